@@ -1,0 +1,158 @@
+# The one command runner: what a developer types and what CI runs are the same targets.
+# Everything is made inside the checkout: .venv (tools and the installed package), .envs (one
+# environment for each TensorFlow and each Python that wheels are tried on), build, dist.
+
+PYTHON ?= $(shell tools/find_python)
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+SECONDS_EACH ?= 10
+TENSORFLOW ?= tensorflow-cpu
+TENSORFLOW_VERSIONS ?= 2.15 2.21
+PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13
+# Cheap first, and the wheel is built once for everything that follows it.
+CI_STAGES ?= lint cpp-test test types test-tensorflow sanitize fuzz
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Recipes find the tools of .venv first, so they read as one would type them.
+VENV := $(CURDIR)/.venv
+export PATH := $(VENV)/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+# Warnings are errors in whatever pip builds here.
+export SKBUILD_CMAKE_DEFINE := TFRFAST_DEVELOPER=ON
+
+PACKAGED := pyproject.toml CMakeLists.txt README.md \
+  $(shell find csrc tfrfast -type f ! -name '*.so' ! -path '*/__pycache__/*')
+CPP_FILES = $$(find csrc tests benchmarks -name '*.h' -o -name '*.cpp' 2>/dev/null)
+
+.PHONY: help
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+## ---- environments and builds
+
+.PHONY: env build wheel wheels-all sdist
+env: .venv/.installed ## .venv with the tools and the package in it
+
+build: .venv/.installed ## The same, after a change: rebuilds what changed and installs it
+
+.venv/.tools: pyproject.toml
+	@tools/need compiler python
+	$(PYTHON) -m venv .venv
+	pip install --quiet --upgrade pip
+	pip install --quiet --group dev
+	@touch $@
+
+.venv/.installed: .venv/.tools $(PACKAGED)
+	pip install --quiet --no-build-isolation '.[test]'
+	@touch $@
+
+wheel: dist/.built ## dist/tfrfast-*.whl for the Python of .venv
+
+dist/.built: .venv/.tools $(PACKAGED)
+	tools/build_wheel .venv/bin/python
+	@touch $@
+
+wheels-all: $(PYTHON_VERSIONS:%=smoke-%) ## A wheel for every Python found here, each tried
+
+.PHONY: $(PYTHON_VERSIONS:%=smoke-%)
+$(PYTHON_VERSIONS:%=smoke-%): smoke-%: .venv/.tools
+	tools/smoke_wheel $*
+
+.PHONY: wheels-release
+wheels-release: .venv/.tools ## wheelhouse/*.whl as they are published, by cibuildwheel
+	pip install --quiet cibuildwheel
+	cibuildwheel --output-dir wheelhouse
+
+sdist: .venv/.tools ## dist/tfrfast-*.tar.gz
+	pyproject-build --sdist
+
+## ---- tests
+
+.PHONY: test cpp-test sanitize fuzz fuzz-long test-tensorflow bench report
+test: .venv/.tools ## The README's test command
+	pip install ".[test]" && pytest
+	@touch .venv/.installed
+
+cpp-test: cpp-test-dev ## C++ tests, debug build
+
+sanitize: cpp-test-asan-ubsan cpp-test-tsan ## C++ tests under each sanitizer
+
+.PHONY: cpp-test-dev cpp-test-release cpp-test-asan-ubsan cpp-test-tsan
+cpp-test-dev cpp-test-release cpp-test-asan-ubsan cpp-test-tsan: cpp-test-%: .venv/.tools
+	@tools/need compiler doctest
+	cmake --preset $* >/dev/null
+	cmake --build --preset $*
+	ctest --preset $* --parallel $(JOBS) --timeout 600
+
+fuzz: .venv/.tools ## Every fuzzer for SECONDS_EACH=10 seconds
+	@tools/need fuzzer
+	cmake --preset fuzz >/dev/null
+	cmake --build --preset fuzz
+	tools/run_fuzzers $(SECONDS_EACH) $(JOBS)
+
+fuzz-long: ## Every fuzzer for SECONDS=... seconds
+	@test -n "$(filter-out 0,$(SECONDS))" || { echo "say how long: make fuzz-long SECONDS=3600"; exit 2; }
+	$(MAKE) fuzz SECONDS_EACH=$(SECONDS)
+
+test-tensorflow: wheel ## The one wheel against each TensorFlow, all at once
+	$(MAKE) --jobs=$(JOBS) --output-sync=target $(TENSORFLOW_VERSIONS:%=test-tensorflow-%)
+
+.PHONY: $(TENSORFLOW_VERSIONS:%=test-tensorflow-%)
+$(TENSORFLOW_VERSIONS:%=test-tensorflow-%): test-tensorflow-%: .envs/tensorflow-%/.ready dist/.built
+	tools/test_wheel .envs/tensorflow-$* tests/python/tensorflow
+
+.envs/tensorflow-%/.ready: .venv/.tools
+	rm -rf .envs/tensorflow-$*
+	.venv/bin/python -m venv .envs/tensorflow-$*
+	.envs/tensorflow-$*/bin/pip install --quiet --upgrade pip
+	.envs/tensorflow-$*/bin/pip install --quiet '$(TENSORFLOW)==$*.*'
+	@touch $@
+
+bench: .venv/.installed ## Python benchmarks; results depend on the machine
+	pip install --quiet --no-build-isolation '.[bench]'
+	pytest benchmarks
+
+report: .venv/.installed ## docs/benchmarks.md, measured here beside all of benchmarks/requirements.txt
+	pip install --quiet --requirement benchmarks/requirements.txt
+	python benchmarks/report.py
+
+## ---- form
+
+.PHONY: lint types api format tidy
+lint: .venv/.tools ## Style, formatting and the layer rule
+	ruff check
+	ruff format --check
+	clang-format --dry-run --Werror $(CPP_FILES)
+	python tools/check_layers.py
+
+types: .venv/.installed ## mypy --strict, the native stub against the module, the typing corpus
+	mypy
+	mypy tests/typing tools
+	tools/check_stub
+	pyright --pythonpath .venv/bin/python
+
+api: .venv/.installed ## docs/api.md, from the docstrings
+	python tools/api_reference.py
+
+format: .venv/.tools ## Rewrite files the way lint wants them
+	ruff check --fix
+	ruff format
+	clang-format -i $(CPP_FILES)
+
+tidy: .venv/.tools ## clang-tidy over the C++ sources
+	@tools/need compiler doctest
+	cmake --preset dev >/dev/null
+	find csrc/core csrc/tensorflow tests/core -name '*.cpp' -print0 | \
+	  xargs -0 -n 1 -P $(JOBS) clang-tidy --quiet -p build/dev
+
+## ---- all of it
+
+.PHONY: ci clean
+ci: ## Everything a change must pass, with the time each stage took
+	@tools/run_stages $(CI_STAGES)
+
+clean: ## Remove everything that was made here
+	rm -rf .venv .envs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

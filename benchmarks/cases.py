@@ -1,0 +1,57 @@
+"""What is measured: three shapes of data, in order and shuffled, raw and decoded, warm and cold, on
+one thread and on all."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from benchmarks.datasets import DATA_SETS, shards_of
+from tfrfast._bench.pipelines import Work
+from tfrfast._bench.shapes import SHAPES
+
+
+class Case(NamedTuple):
+    data: str
+    shuffled: bool
+    decoded: bool
+    cold: bool = False
+    threads: int | None = None
+    """None: as many as each chooses."""
+
+    @property
+    def work(self) -> Work:
+        shape = SHAPES[self.data]
+        features = shape.features if self.decoded else None
+        return Work(shards_of(self.data), shape.batch_size, self.shuffled, features)
+
+    def __str__(self) -> str:
+        words = [
+            self.data,
+            "decoded" if self.decoded else "records",
+            "shuffled" if self.shuffled else "in order",
+            "cold" if self.cold else "warm",
+        ]
+        if self.threads is not None:
+            words.append(f"{self.threads} thread{'s' if self.threads > 1 else ''}")
+        return ", ".join(words)
+
+
+def all_cases() -> Iterator[Case]:
+    for data in DATA_SETS:
+        for decoded, shuffled in itertools.product((False, True), repeat=2):
+            yield Case(data, shuffled, decoded)
+    for data in DATA_SETS:
+        for threads in _thread_counts():
+            yield Case(data, True, True, threads=threads)
+    # What is read from the disk is the same, decoded or not.
+    for data, shuffled in itertools.product(DATA_SETS, (False, True)):
+        yield Case(data, shuffled, False, cold=True)
+
+
+def _thread_counts() -> list[int]:
+    """1, 2, 4, ... and all."""
+    most = os.cpu_count() or 1
+    return sorted({1 << bits for bits in range(most.bit_length())} | {most})

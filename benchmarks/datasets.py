@@ -1,0 +1,39 @@
+"""The three data sets that benchmarks run on, made once and kept.
+
+`ctr`: many small records; `mnist`: records of 3 KB; `image`: of 110 KB. $TFRFAST_BENCH_DATA says
+where they are; by default a folder in the user's cache, made on first use (2.6 GB).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from tfrfast._bench.shapes import write_shape
+
+
+class DataSet(NamedTuple):
+    num_records: int
+    num_shards: int
+
+
+DATA_SETS = {
+    "ctr": DataSet(2_000_000, 8),
+    "mnist": DataSet(60_000, 10),
+    "image": DataSet(16_000, 16),
+}
+
+
+def folder() -> Path:
+    return Path(os.environ.get("TFRFAST_BENCH_DATA") or Path.home() / ".cache/tfrfast/bench-data")
+
+
+def shards_of(name: str) -> list[str]:
+    """The data set's shards, in order; made if they are not there."""
+    num_records, num_shards = DATA_SETS[name]
+    found = sorted(glob.glob(glob.escape(str(folder() / name)) + "/train-*"))
+    if len(found) == num_shards:
+        return found
+    return write_shape(name, folder() / name, num_records, num_shards)

@@ -1,0 +1,82 @@
+"""Epochs through the Loader: cold ones beside plain reads of the same disk, and their memory.
+
+pytest benchmarks/test_loader.py -s
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tfrfast as tfr
+from benchmarks.datasets import DATA_SETS, shards_of
+from benchmarks.rates import drop_from_memory
+from tfrfast._bench.duel import speedups, take_turns
+from tfrfast._bench.shapes import SHAPES
+
+
+@pytest.fixture(params=list(DATA_SETS))
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def parallel_pread(shards: list[str], threads: int = 8, piece: int = 4 << 20) -> None:
+    """All bytes in order, as fast as plain reads get them."""
+
+    def read(path: str) -> None:
+        buffer = bytearray(piece)
+        with open(path, "rb", buffering=0) as shard:
+            while shard.readinto(buffer):
+                pass
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(read, shards))
+
+
+@pytest.mark.parametrize("order", ["in order", "shuffled"])
+def test_cold_epoch(name: str, order: str) -> None:
+    """Against plain parallel reads of the same bytes from the same disk in the same run."""
+    shards = shards_of(name)
+
+    def load() -> None:
+        # A fresh reader each time: pages that are mapped cannot be dropped.
+        with tfr.Reader(shards) as reader:
+            loader = tfr.Loader(reader, SHAPES[name].batch_size, shuffle=order == "shuffled")
+            for _ in loader:
+                pass
+            loader.close()
+
+    tfr.Reader(shards).close()  # its index is in the cache folder from here on
+    timings = take_turns(
+        {"tfrfast": load, "plain parallel reads": lambda: parallel_pread(shards)},
+        warmups=0,
+        before_each=lambda: drop_from_memory(shards),
+    )
+    total = sum(os.path.getsize(path) for path in shards)
+    rates = ", ".join(
+        f"{who} {total / timing.median / 1e9:.2f} GB/s ({timing.spread()})"
+        for who, timing in timings.items()
+    )
+    share = speedups(timings, of="tfrfast")["plain parallel reads"]
+    print(f"\n{name}, cold, {order}: {rates}: {share:.2f} of it")
+
+
+def test_memory_of_a_shuffled_epoch() -> None:
+    """A goal with a bound, so it can fail: 64 MB of anonymous memory over 2 million records."""
+    shards = shards_of("ctr")
+
+    def anonymous_mb() -> float:
+        with open("/proc/self/status") as status:
+            return int(status.read().split("RssAnon:")[1].split()[0]) / 1024
+
+    with tfr.Reader(shards) as reader:
+        before = anonymous_mb()
+        loader = tfr.Loader(reader, 4096)
+        most = before
+        for batch in loader:
+            del batch
+            most = max(most, anonymous_mb())
+        print(f"\n{most - before:.1f} MB more over a shuffled epoch of {len(reader)} records")
+        assert most - before < 64

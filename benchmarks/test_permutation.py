@@ -1,0 +1,53 @@
+"""What an index costs, in batches as a loader asks for them.
+
+pytest benchmarks/test_permutation.py --benchmark-columns=median,ops
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+
+BATCH = 4096
+SIZES = [2_000_000, 10**9, 2**40]
+
+
+@pytest.fixture(params=SIZES, ids=["2e6", "1e9", "2^40"])
+def records(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.mark.benchmark(group="4096 indices")
+@pytest.mark.parametrize("inverse", [False, True], ids=["forward", "inverse"])
+def test_permutation_of_an_array(benchmark: Any, records: int, inverse: bool) -> None:
+    perm = tfr.Permutation(records, seed=1)
+    positions = np.random.default_rng(0).integers(0, records, BATCH)
+    result = benchmark(perm.inverse if inverse else perm.__getitem__, positions)
+    assert len(result) == BATCH
+
+
+@pytest.mark.benchmark(group="4096 indices")
+@pytest.mark.parametrize("shuffle", [True, tfr.BlockShuffle(1024, 16)], ids=["exact", "blocks"])
+def test_plan_indices(benchmark: Any, records: int, shuffle: bool | tfr.BlockShuffle) -> None:
+    plan = tfr.Plan(records, BATCH, shuffle=shuffle, seed=1)
+    assert len(benchmark(plan.indices, 0, 3)) == BATCH
+
+
+@pytest.mark.benchmark(group="1 index")
+def test_permutation_of_one_position(benchmark: Any, records: int) -> None:
+    perm = tfr.Permutation(records, seed=1)
+    assert 0 <= benchmark(perm.__getitem__, 12345) < records
+
+
+@pytest.mark.benchmark(group="all of 2e6")
+def test_numpy_makes_a_whole_permutation(benchmark: Any) -> None:
+    order = benchmark.pedantic(np.random.default_rng(0).permutation, (SIZES[0],), rounds=3)
+    assert len(order) == SIZES[0]
+
+
+@pytest.mark.benchmark(group="all of 2e6")
+def test_permutation_of_everything(benchmark: Any) -> None:
+    perm = tfr.Permutation(SIZES[0], seed=1)
+    assert len(benchmark.pedantic(perm.__getitem__, (slice(None),), rounds=3)) == SIZES[0]

@@ -1,0 +1,39 @@
+// Little-endian integers in unaligned bytes, as TFRecord frames and index files hold them.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace tfrfast {
+
+template <class Integer>
+inline Integer to_little_endian(Integer value) noexcept {
+  static_assert(std::is_unsigned_v<Integer>);
+  if constexpr (std::endian::native == std::endian::little) {
+    return value;
+  } else {
+    Integer swapped = 0;
+    for (unsigned i = 0; i < sizeof(Integer); ++i) {
+      swapped = static_cast<Integer>((swapped << 8) | (value & 0xff));
+      value = static_cast<Integer>(value >> 8);
+    }
+    return swapped;
+  }
+}
+
+template <class Integer>
+inline Integer load_little_endian(const std::uint8_t* bytes) noexcept {
+  Integer value;
+  std::memcpy(&value, bytes, sizeof value);
+  return to_little_endian(value);
+}
+
+template <class Integer>
+inline void store_little_endian(std::uint8_t* bytes, Integer value) noexcept {
+  value = to_little_endian(value);
+  std::memcpy(bytes, &value, sizeof value);
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,211 @@
+#include "core/base/parallel.h"
+
+#include <pthread.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace tfrfast {
+namespace {
+
+// One parallel_for: numbers are claimed from `next`, the last thread to leave wakes the caller.
+struct Job {
+  Job(std::size_t how_many, const std::function<void(std::size_t)>& what)
+      : count(how_many), work(what) {}
+
+  const std::size_t count;
+  const std::function<void(std::size_t)>& work;  // not touched once `finished == count`
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> finished{0};
+  std::atomic<bool> failed{false};
+
+  std::mutex mutex;
+  std::condition_variable all_finished;
+  std::exception_ptr error;
+  std::size_t error_number = 0;
+
+  void run_until_claimed() {
+    for (;;) {
+      const std::size_t number = next.fetch_add(1, std::memory_order_relaxed);
+      if (number >= count) return;
+      if (!failed.load(std::memory_order_relaxed)) {
+        try {
+          work(number);
+        } catch (...) {
+          fail(number);
+        }
+      }
+      if (finished.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
+        std::lock_guard lock(mutex);
+        all_finished.notify_all();
+      }
+    }
+  }
+
+  void fail(std::size_t number) {
+    std::lock_guard lock(mutex);
+    if (!error || number < error_number) error = std::current_exception(), error_number = number;
+    failed = true;
+  }
+
+  void wait(const std::function<void()>& while_waiting) {
+    std::unique_lock lock(mutex);
+    const auto done = [this] { return finished.load(std::memory_order_acquire) == count; };
+    while (!done()) {
+      if (!while_waiting) {
+        all_finished.wait(lock, done);
+      } else if (!all_finished.wait_for(lock, std::chrono::milliseconds(100), done)) {
+        lock.unlock();
+        try {
+          while_waiting();
+        } catch (...) {
+          fail(0);  // what the caller threw goes before what any work threw
+        }
+        lock.lock();
+      }
+    }
+  }
+};
+
+class Team {
+ public:
+  static Team& instance() {
+    static std::atomic<Team*> team{nullptr};
+    Team* current = team.load(std::memory_order_acquire);
+    // A forked child has the parent's bookkeeping but none of its threads: it leaves that alone.
+    if (current != nullptr && current->process_ == ::getpid()) return *current;
+    auto* made = new Team;  // never destroyed: its threads may outlive every static
+    if (team.compare_exchange_strong(current, made)) return *made;
+    delete made;
+    return *team.load(std::memory_order_acquire);
+  }
+
+  void offer(const std::shared_ptr<Job>& job, unsigned helpers) {
+    {
+      std::lock_guard lock(mutex_);
+      for (unsigned i = 0; i < helpers; ++i) jobs_.push_back(job);
+      const std::size_t needed = std::min<std::size_t>(jobs_.size(), kMostThreads);
+      while (idle_ < needed && threads_ < kMostThreads) {
+        if (!start_thread()) break;
+      }
+    }
+    if (helpers == 1) {
+      wake_.notify_one();
+    } else {
+      wake_.notify_all();
+    }
+  }
+
+ private:
+  static constexpr unsigned kMostThreads = 256;
+
+  // False if the system has no more threads to give: then the caller does more itself.
+  bool start_thread() {
+    // Signals belong to the threads of whoever uses us; faults belong to the thread that commits
+    // them, whose handlers would not be called were they blocked.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
+      ::sigdelset(&all, fault);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = true;
+    try {
+      std::thread([this] { serve(); }).detach();
+      ++threads_, ++idle_;
+    } catch (const std::system_error&) {
+      started = false;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return !jobs_.empty(); });
+      std::shared_ptr<Job> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      --idle_;
+      lock.unlock();
+      job->run_until_claimed();
+      job = nullptr;  // what it holds is not destroyed under the lock
+      lock.lock();
+      ++idle_;
+    }
+  }
+
+  const pid_t process_ = ::getpid();
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Job>> jobs_;
+  unsigned threads_ = 0;
+  unsigned idle_ = 0;
+};
+
+#if defined(__linux__)
+// Processors' worth of time that cgroup v2 or v1 grants, or 0 for no limit.
+double cgroup_quota() {
+  const auto ratio = [](const std::string& quota, const std::string& period) {
+    try {
+      const double limit = std::stod(quota) / std::stod(period);
+      return limit > 0 ? limit : 0.0;
+    } catch (const std::exception&) {
+      return 0.0;  // "max", or no such file
+    }
+  };
+  std::string quota, period;
+  std::ifstream("/sys/fs/cgroup/cpu.max") >> quota >> period;
+  if (!quota.empty()) return ratio(quota, period);
+  std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
+  std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+  return ratio(quota, period);
+}
+#endif
+
+}  // namespace
+
+unsigned usable_processors() {
+  unsigned processors = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+    processors = std::max(1u, static_cast<unsigned>(CPU_COUNT(&set)));
+  }
+  if (const double quota = cgroup_quota(); quota > 0 && quota < processors) {
+    processors = static_cast<unsigned>(quota + 0.999);
+  }
+#endif
+  return processors;
+}
+
+void parallel_for(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work,
+                  const std::function<void()>& while_waiting) {
+  if (count == 0) return;
+  if (count == 1 && !while_waiting) return work(0);
+  const auto job = std::make_shared<Job>(count, work);
+  const auto helpers =
+      static_cast<unsigned>(std::min<std::size_t>(count - 1, std::max(threads, 1u) - 1));
+  if (helpers > 0) Team::instance().offer(job, helpers);
+  job->run_until_claimed();
+  job->wait(while_waiting);
+  // Taken along: an exception may need its caller's thread, as Python's do, to be destroyed on.
+  if (auto error = std::exchange(job->error, nullptr)) std::rethrow_exception(std::move(error));
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,29 @@
+// copy() for kernels without one of their own: pieces that are still in the first cache when their
+// CRC is taken. Taken of the copy: what is verified is what was written.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/crc32c/kernels.h"
+
+namespace tfrfast::crc32c_detail {
+
+template <Crc32cKernel::Extend kExtend>
+std::uint32_t copy_in_pieces(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
+                             std::uint32_t crc) noexcept {
+  constexpr std::size_t kPieceBytes = 16 << 10;
+  while (count != 0) {
+    const std::size_t piece = std::min(count, kPieceBytes);
+    std::memcpy(out, bytes, piece);
+    crc = kExtend(out, piece, crc);
+    bytes += piece;
+    out += piece;
+    count -= piece;
+  }
+  return crc;
+}
+
+}  // namespace tfrfast::crc32c_detail

@@ -1,0 +1,57 @@
+#include "core/deflate/deflater.h"
+
+#include <algorithm>
+#include <climits>
+#include <new>
+
+namespace tfrfast {
+namespace {
+
+constexpr int kDeflated = 8, kMemoryLevel = 9, kDefaultStrategy = 0;
+constexpr std::size_t kOutputBytes = 64 << 10;
+
+int window_bits_of(Compression wrapper) {
+  switch (wrapper) {
+    case Compression::none:
+      return kZRawWindow;
+    case Compression::gzip:
+      return -kZRawWindow + 16;
+    case Compression::zlib:
+      return -kZRawWindow;
+  }
+  return kZRawWindow;
+}
+
+}  // namespace
+
+Deflater::Deflater(Compression wrapper, int level) : zlib_(zlib()) {
+  if (zlib_.deflate_init(&stream_, level, kDeflated, window_bits_of(wrapper), kMemoryLevel,
+                         kDefaultStrategy, zlib_.version(), sizeof stream_) != kZOk) {
+    throw std::bad_alloc();
+  }
+}
+
+Deflater::~Deflater() {
+  zlib_.deflate_end(&stream_);
+}
+
+std::span<const std::uint8_t> Deflater::deflate(std::span<const std::uint8_t> bytes) {
+  zlib_.deflate_reset(&stream_);
+  out_.resize(std::max(out_.size(), kOutputBytes));
+  std::size_t done = 0;
+  for (int answer = kZOk; answer != kZStreamEnd;) {
+    if (done == out_.size()) out_.resize(2 * out_.size());
+    const auto in = static_cast<unsigned>(std::min<std::size_t>(bytes.size(), UINT_MAX));
+    const auto room = static_cast<unsigned>(std::min<std::size_t>(out_.size() - done, UINT_MAX));
+    stream_.next_in = bytes.data();
+    stream_.avail_in = in;
+    stream_.next_out = out_.data() + done;
+    stream_.avail_out = room;
+    answer = zlib_.deflate(&stream_, in == bytes.size() ? kZFinish : kZNoFlush);
+    bytes = bytes.subspan(in - stream_.avail_in);
+    done += room - stream_.avail_out;
+  }
+  return {out_.data(), done};
+}
+
+}  // namespace tfrfast

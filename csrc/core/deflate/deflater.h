@@ -1,0 +1,33 @@
+// Bytes to deflate data, by the machine's zlib.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/deflate/zlib.h"
+#include "core/shard/compression.h"
+
+namespace tfrfast {
+
+inline constexpr int kDefaultLevel = -1;  // zlib's own choice, 6; else 0 to 9
+
+// One thread. Each call makes one whole stream: raw deflate data, or a GZIP or ZLIB member.
+class Deflater {
+ public:
+  Deflater(Compression wrapper, int level);  // throws Error io without a zlib
+  ~Deflater();
+  Deflater(const Deflater&) = delete;
+  Deflater& operator=(const Deflater&) = delete;
+
+  // Lent until the next call.
+  std::span<const std::uint8_t> deflate(std::span<const std::uint8_t> bytes);
+
+ private:
+  const Zlib& zlib_;
+  ZStream stream_;
+  std::vector<std::uint8_t> out_;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,147 @@
+#include "core/deflate/inflated_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/crc32c/crc32c.h"
+
+namespace tfrfast {
+namespace {
+
+// How far a thread that would have to wait for a span looks for another one to inflate.
+constexpr std::size_t kSpansAhead = 4;
+
+}  // namespace
+
+InflatedFile::InflatedFile(std::shared_ptr<const ShardFile> file, Compression compression,
+                           std::shared_ptr<const SeekPoints> points)
+    : ShardFile(file->path(), file->identity(), nullptr),
+      file_(std::move(file)),
+      compression_(compression),
+      points_(std::move(points)),
+      owner_(SpanCache::instance().new_owner()) {}
+
+InflatedFile::~InflatedFile() {
+  SpanCache::instance().forget(owner_);
+}
+
+std::uint64_t InflatedFile::file_offset(std::uint64_t offset) const {
+  const std::size_t number = points_->find(offset);
+  if (number < points_->size()) return (*points_)[number].place.file_offset;
+  return points_->file_end().value_or(file_->bytes());
+}
+
+std::string InflatedFile::describe_byte(std::uint64_t offset) const {
+  const std::size_t number = points_->find(offset);
+  return "byte " + std::to_string(offset) + " of the uncompressed stream (" +
+         (number < points_->size() ? "inflated from" : "at") + " byte " +
+         std::to_string(file_offset(offset)) + " of the file)";
+}
+
+void InflatedFile::read(std::uint64_t offset, iovec* pieces, int count) const {
+  SharedSpan held;
+  std::size_t number = points_->find(offset);
+  for (; count > 0; ++pieces, --count) {
+    auto* out = static_cast<std::uint8_t*>(pieces->iov_base);
+    for (std::size_t left = pieces->iov_len; left > 0;) {
+      if (held == nullptr) {
+        if (number >= points_->size()) throw_shrunk(offset);
+        held = span(number);
+      }
+      const auto at = static_cast<std::size_t>(offset - held->begin);
+      const std::size_t taken = std::min(left, held->bytes - at);
+      std::memcpy(out, held->data() + at, taken);
+      out += taken, left -= taken, offset += taken;
+      if (at + taken == held->bytes) held = nullptr, ++number;
+    }
+  }
+}
+
+SharedSpan InflatedFile::span(std::size_t number) const {
+  return SpanCache::instance().get(
+      owner_, number, [this, number] { return inflate(number); },
+      [this, number] { inflate_ahead(number); });
+}
+
+// Another thread inflates span `number`. Whoever reads in order will want the next ones.
+void InflatedFile::inflate_ahead(std::size_t number) const noexcept {
+  SpanCache& cache = SpanCache::instance();
+  try {
+    if (number > 0 && !cache.has(owner_, number - 1)) return;
+    const std::size_t end = std::min(points_->size(), number + 1 + kSpansAhead);
+    for (std::size_t next = number + 1; next < end; ++next) {
+      if (cache.has(owner_, next)) continue;
+      cache.get(owner_, next, [this, next] { return inflate(next); }, [] {});
+      return;
+    }
+  } catch (const std::exception&) {
+    // Whoever reads it gets the error.
+  }
+}
+
+SharedSpan InflatedFile::inflate(std::size_t number) const {
+  const Span span = (*points_)[number];
+  const auto bytes = static_cast<std::size_t>(span.end - span.begin);
+  auto inflated = std::make_shared<InflatedSpan>();
+  inflated->begin = span.begin;
+  inflated->bytes = bytes;
+  inflated->memory = PooledBuffer(bytes);
+  std::uint8_t window[kDeflateWindowBytes];
+  std::size_t window_bytes = 0;
+  try {
+    window_bytes = SeekPoints::inflate_window(span, window);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::stale_index) throw;
+    throw_mismatch(span, "its seek point is damaged");
+  }
+  // What breaks off is cut where zlib cut it when it was surveyed; others may do so elsewhere.
+  for (const auto mode : {StreamInflater::Mode::fast, StreamInflater::Mode::survey}) {
+    StreamInflater inflater(file_, compression_, mode);
+    inflater.begin_at(span.place, {window, window_bytes});
+    std::uint8_t* const out = inflated->memory.data();
+    std::size_t done = 0;
+    while (done < bytes && inflater.end() == StreamEnd::none) {
+      done += inflater.read({out + done, bytes - done});
+    }
+    if (done == bytes && crc32c(out, bytes) == span.crc) return inflated;
+  }
+  throw_mismatch(span, "they inflate to something else");
+}
+
+void InflatedFile::throw_mismatch(const Span& span, const char* what) const {
+  throw Error(ErrorKind::stale_index,
+              "The index does not fit: bytes " + std::to_string(span.begin) + " to " +
+                  std::to_string(span.end) + " of the uncompressed stream of '" + path() +
+                  "' should inflate from byte " + std::to_string(span.place.file_offset) +
+                  " of the file, but " + what +
+                  ". The file or its index was changed or damaged since it was indexed: index it "
+                  "again with `tfrfast index --force " +
+                  path() + "`, then open it anew.",
+              {path(), {}, static_cast<std::int64_t>(span.begin)});
+}
+
+void InflatedFile::will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept {
+  try {
+    const std::size_t end_number = points_->find(offset + byte_count);
+    const std::uint64_t begin = file_offset(offset);
+    std::uint64_t end = file_->bytes();
+    if (end_number + 1 < points_->size()) end = (*points_)[end_number + 1].place.file_offset;
+    if (begin < end) file_->will_need(begin, end - begin);
+  } catch (const std::exception&) {
+    // Advice only.
+  }
+}
+
+bool InflatedFile::is_cached(std::uint64_t offset) const noexcept {
+  const std::size_t number = points_->find(offset);
+  return SpanCache::instance().has(owner_, number) || file_->is_cached(file_offset(offset));
+}
+
+void InflatedFile::offer(std::size_t number, SharedSpan span) const {
+  SpanCache::instance().put(owner_, number, std::move(span));
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,55 @@
+// A compressed shard as the bytes it was compressed from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/deflate/seek_points.h"
+#include "core/deflate/span_cache.h"
+#include "core/shard/compression.h"
+#include "core/shard/file.h"
+
+namespace tfrfast {
+
+// Reads go through whole spans, which are kept in the SpanCache. Every span is compared with the
+// checksum that its seek point has: Error stale_index if file and seek points do not belong
+// together. As safe and immutable as `file`; grows with its seek points while they are collected.
+class InflatedFile final : public ShardFile {
+ public:
+  InflatedFile(std::shared_ptr<const ShardFile> file, Compression compression,
+               std::shared_ptr<const SeekPoints> points);
+  ~InflatedFile() override;
+
+  const std::shared_ptr<const ShardFile>& file() const noexcept { return file_; }
+  Compression compression() const noexcept { return compression_; }
+  const SeekPoints& seek_points() const noexcept { return *points_; }
+
+  std::uint64_t bytes() const noexcept override { return points_->stream_bytes(); }
+  bool is_inflated() const noexcept override { return true; }
+  std::string describe_byte(std::uint64_t offset) const override;
+  using ShardFile::read;
+  void read(std::uint64_t offset, iovec* pieces, int count) const override;
+  void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept override;
+  bool is_cached(std::uint64_t offset) const noexcept override;
+
+  // Spares read() the inflating of a span that somebody else has inflated.
+  void offer(std::size_t number, SharedSpan span) const;
+
+  // The file's byte that inflating byte `offset` begins at.
+  std::uint64_t file_offset(std::uint64_t offset) const;
+
+ private:
+  SharedSpan span(std::size_t number) const;
+  SharedSpan inflate(std::size_t number) const;
+  void inflate_ahead(std::size_t number) const noexcept;
+  [[noreturn]] void throw_mismatch(const Span& span, const char* what) const;
+
+  const std::shared_ptr<const ShardFile> file_;
+  const Compression compression_;
+  const std::shared_ptr<const SeekPoints> points_;
+  const std::uint64_t owner_;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,160 @@
+#include "core/deflate/inflating_walker.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/crc32c/crc32c.h"
+#include "core/deflate/deflater.h"
+
+namespace tfrfast {
+namespace {
+
+// Of the span before, so that a header that lies across is seen whole.
+constexpr std::size_t kLeadBytes = kPoolAlignment;
+static_assert(kLeadBytes >= kHeaderBytes);
+
+// A block cannot be entered in its middle. Compressors make blocks of some MiB at most; what has
+// longer ones is an accident or an attack.
+constexpr std::size_t kMostSpanBytes = 512 << 20;
+
+constexpr std::size_t kRoomForLastBlock = 256 << 10;
+// Windows are written once and read seldom.
+constexpr int kWindowLevel = 1;
+
+[[noreturn]] void throw_block_too_long(const InflatedFile& file, std::uint64_t offset) {
+  throw Error(ErrorKind::io,
+              "'" + file.path() +
+                  "' cannot be read at random: it holds a deflate block of more than " +
+                  std::to_string(kMostSpanBytes >> 20) + " MiB behind " +
+                  file.describe_byte(offset) + ". Decompress it, or compress it again with `gzip`.",
+              {file.path(), {}, static_cast<std::int64_t>(offset)}, EFBIG);
+}
+
+}  // namespace
+
+std::unique_ptr<InflatingWalker> InflatingWalker::over(std::shared_ptr<const ShardFile> file,
+                                                       Compression compression, bool keep_spans) {
+  auto points = std::make_shared<SeekPoints>();
+  auto inflated = std::make_shared<const InflatedFile>(std::move(file), compression, points);
+  return std::unique_ptr<InflatingWalker>(
+      new InflatingWalker(std::move(inflated), std::move(points), keep_spans));
+}
+
+InflatingWalker::InflatingWalker(std::shared_ptr<const InflatedFile> inflated,
+                                 std::shared_ptr<SeekPoints> points, bool keep_spans)
+    : ShardWalker(inflated),
+      inflated_(inflated),
+      points_(std::move(points)),
+      keep_spans_(keep_spans),
+      inflater_(inflated->file(), inflated->compression(), StreamInflater::Mode::survey),
+      window_deflater_(Compression::none, kWindowLevel) {
+  inflater_.begin();
+  next_.place = inflater_.place();
+}
+
+ShardWindow InflatingWalker::window(std::uint64_t offset, std::size_t wanted) {
+  reach(offset + std::min<std::size_t>(wanted, kHeaderBytes));
+  const std::uint64_t known = file().bytes();
+  if (current_ != nullptr) {
+    const std::uint64_t lead = std::min<std::uint64_t>(current_->lead, current_->begin);
+    const std::uint64_t held = current_->begin - lead;
+    if (offset >= held) return {current_->data() - lead, held, known, known};
+  }
+  if (again_ == nullptr) again_ = walk(inflated_);
+  again_->set_read_ahead(read_ahead_bytes());
+  return again_->window(offset, wanted);
+}
+
+bool InflatingWalker::reach(std::uint64_t bytes) {
+  while (file().bytes() < bytes) {
+    if (!inflate_next()) return false;
+  }
+  return true;
+}
+
+bool InflatingWalker::inflate_next() {
+  if (inflater_.end() != StreamEnd::none) return false;
+  SharedSpan span = inflate_span();
+  if (span->bytes > 0) {
+    next_.begin = span->begin;
+    next_.end = span->begin + span->bytes;
+    next_.crc = crc32c(span->data(), span->bytes);
+    next_.file_crc = crc_of_sample(*inflated_->file(), next_.place.file_offset);
+    if (keep_spans_) inflated_->offer(points_->size(), span);
+    points_->add(next_, std::move(next_window_));
+    current_ = std::move(span);
+  }
+  if (inflater_.end() == StreamEnd::none) {
+    begin_next();
+  } else {
+    points_->complete(inflater_.file_offset());
+  }
+  return true;
+}
+
+SharedSpan InflatingWalker::inflate_span() {
+  auto span = std::make_shared<InflatedSpan>();
+  span->begin = file().bytes();
+  span->lead = kLeadBytes;
+  std::size_t room = kSpanBytes + kRoomForLastBlock;
+  PooledBuffer memory(kLeadBytes + room);
+  if (current_ != nullptr) {
+    std::memcpy(memory.data(), current_->data() + current_->bytes - kLeadBytes, kLeadBytes);
+  }
+  std::size_t& done = span->bytes;
+  while (inflater_.end() == StreamEnd::none) {
+    if (done == room) {
+      if (done >= kMostSpanBytes) throw_block_too_long(*inflated_, span->begin);
+      const std::size_t more = std::min(2 * room, kMostSpanBytes);
+      PooledBuffer larger(kLeadBytes + more);
+      std::memcpy(larger.data(), memory.data(), kLeadBytes + room);
+      memory = std::move(larger);
+      room = more;
+    }
+    const bool is_long = done >= kSpanBytes;
+    const std::size_t end = is_long ? room : kSpanBytes;
+    done += inflater_.read({memory.data() + kLeadBytes + done, end - done}, is_long);
+    // Where a member begins there is no window to keep.
+    const bool begins_member = inflater_.member_bytes() == 0;
+    if (inflater_.at_boundary() && done >= (begins_member ? kSpanBytes / 2 : kSpanBytes)) break;
+  }
+  span->memory = std::move(memory);
+  return span;
+}
+
+void InflatingWalker::begin_next() {
+  next_ = Span();
+  next_.place = inflater_.place();
+  const auto window_bytes = static_cast<std::size_t>(
+      std::min<std::uint64_t>(kDeflateWindowBytes, inflater_.member_bytes()));
+  next_window_.clear();
+  if (window_bytes == 0) return;
+  const std::uint8_t* end = current_->data() + current_->bytes;
+  const auto deflated = window_deflater_.deflate({end - window_bytes, window_bytes});
+  next_window_.assign(deflated.begin(), deflated.end());
+  next_.window_crc = crc32c(next_window_.data(), next_window_.size());
+}
+
+std::uint64_t InflatingWalker::file_bytes_before(std::uint64_t offset) const {
+  return std::min(inflated_->file_offset(offset), inflater_.file_offset());
+}
+
+ShardWalker::Ending InflatingWalker::ending() const {
+  switch (inflater_.end()) {
+    case StreamEnd::truncated:
+      return Ending::truncated;
+    case StreamEnd::corrupt:
+      return Ending::corrupt;
+    case StreamEnd::none:
+    case StreamEnd::clean:
+      break;
+  }
+  return Ending::clean;
+}
+
+}  // namespace tfrfast

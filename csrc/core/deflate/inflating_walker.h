@@ -1,0 +1,51 @@
+// Walks a compressed shard's uncompressed stream once, collecting seek points on the way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/deflate/deflater.h"
+#include "core/deflate/inflated_file.h"
+#include "core/deflate/seek_points.h"
+#include "core/deflate/stream_inflater.h"
+#include "core/shard/file.h"
+
+namespace tfrfast {
+
+// As long as each window begins where the last one's data allow, every byte is inflated once, and
+// what has been gone through is forgotten. Going back costs inflating again. One thread.
+class InflatingWalker final : public ShardWalker {
+ public:
+  // With `keep_spans`, reads of inflated() that follow closely find their spans inflated.
+  static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const ShardFile> file,
+                                               Compression compression, bool keep_spans);
+
+  const std::shared_ptr<const InflatedFile>& inflated() const noexcept { return inflated_; }
+  const std::shared_ptr<SeekPoints>& seek_points() const noexcept { return points_; }
+
+  ShardWindow window(std::uint64_t offset, std::size_t wanted) override;
+  bool reach(std::uint64_t bytes) override;
+  std::uint64_t file_bytes_before(std::uint64_t offset) const override;
+  Ending ending() const override;
+
+ private:
+  InflatingWalker(std::shared_ptr<const InflatedFile> inflated, std::shared_ptr<SeekPoints> points,
+                  bool keep_spans);
+  bool inflate_next();
+  SharedSpan inflate_span();
+  void begin_next();
+
+  const std::shared_ptr<const InflatedFile> inflated_;
+  const std::shared_ptr<SeekPoints> points_;
+  const bool keep_spans_;
+  StreamInflater inflater_;
+  Deflater window_deflater_;
+  std::unique_ptr<ShardWalker> again_;  // for what has been forgotten
+  SharedSpan current_;                  // the last one inflated, behind a piece of the one before
+  Span next_;                           // the one to come: where it begins
+  std::vector<std::uint8_t> next_window_;  // and behind what, deflated
+};
+
+}  // namespace tfrfast

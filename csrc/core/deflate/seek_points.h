@@ -1,0 +1,73 @@
+// Where inflating can begin inside a compressed shard: its stream cut into spans.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "core/deflate/inflater.h"
+#include "core/deflate/stream_inflater.h"
+
+namespace tfrfast {
+
+// Spans have this many bytes and what is left of a deflate block; those that end where a member
+// does may have half of it.
+inline constexpr std::uint64_t kSpanBytes = 1 << 20;
+
+// Bytes [begin, end) of the uncompressed stream, and how to get them.
+struct Span {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  InflatePlace place;
+  std::uint32_t crc = 0;       // CRC-32C of the bytes
+  std::uint32_t file_crc = 0;  // of the first kSampleBytes of the file from place.file_offset
+  std::span<const std::uint8_t> window;  // what matches reach back into, deflated; may be empty
+  std::uint32_t window_crc = 0;          // of it, deflated
+};
+
+// Enough of the compressed bytes to tell one file from another.
+inline constexpr std::size_t kSampleBytes = 256;
+std::uint32_t crc_of_sample(const ShardFile& file, std::uint64_t offset);
+
+// Adjacent spans from the stream's beginning on; more may be added until it is complete. Safe from
+// many threads.
+class SeekPoints {
+ public:
+  // `window` is deflated, and copied.
+  void add(Span span, std::vector<std::uint8_t> window);
+  // Windows lie in memory that `owner` keeps.
+  static std::shared_ptr<const SeekPoints> of(std::vector<Span> spans, std::uint64_t file_end,
+                                              std::shared_ptr<const void> owner);
+  // Nothing follows; the compressed data end, or cannot be read on, at byte `file_end`.
+  void complete(std::uint64_t file_end);
+
+  std::size_t size() const;
+  std::uint64_t stream_bytes() const;             // of the spans so far
+  std::optional<std::uint64_t> file_end() const;  // once complete
+  Span operator[](std::size_t number) const;
+  // The number of the span that holds byte `offset`; size() if none does.
+  std::size_t find(std::uint64_t offset) const;
+  // The first byte of the stream that is inflated from byte `file_offset` of the file or later; the
+  // stream's end, as far as it is known, if there is none.
+  std::uint64_t first_byte_from(std::uint64_t file_offset) const;
+  // Whether it can be told what is inflated from the file's bytes before `file_offset`.
+  bool cover_file_to(std::uint64_t file_offset) const;
+
+  // The 32 KiB before the span, or as much as there are. Throws Error stale_index if they are not
+  // what was kept.
+  static std::size_t inflate_window(const Span& span,
+                                    std::span<std::uint8_t, kDeflateWindowBytes> out);
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::vector<Span> spans_;
+  std::vector<std::vector<std::uint8_t>> windows_;  // the allocations stay where they are
+  std::shared_ptr<const void> owner_;
+  std::optional<std::uint64_t> file_end_;
+};
+
+}  // namespace tfrfast

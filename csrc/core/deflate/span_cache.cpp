@@ -1,0 +1,130 @@
+#include "core/deflate/span_cache.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <vector>
+
+namespace tfrfast {
+namespace {
+
+constexpr std::size_t kDefaultBytes = std::size_t{256} << 20;
+
+std::size_t bytes_from_environment() {
+  const char* text = std::getenv("TFRFAST_INFLATED_BYTES");
+  if (text == nullptr || *text == '\0') return kDefaultBytes;
+  char* end = nullptr;
+  const unsigned long long bytes = std::strtoull(text, &end, 10);
+  return *end != '\0' ? kDefaultBytes : static_cast<std::size_t>(bytes);
+}
+
+}  // namespace
+
+SpanCache::SpanCache()
+    : made_(std::make_unique<std::condition_variable>()), most_bytes_(bytes_from_environment()) {
+  // A forked child inherits neither a locked mutex nor the wait for threads that it does not have.
+  ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                   [] {
+                     instance().forget_unfinished();
+                     instance().mutex_.unlock();
+                   });
+}
+
+SpanCache& SpanCache::instance() {
+  static auto* const cache = new SpanCache;  // outlives every static that may still read
+  return *cache;
+}
+
+void SpanCache::forget_unfinished() noexcept {
+  std::erase_if(entries_, [](const auto& each) { return each.second.span == nullptr; });
+  // The parent's waiters are counted in it, and destroying it would wait for them.
+  (void)made_.release();
+  made_ = std::make_unique<std::condition_variable>();
+}
+
+std::uint64_t SpanCache::new_owner() {
+  const std::lock_guard lock(mutex_);
+  return ++owners_;
+}
+
+void SpanCache::forget(std::uint64_t owner) noexcept {
+  std::vector<SharedSpan> freed;  // after the lock is gone
+  const std::lock_guard lock(mutex_);
+  for (auto at = entries_.lower_bound({owner, 0}); at != entries_.end() && at->first.first == owner;
+       at = entries_.erase(at)) {
+    bytes_ -= at->second.span->bytes;
+    recent_.erase(at->second.recent);
+    freed.push_back(std::move(at->second.span));
+  }
+}
+
+SharedSpan SpanCache::get(std::uint64_t owner, std::size_t number,
+                          const std::function<SharedSpan()>& make,
+                          const std::function<void()>& while_waiting) {
+  const Key key{owner, number};
+  bool waited = false;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) break;
+    if (found->second.span != nullptr) {
+      recent_.splice(recent_.begin(), recent_, found->second.recent);
+      return found->second.span;
+    }
+    if (!waited) {
+      waited = true;
+      lock.unlock();
+      while_waiting();
+      lock.lock();
+      continue;
+    }
+    made_->wait(lock);
+  }
+  entries_.emplace(key, Entry{});
+  lock.unlock();
+  SharedSpan span;
+  try {
+    span = make();
+  } catch (...) {
+    lock.lock();
+    entries_.erase(key);
+    made_->notify_all();
+    throw;
+  }
+  lock.lock();
+  keep(key, span, lock);
+  return span;
+}
+
+bool SpanCache::has(std::uint64_t owner, std::size_t number) {
+  const std::lock_guard lock(mutex_);
+  return entries_.contains({owner, number});
+}
+
+void SpanCache::put(std::uint64_t owner, std::size_t number, SharedSpan span) {
+  std::unique_lock lock(mutex_);
+  const Key key{owner, number};
+  if (entries_.emplace(key, Entry{}).second) keep(key, std::move(span), lock);
+}
+
+// Finishes an entry, and lets the least recently used go.
+void SpanCache::keep(const Key& key, SharedSpan span, std::unique_lock<std::mutex>& lock) {
+  std::vector<SharedSpan> freed;
+  // A child forked meanwhile has forgotten it.
+  Entry& entry = entries_[key];
+  bytes_ += span->bytes;
+  entry.span = std::move(span);
+  recent_.push_front(key);
+  entry.recent = recent_.begin();
+  while (bytes_ > most_bytes_ && recent_.size() > 1) {
+    const auto oldest = entries_.find(recent_.back());
+    bytes_ -= oldest->second.span->bytes;
+    freed.push_back(std::move(oldest->second.span));
+    entries_.erase(oldest);
+    recent_.pop_back();
+  }
+  made_->notify_all();
+  lock.unlock();
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,67 @@
+// Inflated spans that were used last, of all shards of the process: neighbours are served from
+// memory, and two threads never inflate the same span at once.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "core/base/pool.h"
+
+namespace tfrfast {
+
+struct InflatedSpan {
+  std::uint64_t begin = 0;  // in the stream
+  std::size_t bytes = 0;
+  PooledBuffer memory;
+  std::size_t lead = 0;  // in the memory, before them: bytes of the stream, as far as it has them
+
+  const std::uint8_t* data() const noexcept { return memory.data() + lead; }
+};
+
+using SharedSpan = std::shared_ptr<const InflatedSpan>;
+
+// Safe from many threads, and across fork().
+class SpanCache {
+ public:
+  static SpanCache& instance();
+
+  std::uint64_t new_owner();
+  void forget(std::uint64_t owner) noexcept;
+
+  // The span, made by `make` if it is not there. While another thread makes it, `while_waiting` is
+  // called once. Throws what `make` throws.
+  SharedSpan get(std::uint64_t owner, std::size_t number, const std::function<SharedSpan()>& make,
+                 const std::function<void()>& while_waiting);
+  bool has(std::uint64_t owner, std::size_t number);  // or somebody is making it
+  void put(std::uint64_t owner, std::size_t number, SharedSpan span);
+
+  // $TFRFAST_INFLATED_BYTES, else 256 MiB. Spans in use are not counted once they have left.
+  std::size_t most_bytes() const noexcept { return most_bytes_; }
+
+ private:
+  using Key = std::pair<std::uint64_t, std::size_t>;  // owner, number
+  struct Entry {
+    SharedSpan span;  // null while it is being made
+    std::list<Key>::iterator recent;
+  };
+  SpanCache();
+  void keep(const Key& key, SharedSpan span, std::unique_lock<std::mutex>& lock);
+  void forget_unfinished() noexcept;
+
+  std::mutex mutex_;
+  std::unique_ptr<std::condition_variable> made_;
+  std::map<Key, Entry> entries_;
+  std::list<Key> recent_;  // of finished ones, most recently used first
+  std::size_t bytes_ = 0;
+  std::uint64_t owners_ = 0;
+  const std::size_t most_bytes_;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,80 @@
+// A GZIP or ZLIB file's bytes in order: member after member, wrappers and checksums included.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/base/pool.h"
+#include "core/deflate/inflater.h"
+#include "core/shard/compression.h"
+#include "core/shard/file.h"
+
+namespace tfrfast {
+
+enum class StreamEnd : std::uint8_t {
+  none,       // not reached yet
+  clean,      // the file ends behind a member's checksum
+  truncated,  // the file ends inside a member
+  corrupt,    // what follows is no deflate data, has another checksum, or is no member
+};
+
+// Where inflating can begin: file byte `file_offset`, and the upper `bits` bits of the byte before.
+struct InflatePlace {
+  std::uint64_t file_offset = 0;
+  unsigned bits = 0;
+};
+
+// Concatenated members are one stream, GZIP's as its format says, ZLIB's likewise. One thread.
+class StreamInflater {
+ public:
+  enum class Mode : std::uint8_t {
+    survey,  // can stop at block ends, and checks the members' checksums
+    fast,    // neither
+  };
+  StreamInflater(std::shared_ptr<const ShardFile> file, Compression compression, Mode mode);
+
+  // Behind the first member's header, or inside a member and behind `window`.
+  void begin();
+  void begin_at(const InflatePlace& place, std::span<const std::uint8_t> window);
+
+  // Fills `out`; less of it only at the stream's end, where a member begins or, if asked, where a
+  // block ends. Throws Error io.
+  std::size_t read(std::span<std::uint8_t> out, bool stop_at_block_ends = false);
+
+  StreamEnd end() const noexcept { return end_; }
+  // Whether read() can begin again from place(): a member's beginning or a block's end is reached.
+  bool at_boundary() const noexcept { return at_boundary_; }
+  InflatePlace place() const noexcept { return {file_offset(), bits_}; }
+  // Of this member so far: matches reach no further back.
+  std::uint64_t member_bytes() const noexcept { return member_bytes_; }
+  std::uint64_t file_offset() const noexcept { return buffer_end_ - ahead_.size(); }
+
+ private:
+  bool fill();  // false at the file's end
+  void consume(std::ptrdiff_t count);
+  bool take(std::uint8_t* bytes, std::size_t count);
+  void open_member();
+  bool open_gzip_member();
+  bool open_zlib_member();
+  void close_member();
+  void check(std::span<const std::uint8_t> produced);
+
+  const std::shared_ptr<const ShardFile> file_;
+  const Compression compression_;
+  const bool checks_;
+  const std::unique_ptr<Inflater> inflater_;
+  PooledBuffer buffer_;
+  std::uint64_t buffer_end_ = 0;         // in the file
+  std::span<const std::uint8_t> ahead_;  // of the buffer, not yet consumed
+  StreamEnd end_ = StreamEnd::none;
+  bool between_members_ = false;
+  bool at_boundary_ = false;
+  unsigned bits_ = 0;
+  bool whole_member_ = true;  // seen from its beginning: its checksum can be told
+  std::uint64_t member_bytes_ = 0;
+  unsigned long checksum_ = 0;
+};
+
+}  // namespace tfrfast

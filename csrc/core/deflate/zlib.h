@@ -1,0 +1,55 @@
+// The machine's zlib, found by its SONAME when it is first needed. Nothing of it is compiled in,
+// linked, or needed to install: these are our own declarations of the interface that has been the
+// same since zlib 1.2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tfrfast {
+
+struct ZStream {
+  const std::uint8_t* next_in = nullptr;
+  unsigned avail_in = 0;
+  unsigned long total_in = 0;
+  std::uint8_t* next_out = nullptr;
+  unsigned avail_out = 0;
+  unsigned long total_out = 0;
+  const char* message = nullptr;
+  void* state = nullptr;
+  void* allocate = nullptr;
+  void* free = nullptr;
+  void* opaque = nullptr;
+  int data_type = 0;
+  unsigned long adler = 0;
+  unsigned long reserved = 0;
+};
+
+// What its functions are asked for, and what they answer.
+inline constexpr int kZNoFlush = 0, kZFinish = 4, kZBlock = 5;
+inline constexpr int kZOk = 0, kZStreamEnd = 1, kZDataError = -3, kZMemoryError = -4,
+                     kZBufferError = -5;
+inline constexpr int kZRawWindow = -15;  // window bits: 32 KiB, without a wrapper
+
+struct Zlib {
+  const char* (*version)();
+  int (*inflate_init)(ZStream*, int window_bits, const char* version, int stream_bytes);
+  int (*inflate)(ZStream*, int flush);
+  int (*inflate_reset)(ZStream*);
+  int (*inflate_prime)(ZStream*, int bits, int value);
+  int (*inflate_set_dictionary)(ZStream*, const std::uint8_t*, unsigned);
+  int (*inflate_end)(ZStream*);
+  int (*deflate_init)(ZStream*, int level, int method, int window_bits, int memory_level,
+                      int strategy, const char* version, int stream_bytes);
+  int (*deflate)(ZStream*, int flush);
+  int (*deflate_reset)(ZStream*);
+  int (*deflate_end)(ZStream*);
+  unsigned long (*crc32)(unsigned long, const std::uint8_t*, unsigned);
+  unsigned long (*adler32)(unsigned long, const std::uint8_t*, unsigned);
+};
+
+// Loaded once, for good. Throws Error io (ENOENT), which says what to install, if there is none
+// that can be used. Safe from many threads.
+const Zlib& zlib();
+
+}  // namespace tfrfast

@@ -1,0 +1,312 @@
+#include "core/example/columns.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/example/varints.h"
+
+namespace tfrfast {
+
+static_assert(std::endian::native == std::endian::little,
+              "floats and raw bytes are copied from the wire as they are");
+
+namespace {
+
+constexpr std::size_t kNoRow = ~std::size_t{0};
+constexpr std::size_t kWorthCounting = std::size_t{16} << 10;
+
+}  // namespace
+
+void GrowingBuffer::grow(std::size_t bytes, std::size_t used) {
+  PooledBuffer larger(std::max({bytes, 2 * buffer_.capacity(), expected_bytes_}));
+  if (used != 0) std::memcpy(larger.data(), buffer_.data(), used);
+  buffer_ = std::move(larger);
+}
+
+PooledBuffer GrowingBuffer::take(std::size_t used) {
+  expected_bytes_ = used;
+  if (buffer_.data() == nullptr) return PooledBuffer(1);
+  return std::exchange(buffer_, PooledBuffer());
+}
+
+void ColumnBuilder::begin(std::size_t rows) {
+  rows_ = rows;
+  next_row_ = value_count_ = data_bytes_ = longest_ = 0;
+  marked_row_ = kNoRow;
+  const std::size_t row_values = is_fixed() ? feature_->row_values : 1;
+  const std::size_t widest = std::max<std::size_t>(feature_->value_bytes, sizeof(std::int64_t));
+  std::size_t values, bytes;
+  if (__builtin_mul_overflow(rows, row_values, &values) ||
+      __builtin_mul_overflow(values + 1, widest, &bytes) || bytes >> 48 != 0) {
+    throw Error(ErrorKind::invalid, "Feature '" + feature_->spec.name + "': a batch of " +
+                                        std::to_string(rows) +
+                                        " rows is more than memory can hold.");
+  }
+  if (holds_strings()) {
+    offsets_.reserve((values + 1) * sizeof(std::int64_t), 0);
+  } else if (is_fixed()) {
+    values_.reserve(values * feature_->value_bytes, 0);
+  }
+  if (feature_->spec.layout == Layout::ragged || feature_->spec.layout == Layout::padded) {
+    row_splits_.reserve((rows + 1) * sizeof(std::int64_t), 0);
+  }
+}
+
+// Row starts are written when a later row needs them, so that a missing feature costs nothing.
+void ColumnBuilder::start_rows_to(std::size_t row) {
+  if (next_row_ > row) return;
+  row_splits_.reserve((row + 1) * sizeof(std::int64_t), next_row_ * sizeof(std::int64_t));
+  auto* splits = row_splits_.as<std::int64_t>();
+  std::fill(splits + next_row_, splits + row + 1, static_cast<std::int64_t>(value_count_));
+  next_row_ = row + 1;
+}
+
+void ColumnBuilder::mark_row(std::size_t row) {
+  marked_row_ = row;
+  last_value_count_ = value_count_;
+  last_data_bytes_ = data_bytes_;
+  last_longest_ = longest_;
+  if (row_splits_.data() != nullptr) start_rows_to(row);
+}
+
+template <class Number>
+Number* ColumnBuilder::open_row(std::size_t row, std::size_t values) {
+  if (is_fixed()) return values_.as<Number>() + row * feature_->row_values;
+  mark_row(row);
+  values_.reserve((value_count_ + values) * sizeof(Number), value_count_ * sizeof(Number));
+  return values_.as<Number>() + value_count_;
+}
+
+void ColumnBuilder::close_row(std::size_t row, std::size_t values) {
+  if (is_fixed()) return;
+  if (feature_->spec.layout == Layout::sparse) {
+    constexpr std::size_t kPair = 2 * sizeof(std::int64_t);
+    indices_.reserve((last_value_count_ + values) * kPair, last_value_count_ * kPair);
+    auto* index = indices_.as<std::int64_t>() + 2 * last_value_count_;
+    for (std::size_t column = 0; column < values; ++column) {
+      *index++ = static_cast<std::int64_t>(row);
+      *index++ = static_cast<std::int64_t>(column);
+    }
+  }
+  value_count_ = last_value_count_ + values;
+  longest_ = std::max(longest_, values);
+}
+
+void ColumnBuilder::roll_back(std::size_t row) noexcept {
+  if (marked_row_ != row) return;
+  value_count_ = last_value_count_;
+  data_bytes_ = last_data_bytes_;
+  longest_ = last_longest_;
+}
+
+Fit ColumnBuilder::check_count(std::size_t values) noexcept {
+  const Layout layout = feature_->spec.layout;
+  const bool fits = layout == Layout::fixed    ? values == feature_->row_values
+                    : layout == Layout::padded ? values % feature_->row_values == 0
+                                               : true;
+  if (fits) return Fit::ok;
+  found_ = static_cast<std::int64_t>(values);
+  return Fit::wrong_count;
+}
+
+Fit ColumnBuilder::put_packed_ints(std::size_t row, WireBytes varints, WireBytes record) {
+  const bool direct = feature_->spec.type == ValueType::int64;
+  if (is_scalar_ && direct) {
+    if (decode_one_varint(varints, record, values_.as<std::int64_t>()[row])) return Fit::ok;
+    found_ = static_cast<std::int64_t>(count_varints(varints));
+    const bool cut_short = !varints.empty() && varints.back() >= 0x80;
+    return found_ == 1 || cut_short ? Fit::malformed : Fit::wrong_count;
+  }
+  // A value has at least one byte; long lists are worth counting first.
+  std::size_t room = varints.size();
+  if (is_fixed()) {
+    room = feature_->row_values;
+  } else if (room > kWorthCounting) {
+    room = count_varints(varints);
+  }
+  if (!direct && scratch_.size() < room) scratch_.resize(room);
+  std::int64_t* out = direct ? open_row<std::int64_t>(row, room) : scratch_.data();
+  const std::ptrdiff_t count = decode_varints(varints, record, out, room);
+  if (count < 0) {
+    if (count == kBadVarints) return Fit::malformed;
+    found_ = static_cast<std::int64_t>(count_varints(varints));
+    return Fit::wrong_count;
+  }
+  const auto values = static_cast<std::size_t>(count);
+  if (!direct) return put_ints(row, {out, values});
+  if (const Fit fit = check_count(values); fit != Fit::ok) return fit;
+  close_row(row, values);
+  return Fit::ok;
+}
+
+template <class Narrow>
+Fit ColumnBuilder::put_narrow(std::size_t row, std::span<const std::int64_t> ints) {
+  Narrow* out = open_row<Narrow>(row, ints.size());
+  for (const std::int64_t value : ints) {
+    const auto narrowed = static_cast<Narrow>(value);
+    if (static_cast<std::int64_t>(narrowed) != value) [[unlikely]] {
+      found_ = value;
+      return Fit::out_of_range;
+    }
+    *out++ = narrowed;
+  }
+  close_row(row, ints.size());
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_ints(std::size_t row, std::span<const std::int64_t> ints) {
+  if (const Fit fit = check_count(ints.size()); fit != Fit::ok) return fit;
+  switch (feature_->spec.type) {
+    case ValueType::int64:
+      return put_narrow<std::int64_t>(row, ints);
+    case ValueType::int32:
+      return put_narrow<std::int32_t>(row, ints);
+    case ValueType::int16:
+      return put_narrow<std::int16_t>(row, ints);
+    case ValueType::int8:
+      return put_narrow<std::int8_t>(row, ints);
+    case ValueType::uint32:
+      return put_narrow<std::uint32_t>(row, ints);
+    case ValueType::uint16:
+      return put_narrow<std::uint16_t>(row, ints);
+    case ValueType::uint8:
+      return put_narrow<std::uint8_t>(row, ints);
+    case ValueType::boolean:
+      return put_narrow<bool>(row, ints);
+    case ValueType::bytes:
+    case ValueType::float32:
+    case ValueType::raw:
+      break;
+  }
+  return Fit::malformed;
+}
+
+Fit ColumnBuilder::put_floats(std::size_t row, const std::uint8_t* floats, std::size_t count) {
+  if (const Fit fit = check_count(count); fit != Fit::ok) return fit;
+  float* out = open_row<float>(row, count);
+  if (count != 0) std::memcpy(out, floats, count * sizeof(float));
+  close_row(row, count);
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_packed_floats(std::size_t row, WireBytes floats) {
+  return put_floats(row, floats.data(), floats.size() / sizeof(float));
+}
+
+Fit ColumnBuilder::put_unpacked(std::size_t row, WireBytes tagged_values) {
+  WireReader reader(tagged_values);
+  switch (feature_->kind) {
+    case ListKind::none:
+      break;
+    case ListKind::bytes:
+      return put_strings(row, tagged_values);
+    case ListKind::ints: {
+      scratch_.clear();
+      std::uint64_t value;
+      while (!reader.at_end()) {
+        if (!reader.take(varint_tag(1)) || !reader.read_varint(value)) return Fit::malformed;
+        scratch_.push_back(static_cast<std::int64_t>(value));
+      }
+      return put_ints(row, scratch_);
+    }
+    case ListKind::floats: {
+      std::vector<std::uint32_t> floats;
+      floats.reserve(tagged_values.size() / 5);
+      std::uint32_t bits;
+      while (!reader.at_end()) {
+        if (!reader.take(fixed32_tag(1)) || !reader.read_fixed32(bits)) return Fit::malformed;
+        floats.push_back(bits);
+      }
+      return put_floats(row, reinterpret_cast<const std::uint8_t*>(floats.data()), floats.size());
+    }
+  }
+  return Fit::malformed;
+}
+
+void ColumnBuilder::append_string(WireBytes string) {
+  constexpr std::size_t kOffset = sizeof(std::int64_t);
+  offsets_.reserve((value_count_ + 2) * kOffset, (value_count_ + 1) * kOffset);
+  values_.reserve(data_bytes_ + string.size(), data_bytes_);
+  offsets_.as<std::int64_t>()[value_count_] = static_cast<std::int64_t>(data_bytes_);
+  if (!string.empty()) std::memcpy(values_.data() + data_bytes_, string.data(), string.size());
+  data_bytes_ += string.size();
+  ++value_count_;
+}
+
+Fit ColumnBuilder::put_string(std::size_t row, WireBytes string) {
+  if (feature_->spec.type == ValueType::raw) return put_raw(row, string, 1);
+  if (const Fit fit = check_count(1); fit != Fit::ok) return fit;
+  mark_row(row);
+  append_string(string);
+  close_row(row, 1);
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_strings(std::size_t row, WireBytes tagged_strings) {
+  const bool raw = feature_->spec.type == ValueType::raw;
+  if (!raw) mark_row(row);
+  WireReader reader(tagged_strings);
+  WireBytes string;
+  std::size_t count = 0;
+  for (; !reader.at_end(); ++count) {
+    if (!reader.take(bytes_tag(1)) || !reader.read_bytes(string)) return Fit::malformed;
+    if (!raw) append_string(string);
+  }
+  if (raw) return put_raw(row, string, count);
+  if (const Fit fit = check_count(count); fit != Fit::ok) return fit;
+  close_row(row, count);
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_raw(std::size_t row, WireBytes string, std::size_t strings) {
+  if (const Fit fit = check_count(strings); fit != Fit::ok) return fit;
+  if (string.size() != feature_->value_bytes) {
+    found_ = static_cast<std::int64_t>(string.size());
+    return Fit::wrong_size;
+  }
+  if (!string.empty()) {
+    std::memcpy(values_.data() + row * string.size(), string.data(), string.size());
+  }
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_empty(std::size_t row) {
+  if (const Fit fit = check_count(0); fit != Fit::ok) return fit;
+  mark_row(row);
+  return Fit::ok;
+}
+
+Fit ColumnBuilder::put_list(std::size_t row, const FeatureList& list, WireBytes record) {
+  switch (list.form) {
+    case ListForm::malformed:
+      break;
+    case ListForm::empty:
+      return put_empty(row);
+    case ListForm::unpacked:
+      return put_unpacked(row, list.values);
+    case ListForm::packed:
+      if (feature_->kind == ListKind::floats) return put_packed_floats(row, list.values);
+      return put_packed_ints(row, list.values, record);
+  }
+  return Fit::malformed;
+}
+
+void ColumnBuilder::put_default(std::size_t row) {
+  if (!is_fixed()) return;
+  const DefaultValue& value = *feature_->spec.default_value;
+  if (holds_strings()) {
+    mark_row(row);
+    for (const std::string& string : value.strings) {
+      append_string({reinterpret_cast<const std::uint8_t*>(string.data()), string.size()});
+    }
+  } else if (!value.numbers.empty()) {
+    std::memcpy(values_.data() + row * value.numbers.size(), value.numbers.data(),
+                value.numbers.size());
+  }
+}
+
+}  // namespace tfrfast

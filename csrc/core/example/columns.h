@@ -1,0 +1,133 @@
+// A decoded batch: one column a feature, in pooled memory, and the builder that fills one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/pool.h"
+#include "core/example/list.h"
+#include "core/example/schema.h"
+
+namespace tfrfast {
+
+// Owns its memory. Buffers that the layout does not use are empty; one that is used is never null,
+// even when it holds nothing.
+struct Column {
+  std::string name;
+  Layout layout = Layout::fixed;
+  ValueType type = ValueType::int64;
+  std::size_t rows = 0;
+  std::vector<std::int64_t>
+      shape;                    // fixed and padded: of the whole column; sparse: the dense shape
+  std::size_t value_count = 0;  // strings for bytes, rows for raw, else numbers
+  PooledBuffer values;          // numbers, or the strings' bytes end to end
+  PooledBuffer offsets;         // bytes: value_count + 1 int64, where each string starts
+  PooledBuffer row_splits;      // ragged: rows + 1 int64, where each row starts
+  PooledBuffer indices;         // sparse: value_count pairs of int64, (row, column)
+};
+
+// Why a feature's values did not go into its column.
+enum class Fit : std::uint8_t {
+  ok,
+  malformed,     // the wire bytes are no list of the feature's kind
+  wrong_count,   // not as many values as the shape has
+  out_of_range,  // a value that the column's type cannot hold
+  wrong_size,    // a raw byte string of another size
+};
+
+// Memory that grows by doubling and keeps what it holds.
+class GrowingBuffer {
+ public:
+  std::uint8_t* data() const noexcept { return buffer_.data(); }
+  template <class T>
+  T* as() const noexcept {
+    return buffer_.as<T>();
+  }
+  // Room for `bytes` in all, the first `used` of which are kept. The first time it makes room for
+  // as much as was used before the last take().
+  void reserve(std::size_t bytes, std::size_t used) {
+    if (bytes > buffer_.capacity()) [[unlikely]]
+      grow(bytes, used);
+  }
+  PooledBuffer take(std::size_t used);
+
+ private:
+  void grow(std::size_t bytes, std::size_t used);
+  PooledBuffer buffer_;
+  std::size_t expected_bytes_ = 0;
+};
+
+// Fills one column, row after row. Rows of a fixed layout must all be put; others that are passed
+// over are empty. One thread.
+class ColumnBuilder {
+ public:
+  explicit ColumnBuilder(const CompiledFeature& feature) noexcept
+      : feature_(&feature),
+        is_scalar_(feature.spec.layout == Layout::fixed && feature.row_values == 1) {}
+
+  void begin(std::size_t rows);  // drops what was there; throws `invalid` past what memory can hold
+
+  // `record` holds the values, and may be read around them.
+  // Each puts a whole row, and only into a row after all that were put before, unless that row was
+  // rolled back. After anything but `ok` the row must be rolled back.
+  Fit put_packed_ints(std::size_t row, WireBytes varints, WireBytes record);
+  Fit put_packed_floats(std::size_t row, WireBytes floats);
+  Fit put_string(std::size_t row, WireBytes string);           // a list of one string
+  Fit put_unpacked(std::size_t row, WireBytes tagged_values);  // of the feature's kind
+  Fit put_empty(std::size_t row);                              // a list without values
+  Fit put_list(std::size_t row, const FeatureList& list, WireBytes record);  // any of these
+  void put_default(std::size_t row);
+  void roll_back(std::size_t row) noexcept;  // forgets what was put into it, if anything was
+
+  // What the last Fit other than `ok` found: the number of values, the value that does not fit, or
+  // the number of bytes.
+  std::int64_t found() const noexcept { return found_; }
+
+  // How many values the row that was put last has; not of a fixed layout.
+  std::size_t last_count() const noexcept { return value_count_ - last_value_count_; }
+
+  // Of ragged rows there may be more than were begun.
+  Column finish(std::size_t rows);
+
+ private:
+  void mark_row(std::size_t row);
+  template <class Number>
+  Number* open_row(std::size_t row, std::size_t values);
+  void close_row(std::size_t row, std::size_t values);
+  Fit put_ints(std::size_t row, std::span<const std::int64_t> ints);
+  template <class Narrow>
+  Fit put_narrow(std::size_t row, std::span<const std::int64_t> ints);
+  Fit put_floats(std::size_t row, const std::uint8_t* floats, std::size_t count);
+  Fit put_strings(std::size_t row, WireBytes tagged_strings);
+  Fit put_raw(std::size_t row, WireBytes string, std::size_t strings);
+  void append_string(WireBytes string);
+  Fit check_count(std::size_t values) noexcept;
+  void start_rows_to(std::size_t row);
+  Column finish_padded(std::size_t rows);
+
+  bool is_fixed() const noexcept { return feature_->spec.layout == Layout::fixed; }
+  bool holds_strings() const noexcept { return feature_->spec.type == ValueType::bytes; }
+
+  const CompiledFeature* feature_;
+  bool is_scalar_;
+  std::size_t rows_ = 0;
+  std::size_t next_row_ = 0;     // all rows before it have their start written down
+  std::size_t value_count_ = 0;  // variable rows and strings: values put so far
+  std::size_t data_bytes_ = 0;   // strings: bytes put so far
+  std::size_t longest_ = 0;
+  std::size_t marked_row_ = 0;        // the row that was put last,
+  std::size_t last_value_count_ = 0;  // and what there was before it
+  std::size_t last_data_bytes_ = 0;
+  std::size_t last_longest_ = 0;
+  std::int64_t found_ = 0;
+  GrowingBuffer values_;
+  GrowingBuffer offsets_;
+  GrowingBuffer row_splits_;
+  GrowingBuffer indices_;
+  std::vector<std::int64_t> scratch_;
+};
+
+}  // namespace tfrfast

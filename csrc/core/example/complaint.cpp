@@ -1,0 +1,112 @@
+#include "core/example/complaint.h"
+
+#include "core/base/error.h"
+
+namespace tfrfast {
+namespace {
+
+[[noreturn]] void complain(const RecordPlace& place, const std::string& what,
+                           const std::string& advice) {
+  std::string path;
+  if (*place.path_of) path = (*place.path_of)(place.record);
+  std::string message = what + " Record " + std::to_string(place.record);
+  if (!path.empty()) message += " of '" + path + "'";
+  message += ". " + advice;
+  throw Error(ErrorKind::feature, std::move(message), {std::move(path), place.record, {}});
+}
+
+std::string shape_of(const FeatureSpec& spec) {
+  std::string text = spec.layout == Layout::padded ? "[?" : "[";
+  for (const std::int64_t size : spec.shape) {
+    if (text.size() > 1) text += ',';
+    text += std::to_string(size);
+  }
+  return text + "]";
+}
+
+std::string quoted(const FeatureSpec& spec) {
+  return "Feature '" + spec.name + "'";
+}
+
+}  // namespace
+
+void complain_malformed(const RecordPlace& place, std::size_t record_offset) {
+  complain(place,
+           "Could not parse the record: byte " + std::to_string(record_offset) +
+               " of it does not go on as a tf.train.Example does.",
+           "Check that these records are serialized Examples, and not SequenceExamples or another "
+           "format.");
+}
+
+void complain_too_long(const RecordPlace& place, std::size_t record_bytes) {
+  complain(place,
+           "Could not parse the record: it has " + std::to_string(record_bytes) +
+               " bytes, and a protobuf message ends before 2 GiB.",
+           "Read it without a feature description.");
+}
+
+void complain_missing(const RecordPlace& place, const FeatureSpec& spec) {
+  complain(place,
+           "Feature: " + spec.name + " (data type: " + name_of(list_kind_of(spec.type)) +
+               ") is required but could not be found.",
+           "Give the feature a default, or ask for it as VarLen if it may be missing.");
+}
+
+void complain_no_list(const RecordPlace& place, const FeatureSpec& spec) {
+  complain(place,
+           quoted(spec) +
+               ": unsupported data type. Its bytes are neither a bytes_list, a "
+               "float_list nor an int64_list.",
+           "The record is damaged, or is no tf.train.Example.");
+}
+
+void complain_kind(const RecordPlace& place, const FeatureSpec& spec, ListKind found) {
+  complain(place,
+           quoted(spec) + ": Data types don't match. Data type: " + name_of(found) +
+               " but expected type: " + name_of(list_kind_of(spec.type)) + ".",
+           "Ask for the type that the records hold; infer_features() shows it.");
+}
+
+void complain_mixed(const RecordPlace& place, const FeatureSpec& spec, ListKind before,
+                    ListKind found) {
+  complain(place,
+           quoted(spec) + ": Data types don't match. Data type: " + name_of(found) +
+               " but the records before have " + name_of(before) + ".",
+           "No one description fits these records.");
+}
+
+void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
+                     std::int64_t found) {
+  const FeatureSpec& spec = feature.spec;
+  const std::string value = std::to_string(found);
+  switch (fit) {
+    case Fit::wrong_count:
+      complain(place,
+               quoted(spec) + ": Number of " + name_of(feature.kind) +
+                   (spec.layout == Layout::padded ? " values is not a multiple of "
+                                                  : " values != expected ") +
+                   std::to_string(feature.row_values) + ". Values size: " + value +
+                   " but output shape: " + shape_of(spec) + ".",
+               "Ask for the shape that the records have, or for VarLen.");
+    case Fit::out_of_range:
+      complain(
+          place,
+          quoted(spec) + ": the value " + value + " does not fit in " + name_of(spec.type) + ".",
+          "Ask for int64, or a type wide enough.");
+    case Fit::wrong_size:
+      complain(place,
+               quoted(spec) + ": expected a byte string of " + std::to_string(spec.raw_bytes) +
+                   " bytes, found one of " + value + ".",
+               "Raw bytes must fill the shape exactly: ask for the shape and dtype they were "
+               "written with.");
+    case Fit::malformed:
+    case Fit::ok:
+      break;
+  }
+  complain(place,
+           quoted(spec) + ": Can't parse serialized Example: the bytes of its " +
+               name_of(feature.kind) + " list end early or are of another kind.",
+           "The record is damaged, or is no tf.train.Example.");
+}
+
+}  // namespace tfrfast

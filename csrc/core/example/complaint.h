@@ -1,0 +1,31 @@
+// The errors of decoding: what is wrong with which feature of which record.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "core/example/columns.h"
+#include "core/example/schema.h"
+
+namespace tfrfast {
+
+// Where a record came from, for error messages: only called when one is thrown.
+using PathOfRecord = std::function<std::string(std::int64_t record)>;
+
+struct RecordPlace {
+  std::int64_t record;
+  const PathOfRecord* path_of;
+};
+
+[[noreturn]] void complain_malformed(const RecordPlace& place, std::size_t record_offset);
+[[noreturn]] void complain_too_long(const RecordPlace& place, std::size_t record_bytes);
+[[noreturn]] void complain_missing(const RecordPlace& place, const FeatureSpec& spec);
+[[noreturn]] void complain_no_list(const RecordPlace& place, const FeatureSpec& spec);
+[[noreturn]] void complain_kind(const RecordPlace& place, const FeatureSpec& spec, ListKind found);
+[[noreturn]] void complain_mixed(const RecordPlace& place, const FeatureSpec& spec, ListKind before,
+                                 ListKind found);
+[[noreturn]] void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, Fit fit,
+                                  std::int64_t found);
+
+}  // namespace tfrfast

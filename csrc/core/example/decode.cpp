@@ -1,0 +1,304 @@
+#include "core/example/decode.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/example/entries.h"
+
+namespace tfrfast {
+namespace {
+
+// A length spelled as every writer does, in as few bytes as it needs, or in some more.
+inline bool read_usual_length(const std::uint8_t*& next, const std::uint8_t* end,
+                              std::size_t& length) noexcept {
+  if (next == end) return false;
+  if (*next < 0x80) [[likely]] {
+    length = *next++;
+    return true;
+  }
+  std::size_t result = 0;
+  for (unsigned shift = 0; shift < 35 && next != end; shift += 7) {
+    const std::uint8_t byte = *next++;
+    result |= static_cast<std::size_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) {
+      length = result;
+      return result < 0x80000000u;
+    }
+  }
+  return false;
+}
+
+// A length of 128 to 16383 as a varint, little-endian.
+inline std::uint64_t two_byte_varint(std::size_t length) noexcept {
+  return (length & 0x7f) | 0x80 | length >> 7 << 8;
+}
+
+constexpr std::size_t kShortHeader = 5;
+constexpr std::size_t kLongHeader = 8;
+
+// A Feature that fills what is left of its entry and holds one list with one packed run, or one
+// string, begins with
+//     its length | the list's tag | the list's length | 0x0a | the run's length
+// and each length follows from where the entry ends. So instead of reading three lengths, one after
+// the other, the whole header is compared with what it must be: five bytes when every length takes
+// one, eight when every length takes two. Returns the header's bytes, or 0 if it is another.
+inline std::size_t usual_header_bytes(const std::uint8_t* value, std::size_t left,
+                                      std::uint8_t list_tag,
+                                      const std::uint8_t* record_end) noexcept {
+  if (left == 0) return 0;
+  const std::uint64_t header = load64_before(value, record_end);
+  if (left - kShortHeader < 0x80 - kShortHeader + 1) [[likely]] {
+    const std::uint64_t expected = (left - 1) | std::uint64_t{list_tag} << 8 | (left - 3) << 16 |
+                                   std::uint64_t{bytes_tag(1)} << 24 | (left - 5) << 32;
+    return (header ^ expected) << 24 == 0 ? kShortHeader : 0;
+  }
+  if (left - kLongHeader - 0x80 < 0x4000 - 0x80 - kLongHeader) {
+    const std::uint64_t expected = two_byte_varint(left - 2) | std::uint64_t{list_tag} << 16 |
+                                   two_byte_varint(left - 5) << 24 |
+                                   std::uint64_t{bytes_tag(1)} << 40 |
+                                   two_byte_varint(left - 8) << 48;
+    return header == expected ? kLongHeader : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+BatchDecoder::BatchDecoder(std::shared_ptr<const FeaturePlan> plan, PathOfRecord path_of)
+    : plan_(std::move(plan)), path_of_(std::move(path_of)), entries_(plan_->size()) {
+  const auto features = static_cast<std::uint32_t>(plan_->size());
+  slots_.reserve(features + 1);
+  columns_.reserve(features);
+  for (std::uint32_t slot = 0; slot < features; ++slot) {
+    const CompiledFeature& feature = (*plan_)[slot];
+    const bool fixed = feature.spec.layout == Layout::fixed;
+    Slot compiled;
+    compiled.opening = feature.opening.data();
+    compiled.opening_bytes = static_cast<std::uint32_t>(feature.opening_bytes);
+    compiled.whole_words = static_cast<std::uint32_t>(feature.opening.size() - 1);
+    compiled.last_word = feature.opening.back();
+    const std::size_t last_bytes = feature.opening_bytes - 8 * compiled.whole_words;
+    std::memset(&compiled.last_mask, 0, sizeof compiled.last_mask);
+    std::memset(&compiled.last_mask, 0xff, last_bytes);
+    compiled.successor = (slot + 1) % features;
+    compiled.list_tag = bytes_tag(static_cast<unsigned>(feature.kind));
+    compiled.kind = feature.kind;
+    compiled.fixed = fixed;
+    slots_.push_back(compiled);
+    columns_.emplace_back(feature);
+    fixed_features_ += fixed;
+  }
+  // An opening that no entry is long enough for, where there is nothing to expect.
+  Slot first;
+  first.opening_bytes = 0xffffffff;
+  first.successor = features == 0 ? 0 : features;
+  slots_.push_back(first);
+}
+
+void BatchDecoder::begin(std::size_t rows) {
+  rows_ = rows;
+  next_row_ = 0;
+  for (Slot& slot : slots_) slot.seen = 0;
+  for (ColumnBuilder& column : columns_) column.begin(rows);
+}
+
+void BatchDecoder::decode(std::span<const WireBytes> records,
+                          std::span<const std::int64_t> record_numbers) {
+  if (records.size() > rows_ - next_row_) {
+    throw Error(ErrorKind::out_of_range, "The batch was begun for " + std::to_string(rows_) +
+                                             " rows; row " + std::to_string(rows_) +
+                                             " does not exist.");
+  }
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const std::int64_t record_number =
+        record_numbers.empty() ? static_cast<std::int64_t>(next_row_) : record_numbers[i];
+    fixed_seen_ = 0;
+    if (decode_usual(records[i]) == Attempt::done) [[likely]] {
+      if (fixed_seen_ != fixed_features_) fill_missing(record_number);
+    } else {
+      roll_back_row();
+      decode_exactly(records[i], record_number);
+    }
+    ++next_row_;
+  }
+}
+
+// Whether the entry goes on with the slot's opening.
+inline bool BatchDecoder::opens_with(const std::uint8_t* next, const std::uint8_t* entry_end,
+                                     const std::uint8_t* record_end, const Slot& slot) noexcept {
+  const std::size_t whole_bytes = 8 * std::size_t{slot.whole_words};
+  if (slot.opening_bytes >= static_cast<std::size_t>(entry_end - next)) return false;
+  if (static_cast<std::size_t>(record_end - next) < whole_bytes + 8) [[unlikely]] {
+    return std::memcmp(next, slot.opening, slot.opening_bytes) == 0;
+  }
+  std::uint64_t word;
+  std::memcpy(&word, next + whole_bytes, sizeof word);
+  std::uint64_t difference = (word ^ slot.last_word) & slot.last_mask;
+  for (std::size_t i = 0; i < slot.whole_words; ++i) {
+    std::memcpy(&word, next + 8 * i, sizeof word);
+    difference |= word ^ slot.opening[i];
+  }
+  return difference == 0;
+}
+
+BatchDecoder::Attempt BatchDecoder::decode_usual(WireBytes record) {
+  const std::uint8_t* next = record.data();
+  const std::uint8_t* const end = next + record.size();
+  std::size_t length;
+  if (record.empty() || *next++ != bytes_tag(1) || !read_usual_length(next, end, length) ||
+      length != static_cast<std::size_t>(end - next)) {
+    return Attempt::unusual;
+  }
+  auto previous = static_cast<std::uint32_t>(plan_->size());
+  while (next != end) {
+    if (*next++ != bytes_tag(1) || !read_usual_length(next, end, length) ||
+        length > static_cast<std::size_t>(end - next)) {
+      return Attempt::unusual;
+    }
+    const std::uint8_t* const entry_end = next + length;
+    std::uint32_t slot = slots_[previous].successor;
+    if (opens_with(next, entry_end, end, slots_[slot])) [[likely]] {
+      next += slots_[slot].opening_bytes;
+    } else {
+      if (next == entry_end || *next++ != bytes_tag(1) ||
+          !read_usual_length(next, entry_end, length) ||
+          length >= static_cast<std::size_t>(entry_end - next)) {
+        return Attempt::unusual;
+      }
+      slot = plan_->find({next, length});
+      next += length;
+      if (*next++ != bytes_tag(2)) return Attempt::unusual;
+      if (slot == FeaturePlan::kUnknown) {
+        if (!read_usual_length(next, entry_end, length) ||
+            length != static_cast<std::size_t>(entry_end - next)) {
+          return Attempt::unusual;
+        }
+        next = entry_end;
+        continue;
+      }
+      slots_[previous].successor = slot;
+    }
+    if (put_usual(slot, next, entry_end, record) != Attempt::done) return Attempt::unusual;
+    previous = slot;
+    next = entry_end;
+  }
+  return Attempt::done;
+}
+
+// `value` is where the length of the entry's Feature is.
+inline BatchDecoder::Attempt BatchDecoder::put_usual(std::uint32_t number,
+                                                     const std::uint8_t* value,
+                                                     const std::uint8_t* entry_end,
+                                                     WireBytes record) {
+  Slot& slot = slots_[number];
+  const std::uint64_t stamp = next_row_ + 1;
+  if (slot.seen == stamp) return Attempt::unusual;
+  slot.seen = stamp;
+  fixed_seen_ += slot.fixed;
+  ColumnBuilder& column = columns_[number];
+  const auto left = static_cast<std::size_t>(entry_end - value);
+  // An entry's key comes before its value: eight bytes before the record's end are the record's.
+  const std::size_t header =
+      usual_header_bytes(value, left, slot.list_tag, record.data() + record.size());
+  Fit fit;
+  if (header != 0) [[likely]] {
+    const WireBytes values{value + header, left - header};
+    switch (slot.kind) {
+      case ListKind::ints:
+        fit = column.put_packed_ints(next_row_, values, record);
+        break;
+      case ListKind::floats:
+        if (values.size() % sizeof(float) != 0) return Attempt::unusual;
+        fit = column.put_packed_floats(next_row_, values);
+        break;
+      default:
+        fit = column.put_string(next_row_, values);
+        break;
+    }
+  } else {
+    // Another form, of a Feature that fills its entry and a list that fills the Feature.
+    std::size_t length;
+    if (!read_usual_length(value, entry_end, length) || length == 0 ||
+        length != static_cast<std::size_t>(entry_end - value) || *value != slot.list_tag) {
+      return Attempt::unusual;
+    }
+    const FeatureList list = find_list({value, length}, slot.kind);
+    if (list.form == ListForm::malformed || list.end != entry_end) return Attempt::unusual;
+    fit = column.put_list(next_row_, list, record);
+  }
+  return fit == Fit::ok ? Attempt::done : Attempt::unusual;
+}
+
+void BatchDecoder::fill_missing(std::int64_t record_number) {
+  for (std::uint32_t slot = 0; slot < plan_->size(); ++slot) {
+    if (!slots_[slot].fixed || slots_[slot].seen == next_row_ + 1) continue;
+    const FeatureSpec& spec = (*plan_)[slot].spec;
+    if (!spec.default_value) complain_missing({record_number, &path_of_}, spec);
+    columns_[slot].put_default(next_row_);
+  }
+}
+
+void BatchDecoder::roll_back_row() noexcept {
+  for (std::uint32_t slot = 0; slot < plan_->size(); ++slot) {
+    if (slots_[slot].seen != next_row_ + 1) continue;
+    columns_[slot].roll_back(next_row_);
+    slots_[slot].seen = 0;
+  }
+}
+
+void BatchDecoder::decode_exactly(WireBytes record, std::int64_t record_number) {
+  collect_entries(record, record_number);
+  for (std::uint32_t slot = 0; slot < plan_->size(); ++slot) {
+    if (!entries_[slot].present) continue;
+    slots_[slot].seen = next_row_ + 1;
+    put_exactly(slot, entries_[slot].feature, record, record_number);
+  }
+  fill_missing(record_number);
+}
+
+void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number) {
+  const RecordPlace place{record_number, &path_of_};
+  if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
+  std::fill(entries_.begin(), entries_.end(), Entry{});
+  const std::uint8_t* const stopped = for_each_entry(record, [&](WireBytes key, WireBytes feature) {
+    const std::uint32_t slot = plan_->find(key);
+    if (slot == FeaturePlan::kUnknown) return;
+    const FeatureSpec& spec = (*plan_)[slot].spec;
+    ListKind kind;
+    if (!read_list_kind(feature, kind)) complain_no_list(place, spec);
+    // An empty Feature hides an earlier one of the same name, but not from features of a shape.
+    const bool shaped = spec.layout == Layout::fixed || spec.layout == Layout::padded;
+    if (kind != ListKind::none || !shaped) entries_[slot] = {feature, true};
+  });
+  if (stopped != nullptr) {
+    complain_malformed(place, static_cast<std::size_t>(stopped - record.data()));
+  }
+}
+
+void BatchDecoder::put_exactly(std::uint32_t slot, WireBytes feature, WireBytes record,
+                               std::int64_t record_number) {
+  const CompiledFeature& compiled = (*plan_)[slot];
+  ColumnBuilder& column = columns_[slot];
+  const RecordPlace place{record_number, &path_of_};
+  ListKind kind;
+  if (!read_list_kind(feature, kind)) complain_no_list(place, compiled.spec);
+  Fit fit = Fit::ok;
+  if (kind != ListKind::none) {
+    if (kind != compiled.kind) complain_kind(place, compiled.spec, kind);
+    fit = column.put_list(next_row_, find_list(feature, kind), record);
+  }
+  if (fit != Fit::ok) complain_misfit(place, compiled, fit, column.found());
+}
+
+std::vector<Column> BatchDecoder::finish() {
+  std::vector<Column> columns;
+  columns.reserve(columns_.size());
+  for (ColumnBuilder& column : columns_) columns.push_back(column.finish(next_row_));
+  rows_ = next_row_ = 0;
+  return columns;
+}
+
+}  // namespace tfrfast

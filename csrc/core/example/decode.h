@@ -1,0 +1,90 @@
+// Serialized tf.train.Examples into columns: the same values as TensorFlow's fast parser on
+// everything it accepts.
+//
+// Each record is tried first in the spelling every writer uses, its features expected in the order
+// of the record before; one pass over the bytes, straight into the columns. Anything unusual (a key
+// seen twice, unpacked lists, concatenated Examples, damage) rolls the record back and goes to the
+// exact path, which alone decides what such bytes mean and what an error says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/example/columns.h"
+#include "core/example/complaint.h"
+#include "core/example/schema.h"
+
+namespace tfrfast {
+
+// Decodes batch after batch, each fed in pieces: begin(), decode() in row order, finish(). Keeps
+// what it learns of the records' order and of the batches' sizes. One thread at a time; different
+// decoders may share a plan. After a throw, begin() starts afresh.
+//
+// Two threads cannot fill one batch: a thread a batch keeps each record's bytes and columns in one
+// core's caches, and needs no merging.
+class BatchDecoder {
+ public:
+  explicit BatchDecoder(std::shared_ptr<const FeaturePlan> plan, PathOfRecord path_of = {});
+
+  void begin(std::size_t rows);
+
+  // The next rows. `record_numbers` has as many entries as `records`, or is empty: then errors
+  // count rows from 0. Throws `feature` for a record that does not fit the plan, `out_of_range`
+  // past the rows begun.
+  void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
+
+  std::size_t rows_decoded() const noexcept { return next_row_; }
+
+  // One column a feature, in the plan's order, of as many rows as were decoded.
+  std::vector<Column> finish();
+
+ private:
+  // What the loop over a record's entries touches of a feature, apart from its column.
+  struct Slot {
+    const std::uint64_t* opening = nullptr;
+    std::uint32_t opening_bytes = 0;
+    std::uint32_t whole_words = 0;  // of the opening, before its last word
+    std::uint64_t last_word = 0;
+    std::uint64_t last_mask = 0;
+    std::uint64_t seen = 0;       // one more than the last row that had it
+    std::uint32_t successor = 0;  // the slot that followed this one the last time
+    std::uint8_t list_tag = 0;
+    ListKind kind = ListKind::none;
+    bool fixed = false;
+  };
+
+  struct Entry {
+    WireBytes feature;
+    bool present = false;
+  };
+
+  enum class Attempt : std::uint8_t { done, unusual };
+
+  static bool opens_with(const std::uint8_t* next, const std::uint8_t* entry_end,
+                         const std::uint8_t* record_end, const Slot& slot) noexcept;
+  Attempt decode_usual(WireBytes record);
+  Attempt put_usual(std::uint32_t slot, const std::uint8_t* value, const std::uint8_t* entry_end,
+                    WireBytes record);
+  void fill_missing(std::int64_t record_number);
+  void roll_back_row() noexcept;
+
+  void decode_exactly(WireBytes record, std::int64_t record_number);
+  void collect_entries(WireBytes record, std::int64_t record_number);
+  void put_exactly(std::uint32_t slot, WireBytes feature, WireBytes record,
+                   std::int64_t record_number);
+
+  std::shared_ptr<const FeaturePlan> plan_;
+  PathOfRecord path_of_;
+  std::vector<Slot> slots_;  // and one more, whose successor is the record's first feature
+  std::vector<ColumnBuilder> columns_;
+  std::vector<Entry> entries_;
+  std::size_t fixed_features_ = 0;
+  std::size_t fixed_seen_ = 0;  // in this row
+  std::size_t rows_ = 0;
+  std::size_t next_row_ = 0;
+};
+
+}  // namespace tfrfast

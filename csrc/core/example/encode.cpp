@@ -1,0 +1,279 @@
+#include "core/example/encode.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+
+namespace tfrfast {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "floats are copied as they lie");
+
+constexpr std::size_t kRowsAPiece = 512;
+constexpr std::uint64_t kMostExampleBytes = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kLongestLength = 10;
+
+std::size_t length_bytes(std::uint64_t length) noexcept {
+  std::size_t bytes = 1;
+  for (; length >= 0x80; length >>= 7) ++bytes;
+  return bytes;
+}
+
+std::uint8_t* put_length(std::uint64_t length, std::uint8_t* out) noexcept {
+  for (; length >= 0x80; length >>= 7) *out++ = static_cast<std::uint8_t>(length | 0x80);
+  *out++ = static_cast<std::uint8_t>(length);
+  return out;
+}
+
+std::uint8_t* put_field(std::uint8_t tag, std::uint64_t length, std::uint8_t* out) noexcept {
+  *out++ = tag;
+  return put_length(length, out);
+}
+
+// A field of `bytes` bytes, with its tag and length.
+std::uint64_t field_bytes(std::uint64_t bytes) noexcept {
+  return 1 + length_bytes(bytes) + bytes;
+}
+
+// The nested messages around one row's values, from the inside out.
+struct Nesting {
+  std::uint64_t list = 0;     // Int64List, FloatList or BytesList
+  std::uint64_t feature = 0;  // Feature
+  std::uint64_t entry = 0;    // the map's entry
+  std::uint64_t total = 0;    // and that as a field of Features
+};
+
+// A column, and what is the same for all of its rows.
+class Encoder {
+ public:
+  explicit Encoder(const ColumnSource& source, const VarintWriter& varints)
+      : source_(&source), varints_(&varints) {
+    key_.resize(1 + kLongestLength);
+    auto* key = reinterpret_cast<std::uint8_t*>(key_.data());
+    key_.resize(static_cast<std::size_t>(put_field(bytes_tag(1), source.name.size(), key) - key));
+    key_ += source.name;
+    is_constant_ = source.present == nullptr && source.row_splits == nullptr &&
+                   source.kind != ListKind::ints && source.offsets == nullptr;
+    if (!is_constant_) return;
+    constant_values_ = measure_values(0);
+    constant_ = nest(constant_values_);
+    opening_.resize(key_.size() + 6 * (1 + kLongestLength));
+    auto* opening = reinterpret_cast<std::uint8_t*>(opening_.data());
+    opening_.resize(static_cast<std::size_t>(put_opening(constant_values_, opening) - opening));
+  }
+
+  const ColumnSource& source() const noexcept { return *source_; }
+  bool is_constant() const noexcept { return is_constant_; }
+  std::uint64_t constant_bytes() const noexcept { return constant_.total; }
+
+  // Bytes of the row's values: packed numbers without their tag and length, or strings with theirs.
+  std::uint64_t measure_values(std::size_t row) const noexcept {
+    const auto [first, end] = values_of(row);
+    switch (source_->kind) {
+      case ListKind::none:
+        return 0;
+      case ListKind::floats:
+        return (end - first) * sizeof(float);
+      case ListKind::ints:
+        return varints_->measure(source_->ints + first, end - first);
+      case ListKind::bytes:
+        break;
+    }
+    if (source_->offsets == nullptr) return (end - first) * field_bytes(source_->value_bytes);
+    std::uint64_t bytes = 0;
+    for (std::size_t value = first; value < end; ++value) {
+      bytes += field_bytes(
+          static_cast<std::uint64_t>(source_->offsets[value + 1] - source_->offsets[value]));
+    }
+    return bytes;
+  }
+
+  std::uint64_t total_bytes(std::uint64_t values_bytes) const noexcept {
+    return nest(values_bytes).total;
+  }
+
+  std::uint8_t* put_row(std::size_t row, std::uint64_t values_bytes, std::uint8_t* out,
+                        const std::uint8_t* room_end) const noexcept {
+    if (is_constant_) {
+      std::memcpy(out, opening_.data(), opening_.size());
+      return put_values(row, out + opening_.size(), room_end);
+    }
+    return put_values(row, put_opening(values_bytes, out), room_end);
+  }
+
+ private:
+  struct Values {
+    std::size_t first;
+    std::size_t end;
+  };
+  Values values_of(std::size_t row) const noexcept {
+    if (source_->row_splits == nullptr) {
+      return {row * source_->row_values, (row + 1) * source_->row_values};
+    }
+    return {static_cast<std::size_t>(source_->row_splits[row]),
+            static_cast<std::size_t>(source_->row_splits[row + 1])};
+  }
+
+  Nesting nest(std::uint64_t values_bytes) const noexcept {
+    Nesting nesting;
+    const bool packed = source_->kind == ListKind::ints || source_->kind == ListKind::floats;
+    nesting.list = packed && values_bytes > 0 ? field_bytes(values_bytes) : values_bytes;
+    nesting.feature = source_->kind == ListKind::none ? 0 : field_bytes(nesting.list);
+    nesting.entry = key_.size() + field_bytes(nesting.feature);
+    nesting.total = field_bytes(nesting.entry);
+    return nesting;
+  }
+
+  // Everything before the values.
+  std::uint8_t* put_opening(std::uint64_t values_bytes, std::uint8_t* out) const noexcept {
+    const Nesting nesting = nest(values_bytes);
+    out = put_field(bytes_tag(1), nesting.entry, out);
+    std::memcpy(out, key_.data(), key_.size());
+    out = put_field(bytes_tag(2), nesting.feature, out + key_.size());
+    if (source_->kind == ListKind::none) return out;
+    out = put_field(bytes_tag(static_cast<unsigned>(source_->kind)), nesting.list, out);
+    if (nesting.list != values_bytes) out = put_field(bytes_tag(1), values_bytes, out);
+    return out;
+  }
+
+  std::uint8_t* put_values(std::size_t row, std::uint8_t* out,
+                           const std::uint8_t* room_end) const noexcept {
+    const auto [first, end] = values_of(row);
+    if (first == end) return out;
+    switch (source_->kind) {
+      case ListKind::none:
+        return out;
+      case ListKind::floats:
+        std::memcpy(out, source_->floats + first, (end - first) * sizeof(float));
+        return out + (end - first) * sizeof(float);
+      case ListKind::ints:
+        return varints_->write(source_->ints + first, end - first, out, room_end);
+      case ListKind::bytes:
+        break;
+    }
+    for (std::size_t value = first; value < end; ++value) {
+      std::size_t begin = value * source_->value_bytes;
+      std::size_t bytes = source_->value_bytes;
+      if (source_->offsets != nullptr) {
+        begin = static_cast<std::size_t>(source_->offsets[value]);
+        bytes = static_cast<std::size_t>(source_->offsets[value + 1]) - begin;
+      }
+      out = put_field(bytes_tag(1), bytes, out);
+      if (bytes > 0) std::memcpy(out, source_->data + begin, bytes);
+      out += bytes;
+    }
+    return out;
+  }
+
+  const ColumnSource* source_;
+  const VarintWriter* varints_;
+  std::string key_;  // as it lies in the map's entry
+  bool is_constant_ = false;
+  std::uint64_t constant_values_ = 0;
+  Nesting constant_;
+  std::string opening_;  // of every row of a constant column
+};
+
+// All columns of a batch, in two passes: sizes, so that every row's place is known, then bytes.
+class BatchEncoder {
+ public:
+  BatchEncoder(std::span<const ColumnSource> columns, std::size_t rows) {
+    const VarintWriter* varints = varint_writer("bmi2");
+    if (varints == nullptr) varints = varint_writer("portable");
+    std::vector<const ColumnSource*> sorted;
+    for (const ColumnSource& column : columns) sorted.push_back(&column);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const ColumnSource* a, const ColumnSource* b) { return a->name < b->name; });
+    for (const ColumnSource* column : sorted) {
+      encoders_.emplace_back(*column, *varints);
+      if (encoders_.back().is_constant()) {
+        constant_bytes_ += encoders_.back().constant_bytes();
+      } else {
+        ++varying_;
+      }
+    }
+    values_bytes_.resize(rows * varying_);
+  }
+
+  // Of rows [first, end), to sizes[row + 1].
+  void measure(std::size_t first, std::size_t end, std::int64_t* sizes) {
+    for (std::size_t row = first; row < end; ++row) {
+      std::uint64_t features = constant_bytes_;
+      std::uint64_t* values_bytes = values_bytes_.data() + row * varying_;
+      for (const Encoder& encoder : encoders_) {
+        if (encoder.is_constant()) continue;
+        const bool* present = encoder.source().present;
+        if (present == nullptr || present[row]) {
+          *values_bytes = encoder.measure_values(row);
+          features += encoder.total_bytes(*values_bytes);
+        }
+        ++values_bytes;
+      }
+      sizes[row + 1] = static_cast<std::int64_t>(field_bytes(features));
+    }
+  }
+
+  void put(std::size_t first, std::size_t end, const RecordBatch& batch) const {
+    for (std::size_t row = first; row < end; ++row) {
+      std::uint8_t* out = batch.data() + batch.offsets()[row];
+      const std::uint8_t* room_end = batch.data() + batch.offsets()[row + 1];
+      out = put_features(static_cast<std::uint64_t>(room_end - out), out);
+      const std::uint64_t* values_bytes = values_bytes_.data() + row * varying_;
+      for (const Encoder& encoder : encoders_) {
+        const std::uint64_t bytes = encoder.is_constant() ? 0 : *values_bytes++;
+        const bool* present = encoder.source().present;
+        if (present == nullptr || present[row]) out = encoder.put_row(row, bytes, out, room_end);
+      }
+    }
+  }
+
+ private:
+  // The field that holds all features of an Example of `example_bytes` bytes.
+  static std::uint8_t* put_features(std::uint64_t example_bytes, std::uint8_t* out) noexcept {
+    std::uint64_t features = example_bytes - 2;
+    while (field_bytes(features) > example_bytes) --features;
+    return put_field(bytes_tag(1), features, out);
+  }
+
+  std::vector<Encoder> encoders_;
+  std::size_t varying_ = 0;  // columns that are not constant
+  std::uint64_t constant_bytes_ = 0;
+  std::vector<std::uint64_t> values_bytes_;  // of each row's varying columns
+};
+
+}  // namespace
+
+std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> columns,
+                                             std::size_t rows, unsigned threads) {
+  auto batch = std::make_shared<RecordBatch>(rows);
+  BatchEncoder encoder(columns, rows);
+  const std::size_t pieces = (rows + kRowsAPiece - 1) / kRowsAPiece;
+  parallel_for(pieces, threads, [&](std::size_t piece) {
+    encoder.measure(piece * kRowsAPiece, std::min(rows, (piece + 1) * kRowsAPiece),
+                    batch->offsets());
+  });
+  std::int64_t* offsets = batch->offsets();
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (static_cast<std::uint64_t>(offsets[row + 1]) > kMostExampleBytes) {
+      throw Error(ErrorKind::feature,
+                  "Row " + std::to_string(row) + " makes an Example of " +
+                      std::to_string(offsets[row + 1]) +
+                      " bytes, but no parser takes one of 2 GiB or more. Split the row.",
+                  {"", static_cast<std::int64_t>(row), {}});
+    }
+    offsets[row + 1] += offsets[row];
+    batch->indices()[row] = static_cast<std::int64_t>(row);
+  }
+  batch->allocate_data();
+  parallel_for(pieces, threads, [&](std::size_t piece) {
+    encoder.put(piece * kRowsAPiece, std::min(rows, (piece + 1) * kRowsAPiece), *batch);
+  });
+  return batch;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,45 @@
+// The walk through an Example's map of features.
+#pragma once
+
+#include <cstdint>
+
+#include "core/example/wire.h"
+
+namespace tfrfast {
+
+// Calls `entry(key, feature)` for each entry of the map, in the order of the bytes, through all the
+// Examples that were concatenated. Returns null, or where the bytes do not go on as an Example
+// does.
+template <class OnEntry>
+const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry) {
+  WireReader example(record);
+  std::uint32_t length;
+  while (!example.at_end()) {
+    if (!example.take(bytes_tag(1))) {
+      if (!example.skip_field()) return example.position();
+      continue;
+    }
+    if (!example.read_length(length)) return example.position();
+    WireReader features(example.enter(length));
+    while (!features.at_end()) {
+      if (!features.take(bytes_tag(1)) || !features.read_length(length)) {
+        return features.position();
+      }
+      // Key and value in either order, and nothing else.
+      WireReader entry(features.enter(length));
+      WireBytes key, feature;
+      for (int field = 0; field < 2; ++field) {
+        std::uint32_t tag;
+        if (!entry.read_length(tag) || (tag != bytes_tag(1) && tag != bytes_tag(2)) ||
+            !entry.read_bytes(tag == bytes_tag(1) ? key : feature)) {
+          return entry.position();
+        }
+      }
+      if (!entry.at_end()) return entry.position();
+      on_entry(key, feature);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,187 @@
+#include "core/example/schema.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+
+namespace tfrfast {
+namespace {
+
+std::uint64_t hash_of(WireBytes name) noexcept {
+  constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
+  std::uint64_t hash = name.size() * kMultiplier;
+  const std::uint8_t* bytes = name.data();
+  std::size_t left = name.size();
+  for (; left >= 8; left -= 8, bytes += 8) {
+    hash = (hash ^ load_little_endian<std::uint64_t>(bytes)) * kMultiplier;
+    hash ^= hash >> 32;
+  }
+  std::uint64_t rest = 0;
+  for (; left != 0; --left) rest = rest << 8 | bytes[left - 1];
+  hash = (hash ^ rest) * kMultiplier;
+  return hash ^ hash >> 29;
+}
+
+WireBytes bytes_of(const std::string& text) noexcept {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+[[noreturn]] void refuse(const FeatureSpec& spec, const std::string& why) {
+  throw Error(ErrorKind::invalid, "Feature '" + spec.name + "': " + why);
+}
+
+std::size_t product_of(const FeatureSpec& spec) {
+  std::uint64_t product = 1;
+  for (const std::int64_t size : spec.shape) {
+    if (size < 0) refuse(spec, "the shape has a negative dimension; every one must be known.");
+    if (__builtin_mul_overflow(product, static_cast<std::uint64_t>(size), &product) ||
+        product > (std::uint64_t{1} << 48)) {
+      refuse(spec, "the shape has more values than memory can hold.");
+    }
+  }
+  return product;
+}
+
+void check_default(const FeatureSpec& spec, const CompiledFeature& feature) {
+  if (!spec.default_value) return;
+  if (spec.layout != Layout::fixed && spec.layout != Layout::padded) {
+    refuse(spec, "only features with a shape can have a default.");
+  }
+  const std::size_t values = spec.layout == Layout::fixed ? feature.row_values : 1;
+  const bool strings = spec.type == ValueType::bytes;
+  const std::size_t given =
+      strings ? spec.default_value->strings.size() : spec.default_value->numbers.size();
+  const std::size_t wanted = strings ? values : values * feature.value_bytes;
+  if (given != wanted) refuse(spec, "the default does not have the feature's shape and type.");
+}
+
+void write_opening(CompiledFeature& feature) {
+  const std::string& name = feature.spec.name;
+  std::vector<std::uint8_t> bytes = {bytes_tag(1)};
+  std::size_t length = name.size();
+  for (; length >= 0x80; length >>= 7) {
+    bytes.push_back(static_cast<std::uint8_t>(length | 0x80));
+  }
+  bytes.push_back(static_cast<std::uint8_t>(length));
+  bytes.insert(bytes.end(), name.begin(), name.end());
+  bytes.push_back(bytes_tag(2));
+  feature.opening_bytes = bytes.size();
+  feature.opening.assign((bytes.size() + 7) / 8, 0);
+  std::memcpy(feature.opening.data(), bytes.data(), bytes.size());
+}
+
+CompiledFeature compile(FeatureSpec spec) {
+  CompiledFeature feature;
+  feature.kind = list_kind_of(spec.type);
+  feature.value_bytes = spec.type == ValueType::raw ? spec.raw_bytes : item_bytes_of(spec.type);
+  feature.row_values = product_of(spec);
+  if (spec.type == ValueType::raw) {
+    if (spec.layout != Layout::fixed) refuse(spec, "raw bytes need a fixed shape.");
+    feature.row_values = 1;
+  }
+  if (spec.layout == Layout::padded && feature.row_values == 0) {
+    refuse(spec, "a sequence of shapes without values has no length.");
+  }
+  if ((spec.layout == Layout::ragged || spec.layout == Layout::sparse) && !spec.shape.empty()) {
+    refuse(spec, "a feature of any length has no shape.");
+  }
+  check_default(spec, feature);
+  feature.spec = std::move(spec);
+  write_opening(feature);
+  return feature;
+}
+
+}  // namespace
+
+ListKind list_kind_of(ValueType type) noexcept {
+  switch (type) {
+    case ValueType::bytes:
+    case ValueType::raw:
+      return ListKind::bytes;
+    case ValueType::float32:
+      return ListKind::floats;
+    default:
+      return ListKind::ints;
+  }
+}
+
+const char* name_of(ValueType type) noexcept {
+  switch (type) {
+    case ValueType::bytes:
+      return "bytes";
+    case ValueType::float32:
+      return "float32";
+    case ValueType::int64:
+      return "int64";
+    case ValueType::int32:
+      return "int32";
+    case ValueType::int16:
+      return "int16";
+    case ValueType::int8:
+      return "int8";
+    case ValueType::uint32:
+      return "uint32";
+    case ValueType::uint16:
+      return "uint16";
+    case ValueType::uint8:
+      return "uint8";
+    case ValueType::boolean:
+      return "bool";
+    case ValueType::raw:
+      return "raw bytes";
+  }
+  return "";
+}
+
+std::size_t item_bytes_of(ValueType type) noexcept {
+  switch (type) {
+    case ValueType::bytes:
+    case ValueType::raw:
+      return 0;
+    case ValueType::int64:
+      return 8;
+    case ValueType::float32:
+    case ValueType::int32:
+    case ValueType::uint32:
+      return 4;
+    case ValueType::int16:
+    case ValueType::uint16:
+      return 2;
+    case ValueType::int8:
+    case ValueType::uint8:
+    case ValueType::boolean:
+      return 1;
+  }
+  return 0;
+}
+
+FeaturePlan::FeaturePlan(std::vector<FeatureSpec> specs) {
+  features_.reserve(specs.size());
+  table_.assign(std::bit_ceil(2 * specs.size() + 2), kUnknown);
+  for (FeatureSpec& spec : specs) {
+    if (find(bytes_of(spec.name)) != kUnknown) refuse(spec, "it is asked for twice.");
+    std::size_t place = hash_of(bytes_of(spec.name)) & (table_.size() - 1);
+    while (table_[place] != kUnknown) place = (place + 1) & (table_.size() - 1);
+    table_[place] = static_cast<std::uint32_t>(features_.size());
+    features_.push_back(compile(std::move(spec)));
+  }
+}
+
+std::uint32_t FeaturePlan::find(WireBytes name) const noexcept {
+  std::size_t place = hash_of(name) & (table_.size() - 1);
+  for (;; place = (place + 1) & (table_.size() - 1)) {
+    const std::uint32_t slot = table_[place];
+    if (slot == kUnknown) return kUnknown;
+    const std::string& candidate = features_[slot].spec.name;
+    if (std::equal(candidate.begin(), candidate.end(), name.begin(), name.end(),
+                   [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; })) {
+      return slot;
+    }
+  }
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,68 @@
+// Serialized tf.train.SequenceExamples into columns: context features as an Example's, and feature
+// lists as steps. The same values as TensorFlow's fast parser on everything it accepts, which for
+// SequenceExamples is not quite what it accepts for Examples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/pool.h"
+#include "core/example/columns.h"
+#include "core/example/complaint.h"
+#include "core/example/schema.h"
+
+namespace tfrfast {
+
+// The steps of all rows, one after another, as a ragged column of which each row is a step.
+struct StepColumn {
+  Column steps;
+  std::size_t rows = 0;
+  PooledBuffer row_splits;  // rows + 1 int64: where each row's steps start
+};
+
+struct SequenceColumns {
+  std::vector<Column> context;
+  std::vector<StepColumn> sequences;
+};
+
+// Decodes batch after batch, as BatchDecoder does. One thread at a time.
+class SequenceDecoder {
+ public:
+  // A sequence feature of a padded layout must have its shape in every step; whatever the layout
+  // says, the steps come as StepColumns. Throws `invalid` for a padded context feature.
+  SequenceDecoder(std::shared_ptr<const FeaturePlan> context,
+                  std::shared_ptr<const FeaturePlan> sequences, PathOfRecord path_of = {});
+
+  void begin(std::size_t rows);
+  // As BatchDecoder::decode().
+  void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
+  SequenceColumns finish();
+
+ private:
+  struct Entry {
+    WireBytes value;
+    bool present = false;
+  };
+
+  void collect(WireBytes record, const RecordPlace& place);
+  void put_context(std::uint32_t slot, WireBytes record, const RecordPlace& place);
+  void put_steps(std::uint32_t slot, WireBytes record, const RecordPlace& place);
+
+  std::shared_ptr<const FeaturePlan> context_;
+  std::shared_ptr<const FeaturePlan> sequences_;
+  PathOfRecord path_of_;
+  std::vector<ColumnBuilder> context_columns_;
+  std::vector<CompiledFeature> step_features_;  // the sequence features as ragged ones
+  std::vector<ColumnBuilder> step_columns_;
+  std::vector<std::size_t> step_counts_;
+  std::vector<PooledBuffer> row_splits_;
+  std::vector<Entry> context_entries_;
+  std::vector<Entry> sequence_entries_;
+  std::size_t rows_ = 0;
+  std::size_t next_row_ = 0;
+};
+
+}  // namespace tfrfast

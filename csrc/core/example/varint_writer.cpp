@@ -1,0 +1,115 @@
+// Packed varints out of int64: with BMI2 the seven-bit groups of a value are spread by one
+// instruction and stored by one eight-byte store; what the store writes past the varint is
+// overwritten by the next one.
+#include <bit>
+#include <cstring>
+
+#include "core/base/bytes.h"
+#include "core/example/encode.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+namespace tfrfast {
+namespace {
+
+// The longest varint, and what the store of the one before may write past it.
+constexpr std::ptrdiff_t kReach = 10;
+
+// ceil(bits / 7) for 1 to 64 bits, without a division.
+inline std::size_t bytes_for_bits(unsigned bits) noexcept {
+  return (bits * 9 + 64) / 64;
+}
+
+inline std::size_t varint_bytes(std::uint64_t value) noexcept {
+  return bytes_for_bits(static_cast<unsigned>(std::bit_width(value | 1)));
+}
+
+inline std::uint8_t* put_slowly(std::uint64_t value, std::uint8_t* out) noexcept {
+  for (; value >= 0x80; value >>= 7) *out++ = static_cast<std::uint8_t>(value | 0x80);
+  *out++ = static_cast<std::uint8_t>(value);
+  return out;
+}
+
+std::size_t measure_portably(const std::int64_t* values, std::size_t count) noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes += varint_bytes(static_cast<std::uint64_t>(values[i]));
+  }
+  return bytes;
+}
+
+std::uint8_t* write_portably(const std::int64_t* values, std::size_t count, std::uint8_t* out,
+                             const std::uint8_t*) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    out = put_slowly(static_cast<std::uint64_t>(values[i]), out);
+  }
+  return out;
+}
+
+constexpr VarintWriter kPortable = {&measure_portably, &write_portably};
+
+#if defined(__x86_64__)
+
+__attribute__((target("lzcnt"))) std::size_t measure_with_lzcnt(const std::int64_t* values,
+                                                                std::size_t count) noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto zeros =
+        static_cast<unsigned>(__builtin_clzll(static_cast<unsigned long long>(values[i]) | 1));
+    bytes += ((64 - zeros) * 9 + 64) / 64;
+  }
+  return bytes;
+}
+
+__attribute__((target("bmi2,lzcnt"))) std::uint8_t* write_with_bmi2(
+    const std::int64_t* values, std::size_t count, std::uint8_t* out,
+    const std::uint8_t* room_end) noexcept {
+  constexpr std::uint64_t kContinued = 0x8080808080808080u;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = static_cast<std::uint64_t>(values[i]);
+    if (room_end - out < kReach) {
+      out = put_slowly(value, out);
+      continue;
+    }
+    std::uint64_t groups = _pdep_u64(value, ~kContinued);
+    if (value < std::uint64_t{1} << 56) {
+      const unsigned bytes = (static_cast<unsigned>(64 - __builtin_clzll(value | 1)) * 9 + 64) / 64;
+      groups |= _bzhi_u64(kContinued, 8 * (bytes - 1));
+      std::memcpy(out, &groups, sizeof groups);
+      out += bytes;
+    } else {  // nine bytes, or ten for a negative number
+      groups |= kContinued;
+      std::memcpy(out, &groups, sizeof groups);
+      out = put_slowly(value >> 56, out + sizeof groups);
+    }
+  }
+  return out;
+}
+
+constexpr VarintWriter kBmi2 = {&measure_with_lzcnt, &write_with_bmi2};
+
+bool cpu_has_bmi2() noexcept {
+  __builtin_cpu_init();
+  // LZCNT has no name that every compiler's __builtin_cpu_supports knows.
+  constexpr unsigned kLzcntBit = 1u << 5;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __builtin_cpu_supports("bmi2") && __get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx) != 0 &&
+         (ecx & kLzcntBit) != 0;
+}
+
+#endif
+
+}  // namespace
+
+const VarintWriter* varint_writer(const char* name) noexcept {
+  if (std::strcmp(name, "portable") == 0) return &kPortable;
+#if defined(__x86_64__)
+  if (std::strcmp(name, "bmi2") == 0 && cpu_has_bmi2()) return &kBmi2;
+#endif
+  return nullptr;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,21 @@
+// decode_varints() for CPUs with AVX-512 VBMI2: Ice Lake, Zen 4 and later.
+#pragma once
+
+#if defined(__x86_64__)
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/example/wire.h"
+
+namespace tfrfast {
+
+bool cpu_has_avx512_vbmi2() noexcept;
+
+// As decode_varints(); reads nothing around the varints.
+std::ptrdiff_t decode_varints_avx512(WireBytes varints, WireBytes around, std::int64_t* out,
+                                     std::size_t room) noexcept;
+
+}  // namespace tfrfast
+
+#endif

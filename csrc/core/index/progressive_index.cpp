@@ -1,0 +1,153 @@
+#include "core/index/progressive_index.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace tfrfast {
+namespace {
+
+using Stretch = ProgressiveIndex::Stretch;
+
+// The first record at or beyond byte `at`.
+std::uint64_t first_record_from(const ShardIndex& index, std::uint64_t at) {
+  std::uint64_t low = 0;
+  std::uint64_t high = index.record_count();
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (index.frame(middle).offset < at) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Damage at the stream's very end belongs to the file's last bytes.
+std::uint64_t end_in_stream(const SeekPoints& points, std::uint64_t end, std::uint64_t file_bytes) {
+  return end >= file_bytes ? std::numeric_limits<std::uint64_t>::max()
+                           : points.first_byte_from(end);
+}
+
+template <class DamageList>
+void add_damage(const DamageList& damage, std::uint64_t begin, std::uint64_t end,
+                Stretch& stretch) {
+  for (const Damage& each : damage) {
+    if (each.begin >= begin && each.begin < end) stretch.damage.push_back(each);
+  }
+}
+
+}  // namespace
+
+Stretch stretch_of(const ShardIndex& index, std::uint64_t begin, std::uint64_t end) {
+  Stretch stretch;
+  add_damage(index.damage(), begin, end, stretch);
+  stretch.first_number = first_record_from(index, begin);
+  for (std::uint64_t number = stretch.first_number; number < index.record_count(); ++number) {
+    const Frame frame = index.frame(number);
+    if (frame.offset >= end) break;
+    stretch.frames.push_back(frame);
+  }
+  return stretch;
+}
+
+Stretch stretch_in_file_of(const ShardIndex& index, std::uint64_t begin, std::uint64_t end) {
+  const SeekPoints* const points = index.seek_points().get();
+  if (points == nullptr) return stretch_of(index, begin, end);
+  return stretch_of(index, points->first_byte_from(begin),
+                    end_in_stream(*points, end, index.facts().file_bytes));
+}
+
+ProgressiveIndex::ProgressiveIndex(const std::string& shard_path, IoMode io,
+                                   const IndexOptions& options)
+    : on_disk_(ShardFile::open(shard_path, io)),
+      compression_(resolve_compression(*on_disk_, options.compression)),
+      keep_(options.use == IndexUse::automatic && options.folder.empty()),
+      index_(find_index(*on_disk_, compression_, options)) {
+  if (index_ == nullptr) {
+    scanner_ = std::make_unique<ShardScanner>(on_disk_, compression_, true);
+    file_ = scanner_->file();
+  } else {
+    file_ = as_indexed(on_disk_, *index_);
+  }
+}
+
+Stretch ProgressiveIndex::stretch(std::uint64_t begin, std::uint64_t end) {
+  std::shared_ptr<const ShardIndex> whole;
+  {
+    std::lock_guard lock(mutex_);
+    if (index_ == nullptr) {
+      scan_to(end);
+      if (index_ == nullptr) return stretch_of_scan(begin, end);
+    }
+    whole = index_;
+  }
+  return stretch_of(*whole, begin, end);
+}
+
+Stretch ProgressiveIndex::stretch_in_file(std::uint64_t begin, std::uint64_t end) {
+  if (compression_ == Compression::none) return stretch(begin, end);
+  std::shared_ptr<const ShardIndex> whole;
+  {
+    std::lock_guard lock(mutex_);
+    if (index_ == nullptr) {
+      const std::shared_ptr<const SeekPoints> points = scanner_->seek_points();
+      const std::uint64_t file_bytes = on_disk_->bytes();
+      while (!scanner_->finished() && (end >= file_bytes || !points->cover_file_to(end))) {
+        scanner_->advance(file_->bytes() + 1);
+      }
+      const std::uint64_t stream_end = end_in_stream(*points, end, file_bytes);
+      scan_to(stream_end);
+      if (index_ == nullptr) return stretch_of_scan(points->first_byte_from(begin), stream_end);
+    }
+    whole = index_;
+  }
+  return stretch_in_file_of(*whole, begin, end);
+}
+
+std::shared_ptr<const ShardIndex> ProgressiveIndex::index() const {
+  std::lock_guard lock(mutex_);
+  return index_;
+}
+
+void ProgressiveIndex::scan_to(std::uint64_t end) {
+  if (compression_ == Compression::none) end = std::min(end, file_->bytes());
+  // A frame's length is known once the next one's beginning is: go a step further at the very end.
+  while (!scanner_->finished() && scanner_->position() < end) scanner_->advance(end);
+  if (scanner_->position() >= file_->bytes() && !scanner_->finished()) {
+    scanner_->advance(std::max(end, file_->bytes()));
+  }
+  if (scanner_->finished()) finish();
+}
+
+void ProgressiveIndex::finish() {
+  ShardScan scan = scanner_->take();
+  scanner_ = nullptr;
+  index_ = index_of(*on_disk_, compression_, std::move(scan));
+  if (keep_) keep_in_cache(*index_, file_->path());
+}
+
+Stretch ProgressiveIndex::stretch_of_scan(std::uint64_t begin, std::uint64_t end) const {
+  Stretch stretch;
+  const ShardScan& found = scanner_->found();
+  add_damage(found.damage, begin, end, stretch);
+  const auto from = std::lower_bound(found.offsets.begin(), found.offsets.end(), begin);
+  const auto to = std::lower_bound(from, found.offsets.end(), end);
+  stretch.first_number = static_cast<std::uint64_t>(from - found.offsets.begin());
+  auto gap = std::lower_bound(
+      found.damage.begin(), found.damage.end(), stretch.first_number + 1,
+      [](const Damage& each, std::uint64_t records) { return each.records_before < records; });
+  std::uint64_t number = stretch.first_number;
+  for (auto at = from; at != to; ++at, ++number) {
+    std::uint64_t next = at + 1 == found.offsets.end() ? scanner_->good_end() : *(at + 1);
+    if (gap != found.damage.end() && gap->records_before == number + 1) {
+      next = std::min(next, gap->begin);
+      ++gap;
+    }
+    stretch.frames.push_back({*at, next - *at - kFrameOverhead});
+  }
+  return stretch;
+}
+
+}  // namespace tfrfast

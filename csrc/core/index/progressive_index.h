@@ -1,0 +1,60 @@
+// A shard's frames in file order, from its index if there is one, else found as far as anyone asks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/index/index_store.h"
+#include "core/index/scan.h"
+
+namespace tfrfast {
+
+// Nobody waits for a whole shard to be indexed: asking for frames up to byte N walks the headers up
+// to N. When the walk reaches the end, the index is kept in the user's cache, and the next opening
+// finds it. A compressed shard is inflated once: what is read close behind the walk costs nothing
+// more. Safe from many threads.
+class ProgressiveIndex {
+ public:
+  // Throws Error io.
+  ProgressiveIndex(const std::string& shard_path, IoMode io, const IndexOptions& options);
+
+  // What offsets count in.
+  const std::shared_ptr<const ShardFile>& file() const noexcept { return file_; }
+
+  // The frames and the damage that begin in bytes [begin, end).
+  struct Stretch {
+    std::uint64_t first_number = 0;  // of the first frame, within the shard
+    std::vector<Frame> frames;
+    std::vector<Damage> damage;
+  };
+  Stretch stretch(std::uint64_t begin, std::uint64_t end);
+  // The same for bytes of the file as it lies on the disk; of a compressed shard, whose size is
+  // known only once it has been inflated, what the spans that begin there hold.
+  Stretch stretch_in_file(std::uint64_t begin, std::uint64_t end);
+
+  // The whole index if it is at hand, else null.
+  std::shared_ptr<const ShardIndex> index() const;
+
+ private:
+  void scan_to(std::uint64_t end);
+  void finish();
+  Stretch stretch_of_scan(std::uint64_t begin, std::uint64_t end) const;
+
+  const std::shared_ptr<const ShardFile> on_disk_;
+  const Compression compression_;
+  const bool keep_;
+  mutable std::mutex mutex_;  // guards the rest
+  std::shared_ptr<const ShardIndex> index_;
+  std::unique_ptr<ShardScanner> scanner_;  // until there is an index
+  std::shared_ptr<const ShardFile> file_;  // set once
+};
+
+// The same, from a whole index.
+ProgressiveIndex::Stretch stretch_of(const ShardIndex& index, std::uint64_t begin,
+                                     std::uint64_t end);
+ProgressiveIndex::Stretch stretch_in_file_of(const ShardIndex& index, std::uint64_t begin,
+                                             std::uint64_t end);
+
+}  // namespace tfrfast

@@ -1,0 +1,80 @@
+// One walk along a shard's headers: every good record's offset, and the damage on the way.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/deflate/seek_points.h"
+#include "core/index/frame_finder.h"
+#include "core/index/shard_index.h"
+#include "core/shard/file.h"
+
+namespace tfrfast {
+
+// Told, from whichever thread scans, how many more bytes of the file are done. May throw to stop
+// the scan.
+using ScanProgress = std::function<void(std::uint64_t newly_scanned_bytes)>;
+
+struct ShardScan {
+  std::vector<std::uint64_t> offsets;  // one more than there are good records
+  std::vector<Damage> damage;
+  std::shared_ptr<const SeekPoints> seek_points;  // of a compressed shard
+};
+
+// A walk that can pause: what it has found so far is in `found`. Payloads are not looked at, except
+// where a bad header has to be got over. Throws Error for I/O failures only: damage is a finding,
+// not a failure. One thread at a time.
+class ShardScanner {
+ public:
+  // `file` is the file as it lies on the disk. Of a compressed one, `keep_spans` says whether its
+  // records will be read close behind the scan.
+  explicit ShardScanner(const std::shared_ptr<const ShardFile>& file,
+                        Compression compression = Compression::none, bool keep_spans = false);
+
+  // Walks on, by some thousand frames at most, until the frame at or beyond byte `limit` is
+  // reached.
+  void advance(std::uint64_t limit);
+
+  // What offsets count in: the file or, if compressed, what has been inflated of it so far.
+  const std::shared_ptr<const ShardFile>& file() const noexcept { return file_; }
+
+  const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }
+
+  bool finished() const noexcept { return finished_; }
+  // Every frame that begins before this byte has been found.
+  std::uint64_t position() const noexcept { return at_; }
+  std::uint64_t good_end() const noexcept { return good_end_; }  // of the last frame found
+  // Without the entry at the end, which take() adds.
+  const ShardScan& found() const noexcept { return found_; }
+  ShardScan take();
+
+  std::uint64_t file_bytes_done() const;  // of the file as it lies on the disk
+  std::uint64_t file_bytes() const noexcept { return file_->identity().bytes; }
+
+ private:
+  void lose(DamageKind kind, std::uint64_t end, std::uint64_t records);
+  void get_over_bad_header();
+  void take_large_frame();
+  void end(std::optional<DamageKind> torn);
+
+  std::shared_ptr<const ShardFile> file_;
+  std::unique_ptr<ShardWalker> walker_;
+  std::shared_ptr<const SeekPoints> seek_points_;
+  std::optional<FrameFinder> finder_;  // from the first bad header on
+  std::vector<std::uint64_t> chunk_;
+  ShardScan found_;
+  std::uint64_t at_ = 0;
+  std::uint64_t good_end_ = 0;
+  bool finished_ = false;
+};
+
+// The whole walk at once.
+ShardScan scan_shard(const std::shared_ptr<const ShardFile>& file,
+                     const ScanProgress& progress = nullptr,
+                     Compression compression = Compression::none);
+
+}  // namespace tfrfast

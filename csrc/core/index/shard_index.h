@@ -1,0 +1,123 @@
+// Where every good record of one shard lies, and which of its bytes are damaged.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/deflate/seek_points.h"
+#include "core/shard/compression.h"
+#include "core/shard/framing.h"
+
+namespace tfrfast {
+
+// A frame's place in the uncompressed shard.
+struct Frame {
+  std::uint64_t offset = 0;  // of its header
+  std::uint64_t payload_bytes = 0;
+};
+
+enum class DamageKind : std::uint8_t {
+  bad_header = 1,    // bytes between two good frames, or a good frame and the end, are no frame
+  torn_header = 2,   // the shard ends inside a header
+  torn_payload = 3,  // the shard ends inside a payload or its CRC
+  // A bad header, and behind it so many false ones that the rest of the shard was given up.
+  lost_track = 4,
+  torn_stream = 5,  // the compressed data end inside a member; what was before them is there
+  bad_stream = 6,   // the compressed data cannot be read on
+};
+
+// Bytes [begin, end) hold no record that can be trusted.
+struct Damage {
+  DamageKind kind = DamageKind::bad_header;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t records_before = 0;  // good records in front of it
+  // How many records were lost, if that can be told: 1 where the damaged header's own length leads
+  // exactly to the next good frame, or where the tail is torn; else unknown, which is 0.
+  std::uint64_t records_lost = 0;
+};
+
+// What an index says about its shard as a whole.
+struct ShardFacts {
+  std::uint64_t file_bytes = 0;  // as it lies on the disk
+  std::int64_t mtime_ns = 0;
+  std::uint64_t stream_bytes = 0;  // uncompressed; all offsets count in these
+  Compression compression = Compression::none;
+};
+
+// Immutable; safe from many threads. Offsets live in memory, or in a mapped index file whose blocks
+// are checked against their CRCs when first touched.
+class ShardIndex {
+ public:
+  static constexpr std::size_t kBlockOffsets = 4096;
+
+  // `offsets` has one entry more than there are records: the end of the last good frame.
+  ShardIndex(const ShardFacts& facts, std::vector<std::uint64_t> offsets,
+             std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr);
+
+  // Offsets in foreign memory, kept alive by `owner`, with the CRC-32C of every kBlockOffsets of
+  // them. `origin` names the index file in errors.
+  ShardIndex(const ShardFacts& facts, std::shared_ptr<const void> owner, std::string origin,
+             const std::uint64_t* offsets, std::uint64_t record_count,
+             std::vector<std::uint32_t> block_crcs, std::vector<Damage> damage,
+             std::shared_ptr<const SeekPoints> seek_points = nullptr);
+
+  const ShardFacts& facts() const noexcept { return facts_; }
+  std::uint64_t record_count() const noexcept { return record_count_; }
+  std::span<const Damage> damage() const noexcept { return damage_; }
+  // Of a compressed shard; else null.
+  const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }
+
+  // Makes sure that the entries of record `number` can be trusted; once checked, this costs a load.
+  // Throws Error stale_index if the index file is damaged.
+  void check(std::uint64_t number) const {
+    if (unchecked_ == nullptr) return;
+    const std::uint64_t first = number / kBlockOffsets;
+    const std::uint64_t last = (number + 1) / kBlockOffsets;
+    if (unchecked_[first].load(std::memory_order_acquire)) check_block(first);
+    if (last != first && unchecked_[last].load(std::memory_order_acquire)) check_block(last);
+  }
+
+  // The entries of record `number`, to prefetch or, after check(), to read inside run_guarded().
+  const std::uint64_t* entries(std::uint64_t number) const noexcept { return offsets_ + number; }
+
+  // The frame that checked entries describe. False if no frame of this shard can look like that.
+  bool decode(std::uint64_t number, std::uint64_t begin, std::uint64_t next,
+              Frame* frame) const noexcept {
+    if (!gaps_.empty()) next = end_before_gap(number, next);
+    if (begin > next || next > facts_.stream_bytes || next - begin < kFrameOverhead) return false;
+    *frame = {begin, next - begin - kFrameOverhead};
+    return true;
+  }
+
+  // check, read and decode in one; throws Error stale_index where decode says false.
+  Frame frame(std::uint64_t number) const;
+  // Offsets (and, at the end, where the last good frame ends) of all records, checked and copied.
+  std::vector<std::uint64_t> copy_offsets() const;
+  [[noreturn]] void throw_nonsense(std::uint64_t number) const;
+
+  const std::string& origin() const noexcept { return origin_; }  // empty if built in memory
+
+ private:
+  void check_block(std::uint64_t block) const;
+  std::uint64_t end_before_gap(std::uint64_t number, std::uint64_t next) const noexcept;
+
+  ShardFacts facts_;
+  std::vector<std::uint64_t> owned_offsets_;
+  std::shared_ptr<const void> owner_;
+  std::string origin_;
+  const std::uint64_t* offsets_ = nullptr;
+  std::uint64_t record_count_ = 0;
+  std::vector<std::uint32_t> block_crcs_;
+  std::unique_ptr<std::atomic<bool>[]> unchecked_;  // a flag a block; null for offsets in memory
+  std::vector<Damage> damage_;
+  std::shared_ptr<const SeekPoints> seek_points_;
+  std::vector<Damage> gaps_;  // the damage that has a good frame on both sides
+};
+
+}  // namespace tfrfast

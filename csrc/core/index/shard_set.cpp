@@ -1,0 +1,194 @@
+#include "core/index/shard_set.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <unordered_map>
+
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+#include "core/base/publish.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr auto kBetweenReports = std::chrono::milliseconds(100);
+
+// Collects the progress of all scanning threads and reports it on the one that opens.
+class ProgressMeter {
+ public:
+  ProgressMeter(const OpeningProgress& report, std::uint64_t all_bytes)
+      : report_(report), all_bytes_(all_bytes) {}
+
+  void add(std::uint64_t bytes) {
+    done_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    if (std::this_thread::get_id() == reporting_thread_) report();
+  }
+
+  void report() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_report_ < kBetweenReports) return;
+    last_report_ = now;
+    report_(done_bytes_.load(std::memory_order_relaxed), all_bytes_);
+  }
+
+  void finish() { report_(all_bytes_, all_bytes_); }
+
+ private:
+  const OpeningProgress& report_;
+  const std::uint64_t all_bytes_;
+  const std::thread::id reporting_thread_ = std::this_thread::get_id();
+  std::chrono::steady_clock::time_point last_report_ = std::chrono::steady_clock::now();
+  std::atomic<std::uint64_t> done_bytes_{0};
+};
+
+std::string hex(std::uint32_t value) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", value);
+  return text;
+}
+
+std::uint64_t fingerprint_of(const std::vector<IndexedShard>& shards) {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  const auto mix = [&hash](const void* bytes, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
+    }
+  };
+  for (const IndexedShard& shard : shards) {
+    const std::string name = name_of(shard.file->path());
+    const std::uint64_t numbers[2] = {shard.index->facts().file_bytes, shard.index->record_count()};
+    mix(name.c_str(), name.size() + 1);
+    mix(numbers, sizeof numbers);
+  }
+  return hash;
+}
+
+}  // namespace
+
+ShardSet::ShardSet(std::vector<IndexedShard> shards) : shards_(std::move(shards)) {
+  first_records_.reserve(shards_.size() + 1);
+  first_records_.push_back(0);
+  for (const IndexedShard& shard : shards_) {
+    first_records_.push_back(first_records_.back() + shard.index->record_count());
+  }
+  if (shards_.empty()) first_records_.push_back(0);  // so that place() may look at a first shard
+  fingerprint_ = fingerprint_of(shards_);
+}
+
+std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& paths,
+                                               const ShardSetOptions& options,
+                                               const OpeningProgress& progress) {
+  std::vector<std::string> distinct;
+  std::unordered_map<std::string, std::size_t> number_of;
+  for (const std::string& path : paths) {
+    if (number_of.emplace(path, distinct.size()).second) distinct.push_back(path);
+  }
+
+  std::unique_ptr<ProgressMeter> meter;
+  ScanProgress scanned;
+  std::function<void()> while_waiting;
+  if (progress) {
+    std::uint64_t all_bytes = 0;
+    for (const std::string& path : distinct) all_bytes += identify_file(path).bytes;
+    meter = std::make_unique<ProgressMeter>(progress, all_bytes);
+    scanned = [&meter](std::uint64_t bytes) { meter->add(bytes); };
+    while_waiting = [&meter] { meter->report(); };
+  }
+
+  std::vector<IndexedShard> opened(distinct.size());
+  std::atomic<bool> built_any{false};
+  parallel_for(
+      distinct.size(), options.threads,
+      [&](std::size_t number) {
+        IndexedShard shard = open_indexed(distinct[number], options.io, options.index, scanned);
+        if (shard.was_built) built_any = true;
+        if (!options.skip_damage && !shard.index->damage().empty()) {
+          throw_damage(shard, shard.index->damage().front());
+        }
+        opened[number] = std::move(shard);
+      },
+      while_waiting);
+  if (meter) meter->finish();
+  if (built_any && options.index.use == IndexUse::automatic && options.index.folder.empty()) {
+    prune_index_cache(index_cache_limit_bytes());
+  }
+
+  std::vector<IndexedShard> shards;
+  shards.reserve(paths.size());
+  for (const std::string& path : paths) shards.push_back(opened[number_of[path]]);
+  return std::make_shared<const ShardSet>(std::move(shards));
+}
+
+void throw_damage(const IndexedShard& shard, const Damage& damage) {
+  const std::string& path = shard.file->path();
+  const ErrorPlace place{path, static_cast<std::int64_t>(damage.records_before),
+                         static_cast<std::int64_t>(damage.begin)};
+  const std::string where = "record " + std::to_string(damage.records_before) + " at " +
+                            shard.file->describe_byte(damage.begin);
+  const std::string advice =
+      " Restore the file, or read its other records with on_corruption=\"skip\".";
+  std::uint8_t bytes[kHeaderBytes] = {};
+  // The next good record may begin inside what should have been this one's header.
+  if (shard.file->bytes() - std::min(damage.begin, shard.file->bytes()) >= sizeof bytes) {
+    shard.file->read(damage.begin, bytes, sizeof bytes);
+  }
+  const FrameHeader header = decode_header(bytes);
+  const std::uint64_t left = damage.end - damage.begin;
+  switch (damage.kind) {
+    case DamageKind::lost_track:
+    case DamageKind::bad_header: {
+      std::string lost = "No good record follows.";
+      if (damage.kind == DamageKind::lost_track) {
+        lost = "So many false headers follow that good records behind them were not looked for.";
+      } else if (damage.end < shard.file->bytes()) {
+        lost = "The next good record begins at " + shard.file->describe_byte(damage.end) + ".";
+      }
+      const bool may_be_compressed = damage.begin == 0 && !shard.file->is_inflated();
+      const Compression compression =
+          may_be_compressed ? detect_compression(*shard.file) : Compression::none;
+      if (compression != Compression::none) {
+        lost = std::string("It begins like a ") + compression_name(compression) +
+               "-compressed file, but was opened as an uncompressed one.";
+      }
+      throw Error(ErrorKind::corrupt,
+                  "'" + path + "' is corrupt: the length of " + where + " has masked CRC-32C " +
+                      hex(masked_crc32c(bytes, sizeof(std::uint64_t)).value) +
+                      ", but the file expects " + hex(header.length_crc.value) + ". " + lost +
+                      advice,
+                  place);
+    }
+    case DamageKind::torn_header:
+      throw Error(ErrorKind::truncated,
+                  "'" + path + "' is truncated: " + where + " should have a header of " +
+                      std::to_string(kHeaderBytes) + " bytes, but the file ends after " +
+                      std::to_string(left) + "." + advice,
+                  place);
+    case DamageKind::torn_payload:
+      throw Error(ErrorKind::truncated,
+                  "'" + path + "' is truncated: " + where + " should have " +
+                      std::to_string(header.payload_bytes) + " bytes (" +
+                      std::to_string(kFrameOverhead) + " more with its frame), but the file ends " +
+                      std::to_string(left) + " bytes after it begins." + advice,
+                  place);
+    case DamageKind::torn_stream:
+      throw Error(ErrorKind::truncated,
+                  "'" + path + "' is truncated: its compressed data end inside a member, behind " +
+                      shard.file->describe_byte(shard.file->bytes()) +
+                      ". Good records: " + std::to_string(damage.records_before) + "." + advice,
+                  place);
+    case DamageKind::bad_stream:
+      throw Error(ErrorKind::corrupt,
+                  "'" + path +
+                      "' is corrupt: its compressed data cannot be inflated, or do not "
+                      "match their checksum, behind " +
+                      shard.file->describe_byte(shard.file->bytes()) +
+                      ". Good records before that: " + std::to_string(damage.records_before) + "." +
+                      advice,
+                  place);
+  }
+  throw Error(ErrorKind::corrupt, "'" + path + "' is damaged at " + where + "." + advice, place);
+}
+
+}  // namespace tfrfast

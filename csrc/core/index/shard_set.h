@@ -1,0 +1,70 @@
+// Many shards as one array of records.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/index/index_store.h"
+
+namespace tfrfast {
+
+struct ShardSetOptions {
+  IoMode io = IoMode::automatic;
+  IndexOptions index;
+  bool skip_damage = false;  // structural damage is recorded in the index, not thrown
+  unsigned threads = 1;
+};
+
+// Bytes indexed so far, and bytes in all. Called on the thread that opens, a few times a second;
+// may throw, which ends the opening.
+using OpeningProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t all_bytes)>;
+
+// Immutable; safe from many threads.
+class ShardSet {
+ public:
+  struct Place {
+    std::size_t shard = 0;
+    std::uint64_t number = 0;  // within the shard
+  };
+
+  // Opens and, where needed, indexes the shards in parallel. A path that is given twice counts
+  // twice and is opened once. Throws Error for the first shard, in the order given, that cannot be
+  // opened or, unless `skip_damage`, whose structure is damaged.
+  static std::shared_ptr<const ShardSet> open(const std::vector<std::string>& paths,
+                                              const ShardSetOptions& options,
+                                              const OpeningProgress& progress = nullptr);
+  explicit ShardSet(std::vector<IndexedShard> shards);
+
+  std::size_t size() const noexcept { return shards_.size(); }
+  const IndexedShard& operator[](std::size_t shard) const noexcept { return shards_[shard]; }
+  std::uint64_t record_count() const noexcept { return first_records_.back(); }
+  std::uint64_t first_record(std::size_t shard) const noexcept { return first_records_[shard]; }
+
+  // `record` must be below record_count(). `hint` is where to look first: neighbours share shards.
+  Place place(std::uint64_t record, std::size_t hint = 0) const noexcept {
+    if (record < first_records_[hint] || record >= first_records_[hint + 1]) {
+      hint = static_cast<std::size_t>(
+          std::upper_bound(first_records_.begin(), first_records_.end(), record) -
+          first_records_.begin() - 1);
+    }
+    return {hint, record - first_records_[hint]};
+  }
+
+  // Tells this data from other data: shard names (without folders), sizes and record counts, in
+  // order. The same on every machine.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+
+ private:
+  std::vector<IndexedShard> shards_;
+  std::vector<std::uint64_t> first_records_;  // of each shard, and the record count at the end
+  std::uint64_t fingerprint_ = 0;
+};
+
+// Explains structural damage: which record is hit, what was expected and found, what was lost.
+[[noreturn]] void throw_damage(const IndexedShard& shard, const Damage& damage);
+
+}  // namespace tfrfast

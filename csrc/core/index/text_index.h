@@ -1,0 +1,20 @@
+// The text indexes of other tools (NVIDIA DALI's tfrecord2idx, the `tfrecord` package): one line a
+// record, "<offset of its header> <length of its whole frame>".
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/index/shard_index.h"
+#include "core/shard/file.h"
+
+namespace tfrfast {
+
+// Published like every file of ours. Throws Error io.
+void export_text_index(const ShardIndex& index, const std::string& path);
+
+// Reads `path` as the index of `file`. Frames must follow each other from byte 0 to the shard's
+// end, and the headers of a spread of them must agree; Error invalid says which line does not.
+std::shared_ptr<const ShardIndex> import_text_index(const std::string& path, const ShardFile& file);
+
+}  // namespace tfrfast

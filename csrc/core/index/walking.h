@@ -1,0 +1,26 @@
+// What a walk along a shard reads through its walker.
+#pragma once
+
+#include <cstdint>
+
+#include "core/shard/fault_guard.h"
+#include "core/shard/file.h"
+
+namespace tfrfast {
+
+// Runs `leaf`, which touches the walker's bytes near `at`. A fault is a failure, never damage: what
+// could not be read may be all right, and an index must not say otherwise.
+template <class Leaf>
+void touch(const ShardWalker& walker, std::uint64_t at, const Leaf& leaf) {
+  if (!run_guarded(leaf)) throw_mapping_fault(walker.file(), at);
+}
+
+// The shard must have kHeaderBytes from `at` on.
+inline FrameHeader header_at(ShardWalker& walker, std::uint64_t at) {
+  const ShardWindow window = walker.window(at, kHeaderBytes);
+  FrameHeader header;
+  touch(walker, at, [&] { header = decode_header(window.bytes + (at - window.begin)); });
+  return header;
+}
+
+}  // namespace tfrfast

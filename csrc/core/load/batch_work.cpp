@@ -1,0 +1,72 @@
+#include "core/load/batch_work.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace tfrfast {
+namespace {
+
+// Records are decoded a piece at a time, so that they are still in the core's own cache.
+constexpr std::uint64_t kPieceBytes = 128 << 10;
+
+PathOfRecord path_in(const std::shared_ptr<const Reader>& reader) {
+  return [reader](std::int64_t record) {
+    return reader->locate(static_cast<std::uint64_t>(record)).shard->file->path();
+  };
+}
+
+}  // namespace
+
+BatchWork::BatchWork(std::shared_ptr<const Reader> reader,
+                     std::shared_ptr<const FeaturePlan> features)
+    : reader_(std::move(reader)) {
+  if (features == nullptr) return;
+  piece_rows_ = static_cast<std::size_t>(
+      std::max<std::uint64_t>(1, kPieceBytes / (reader_->mean_record_bytes() + 1)));
+  // Rows of compressed shards are read in the order of their places: the more at once, the better.
+  if (reader_->inflates()) piece_rows_ = std::numeric_limits<std::size_t>::max();
+  decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(reader_));
+}
+
+LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,
+                            const std::atomic<bool>& cancelled) {
+  if (decoder_ != nullptr) return decode(records, valid, cancelled);
+  LoadedBatch batch;
+  // Only this thread knows it so far: whoever it is handed to may write into it.
+  batch.records =
+      std::const_pointer_cast<RecordBatch>(reader_->read({records, valid, 1, &cancelled}));
+  const bool* real = batch.records->valid();
+  batch.rows = batch.records->size();
+  batch.real_rows = static_cast<std::size_t>(std::count(real, real + batch.rows, true));
+  batch.payload_bytes = batch.records->data_bytes();
+  return batch;
+}
+
+LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool* valid,
+                              const std::atomic<bool>& cancelled) {
+  LoadedBatch batch;
+  batch.indices = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(std::int64_t));
+  batch.valid = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(bool));
+  decoder_->begin(records.size());
+  for (std::size_t first = 0; first < records.size(); first += piece_rows_) {
+    if (cancelled) throw ReadCancelled();
+    const std::size_t count = std::min(piece_rows_, records.size() - first);
+    const auto piece = reader_->read({records.subspan(first, count), valid + first, 1, &cancelled});
+    wires_.clear();
+    for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
+    decoder_->decode(wires_, {piece->indices(), piece->size()});
+    std::memcpy(batch.indices.as<std::int64_t>() + batch.rows, piece->indices(),
+                piece->size() * sizeof(std::int64_t));
+    std::memcpy(batch.valid.as<bool>() + batch.rows, piece->valid(), piece->size() * sizeof(bool));
+    batch.real_rows +=
+        static_cast<std::size_t>(std::count(piece->valid(), piece->valid() + piece->size(), true));
+    batch.rows += piece->size();
+    batch.payload_bytes += piece->data_bytes();
+  }
+  batch.columns = decoder_->finish();
+  return batch;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,46 @@
+// What a worker does for one step: record numbers in, a batch out.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/example/decode.h"
+#include "core/read/reader.h"
+
+namespace tfrfast {
+
+// The records as they are or, where there is a feature plan, their columns.
+struct LoadedBatch {
+  std::shared_ptr<RecordBatch> records;  // null if decoded
+  std::vector<Column> columns;           // if decoded, in the plan's order
+  PooledBuffer indices;                  // if decoded: `rows` int64 record numbers
+  PooledBuffer valid;                    // if decoded: `rows` bool
+  std::size_t rows = 0;
+  std::size_t real_rows = 0;  // without padding
+  std::uint64_t payload_bytes = 0;
+};
+
+// One thread's: it keeps a decoder that learns from batch to batch.
+class BatchWork {
+ public:
+  // `features` may be null: then batches are records.
+  BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features);
+
+  // Throws Error, or ReadCancelled soon after `cancelled` was set.
+  LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
+                   const std::atomic<bool>& cancelled);
+
+ private:
+  LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,
+                     const std::atomic<bool>& cancelled);
+
+  std::shared_ptr<const Reader> reader_;
+  std::size_t piece_rows_ = 1;
+  std::unique_ptr<BatchDecoder> decoder_;  // null if batches are records
+  std::vector<WireBytes> wires_;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,73 @@
+// A shuffle for storage that hates seeks: still a bijection of positions onto records, still
+// computed position by position, but at any time only a few blocks of neighbouring records are in
+// use. docs/permutation.md specifies it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/order/permutation.h"
+
+namespace tfrfast {
+
+struct BlockShape {
+  std::int64_t block_records = 1024;  // neighbours that are read together
+  std::int64_t window_blocks = 16;    // blocks that one stream mixes
+  std::int64_t streams = 64;
+};
+inline constexpr std::int64_t kMaxBlockRecords = (std::int64_t{1} << 31) - 1;
+inline constexpr std::int64_t kMaxWindowBlocks = (std::int64_t{1} << 31) - 1;
+inline constexpr std::int64_t kMaxStreams = std::int64_t{1} << 16;
+
+// Blocks are permuted and dealt to the streams in turn. Position p belongs to stream p % streams,
+// which mixes its blocks window by window; where the windows begin differs from stream to stream,
+// so that not all of them ask for new blocks at once. The blocks that are left when every stream
+// has equally many, at most `streams` of them, are the tail: their records are dealt out in slices
+// at the end of the epoch. Each record of the short block, if there is one, stands anywhere too.
+//
+// Immutable, any number of threads; holds 8 bytes a stream.
+class BlockShuffle {
+ public:
+  // size from 0 to kMaxPermutationSize; the shape's members from 1 to their limits.
+  BlockShuffle(std::int64_t size, const BlockShape& shape);
+
+  const BlockShape& shape() const noexcept { return shape_; }
+  // The positions before the tail: each block there belongs to one stream.
+  std::int64_t streamed_positions() const noexcept { return streamed_; }
+
+  // The order of one epoch; refers to the BlockShuffle. Takes about a microsecond to make.
+  class Epoch {
+   public:
+    Epoch(const BlockShuffle& shuffle, std::uint64_t seed, std::uint64_t epoch) noexcept;
+
+    // Each position must lie in [0, size). `positions` and `out` may be the same array.
+    void evaluate(const std::int64_t* positions, std::size_t count,
+                  std::int64_t* out) const noexcept;
+
+   private:
+    class Lookup;
+
+    void evaluate_lanes(const std::int64_t* positions, std::size_t count, std::int64_t* out,
+                        Lookup& lookup) const noexcept;
+    std::uint64_t tweak(std::int64_t stream, std::int64_t window) const noexcept;
+
+    const BlockShuffle* shuffle_;
+    SipKey key_;
+    RoundKeys keys_;
+    Permutation blocks_;
+    std::int64_t tail_entry_;   // in the permuted list of blocks
+    std::int64_t short_entry_;  // -1 if all blocks are full
+  };
+
+ private:
+  std::int64_t size_;
+  BlockShape shape_;
+  std::int64_t blocks_;         // the short one included
+  std::int64_t missing_;        // records that the short block, the last one, lacks
+  std::int64_t stream_blocks_;  // of each stream, before the tail
+  std::int64_t streamed_;
+  std::vector<std::int64_t> tail_slices_;  // where in the tail each stream's slice begins
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,44 @@
+// A keyed bijection of [0, size) and its inverse, evaluated position by position: an exact shuffle
+// that takes no memory. It is a file format: a checkpoint resumes into the same order years later.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/order/feistel.h"
+
+namespace tfrfast {
+
+// Part of every key and every checkpoint. A change of any order's result raises it.
+inline constexpr std::uint32_t kOrderVersion = 1;
+inline constexpr std::int64_t kMaxPermutationSize = kMaxGridSize;
+
+// What a key is for, so that no two uses of one (seed, epoch) share a key.
+enum class KeyPurpose : std::uint32_t { permutation = 0, blocks = 1, windows = 2 };
+SipKey derive_key(KeyPurpose purpose, std::uint64_t seed, std::uint64_t epoch) noexcept;
+
+// Immutable, about 200 bytes, cheap to make (well under a microsecond); any number of threads.
+class Permutation {
+ public:
+  // Throws Error(invalid) unless 0 <= size <= kMaxPermutationSize.
+  Permutation(std::int64_t size, std::uint64_t seed, std::uint64_t epoch);
+  // For a caller that has checked the size and derived a key.
+  Permutation(std::int64_t size, const SipKey& key) noexcept;
+
+  std::int64_t size() const noexcept { return size_; }
+
+  // Each value must lie in [0, size), and so does its result. `in` and `out` may be the same array.
+  std::int64_t at(std::int64_t position) const noexcept;
+  std::int64_t inverse(std::int64_t record) const noexcept;
+  void evaluate(const std::int64_t* positions, std::size_t count, std::int64_t* out) const noexcept;
+  void invert(const std::int64_t* records, std::size_t count, std::int64_t* out) const noexcept;
+  // The positions first, first + 1, ...
+  void evaluate_range(std::int64_t first, std::size_t count, std::int64_t* out) const noexcept;
+
+ private:
+  std::int64_t size_;
+  Grid grid_;
+  RoundKeys keys_;
+};
+
+}  // namespace tfrfast

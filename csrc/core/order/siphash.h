@@ -1,0 +1,70 @@
+// SipHash-2-4 of 64-bit words: how seeds become keys. A published function with published vectors,
+// so that another language can rebuild every order from docs/permutation.md.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <initializer_list>
+
+namespace tfrfast {
+
+struct SipKey {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  friend bool operator==(const SipKey&, const SipKey&) = default;
+};
+
+// SipHash-2-4 taken a word at a time: equal to hashing the words' little-endian bytes.
+class SipHash {
+ public:
+  explicit constexpr SipHash(const SipKey& key) noexcept
+      : v0_(key.low ^ 0x736f6d6570736575u),
+        v1_(key.high ^ 0x646f72616e646f6du),
+        v2_(key.low ^ 0x6c7967656e657261u),
+        v3_(key.high ^ 0x7465646279746573u) {}
+
+  constexpr void add(std::uint64_t word) noexcept {
+    compress(word);
+    bytes_ += 8;
+  }
+
+  constexpr std::uint64_t finish() noexcept {
+    compress(bytes_ << 56);
+    v2_ ^= 0xff;
+    for (int i = 0; i < 4; ++i) round();
+    return v0_ ^ v1_ ^ v2_ ^ v3_;
+  }
+
+ private:
+  constexpr void compress(std::uint64_t word) noexcept {
+    v3_ ^= word;
+    round();
+    round();
+    v0_ ^= word;
+  }
+
+  constexpr void round() noexcept {
+    v0_ += v1_;
+    v2_ += v3_;
+    v1_ = std::rotl(v1_, 13) ^ v0_;
+    v3_ = std::rotl(v3_, 16) ^ v2_;
+    v0_ = std::rotl(v0_, 32);
+    v2_ += v1_;
+    v0_ += v3_;
+    v1_ = std::rotl(v1_, 17) ^ v2_;
+    v3_ = std::rotl(v3_, 21) ^ v0_;
+    v2_ = std::rotl(v2_, 32);
+  }
+
+  std::uint64_t v0_, v1_, v2_, v3_;
+  std::uint64_t bytes_ = 0;
+};
+
+constexpr std::uint64_t siphash(const SipKey& key,
+                                std::initializer_list<std::uint64_t> words) noexcept {
+  SipHash hash(key);
+  for (const std::uint64_t word : words) hash.add(word);
+  return hash.finish();
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,398 @@
+#include "core/read/frame_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "core/crc32c/crc32c.h"
+#include "core/shard/fault_guard.h"
+
+namespace tfrfast {
+namespace {
+
+// Copied at once, then judged: small enough that the copy is still in the cache.
+constexpr std::size_t kPieceBytes = 64 << 10;
+constexpr std::size_t kPieceRows = 256;
+// How far ahead a row's frame is fetched into the cache, and how much of it.
+constexpr std::size_t kPrefetchRows = 8;
+constexpr std::size_t kPrefetchBytes = 512;
+constexpr std::size_t kCacheLine = 64;
+// How many headers on each side tell a damaged one from an index that no longer fits.
+constexpr int kNeighbours = 4;
+
+// What surrounds a payload in the file.
+struct Seal {
+  std::uint8_t header[kHeaderBytes];
+  std::uint8_t footer[kFooterBytes];
+};
+
+enum class Verdict : std::uint8_t { good, bad_header, other_length, bad_payload };
+
+std::string hex(MaskedCrc crc) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", crc.value);
+  return text;
+}
+
+// A mapping shows what was cut off a file's last page as zeros, without a fault.
+bool is_shorter_now(const ShardFile& file) {
+  try {
+    return file.identify_now().bytes < file.identity().bytes;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool changed_since_indexed(const IndexedShard& shard) {
+  try {
+    const FileIdentity now = shard.file->identify_now();
+    if (shard.index == nullptr) return now != shard.file->identity();  // indexed while it is read
+    return now.bytes != shard.index->facts().file_bytes ||
+           now.mtime_ns != shard.index->facts().mtime_ns;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+// Whether, going from `row` in the direction of `step`, the first header that is intact is the one
+// that the index says is there. Nothing either way where the shard ends before.
+std::optional<bool> next_header_fits(const Row& row, std::uint64_t step) {
+  const ShardIndex& index = *row.shard->index;
+  std::uint64_t number = row.number + step;  // below the first record lies a number beyond the last
+  for (int tries = 0; tries < kNeighbours; ++tries, number += step) {
+    if (number >= index.record_count()) return std::nullopt;
+    const Frame frame = index.frame(number);
+    std::uint8_t bytes[kHeaderBytes];
+    row.shard->file->read(frame.offset, bytes, sizeof bytes);
+    const FrameHeader header = decode_header(bytes);
+    if (header_is_intact(header)) return header.payload_bytes == frame.payload_bytes;
+  }
+  return false;
+}
+
+// Of a shard that was touched: whether only this header and some of its neighbours are damaged.
+// Had records moved, the first that is longer or shorter would show it on the way to this one.
+bool index_fits_around(const Row& row) {
+  if (row.shard->index == nullptr) return false;
+  try {
+    const std::optional<bool> before = next_header_fits(row, ~std::uint64_t{0});
+    const std::optional<bool> behind = next_header_fits(row, 1);
+    return (before || behind) && before.value_or(true) && behind.value_or(true);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string describe(const Row& row) {
+  std::string text =
+      "record " + std::to_string(row.number) + " of '" + row.shard->file->path() + "'";
+  if (row.record != row.number) text += " (record " + std::to_string(row.record) + " of all)";
+  return text + " at " + row.shard->file->describe_byte(row.frame.offset);
+}
+
+BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Seal& seal,
+               MaskedCrc computed) {
+  if (is_shorter_now(*row.shard->file)) {
+    try {
+      throw_mapping_fault(*row.shard->file, row.frame.offset);
+    } catch (const Error& error) {
+      return {batch_row, error, false};
+    }
+  }
+  const FrameHeader header = decode_header(seal.header);
+  const ErrorPlace place{row.shard->file->path(), static_cast<std::int64_t>(row.number),
+                         static_cast<std::int64_t>(row.frame.offset)};
+  const std::string reindex =
+      " The file was changed since it was indexed: index it again with `tfrfast index --force " +
+      row.shard->file->path() + "`, then open it anew.";
+  const std::string restore =
+      " Restore the file, or leave such records out with on_corruption=\"skip\".";
+  if (verdict == Verdict::other_length) {
+    return {batch_row,
+            Error(ErrorKind::stale_index,
+                  "The index does not fit: " + describe(row) + " should have " +
+                      std::to_string(row.frame.payload_bytes) + " bytes, but the file says " +
+                      std::to_string(header.payload_bytes) + "." + reindex,
+                  place),
+            false};
+  }
+  if (verdict == Verdict::bad_header) {
+    const bool changed = changed_since_indexed(*row.shard) && !index_fits_around(row);
+    return {batch_row,
+            Error(changed ? ErrorKind::stale_index : ErrorKind::corrupt,
+                  (changed ? "The index does not fit: " : "Corrupt header: ") + describe(row) +
+                      " should have a length of " + std::to_string(row.frame.payload_bytes) +
+                      " with masked CRC-32C " + hex(mask_crc(crc32c_u64(row.frame.payload_bytes))) +
+                      ", but the file has length " + std::to_string(header.payload_bytes) +
+                      " and CRC " + hex(header.length_crc) + "." + (changed ? reindex : restore),
+                  place),
+            !changed};
+  }
+  return {batch_row,
+          Error(ErrorKind::corrupt,
+                "Corrupt payload: " + describe(row) + " has " +
+                    std::to_string(row.frame.payload_bytes) + " bytes with masked CRC-32C " +
+                    hex(computed) + ", but the file expects " + hex(decode_footer(seal.footer)) +
+                    "." + restore,
+                place),
+          true};
+}
+
+// Remembers the CRC of the last length: records of one size are the rule.
+class HeaderCheck {
+ public:
+  Verdict operator()(const Row& row, const Seal& seal) {
+    const FrameHeader header = decode_header(seal.header);
+    if (header.payload_bytes != length_) {
+      length_ = header.payload_bytes;
+      length_crc_ = mask_crc(crc32c_u64(length_));
+    }
+    if (header.length_crc != length_crc_) return Verdict::bad_header;
+    return length_ == row.frame.payload_bytes ? Verdict::good : Verdict::other_length;
+  }
+
+ private:
+  std::uint64_t length_ = 0;
+  MaskedCrc length_crc_ = mask_crc(crc32c_u64(0));
+};
+
+// Rows of mapped shards, a piece at a time, their checksums taken on the way unless `crcs` is null.
+// Without `data`, only that. False if a mapping could not be read.
+bool copy_mapped(std::span<const Row> rows, std::size_t rows_behind, std::uint8_t* data,
+                 const std::int64_t* offsets, Seal* seals, MaskedCrc* crcs) noexcept {
+  const Row* const row = rows.data();
+  const std::size_t count = rows.size();
+  return run_guarded([=] {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i + kPrefetchRows < count + rows_behind) {
+        const Row& ahead = row[i + kPrefetchRows];
+        if (const std::uint8_t* mapping = ahead.shard->file->mapping(); mapping != nullptr) {
+          const std::uint8_t* frame = mapping + ahead.frame.offset;
+          const std::size_t lines =
+              std::min<std::uint64_t>(ahead.frame.payload_bytes + kFrameOverhead, kPrefetchBytes);
+          for (std::size_t line = 0; line < lines; line += kCacheLine) {
+            __builtin_prefetch(frame + line);
+          }
+        }
+      }
+      const std::uint8_t* frame = row[i].shard->file->mapping() + row[i].frame.offset;
+      const auto payload_bytes = static_cast<std::size_t>(row[i].frame.payload_bytes);
+      std::memcpy(seals[i].header, frame, kHeaderBytes);
+      if (data == nullptr) {
+        crcs[i] = masked_crc32c(frame + kHeaderBytes, payload_bytes);
+      } else if (crcs != nullptr) {
+        crcs[i] = mask_crc(copy_crc32c(data + offsets[i], frame + kHeaderBytes, payload_bytes));
+      } else {
+        std::memcpy(data + offsets[i], frame + kHeaderBytes, payload_bytes);
+      }
+      std::memcpy(seals[i].footer, frame + kHeaderBytes + payload_bytes, kFooterBytes);
+    }
+  });
+}
+
+// A run of frames that lie side by side in a shard read by pread: one system call, no extra copy.
+void copy_run(std::span<const Row> rows, std::uint8_t* data, const std::int64_t* offsets,
+              Seal* seals) {
+  std::array<iovec, 3 * kPieceRows> pieces;
+  int count = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    pieces[count++] = {seals[i].header, kHeaderBytes};
+    pieces[count++] = {data + offsets[i], static_cast<std::size_t>(rows[i].frame.payload_bytes)};
+    pieces[count++] = {seals[i].footer, kFooterBytes};
+  }
+  rows[0].shard->file->read(rows[0].frame.offset, pieces.data(), count);
+}
+
+bool follows(const Row& row, const Row& before) {
+  return row.shard->file == before.shard->file &&
+         row.frame.offset - before.frame.offset == kFrameOverhead + before.frame.payload_bytes;
+}
+
+// Copies rows[0..n) and returns n: a piece of mapped rows, a run of others, or one long row alone.
+std::size_t piece_size(std::span<const Row> rows) {
+  const bool mapped = rows[0].shard->file->mapping() != nullptr;
+  std::uint64_t bytes = rows[0].frame.payload_bytes;
+  std::size_t count = 1;
+  for (; count < std::min(rows.size(), kPieceRows); ++count) {
+    const Row& row = rows[count];
+    if ((row.shard->file->mapping() != nullptr) != mapped) break;
+    if (!mapped && !follows(row, rows[count - 1])) break;
+    if (row.frame.payload_bytes > kPieceBytes || bytes > kPieceBytes - row.frame.payload_bytes)
+      break;
+    bytes += row.frame.payload_bytes;
+  }
+  return count;
+}
+
+// A payload longer than a piece, read by pread: read and checksummed alternately.
+MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Seal* seal) {
+  constexpr std::size_t kMost = 8 * kPieceBytes;  // each costs a system call
+  const ShardFile& file = *row.shard->file;
+  std::uint64_t at = row.frame.offset;
+  file.read(at, seal->header, kHeaderBytes);
+  at += kHeaderBytes;
+  std::uint32_t crc = 0;
+  for (std::uint64_t left = row.frame.payload_bytes; left > 0;) {
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, kMost));
+    file.read(at, out, piece);
+    if (verify == Verify::full) crc = crc32c(out, piece, crc);
+    at += piece, out += piece, left -= piece;
+  }
+  file.read(at, seal->footer, kFooterBytes);
+  return mask_crc(crc);
+}
+
+class FrameReading {
+ public:
+  // Row i goes to data[offsets[i]], or is verified where it is mapped if both are null, and is
+  // called batch row first_row + i or, if there are `batch_rows`, batch_rows[i].
+  FrameReading(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row, std::uint8_t* data,
+               const std::int64_t* offsets, std::size_t first_row,
+               const std::size_t* batch_rows = nullptr)
+      : rows_(rows),
+        verify_(verify),
+        at_bad_row_(at_bad_row),
+        data_(data),
+        offsets_(offsets),
+        first_row_(first_row),
+        batch_rows_(batch_rows) {}
+
+  std::vector<BadRow> run() {
+    for (std::size_t done = 0; done < rows_.size() && !stopped();) {
+      const std::size_t count = piece_size(rows_.subspan(done));
+      read_piece(done, count);
+      done += count;
+    }
+    return std::move(bad_);
+  }
+
+ private:
+  std::size_t batch_row(std::size_t i) const {
+    return batch_rows_ == nullptr ? first_row_ + i : batch_rows_[i];
+  }
+
+  bool stopped() const { return at_bad_row_ == AtBadRow::stop && !bad_.empty(); }
+
+  void read_piece(std::size_t first, std::size_t count) {
+    if (rows_[first].shard->file->mapping() != nullptr) {
+      read_mapped(first, count);
+    } else if (rows_[first].frame.payload_bytes > kPieceBytes) {
+      read_long(first);
+    } else {
+      read_run(first, count);
+    }
+  }
+
+  void read_mapped(std::size_t first, std::size_t count) {
+    const std::span<const Row> piece = rows_.subspan(first, count);
+    std::array<Seal, kPieceRows> seals;
+    std::array<MaskedCrc, kPieceRows> crcs;
+    const bool takes_crcs = verify_ == Verify::full;
+    const std::int64_t* const offsets = offsets_ == nullptr ? nullptr : offsets_ + first;
+    if (!copy_mapped(piece, rows_.size() - first - count, data_, offsets, seals.data(),
+                     takes_crcs ? crcs.data() : nullptr)) {
+      return explain_fault(first, count);
+    }
+    for (std::size_t i = 0; i < count && !stopped(); ++i) {
+      judge(first + i, seals[i], takes_crcs ? std::optional(crcs[i]) : std::nullopt);
+    }
+  }
+
+  void read_run(std::size_t first, std::size_t count) {
+    std::array<Seal, kPieceRows> seals;
+    try {
+      copy_run(rows_.subspan(first, count), data_, offsets_ + first, seals.data());
+    } catch (const Error& error) {
+      return fail_singly(first, count, error, &FrameReading::read_run);
+    }
+    for (std::size_t i = 0; i < count && !stopped(); ++i) judge(first + i, seals[i]);
+  }
+
+  void read_long(std::size_t i) {
+    Seal seal;
+    try {
+      const MaskedCrc crc = read_long_payload(rows_[i], verify_, data_ + offsets_[i], &seal);
+      judge(i, seal, verify_ == Verify::full ? std::optional(crc) : std::nullopt);
+    } catch (const Error& error) {
+      bad_.push_back({batch_row(i), error, false});
+    }
+  }
+
+  void explain_fault(std::size_t first, std::size_t count) {
+    try {
+      throw_mapping_fault(*rows_[first].shard->file, rows_[first].frame.offset);
+    } catch (const Error& error) {
+      fail_singly(first, count, error, &FrameReading::read_mapped);
+    }
+  }
+
+  // After a failure among many rows: whose was it?
+  void fail_singly(std::size_t first, std::size_t count, const Error& error,
+                   void (FrameReading::*read)(std::size_t, std::size_t)) {
+    if (count == 1) {
+      bad_.push_back({batch_row(first), error, false});
+      return;
+    }
+    for (std::size_t i = first; i < first + count && !stopped(); ++i) (this->*read)(i, 1);
+  }
+
+  // A checksum of zero is what a mapping shows behind the end of a file that was truncated, so it
+  // is believed in no mode.
+  void judge(std::size_t i, const Seal& seal, std::optional<MaskedCrc> computed = {}) {
+    Verdict verdict = header_check_(rows_[i], seal);
+    const MaskedCrc stored = decode_footer(seal.footer);
+    const bool checks_payload = verify_ == Verify::full || rows_[i].shard->file->is_inflated();
+    if (verdict == Verdict::good && (checks_payload || stored == MaskedCrc{0})) {
+      if (!computed) {
+        computed = masked_crc32c(data_ + offsets_[i],
+                                 static_cast<std::size_t>(rows_[i].frame.payload_bytes));
+      }
+      if (*computed != stored) verdict = Verdict::bad_payload;
+    }
+    if (verdict != Verdict::good) {
+      bad_.push_back(
+          explain(rows_[i], batch_row(i), verdict, seal, computed.value_or(MaskedCrc{})));
+    }
+  }
+
+  const std::span<const Row> rows_;
+  const Verify verify_;
+  const AtBadRow at_bad_row_;
+  std::uint8_t* const data_;
+  const std::int64_t* const offsets_;
+  const std::size_t first_row_;
+  const std::size_t* const batch_rows_;
+  HeaderCheck header_check_;
+  std::vector<BadRow> bad_;
+};
+
+}  // namespace
+
+std::vector<BadRow> read_frames(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row,
+                                const RecordBatch& batch, std::size_t first_row) {
+  return FrameReading(rows, verify, at_bad_row, batch.data(), batch.offsets() + first_row,
+                      first_row)
+      .run();
+}
+
+std::vector<BadRow> read_frames(std::span<const Row> rows, std::span<const std::size_t> batch_rows,
+                                Verify verify, AtBadRow at_bad_row, const RecordBatch& batch) {
+  std::vector<std::int64_t> offsets(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) offsets[i] = batch.offsets()[batch_rows[i]];
+  return FrameReading(rows, verify, at_bad_row, batch.data(), offsets.data(), 0, batch_rows.data())
+      .run();
+}
+
+std::vector<BadRow> verify_mapped_frames(std::span<const Row> rows) {
+  return FrameReading(rows, Verify::full, AtBadRow::go_on, nullptr, nullptr, 0).run();
+}
+
+void read_frame(const Row& row, Verify verify, std::uint8_t* out) {
+  constexpr std::int64_t kOffset = 0;
+  std::vector<BadRow> bad = FrameReading({&row, 1}, verify, AtBadRow::stop, out, &kOffset, 0).run();
+  if (!bad.empty()) throw std::move(bad.front().error);
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,305 @@
+#include "core/read/reader.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "core/base/parallel.h"
+#include "core/deflate/seek_points.h"
+#include "core/shard/fault_guard.h"
+
+namespace tfrfast {
+namespace {
+
+// Less than this is not worth waking another thread for.
+constexpr std::size_t kRowsPerTask = 512;
+constexpr std::uint64_t kBytesPerTask = 256 << 10;
+// A row costs about as much as this many bytes, however short it is.
+constexpr std::uint64_t kRowCostBytes = 128;
+// Index entries fetched together, so that their cache misses overlap.
+constexpr std::size_t kLookupRows = 32;
+
+// Guards every reader's list of skipped records. One for all, so that a child forked while another
+// thread is in here does not inherit it locked.
+std::mutex& skipped_mutex() {
+  static std::mutex* mutex = [] {
+    ::pthread_atfork([] { skipped_mutex().lock(); }, [] { skipped_mutex().unlock(); },
+                     [] { skipped_mutex().unlock(); });
+    return new std::mutex;
+  }();
+  return *mutex;
+}
+
+// Rows in the order in which they lie in their shards, so that nothing is inflated twice. Empty if
+// that is the order they have.
+std::vector<std::size_t> order_of_places(std::span<const Row> rows) {
+  const auto lies_before = [rows](std::size_t a, std::size_t b) {
+    const Row &first = rows[a], &second = rows[b];
+    return first.shard != second.shard ? std::less<>()(first.shard, second.shard)
+                                       : first.frame.offset < second.frame.offset;
+  };
+  bool in_order = true;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    in_order = in_order && (i == 0 || !lies_before(i, i - 1));
+  }
+  if (in_order) return {};
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), lies_before);
+  return order;
+}
+
+// Where each task's rows begin: about kBytesPerTask each.
+std::vector<std::size_t> cut_tasks(const RecordBatch& batch) {
+  std::vector<std::size_t> starts{0};
+  const std::int64_t* offsets = batch.offsets();
+  std::int64_t begin = 0;
+  for (std::size_t row = 1; row < batch.size(); ++row) {
+    const auto bytes = static_cast<std::uint64_t>(offsets[row] - begin);
+    if (bytes + (row - starts.back()) * kRowCostBytes >= kBytesPerTask) {
+      starts.push_back(row);
+      begin = offsets[row];
+    }
+  }
+  starts.push_back(batch.size());
+  return starts;
+}
+
+// The same for sorted rows of compressed shards: what costs is the first row of each span.
+std::vector<std::size_t> cut_tasks_at_spans(std::span<const Row> rows) {
+  std::vector<std::size_t> starts{0};
+  for (std::size_t row = 1; row < rows.size(); ++row) {
+    const Row &here = rows[row], &first = rows[starts.back()];
+    if (here.shard != first.shard || here.frame.offset - first.frame.offset >= kSpanBytes) {
+      starts.push_back(row);
+    }
+  }
+  starts.push_back(rows.size());
+  return starts;
+}
+
+}  // namespace
+
+Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& options)
+    : shards_(std::move(shards)), options_(options) {
+  std::uint64_t bytes = 0;
+  for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
+    bytes += (*shards_)[shard].file->bytes();
+    inflates_ = inflates_ || (*shards_)[shard].file->is_inflated();
+  }
+  mean_record_bytes_ = bytes / std::max<std::uint64_t>(record_count(), 1);
+}
+
+void Reader::check_range(std::uint64_t record) const {
+  if (record >= record_count()) {
+    throw Error(ErrorKind::out_of_range,
+                "Record " + std::to_string(static_cast<std::int64_t>(record)) +
+                    " does not exist: there are " + std::to_string(record_count()) + " records.");
+  }
+}
+
+Row Reader::locate(std::uint64_t record) const {
+  check_range(record);
+  const ShardSet::Place place = shards_->place(record);
+  const IndexedShard& shard = (*shards_)[place.shard];
+  return {&shard, place.number, record, shard.index->frame(place.number)};
+}
+
+template <class RecordAt>
+void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at,
+                         Row* rows) const {
+  std::array<std::uint64_t, 2 * kLookupRows> entries;
+  std::size_t hint = 0;
+  for (std::size_t begin = first; begin < end; begin += kLookupRows) {
+    const std::size_t count = std::min(kLookupRows, end - begin);
+    Row* const group = rows + begin;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t record = record_at(begin + i);
+      check_range(record);
+      const ShardSet::Place place = shards_->place(record, hint);
+      hint = place.shard;
+      const IndexedShard& shard = (*shards_)[place.shard];
+      shard.index->check(place.number);
+      __builtin_prefetch(shard.index->entries(place.number));
+      group[i] = {&shard, place.number, record, {}};
+    }
+    const bool readable = run_guarded([&entries, group, count] {
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t* entry = group[i].shard->index->entries(group[i].number);
+        entries[2 * i] = entry[0];
+        entries[2 * i + 1] = entry[1];
+      }
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+      const ShardIndex& index = *group[i].shard->index;
+      if (!readable ||
+          !index.decode(group[i].number, entries[2 * i], entries[2 * i + 1], &group[i].frame)) {
+        index.throw_nonsense(group[i].number);
+      }
+    }
+  }
+}
+
+template <class RecordAt>
+Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
+                                  const ReadRequest& request, AtBadRow at_bad_row) const {
+  Outcome outcome{std::make_shared<RecordBatch>(count), {}};
+  RecordBatch& batch = *outcome.batch;
+  const PooledBuffer memory(count * sizeof(Row));
+  Row* const rows = memory.as<Row>();
+  std::uninitialized_default_construct_n(rows, count);
+
+  const std::size_t lookups = (count + kRowsPerTask - 1) / kRowsPerTask;
+  parallel_for(lookups, request.threads, [&](std::size_t task) {
+    const std::size_t first = task * kRowsPerTask;
+    const std::size_t end = std::min(count, first + kRowsPerTask);
+    locate_rows(first, end, record_at, rows);
+  });
+  for (std::size_t row = 0; row < count; ++row) {
+    batch.indices()[row] = static_cast<std::int64_t>(rows[row].record);
+    batch.offsets()[row + 1] =
+        batch.offsets()[row] + static_cast<std::int64_t>(rows[row].frame.payload_bytes);
+  }
+  batch.allocate_data();
+
+  std::vector<std::size_t> order;
+  if (inflates_) order = order_of_places({rows, count});
+  std::vector<Row> sorted;
+  sorted.reserve(order.size());
+  for (const std::size_t row : order) sorted.push_back(rows[row]);
+  const std::vector<std::size_t> starts =
+      order.empty() ? cut_tasks(batch) : cut_tasks_at_spans(sorted);
+  std::mutex mutex;
+  parallel_for(starts.size() - 1, request.threads, [&](std::size_t task) {
+    if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();
+    const std::size_t first = starts[task];
+    const std::size_t rows_here = starts[task + 1] - first;
+    // Which row is met first says nothing once they are sorted, so all are tried.
+    std::vector<BadRow> bad =
+        order.empty()
+            ? read_frames({rows + first, rows_here}, options_.verify, at_bad_row, batch, first)
+            : read_frames({sorted.data() + first, rows_here},
+                          std::span(order).subspan(first, rows_here), options_.verify,
+                          AtBadRow::go_on, batch);
+    if (bad.empty()) return;
+    std::lock_guard lock(mutex);
+    std::move(bad.begin(), bad.end(), std::back_inserter(outcome.bad));
+  });
+  std::sort(outcome.bad.begin(), outcome.bad.end(),
+            [](const BadRow& a, const BadRow& b) { return a.row < b.row; });
+  return outcome;
+}
+
+void Reader::leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const {
+  std::vector<bool> marked(batch.size(), false);
+  {
+    const std::lock_guard lock(skipped_mutex());
+    for (const BadRow& each : bad) {
+      marked[each.row] = true;
+      const auto& place = each.error.place();
+      const auto begin = static_cast<std::uint64_t>(*place.offset);
+      const std::uint64_t end = begin + kFrameOverhead + batch[each.row].size();
+      skipped_payloads_.try_emplace({place.path, begin}, SkippedBytes{place.path, begin, end, 1});
+    }
+  }
+  batch.remove_rows(marked);
+}
+
+void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
+  std::uninitialized_default_construct_n(rows, records.size());
+  locate_rows(
+      0, records.size(),
+      [records](std::size_t row) { return static_cast<std::uint64_t>(records[row]); }, rows);
+}
+
+std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {
+  // A negative number becomes a huge one: out of range, too.
+  const auto record_at = [&](std::size_t row) {
+    return static_cast<std::uint64_t>(request.records[row]);
+  };
+  Outcome outcome = read_rows(request.records.size(), record_at, request,
+                              options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
+  if (request.valid != nullptr) {
+    std::copy_n(request.valid, request.records.size(), outcome.batch->valid());
+  }
+  for (BadRow& bad : outcome.bad) {
+    if (!options_.skip_damage || !bad.is_damage) throw std::move(bad.error);
+  }
+  if (!outcome.bad.empty()) leave_out(*outcome.batch, outcome.bad);
+  return std::move(outcome.batch);
+}
+
+void Reader::read_into(const Row& row, std::uint8_t* out) const {
+  read_frame(row, options_.verify, out);
+}
+
+Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end) const {
+  end = std::min(end, record_count());
+  begin = std::min(begin, end);
+  Outcome outcome = read_rows(
+      static_cast<std::size_t>(end - begin), [begin](std::size_t row) { return begin + row; },
+      ReadRequest{{}, nullptr, options_.threads, nullptr},
+      options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
+  std::vector<BadRow> skippable;
+  std::optional<Error> error;
+  std::uint64_t next = end;
+  for (BadRow& bad : outcome.bad) {
+    if (options_.skip_damage && bad.is_damage) {
+      skippable.push_back(std::move(bad));
+      continue;
+    }
+    outcome.batch->truncate(bad.row);
+    next = begin + bad.row + 1;
+    error = std::move(bad.error);
+    break;
+  }
+  if (!skippable.empty()) leave_out(*outcome.batch, skippable);
+  return {std::move(outcome.batch), std::move(error), next};
+}
+
+std::uint64_t Reader::range_end(std::uint64_t begin, std::uint64_t target_bytes,
+                                std::uint64_t most_records) const {
+  if (begin >= record_count()) return record_count();
+  const std::uint64_t last = begin + std::min(most_records, record_count() - begin);
+  const ShardSet::Place place = shards_->place(begin);
+  const ShardIndex& index = *(*shards_)[place.shard].index;
+  const std::uint64_t most_here =
+      std::min(last, shards_->first_record(place.shard) + index.record_count());
+  // Offsets ascend: search for the first record that lies too far from the first one.
+  const std::uint64_t origin = index.frame(place.number).offset;
+  std::uint64_t low = 1;
+  std::uint64_t high = most_here - begin;
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low + 1) / 2;
+    const Frame frame = index.frame(place.number + middle - 1);
+    const std::uint64_t bytes = frame.offset - origin + kFrameOverhead + frame.payload_bytes;
+    if (bytes <= target_bytes) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return begin + low;
+}
+
+std::vector<SkippedBytes> Reader::skipped() const {
+  std::vector<SkippedBytes> all;
+  for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
+    const IndexedShard& each = (*shards_)[shard];
+    for (const Damage& damage : each.index->damage()) {
+      all.push_back({each.file->path(), damage.begin, damage.end, damage.records_lost});
+    }
+  }
+  const std::lock_guard lock(skipped_mutex());
+  for (const auto& [place, skipped] : skipped_payloads_) all.push_back(skipped);
+  return all;
+}
+
+}  // namespace tfrfast

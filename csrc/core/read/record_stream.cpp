@@ -1,0 +1,111 @@
+#include "core/read/record_stream.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/deflate/inflating_walker.h"
+#include "core/shard/compression.h"
+#include "core/shard/framing.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr std::uint64_t kReadBytes = 1 << 20;
+constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+
+std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const ShardFile> file) {
+  const Compression compression = detect_compression(*file);
+  if (compression == Compression::none) return walk(std::move(file));
+  return InflatingWalker::over(std::move(file), compression, true);
+}
+
+}  // namespace
+
+RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::uint64_t record)
+    : walker_(walk_stream(ShardFile::open(path, IoMode::pread))),
+      file_(&walker_->file()),
+      offset_(offset),
+      record_(record) {}
+
+bool RecordStream::next(std::span<const std::uint8_t>* payload) {
+  if (!walker_->reach(offset_ + kHeaderBytes)) throw_bad_ending();
+  const std::uint64_t left = file_->bytes() - std::min(offset_, file_->bytes());
+  if (left == 0) return false;
+  const ErrorPlace place{file_->path(), static_cast<std::int64_t>(record_),
+                         static_cast<std::int64_t>(offset_)};
+  if (left < kHeaderBytes) {
+    throw Error(ErrorKind::truncated,
+                where() + " should have a header of " + std::to_string(kHeaderBytes) +
+                    " bytes, but the file ends after " + std::to_string(left) +
+                    ". Restore the file.",
+                place);
+  }
+  const FrameHeader header = decode_header(bytes_ahead(kHeaderBytes));
+  if (!header_is_intact(header)) {
+    throw Error(ErrorKind::corrupt,
+                where() + " has a length of " + std::to_string(header.payload_bytes) +
+                    " that its CRC contradicts. Restore the file.",
+                place);
+  }
+  const bool is_thinkable = header.payload_bytes <= kEndless - kFrameOverhead - offset_;
+  if (!walker_->reach(is_thinkable ? offset_ + kFrameOverhead + header.payload_bytes : kEndless)) {
+    throw_bad_ending();
+    throw Error(ErrorKind::truncated,
+                where() + " should have " + std::to_string(header.payload_bytes) +
+                    " bytes, but the file ends " + std::to_string(file_->bytes() - offset_) +
+                    " bytes after it begins. Restore the file.",
+                place);
+  }
+  const std::uint64_t frame_bytes = header.payload_bytes + kFrameOverhead;
+  const std::uint8_t* bytes = bytes_ahead(frame_bytes) + kHeaderBytes;
+  const auto payload_bytes = static_cast<std::size_t>(header.payload_bytes);
+  if (decode_footer(bytes + payload_bytes) != masked_crc32c(bytes, payload_bytes)) {
+    throw Error(ErrorKind::corrupt,
+                where() + " has " + std::to_string(payload_bytes) +
+                    " bytes that their CRC contradicts. Restore the file.",
+                place);
+  }
+  *payload = {bytes, payload_bytes};
+  offset_ += frame_bytes;
+  ++record_;
+  return true;
+}
+
+const std::uint8_t* RecordStream::bytes_ahead(std::uint64_t count) {
+  if (offset_ < buffer_begin_ || offset_ > buffer_end_ || buffer_end_ - offset_ < count) {
+    const auto wanted =
+        static_cast<std::size_t>(std::min(std::max(count, kReadBytes), file_->bytes() - offset_));
+    if (buffer_.capacity() < wanted) {
+      buffer_ = PooledBuffer();
+      buffer_ = PooledBuffer(wanted);
+    }
+    buffer_end_ = buffer_begin_ = 0;  // lest a failure leave a lie
+    file_->read(offset_, buffer_.data(), wanted);
+    buffer_begin_ = offset_;
+    buffer_end_ = offset_ + wanted;
+  }
+  return buffer_.data() + (offset_ - buffer_begin_);
+}
+
+// Where a compressed stream ended before its time.
+void RecordStream::throw_bad_ending() const {
+  const ShardWalker::Ending ending = walker_->ending();
+  if (ending == ShardWalker::Ending::clean) return;
+  const bool torn = ending == ShardWalker::Ending::truncated;
+  throw Error(
+      torn ? ErrorKind::truncated : ErrorKind::corrupt,
+      where() + " is followed by " +
+          (torn ? "the end of the file, inside a compressed member"
+                : "compressed data that cannot be inflated or have another checksum") +
+          ", behind " + file_->describe_byte(file_->bytes()) + ". Restore the file.",
+      {file_->path(), static_cast<std::int64_t>(record_), static_cast<std::int64_t>(offset_)});
+}
+
+std::string RecordStream::where() const {
+  return "'" + file_->path() + "' is damaged: record " + std::to_string(record_) + " at " +
+         file_->describe_byte(offset_);
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,47 @@
+// One shard's records in order, without an index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/base/pool.h"
+#include "core/shard/file.h"
+
+namespace tfrfast {
+
+// Reads ahead about a MiB at a time. One thread. Nothing is kept of a shard but the record at hand,
+// so a million small shards can be gone through.
+class RecordStream {
+ public:
+  // Begins at the frame at `offset`, that of record `record`; of a compressed shard, what lies
+  // before it is inflated, too. Throws Error io.
+  explicit RecordStream(const std::string& path, std::uint64_t offset = 0,
+                        std::uint64_t record = 0);
+
+  // Verifies the next record and lends its bytes until the next call; false at the end of the
+  // shard. Throws Error corrupt, truncated or io.
+  bool next(std::span<const std::uint8_t>* payload);
+
+  std::uint64_t offset() const noexcept { return offset_; }  // uncompressed, of the next frame
+  std::uint64_t record() const noexcept { return record_; }  // its number in the shard
+
+ private:
+  // The bytes [offset_, offset_ + count), which the shard has.
+  const std::uint8_t* bytes_ahead(std::uint64_t count);
+  std::string where() const;
+
+  void throw_bad_ending() const;
+
+  std::unique_ptr<ShardWalker> walker_;
+  const ShardFile* file_;  // the walker's
+  std::uint64_t offset_;
+  std::uint64_t record_;
+  PooledBuffer buffer_;
+  std::uint64_t buffer_begin_ = 0;
+  std::uint64_t buffer_end_ = 0;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,47 @@
+// Touching a mapped file that was truncated, or whose disk or network failed, raises SIGBUS. Here
+// that becomes `false`.
+#pragma once
+
+#include <csetjmp>
+
+#include <atomic>
+
+#if defined(__GNUC__)
+#define TFRFAST_STATIC_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define TFRFAST_STATIC_TLS
+#endif
+
+namespace tfrfast {
+
+// Puts our SIGBUS handler in front of what is there, once for this copy of the core; never takes it
+// away. A fault outside a guard goes to the handler that was there before, so `faulthandler` and
+// other copies of the core (the Python module's and the ops') live with it in any order. If
+// `faulthandler` is enabled later, it prints its report first and the guard still recovers.
+void install_fault_guard();
+
+namespace detail {
+// Static TLS: the handler may run on a thread that never had a guard, where allocating is fatal.
+extern thread_local constinit sigjmp_buf* active_fault_guard TFRFAST_STATIC_TLS;
+}  // namespace detail
+
+// Runs `leaf()`. False if a mapping it touched could not be read; what it wrote so far is garbage.
+//
+// The danger: a fault jumps out of the middle of `leaf`. It must own nothing: no destructor, lock,
+// allocation or guard may be open in it or in anything it calls. Call install_fault_guard() before.
+template <class Leaf>
+[[gnu::noinline]] bool run_guarded(const Leaf& leaf) noexcept {
+  sigjmp_buf here;
+  if (sigsetjmp(here, 0) != 0) {
+    detail::active_fault_guard = nullptr;
+    return false;
+  }
+  detail::active_fault_guard = &here;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  leaf();
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  detail::active_fault_guard = nullptr;
+  return true;
+}
+
+}  // namespace tfrfast

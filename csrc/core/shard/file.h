@@ -1,0 +1,128 @@
+// A shard's bytes: mapped or read with pread. Truncation and I/O errors are Errors, never crashes.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/shard/framing.h"
+
+namespace tfrfast {
+
+class FileDescriptor;
+
+enum class IoMode : std::uint8_t {
+  automatic,  // mapped on local filesystems, pread on network and FUSE ones
+  mapped,
+  pread,
+};
+
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t mtime_ns = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+// Throws Error io (ENOENT, EACCES, EISDIR, ...): only regular files can be shards.
+FileIdentity identify_file(const std::string& path);
+
+// An open shard of fixed size: what the file grows by later is not seen. Immutable and safe from
+// many threads. A mapped file holds no descriptor; a file read by pread shares a small pool of
+// descriptors with all others, so ten thousand of them may be open at once.
+class ShardFile {
+ public:
+  // Maps when asked, or when `automatic` and the filesystem is local; a mapping that the system
+  // refuses (too many of them, say) falls back to pread. Installs the fault guard.
+  static std::shared_ptr<const ShardFile> open(const std::string& path,
+                                               IoMode mode = IoMode::automatic);
+  virtual ~ShardFile();
+  ShardFile(const ShardFile&) = delete;
+  ShardFile& operator=(const ShardFile&) = delete;
+
+  const std::string& path() const noexcept { return path_; }  // as it was given
+  // Of what read() reads: the file or, of a compressed shard, its uncompressed stream.
+  virtual std::uint64_t bytes() const noexcept { return identity_.bytes; }
+  const FileIdentity& identity() const noexcept { return identity_; }  // of the file itself
+  // What is behind the path now, whatever the process's folder is by now. Throws Error io.
+  FileIdentity identify_now() const { return identify_file(absolute_path_); }
+
+  // The whole shard's bytes, or null where it is read by pread. Touch it only inside run_guarded().
+  const std::uint8_t* mapping() const noexcept { return mapping_; }
+
+  // Whether bytes are made from the file's with the help of an index: then nothing but checksums
+  // can tell that they are right.
+  virtual bool is_inflated() const noexcept { return false; }
+  // What errors call byte `offset`: "byte 12" or, of a compressed shard, both places.
+  virtual std::string describe_byte(std::uint64_t offset) const;
+
+  // Fills `pieces`, in order, from consecutive bytes at `offset`. Throws Error truncated if the
+  // file is shorter than it was when opened, io otherwise. Uses (alters) the array it is given.
+  virtual void read(std::uint64_t offset, iovec* pieces, int count) const = 0;
+  void read(std::uint64_t offset, std::uint8_t* out, std::size_t byte_count) const;
+
+  // Tells the kernel that a range will be read soon. Never fails.
+  virtual void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept = 0;
+
+  // Whether the byte can be had without waiting for a disk or a network. Where the system cannot
+  // tell: true if mapped, false if not.
+  virtual bool is_cached(std::uint64_t offset) const noexcept;
+
+ protected:
+  ShardFile(std::string path, const FileIdentity& identity, const std::uint8_t* mapping);
+
+  const std::string& absolute_path() const noexcept { return absolute_path_; }
+
+  // A descriptor of the file that was opened, to use and let go of: there are few of them. The name
+  // must still lead to that file; Error stale_index if it was given to another one.
+  std::shared_ptr<const FileDescriptor> descriptor() const;
+
+  // Error truncated: the file ended at or before `offset`, inside what it held when it was opened.
+  [[noreturn]] void throw_shrunk(std::uint64_t offset) const;
+
+ private:
+  std::string path_;
+  std::string absolute_path_;
+  FileIdentity identity_;
+  const std::uint8_t* mapping_;
+};
+
+// Explains a fault under `file`'s mapping: Error truncated if the file is shorter now, else io.
+[[noreturn]] void throw_mapping_fault(const ShardFile& file, std::uint64_t offset);
+
+// A cursor for whoever walks a shard: hands out windows of it, in memory either way.
+class ShardWalker {
+ public:
+  explicit ShardWalker(std::shared_ptr<const ShardFile> file) : file_(std::move(file)) {}
+  virtual ~ShardWalker() = default;
+  const ShardFile& file() const noexcept { return *file_; }
+  // A window that holds byte `offset` and at least `wanted` bytes from there, or all that is left.
+  // Valid until the next call. Touch its bytes only inside run_guarded().
+  virtual ShardWindow window(std::uint64_t offset, std::size_t wanted) = 0;
+  // How much is read at once where a window has to be read: worth it if what follows is wanted too.
+  void set_read_ahead(std::size_t bytes) noexcept { read_ahead_bytes_ = bytes; }
+
+  // Whether the shard has `bytes` bytes. A compressed one's size is known at its end only, so this
+  // walks on to find out; file().bytes() and windows tell what is known so far.
+  virtual bool reach(std::uint64_t bytes) { return bytes <= file().bytes(); }
+  // How much of the file itself was gone through to get to byte `offset` of the shard.
+  virtual std::uint64_t file_bytes_before(std::uint64_t offset) const { return offset; }
+  // Why a compressed stream ends where it does, once reach() has been there.
+  enum class Ending : std::uint8_t { clean, truncated, corrupt };
+  virtual Ending ending() const { return Ending::clean; }
+
+ protected:
+  std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
+
+ private:
+  std::size_t read_ahead_bytes_ = 4 << 10;
+  const std::shared_ptr<const ShardFile> file_;
+};
+std::unique_ptr<ShardWalker> walk(std::shared_ptr<const ShardFile> file);
+
+}  // namespace tfrfast

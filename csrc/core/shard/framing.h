@@ -1,0 +1,60 @@
+// The bytes of a TFRecord frame: u64 payload length | u32 masked CRC of those 8 bytes | payload |
+// u32 masked CRC of the payload, all little-endian. Pure functions over memory: no I/O, no
+// throwing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/crc32c/crc32c.h"
+
+namespace tfrfast {
+
+inline constexpr std::uint64_t kHeaderBytes = 12;
+inline constexpr std::uint64_t kFooterBytes = 4;
+inline constexpr std::uint64_t kFrameOverhead = kHeaderBytes + kFooterBytes;
+
+struct FrameHeader {
+  std::uint64_t payload_bytes = 0;
+  MaskedCrc length_crc;
+};
+
+FrameHeader decode_header(const std::uint8_t* bytes) noexcept;  // kHeaderBytes are read
+void encode_header(std::uint64_t payload_bytes, std::uint8_t* out) noexcept;  // and written
+MaskedCrc decode_footer(const std::uint8_t* bytes) noexcept;                  // kFooterBytes
+void encode_footer(MaskedCrc payload_crc, std::uint8_t* out) noexcept;
+
+// Whether the header's CRC vouches for its length. The length may still reach past the shard.
+bool header_is_intact(const FrameHeader& header) noexcept;
+
+// Why a walk along the chain of frames stopped. Four of these are what a shard's end can be; the
+// other two are the walker's own limits.
+enum class ScanStop : std::uint8_t {
+  clean_end,      // exactly at the end of the shard
+  torn_header,    // fewer bytes left than a header
+  torn_payload,   // an intact header promises more bytes than are left
+  bad_header,     // the length's CRC does not hold: nothing after it can be trusted
+  leaves_window,  // the next header lies outside the bytes at hand
+  out_of_room,    // `capacity` frames were found
+};
+
+struct ScanStep {
+  std::size_t frames = 0;  // offsets written
+  std::uint64_t next = 0;  // where the walk stopped: the offset of the frame that was not taken
+  ScanStop stop = ScanStop::clean_end;
+};
+
+// A piece of a shard in memory: bytes [begin, end) of a shard of `shard_bytes` bytes.
+struct ShardWindow {
+  const std::uint8_t* bytes = nullptr;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t shard_bytes = 0;
+};
+
+// Walks from the frame at `start`, writing each frame's offset, without looking at payloads.
+// Reads every byte once, owns nothing and calls nothing that owns: safe inside a FaultGuard.
+ScanStep scan_frames(const ShardWindow& window, std::uint64_t start, std::uint64_t* offsets,
+                     std::size_t capacity) noexcept;
+
+}  // namespace tfrfast

@@ -1,0 +1,45 @@
+// Records appended to a file that is seen while it is written.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/write/frame_buffer.h"
+
+namespace tfrfast {
+
+// One thread and one process at a time: a forked child cannot write, and what was buffered is not
+// written twice. After a failure the file ends in part of a frame, behind which nothing could be
+// found again: then every call but close() repeats that Error. Unlike a ShardWriter's, the file is
+// there from the beginning, and what was in it is gone. Any file that can be written in order will
+// do, a pipe too.
+class FrameStream {
+ public:
+  explicit FrameStream(std::string path);  // throws Error io
+  ~FrameStream();                          // closes; what cannot be written then is lost
+  FrameStream(const FrameStream&) = delete;
+  FrameStream& operator=(const FrameStream&) = delete;
+
+  // All throw Error io.
+  void write(std::span<const std::uint8_t> payload);
+  void flush();  // to the operating system, where others see it
+  void close();
+
+  bool has_room(std::size_t payload_bytes) const noexcept {
+    return buffer_.has_room(payload_bytes);
+  }
+
+ private:
+  void write_all(std::span<const std::uint8_t> bytes);
+
+  std::string path_;
+  int descriptor_ = -1;
+  const int owner_;
+  std::optional<Error> failure_;
+  FrameBuffer buffer_;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,54 @@
+// Bytes in; a GZIP file out, in members that can be inflated one by one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/pool.h"
+#include "core/base/publish.h"
+#include "core/deflate/seek_points.h"
+#include "core/shard/compression.h"
+
+namespace tfrfast {
+
+// Every member holds at most this many bytes of the stream, so that each is a span of its own: its
+// seek point needs no window, and a reader inflates no more than it has to.
+inline constexpr std::size_t kMemberBytes = 1 << 20;
+
+// One thread at a time. All throw Error io; after that only the destructor is of use.
+class MemberWriter {
+ public:
+  // `level` is 0 to 9, or kDefaultLevel. Throws Error io without a zlib.
+  MemberWriter(PublishedFile& file, Compression compression, int level);
+
+  void append(std::span<const std::uint8_t> bytes);
+  // Ends the member that is begun, and lets go of memory.
+  void flush();
+  // Of the whole stream; a file must have one member at least.
+  std::shared_ptr<const SeekPoints> finish();
+
+  std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+
+ private:
+  void write_member();
+  void write_out(std::span<const std::uint8_t> bytes);
+
+  struct Sample {  // of the file, from where the member's deflate data begin
+    std::size_t span;
+    std::vector<std::uint8_t> bytes;
+  };
+
+  PublishedFile& file_;
+  const Compression compression_;
+  const int level_;
+  PooledBuffer buffer_;
+  std::size_t buffered_ = 0;
+  std::uint64_t file_bytes_ = 0;
+  std::vector<Span> spans_;
+  std::vector<Sample> samples_;  // those that still lack bytes
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,200 @@
+#include "core/write/shard_writer.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/index/index_file.h"
+#include "core/index/index_store.h"
+
+namespace tfrfast {
+namespace {
+
+// Copying such a payload into the buffer costs more than a system call of its own. Smaller ones are
+// worth it: the page cache takes few large pieces at twice the speed of many of 100 KB.
+constexpr std::size_t kLargePayloadBytes = 512 << 10;
+constexpr std::size_t kLeastBufferBytes = 4 << 10;
+
+std::string checked_target(const std::string& path, Existing existing) {
+  struct stat status;
+  if (path.empty()) throw_system_error(ENOENT, "Creating", path);
+  if (path.back() == '/') throw_system_error(EISDIR, "Creating", path);
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) throw_system_error(EISDIR, "Creating", path);
+    if (!S_ISREG(status.st_mode)) {
+      throw Error(ErrorKind::invalid,
+                  "'" + path +
+                      "' is not a regular file, so no shard can be published there. Give the name "
+                      "of a file.",
+                  {path, {}, {}});
+    }
+    if (existing == Existing::keep) {
+      throw_system_error(EEXIST, "Creating", path, "Pass overwrite=True to replace it.");
+    }
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_symlink(path, ignored)) return path;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, ignored);
+  return ignored ? path : target.string();
+}
+
+// Now rather than after hours of writing.
+void check_index_folder(const std::string& index_path) {
+  const std::string advice = "Pass index=False, or a folder for the index.";
+  const std::string folder = folder_of(index_path);
+  try {
+    make_folders(folder);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::io, error.message() + " " + advice, error.place(), error.system_error());
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw_system_error(errno, "Keeping an index in", folder, advice);
+  }
+}
+
+}  // namespace
+
+std::string index_path_for(const std::string& shard_path, const WriteOptions& options) {
+  if (!options.index) return "";
+  return options.index_folder.empty() ? sibling_index_path(shard_path)
+                                      : index_path_in(options.index_folder, shard_path);
+}
+
+ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
+    : options_(options),
+      file_(checked_target(path, options.existing)),
+      index_path_(index_path_for(path, options)) {
+  options_.buffer_bytes = std::max(options_.buffer_bytes, kLeastBufferBytes);
+  if (!index_path_.empty()) {
+    check_index_folder(index_path_);
+    file_.keep_temporary_in(folder_of(index_path_));
+  }
+  if (options_.compression != Compression::none) {
+    members_.emplace(file_, options_.compression, options_.level);
+  }
+  file_.reserve_ahead(options_.reserved_bytes);
+  if (options_.durable) file_.flush_behind();
+  if (!options_.hold_descriptor) file_.park();
+}
+
+void ShardWriter::write(std::span<const std::uint8_t> payload) {
+  refuse_after_failure();
+  if (payload.size() >= std::min(kLargePayloadBytes, options_.buffer_bytes / 2)) {
+    write_through(payload);
+    return;
+  }
+  if (!has_room(payload.size())) make_room();
+  if (!index_path_.empty()) offsets_.push_back(bytes());
+  buffer_.put_frame(payload);
+  ++record_count_;
+}
+
+void ShardWriter::write(const RecordBatch& batch, std::size_t first, std::size_t end) {
+  for (std::size_t row = first; row < end; ++row) {
+    if (batch.valid()[row]) write(batch[row]);
+  }
+}
+
+void ShardWriter::write_through(std::span<const std::uint8_t> payload) {
+  if (!has_room(0)) make_room();
+  if (!index_path_.empty()) offsets_.push_back(bytes());
+  buffer_.put_header(payload.size());
+  std::uint8_t footer[kFooterBytes];
+  encode_footer(masked_crc32c(payload.data(), payload.size()), footer);
+  write_out(payload, footer);
+  ++record_count_;
+}
+
+void ShardWriter::make_room() {
+  if (!buffer_.bytes().empty()) write_out();
+  if (!buffer_.allocated()) buffer_.allocate(options_.buffer_bytes);
+}
+
+void ShardWriter::write_out(std::span<const std::uint8_t> payload,
+                            std::span<const std::uint8_t> footer) {
+  const std::span<std::uint8_t> buffered = buffer_.bytes();
+  iovec pieces[] = {{buffered.data(), buffered.size()},
+                    {const_cast<std::uint8_t*>(payload.data()), payload.size()},
+                    {const_cast<std::uint8_t*>(footer.data()), footer.size()}};
+  failed_ = true;
+  if (members_) {
+    for (const iovec& piece : pieces) {
+      members_->append({static_cast<const std::uint8_t*>(piece.iov_base), piece.iov_len});
+    }
+  } else {
+    file_.append(pieces, 3);
+  }
+  if (!options_.hold_descriptor) file_.park();
+  failed_ = false;
+  written_bytes_ += buffered.size() + payload.size() + footer.size();
+  buffer_.clear();
+}
+
+void ShardWriter::refuse_after_failure() const {
+  if (!failed_) return;
+  throw Error(ErrorKind::closed,
+              "Writing '" + path() +
+                  "' failed before, so this shard is incomplete and will not be published. Begin "
+                  "it again with a new writer.",
+              {path(), {}, {}});
+}
+
+void ShardWriter::drop_buffer() {
+  refuse_after_failure();
+  if (!buffer_.bytes().empty()) write_out();
+  buffer_.release();
+  if (!members_) return;
+  failed_ = true;
+  members_->flush();
+  failed_ = false;
+}
+
+void ShardWriter::park() {
+  drop_buffer();
+  file_.park();
+  if (index_file_) index_file_->park();
+}
+
+void ShardWriter::rename(const std::string& path) {
+  file_.rename(path);
+  index_path_ = index_path_for(path, options_);
+}
+
+void ShardWriter::finish() {
+  drop_buffer();
+  failed_ = true;
+  const auto seek_points = members_ ? members_->finish() : nullptr;
+  if (options_.durable) file_.flush();
+  if (!index_path_.empty()) {
+    const ShardFacts facts{members_ ? members_->file_bytes() : bytes(), file_.modified_ns(),
+                           bytes(), options_.compression};
+    offsets_.push_back(bytes());
+    index_file_.emplace(index_path_);
+    write_index(ShardIndex(facts, std::exchange(offsets_, {}), {}, seek_points), *index_file_);
+    if (options_.durable) index_file_->flush();
+  }
+  failed_ = false;
+}
+
+void ShardWriter::publish() {
+  refuse_after_failure();
+  failed_ = true;
+  if (index_file_) index_file_->commit(false);
+  try {
+    file_.commit(false, options_.existing);
+  } catch (const Error&) {
+    // It describes a shard that there is not.
+    if (index_file_) ::unlink(index_path_.c_str());
+    throw;
+  }
+  failed_ = false;
+}
+
+}  // namespace tfrfast

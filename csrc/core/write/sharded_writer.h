@@ -1,0 +1,65 @@
+// Records in; a set of shards out, `prefix-00000-of-00064` and so on, published together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/write/shard_writer.h"
+
+namespace tfrfast {
+
+std::string shard_name(const std::string& prefix, std::size_t number, std::size_t count);
+
+// Files that are named like shards of `prefix`, of any count.
+std::vector<std::string> list_shards(const std::string& prefix);
+
+struct ShardedOptions {
+  // One of the two. With a count, record i goes to shard i % shard_count. With a size, a shard is
+  // full when the next record would take it past max_shard_bytes; one record is always taken.
+  std::size_t shard_count = 0;
+  std::uint64_t max_shard_bytes = 0;
+  WriteOptions shard;
+};
+
+// One thread at a time. Nothing is seen of any shard before close(); destroyed before that, nothing
+// ever is. After any Error nothing more can be written or published.
+class ShardedWriter {
+ public:
+  // Makes the folder of `prefix` if there is none. Throws Error io as ShardWriter does, and EEXIST
+  // if there are shards of that prefix, of any count, that may not be replaced: a glob would mix
+  // them with the new ones.
+  ShardedWriter(std::string prefix, const ShardedOptions& options);
+
+  void write(std::span<const std::uint8_t> payload);
+  void write(const RecordBatch& batch, std::size_t first, std::size_t end);
+  bool has_room(std::size_t payload_bytes) const noexcept;
+
+  // Completes all shards, then publishes all. Each appears whole or not at all; that the set does
+  // needs them all complete before the first is published, and no failure of the system after that.
+  // Shards of the prefix that the set replaces but does not overwrite are removed then.
+  void close();
+
+  const std::string& prefix() const noexcept { return prefix_; }
+  std::vector<std::string> paths() const;  // final ones after close()
+  std::uint64_t record_count() const noexcept { return record_count_; }
+  std::uint64_t bytes() const noexcept;
+
+ private:
+  ShardWriter& shard_for(std::size_t payload_bytes);
+  void add_shard();
+  void finish_all();
+  void publish_all();
+  void remove_others();
+
+  std::string prefix_;
+  ShardedOptions options_;
+  std::vector<std::unique_ptr<ShardWriter>> shards_;
+  std::size_t next_ = 0;  // round robin
+  std::uint64_t record_count_ = 0;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,52 @@
+#include "python/arrays.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+template <class Number>
+[[noreturn]] void throw_out_of_range(Number number, std::int64_t count) {
+  throw py::index_error("Record " + std::to_string(number) + " does not exist: there are " +
+                        std::to_string(count) + " records.");
+}
+
+}  // namespace
+
+std::int64_t record_number(std::int64_t number, std::int64_t count) {
+  if (number >= count || number < -count) throw_out_of_range(number, count);
+  return number < 0 ? number + count : number;
+}
+
+std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t count) {
+  py::array array = py::array::ensure(numbers);
+  if (!array) {
+    PyErr_Clear();
+    throw py::type_error("Record numbers must be integers, in a list or an array.");
+  }
+  const char kind = array.dtype().kind();
+  if (array.size() != 0 && kind != 'i' && kind != 'u') {
+    throw py::type_error("Record numbers must be integers, not " +
+                         py::str(array.dtype()).cast<std::string>() +
+                         (kind == 'b' ? ". For a mask, pass numpy.flatnonzero(mask)." : "."));
+  }
+  if (array.ndim() != 1) {
+    throw py::type_error("Record numbers must be one-dimensional, not of shape with " +
+                         std::to_string(array.ndim()) + " dimensions.");
+  }
+  if (kind == 'u' && array.itemsize() == sizeof(std::uint64_t)) {
+    // As int64 the largest would become negative, which counts from the end.
+    const auto unsigned_numbers =
+        py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>(array);
+    for (py::ssize_t i = 0; i < unsigned_numbers.size(); ++i) {
+      const std::uint64_t number = unsigned_numbers.data()[i];
+      if (number >= static_cast<std::uint64_t>(count)) throw_out_of_range(number, count);
+    }
+  }
+  const auto as_int64 = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>(array);
+  std::vector<std::int64_t> result(as_int64.data(), as_int64.data() + as_int64.size());
+  for (std::int64_t& number : result) number = record_number(number, count);
+  return result;
+}
+
+}  // namespace tfrfast::python

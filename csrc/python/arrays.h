@@ -1,0 +1,30 @@
+// NumPy arrays over memory of the core, and integers out of NumPy arrays.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tfrfast::python {
+
+// A writable array over `data` that keeps `owner` alive.
+template <class T, class Owner>
+pybind11::array_t<T> array_over(const T* data, std::size_t count, std::shared_ptr<Owner> owner) {
+  auto* kept = new std::shared_ptr<Owner>(std::move(owner));
+  const pybind11::capsule base(
+      kept, [](void* pointer) { delete static_cast<std::shared_ptr<Owner>*>(pointer); });
+  return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(count), data, base);
+}
+
+// One record's number; a negative one counts from `count`. Throws IndexError.
+std::int64_t record_number(std::int64_t number, std::int64_t count);
+
+// Record numbers from a sequence or an array of integers; negative ones count from `count`, as in
+// lists. Throws TypeError for anything else, floats and masks included, and IndexError.
+std::vector<std::int64_t> record_numbers(const pybind11::object& numbers, std::int64_t count);
+
+}  // namespace tfrfast::python

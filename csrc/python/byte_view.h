@@ -1,0 +1,38 @@
+// The bytes of a Python object that has the buffer protocol, borrowed for the view's lifetime.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tfrfast::python {
+
+// Made and destroyed with the GIL held; the bytes may be read without it. The object cannot be
+// resized or freed meanwhile; whether its bytes change is up to the caller.
+class ByteView {
+ public:
+  // TypeError when `object` has no bytes, ValueError when they are not contiguous.
+  explicit ByteView(pybind11::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDED_RO) != 0) {
+      throw pybind11::error_already_set();
+    }
+    if (PyBuffer_IsContiguous(&view_, 'C') == 0) {
+      PyBuffer_Release(&view_);
+      throw pybind11::value_error(
+          "the bytes of this object are not contiguous in memory (C order): pass a copy, "
+          "such as bytes(data) or numpy.ascontiguousarray(data)");
+    }
+  }
+  ByteView(const ByteView&) = delete;
+  ByteView& operator=(const ByteView&) = delete;
+  ~ByteView() { PyBuffer_Release(&view_); }
+
+  const std::uint8_t* data() const noexcept { return static_cast<const std::uint8_t*>(view_.buf); }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(view_.len); }
+
+ private:
+  Py_buffer view_{};
+};
+
+}  // namespace tfrfast::python

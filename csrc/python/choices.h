@@ -1,0 +1,19 @@
+// Words that users choose from, as the core's enums. Anything else is an Error invalid that lists
+// what is allowed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/index/index_store.h"
+#include "core/read/frame_reader.h"
+
+namespace tfrfast::python {
+
+IoMode io_mode(const std::string& io);
+Verify verify_mode(const std::string& verify);
+bool skips_damage(const std::string& on_corruption);
+IndexUse index_use(const std::string& index);
+std::optional<Compression> compression_choice(const std::string& compression);
+
+}  // namespace tfrfast::python

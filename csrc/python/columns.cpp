@@ -1,0 +1,74 @@
+#include "python/columns.h"
+
+#include <pybind11/stl.h>
+
+#include <utility>
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+py::array own_values(Column& column, std::vector<py::ssize_t> shape) {
+  PooledBuffer values = std::move(column.values);
+  switch (column.type) {
+    case ValueType::float32:
+      return own<float>(std::move(values), std::move(shape));
+    case ValueType::int64:
+      return own<std::int64_t>(std::move(values), std::move(shape));
+    case ValueType::int32:
+      return own<std::int32_t>(std::move(values), std::move(shape));
+    case ValueType::int16:
+      return own<std::int16_t>(std::move(values), std::move(shape));
+    case ValueType::int8:
+      return own<std::int8_t>(std::move(values), std::move(shape));
+    case ValueType::uint32:
+      return own<std::uint32_t>(std::move(values), std::move(shape));
+    case ValueType::uint16:
+      return own<std::uint16_t>(std::move(values), std::move(shape));
+    case ValueType::boolean:
+      return own<bool>(std::move(values), std::move(shape));
+    case ValueType::uint8:
+    case ValueType::bytes:
+    case ValueType::raw:
+      break;
+  }
+  return own<std::uint8_t>(std::move(values), std::move(shape));
+}
+
+}  // namespace
+
+py::tuple to_python(Column column, const CompiledFeature& feature) {
+  py::object offsets = py::none(), splits = py::none(), indices = py::none();
+  const auto count = static_cast<py::ssize_t>(column.value_count);
+  std::vector<py::ssize_t> value_shape = {count};
+  if (column.type == ValueType::bytes) {
+    const auto* starts = column.offsets.as<std::int64_t>();
+    value_shape = {static_cast<py::ssize_t>(starts[count])};
+    offsets = own<std::int64_t>(std::move(column.offsets), {count + 1});
+  } else if (column.type == ValueType::raw) {
+    value_shape = {count, static_cast<py::ssize_t>(feature.value_bytes)};
+  } else if (!column.shape.empty() && column.layout != Layout::sparse) {
+    value_shape.assign(column.shape.begin(), column.shape.end());
+  }
+  if (column.layout == Layout::ragged) {
+    splits = own<std::int64_t>(std::move(column.row_splits),
+                               {static_cast<py::ssize_t>(column.rows) + 1});
+  }
+  if (column.layout == Layout::sparse) {
+    indices = own<std::int64_t>(std::move(column.indices), {count, 2});
+  }
+  const py::tuple shape = py::cast(column.shape);
+  return py::make_tuple(own_values(column, std::move(value_shape)), offsets, splits, indices,
+                        shape);
+}
+
+py::list to_python(std::vector<Column> columns, const FeaturePlan& plan) {
+  py::list result;
+  for (std::size_t slot = 0; slot < columns.size(); ++slot) {
+    result.append(to_python(std::move(columns[slot]), plan[slot]));
+  }
+  return result;
+}
+
+}  // namespace tfrfast::python

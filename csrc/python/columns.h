@@ -1,0 +1,30 @@
+// Decoded columns as what tfrfast/_schema.py takes.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <utility>
+#include <vector>
+
+#include "core/example/columns.h"
+#include "core/example/schema.h"
+
+namespace tfrfast::python {
+
+// (values, offsets, row splits, indices, shape); what its layout does not have is
+// None. The arrays own their memory, and NumPy may write into it.
+pybind11::tuple to_python(Column column, const CompiledFeature& feature);
+pybind11::list to_python(std::vector<Column> columns, const FeaturePlan& plan);  // one a feature
+
+// A pooled buffer as an array that owns it: it goes back to the pool with the last array over it.
+template <class Number>
+pybind11::array own(PooledBuffer buffer, std::vector<pybind11::ssize_t> shape) {
+  auto* owner = new PooledBuffer(std::move(buffer));
+  const pybind11::capsule capsule(owner,
+                                  [](void* owned) { delete static_cast<PooledBuffer*>(owned); });
+  return pybind11::array(pybind11::dtype::of<Number>(), std::move(shape), owner->as<Number>(),
+                         capsule);
+}
+
+}  // namespace tfrfast::python

@@ -1,0 +1,17 @@
+#include "python/register.h"
+
+PYBIND11_MODULE(_native, module) {
+  using namespace tfrfast::python;
+  module.doc() = "The native core of tfrfast. Private: use the names in `tfrfast`.";
+  register_errors(module);
+  register_crc32c(module);
+  register_index(module);
+  register_record_batch(module);
+  register_reader(module);
+  register_encode(module);
+  register_writer(module);
+  register_shuffle(module);
+  register_loader(module);
+  register_order(module);
+  register_example(module);
+}

@@ -1,0 +1,39 @@
+// What Python calls a reader: the core's, until it is closed.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/read/reader.h"
+#include "python/constructed.h"
+
+namespace tfrfast::python {
+
+// Whoever has got the core's reader keeps it alive, closed or not.
+class OpenReader {
+ public:
+  explicit OpenReader(std::shared_ptr<const Reader> reader) : reader_(std::move(reader)) {}
+
+  const std::shared_ptr<const Reader>& get() const {
+    if (reader_ == nullptr) throw Error(ErrorKind::closed, "This reader has been closed.");
+    return reader_;
+  }
+  bool closed() const { return reader_ == nullptr; }
+  void close() {
+    std::shared_ptr<const Reader> closing = std::exchange(reader_, nullptr);
+    const pybind11::gil_scoped_release release;  // unmapping thousands of shards takes a while
+    closing = nullptr;
+  }
+
+ private:
+  std::shared_ptr<const Reader> reader_;
+};
+
+}  // namespace tfrfast::python
+
+template <>
+class pybind11::detail::type_caster<tfrfast::python::OpenReader>
+    : public tfrfast::python::ConstructedOnly<tfrfast::python::OpenReader> {};

@@ -1,0 +1,41 @@
+// One record's bytes out of any Python object that has them.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "python/byte_view.h"
+
+namespace tfrfast::python {
+
+// Made and destroyed with the GIL held; bytes() may be read without it.
+class Payload {
+ public:
+  explicit Payload(pybind11::handle record) {
+    if (PyBytes_CheckExact(record.ptr())) {  // much faster than asking for a buffer
+      kept_ = pybind11::reinterpret_borrow<pybind11::object>(record);
+      bytes_ = {reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(record.ptr())),
+                static_cast<std::size_t>(PyBytes_GET_SIZE(record.ptr()))};
+      return;
+    }
+    if (PyObject_CheckBuffer(record.ptr()) == 0) {
+      throw pybind11::type_error(std::string("A record must be bytes, not ") +
+                                 Py_TYPE(record.ptr())->tp_name + ".");
+    }
+    view_.emplace(record);
+    bytes_ = {view_->data(), view_->size()};
+  }
+
+  std::span<const std::uint8_t> bytes() const noexcept { return bytes_; }
+
+ private:
+  pybind11::object kept_;
+  std::optional<ByteView> view_;
+  std::span<const std::uint8_t> bytes_;
+};
+
+}  // namespace tfrfast::python

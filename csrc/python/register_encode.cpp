@@ -1,0 +1,258 @@
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/example/encode.h"
+#include "python/register.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+template <class T>
+using Numbers = py::array_t<T, py::array::c_style>;
+
+// (name, values, offsets of strings, row splits, values a row, bytes a string, rows that have it),
+// as tfrfast/encoding.py writes them. Numbers are int64 or float32, strings uint8; no values at all
+// are None.
+using ColumnTuple =
+    std::tuple<std::string, std::optional<py::array>, std::optional<Numbers<std::int64_t>>,
+               std::optional<Numbers<std::int64_t>>, std::size_t, std::size_t,
+               std::optional<Numbers<bool>>>;
+
+[[noreturn]] void refuse(const std::string& name, const std::string& what) {
+  throw Error(ErrorKind::invalid, "Feature '" + name + "': " + what);
+}
+
+// Ascending, from 0 or more to `most` or less.
+void check_ascending(const std::string& name, const char* what,
+                     const Numbers<std::int64_t>& numbers, std::size_t least_count,
+                     std::size_t most) {
+  const std::int64_t* number = numbers.data();
+  const auto count = static_cast<std::size_t>(numbers.size());
+  bool fits = count >= least_count && count > 0 && number[0] >= 0 &&
+              static_cast<std::uint64_t>(number[count - 1]) <= most;
+  for (std::size_t i = 1; fits && i < count; ++i) fits = number[i - 1] <= number[i];
+  if (!fits) {
+    refuse(name, std::string("its ") + what + " do not ascend from 0 to at most " +
+                     std::to_string(most) + " in " + std::to_string(least_count) + " steps.");
+  }
+}
+
+ColumnSource source_of(const ColumnTuple& tuple, std::size_t rows) {
+  const auto& [name, values, offsets, row_splits, row_values, value_bytes, present] = tuple;
+  ColumnSource source;
+  source.name = name;
+  source.row_values = row_values;
+  source.value_bytes = value_bytes;
+  std::size_t count = 0;
+  if (values) {
+    count = static_cast<std::size_t>(values->size());
+    if ((values->flags() & py::array::c_style) == 0) refuse(name, "its values are not contiguous.");
+    if (values->dtype().equal(py::dtype::of<std::int64_t>())) {
+      source.kind = ListKind::ints;
+      source.ints = static_cast<const std::int64_t*>(values->data());
+    } else if (values->dtype().equal(py::dtype::of<float>())) {
+      source.kind = ListKind::floats;
+      source.floats = static_cast<const float*>(values->data());
+    } else if (values->dtype().equal(py::dtype::of<std::uint8_t>())) {
+      source.kind = ListKind::bytes;
+      source.data = static_cast<const std::uint8_t*>(values->data());
+      if (offsets) {
+        check_ascending(name, "offsets", *offsets, 1, count);
+        source.offsets = offsets->data();
+        count = static_cast<std::size_t>(offsets->size()) - 1;
+      } else if (value_bytes > 0) {
+        count /= value_bytes;
+      } else {
+        count = rows * row_values;
+      }
+    } else {
+      refuse(name, "its values are neither int64, float32 nor uint8.");
+    }
+  }
+  if (row_splits) {
+    check_ascending(name, "row splits", *row_splits, rows + 1, count);
+    source.row_splits = row_splits->data();
+  } else if (values && rows > 0 && count / rows < row_values) {
+    refuse(name, "it has " + std::to_string(count) + " values for " + std::to_string(rows) +
+                     " rows of " + std::to_string(row_values) + ".");
+  }
+  if (present) {
+    if (static_cast<std::size_t>(present->size()) != rows) refuse(name, "its rows do not agree.");
+    source.present = present->data();
+  }
+  return source;
+}
+
+std::shared_ptr<RecordBatch> encode_columns(const std::vector<ColumnTuple>& columns,
+                                            std::size_t rows, unsigned threads) {
+  std::vector<ColumnSource> sources;
+  for (const ColumnTuple& column : columns) sources.push_back(source_of(column, rows));
+  const py::gil_scoped_release release;
+  return encode_examples(sources, rows, threads);
+}
+
+// One feature of a single Example, with what its source points at.
+struct SingleFeature {
+  ColumnSource source;
+  std::vector<std::int64_t> ints;
+  std::vector<float> floats;
+  std::vector<std::uint8_t> data;
+  std::vector<std::int64_t> offsets;
+  py::array array;
+  py::object string;  // converting other features may run Python code, which could let go of it
+  std::optional<ColumnTuple> column;
+};
+
+bool is_int(PyObject* item) {
+  return PyLong_Check(item);  // bool is one
+}
+
+bool is_string(PyObject* item) {
+  return PyBytes_Check(item) || PyUnicode_Check(item);
+}
+
+// Only exact items, the common ones: False sends the whole list on to NumPy.
+bool take_ints(SingleFeature& feature, PyObject* const* items, py::ssize_t count) {
+  for (py::ssize_t i = 0; i < count; ++i) {
+    if (!is_int(items[i])) return false;
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(items[i], &overflow);
+    if (overflow != 0) return false;
+    feature.ints.push_back(value);
+  }
+  feature.source.kind = ListKind::ints;
+  return true;
+}
+
+bool take_floats(SingleFeature& feature, PyObject* const* items, py::ssize_t count) {
+  for (py::ssize_t i = 0; i < count; ++i) {
+    if (!PyFloat_Check(items[i])) return false;
+    feature.floats.push_back(static_cast<float>(PyFloat_AS_DOUBLE(items[i])));
+  }
+  feature.source.kind = ListKind::floats;
+  return true;
+}
+
+bool take_strings(SingleFeature& feature, PyObject* const* items, py::ssize_t count) {
+  feature.offsets.push_back(0);
+  for (py::ssize_t i = 0; i < count; ++i) {
+    const char* bytes = nullptr;
+    py::ssize_t size = 0;
+    if (PyBytes_Check(items[i])) {
+      bytes = PyBytes_AS_STRING(items[i]);
+      size = PyBytes_GET_SIZE(items[i]);
+    } else if (PyUnicode_Check(items[i])) {
+      bytes = PyUnicode_AsUTF8AndSize(items[i], &size);
+      if (bytes == nullptr) throw py::error_already_set();
+    } else {
+      return false;
+    }
+    if (count == 1) {
+      feature.string = py::reinterpret_borrow<py::object>(items[i]);
+      feature.source.data = reinterpret_cast<const std::uint8_t*>(bytes);
+    } else {
+      feature.data.insert(feature.data.end(), bytes, bytes + size);
+    }
+    feature.offsets.push_back(feature.offsets.back() + size);
+  }
+  feature.source.kind = ListKind::bytes;
+  return true;
+}
+
+bool take_items(SingleFeature& feature, PyObject* const* items, py::ssize_t count) {
+  if (count == 0) return true;
+  bool taken = false;
+  if (is_int(items[0])) {
+    taken = take_ints(feature, items, count);
+  } else if (PyFloat_Check(items[0])) {
+    taken = take_floats(feature, items, count);
+  } else if (is_string(items[0])) {
+    taken = take_strings(feature, items, count);
+  }
+  feature.source.row_values = static_cast<std::size_t>(count);
+  return taken;
+}
+
+// Arrays of numbers; the rest of what NumPy has goes on to encoding.py.
+bool take_array(SingleFeature& feature, const py::array& array) {
+  const char kind = array.dtype().kind();
+  if (kind == 'b' || kind == 'i' || (kind == 'u' && array.itemsize() < 8)) {
+    feature.array = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>(array);
+    feature.source.kind = ListKind::ints;
+    feature.source.ints = static_cast<const std::int64_t*>(feature.array.data());
+  } else if (kind == 'f' && array.itemsize() == sizeof(float)) {
+    feature.array = py::array_t<float, py::array::c_style | py::array::forcecast>(array);
+    feature.source.kind = ListKind::floats;
+    feature.source.floats = static_cast<const float*>(feature.array.data());
+  } else {
+    return false;
+  }
+  feature.source.row_values = static_cast<std::size_t>(array.size());
+  return true;
+}
+
+void take_value(SingleFeature& feature, py::handle value, const py::function& to_column) {
+  if (py::isinstance<py::array>(value) &&
+      take_array(feature, py::reinterpret_borrow<py::array>(value))) {
+    return;
+  }
+  PyObject* object = value.ptr();
+  bool taken = false;
+  if (PyList_CheckExact(object)) {
+    taken = take_items(feature, PySequence_Fast_ITEMS(object), PyList_GET_SIZE(object));
+  } else if (PyTuple_CheckExact(object)) {
+    taken = take_items(feature, PySequence_Fast_ITEMS(object), PyTuple_GET_SIZE(object));
+  } else {
+    taken = take_items(feature, &object, 1);
+  }
+  if (taken) {
+    feature.source.ints = feature.ints.data();
+    feature.source.floats = feature.floats.data();
+    feature.source.offsets = feature.offsets.empty() ? nullptr : feature.offsets.data();
+    if (feature.source.data == nullptr) feature.source.data = feature.data.data();
+    return;
+  }
+  feature.column = to_column(feature.source.name, value).cast<ColumnTuple>();
+  feature.source = source_of(*feature.column, 1);
+}
+
+std::string name_of_key(py::handle key) {
+  if (!PyUnicode_Check(key.ptr())) {
+    throw py::type_error(std::string("A feature's name must be a str, not ") +
+                         Py_TYPE(key.ptr())->tp_name + ".");
+  }
+  return py::reinterpret_borrow<py::object>(key).cast<std::string>();
+}
+
+py::bytes encode_one(const py::dict& features, const py::function& to_column) {
+  std::vector<SingleFeature> singles;
+  singles.reserve(features.size());  // what sources point at must stay where it is
+  for (const auto& [key, value] : features) {
+    if (value.is_none()) continue;
+    singles.emplace_back().source.name = name_of_key(key);
+    take_value(singles.back(), value, to_column);
+  }
+  std::vector<ColumnSource> sources;
+  for (const SingleFeature& single : singles) sources.push_back(single.source);
+  const auto batch = encode_examples(sources, 1, 1);
+  return {reinterpret_cast<const char*>(batch->data()), batch->data_bytes()};
+}
+
+}  // namespace
+
+void register_encode(py::module_& module) {
+  module.def("encode_columns", &encode_columns, py::arg("columns"), py::arg("rows"),
+             py::arg("threads"));
+  module.def("encode_one", &encode_one, py::arg("features"), py::arg("to_column"));
+}
+
+}  // namespace tfrfast::python

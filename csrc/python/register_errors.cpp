@@ -1,0 +1,68 @@
+// The one place where the core's errors become Python's.
+#include <cerrno>
+
+#include "core/base/error.h"
+#include "python/register.h"
+#include "python/text.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+template <class Number>
+py::object number_or_none(const std::optional<Number>& value) {
+  return value ? py::object(py::int_(*value)) : py::none();
+}
+
+// `tfrfast.errors` is pure Python: users read it, and it needs no native module.
+void raise_record_error(const char* class_name, const Error& error) {
+  const py::object type = py::module_::import("tfrfast.errors").attr(class_name);
+  const ErrorPlace& place = error.place();
+  const py::object raised = type(to_text(error.message()), py::arg("path") = to_text(place.path),
+                                 py::arg("record") = number_or_none(place.record),
+                                 py::arg("offset") = number_or_none(place.offset));
+  PyErr_SetObject(type.ptr(), raised.ptr());
+}
+
+void raise_os_error(const Error& error) {
+  // OSError(errno, text, filename) picks FileNotFoundError and its siblings by itself.
+  const py::object type = py::reinterpret_borrow<py::object>(PyExc_OSError);
+  const py::object raised =
+      type(error.system_error(), to_text(error.message()), to_text(error.place().path));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+}
+
+void raise(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::corrupt:
+      return raise_record_error("CorruptRecordError", error);
+    case ErrorKind::truncated:
+      return raise_record_error("TruncatedRecordError", error);
+    case ErrorKind::stale_index:
+      return raise_record_error("StaleIndexError", error);
+    case ErrorKind::feature:
+      return raise_record_error("FeatureError", error);
+    case ErrorKind::io:
+      return raise_os_error(error);
+    case ErrorKind::out_of_range:
+      return PyErr_SetObject(PyExc_IndexError, to_text(error.message()).ptr());
+    case ErrorKind::invalid:
+    case ErrorKind::closed:
+      return PyErr_SetObject(PyExc_ValueError, to_text(error.message()).ptr());
+  }
+}
+
+}  // namespace
+
+void register_errors(py::module_&) {
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const Error& error) {
+      raise(error);
+    }
+  });
+}
+
+}  // namespace tfrfast::python

@@ -1,0 +1,265 @@
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/example/decode.h"
+#include "core/example/sequence.h"
+#include "core/example/survey.h"
+#include "python/columns.h"
+#include "python/register.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+// (name, layout, type, shape, default numbers, default strings, raw bytes, required), all as
+// tfrfast/_schema.py writes them.
+using SpecTuple =
+    std::tuple<std::string, std::string, std::string, std::vector<std::int64_t>,
+               std::optional<py::bytes>, std::optional<std::vector<py::bytes>>, std::size_t, bool>;
+
+template <class Enum>
+Enum enum_of(const std::string& name, std::initializer_list<std::pair<const char*, Enum>> names) {
+  for (const auto& [candidate, value] : names) {
+    if (name == candidate) return value;
+  }
+  throw Error(ErrorKind::invalid, "'" + name + "' is no layout or type of a feature.");
+}
+
+FeatureSpec spec_of(const SpecTuple& tuple) {
+  const auto& [name, layout, type, shape, numbers, strings, raw_bytes, required] = tuple;
+  FeatureSpec spec;
+  spec.name = name;
+  spec.layout = enum_of<Layout>(layout, {{"fixed", Layout::fixed},
+                                         {"padded", Layout::padded},
+                                         {"ragged", Layout::ragged},
+                                         {"sparse", Layout::sparse}});
+  spec.type = enum_of<ValueType>(type, {{"bytes", ValueType::bytes},
+                                        {"float32", ValueType::float32},
+                                        {"int64", ValueType::int64},
+                                        {"int32", ValueType::int32},
+                                        {"int16", ValueType::int16},
+                                        {"int8", ValueType::int8},
+                                        {"uint32", ValueType::uint32},
+                                        {"uint16", ValueType::uint16},
+                                        {"uint8", ValueType::uint8},
+                                        {"bool", ValueType::boolean},
+                                        {"raw", ValueType::raw}});
+  spec.shape = shape;
+  spec.raw_bytes = raw_bytes;
+  spec.required = required;
+  if (numbers || strings) spec.default_value.emplace();
+  if (numbers) {
+    const auto bytes = static_cast<std::string_view>(*numbers);
+    spec.default_value->numbers.assign(bytes.begin(), bytes.end());
+  }
+  if (strings) {
+    for (const py::bytes& string : *strings) spec.default_value->strings.emplace_back(string);
+  }
+  return spec;
+}
+
+// The records of a list of bytes, which `keeper` keeps alive and as they are.
+std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) {
+  const py::tuple tuple(list);
+  keeper = tuple;
+  std::vector<WireBytes> records;
+  records.reserve(tuple.size());
+  for (const py::handle item : tuple) {
+    if (!PyBytes_Check(item.ptr())) {
+      throw py::type_error("a serialized record must be bytes, not " +
+                           py::str(py::type::handle_of(item).attr("__name__")).cast<std::string>());
+    }
+    records.emplace_back(reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(item.ptr())),
+                         static_cast<std::size_t>(PyBytes_GET_SIZE(item.ptr())));
+  }
+  return records;
+}
+
+using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
+using Int64s = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+
+std::vector<WireBytes> records_of(const Bytes& data, const Int64s& offsets) {
+  const auto* starts = offsets.data();
+  const auto bytes = static_cast<std::int64_t>(data.size());
+  std::vector<WireBytes> records;
+  for (py::ssize_t i = 0; i + 1 < offsets.size(); ++i) {
+    if (starts[i] < 0 || starts[i] > starts[i + 1] || starts[i + 1] > bytes) {
+      throw Error(ErrorKind::invalid,
+                  "The offsets of record " + std::to_string(i) + " do not lie within the data.");
+    }
+    records.emplace_back(data.data() + starts[i],
+                         static_cast<std::size_t>(starts[i + 1] - starts[i]));
+  }
+  return records;
+}
+
+std::shared_ptr<FeaturePlan> plan_of(const std::vector<SpecTuple>& specs) {
+  std::vector<FeatureSpec> features;
+  features.reserve(specs.size());
+  for (const SpecTuple& spec : specs) features.push_back(spec_of(spec));
+  return std::make_shared<FeaturePlan>(std::move(features));
+}
+
+// Decoders that are not busy: each remembers the records' order and the batches' sizes.
+template <class Decoder>
+class IdleDecoders {
+ public:
+  // Null if all are busy.
+  std::unique_ptr<Decoder> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return nullptr;
+    std::unique_ptr<Decoder> decoder = std::move(idle_.back());
+    idle_.pop_back();
+    return decoder;
+  }
+  void put(std::unique_ptr<Decoder> decoder) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(decoder));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Decoder>> idle_;
+};
+
+// What the two parsers share: the records' two forms, and decoding them without the GIL. `Derived`
+// makes decoders and turns what they finish into Python's.
+template <class Derived, class Decoder>
+class Parser {
+ public:
+  py::object parse(const py::iterable& serialized) {
+    py::object keeper;
+    return decode(records_of(serialized, keeper), {});
+  }
+
+  py::object parse_flat(const Bytes& data, const Int64s& offsets, const Int64s& record_numbers) {
+    const std::vector<WireBytes> records = records_of(data, offsets);
+    const std::span<const std::int64_t> numbers{record_numbers.data(),
+                                                static_cast<std::size_t>(record_numbers.size())};
+    if (numbers.size() != records.size()) {
+      throw Error(ErrorKind::invalid, "There must be one record number for each record.");
+    }
+    return decode(records, numbers);
+  }
+
+ private:
+  py::object decode(const std::vector<WireBytes>& records, std::span<const std::int64_t> numbers) {
+    auto& derived = static_cast<Derived&>(*this);
+    auto finished = [&] {
+      const py::gil_scoped_release release;
+      std::unique_ptr<Decoder> decoder = idle_.take();
+      if (decoder == nullptr) decoder = derived.make_decoder();
+      decoder->begin(records.size());
+      decoder->decode(records, numbers);
+      auto columns = decoder->finish();
+      idle_.put(std::move(decoder));
+      return columns;
+    }();
+    return derived.convert(std::move(finished));
+  }
+
+  IdleDecoders<Decoder> idle_;
+};
+
+class ExampleParser : public Parser<ExampleParser, BatchDecoder> {
+ public:
+  explicit ExampleParser(const std::vector<SpecTuple>& specs) : plan_(plan_of(specs)) {}
+
+  std::unique_ptr<BatchDecoder> make_decoder() const {
+    return std::make_unique<BatchDecoder>(plan_);
+  }
+  py::object convert(std::vector<Column> columns) const {
+    return to_python(std::move(columns), *plan_);
+  }
+  std::shared_ptr<FeaturePlan> plan() const { return plan_; }
+
+ private:
+  std::shared_ptr<FeaturePlan> plan_;  // never changed; pybind11 holds no pointers to const
+};
+
+class SequenceParser : public Parser<SequenceParser, SequenceDecoder> {
+ public:
+  SequenceParser(const std::vector<SpecTuple>& context, const std::vector<SpecTuple>& sequences)
+      : context_(plan_of(context)), sequences_(plan_of(sequences)) {
+    make_decoder();  // refuses what these cannot be
+  }
+
+  std::unique_ptr<SequenceDecoder> make_decoder() const {
+    return std::make_unique<SequenceDecoder>(context_, sequences_);
+  }
+
+  // Context columns, and for each sequence feature its steps and where each row's steps start.
+  py::object convert(SequenceColumns columns) const {
+    py::list sequences;
+    for (std::size_t slot = 0; slot < columns.sequences.size(); ++slot) {
+      StepColumn& column = columns.sequences[slot];
+      const auto rows = static_cast<py::ssize_t>(column.rows);
+      const py::array row_splits = own<std::int64_t>(std::move(column.row_splits), {rows + 1});
+      sequences.append(
+          py::make_tuple(to_python(std::move(column.steps), (*sequences_)[slot]), row_splits));
+    }
+    return py::make_tuple(to_python(std::move(columns.context), *context_), sequences);
+  }
+
+ private:
+  std::shared_ptr<const FeaturePlan> context_;
+  std::shared_ptr<const FeaturePlan> sequences_;
+};
+
+py::list survey_examples(const py::iterable& serialized) {
+  py::object keeper;
+  const std::vector<WireBytes> records = records_of(serialized, keeper);
+  Survey survey;
+  {
+    const py::gil_scoped_release release;
+    for (const WireBytes& record : records) survey.add(record);
+  }
+  py::list features;
+  for (const auto& [name, seen] : survey.features()) {
+    features.append(py::make_tuple(py::bytes(name), name_of(seen.kind), seen.records,
+                                   seen.fewest_values, seen.most_values));
+  }
+  return features;
+}
+
+template <class Class>
+void add_parse(py::class_<Class>& parser) {
+  parser.def("parse", &Class::parse, py::arg("serialized"), "The columns of a list of bytes.")
+      .def("parse_flat", &Class::parse_flat, py::arg("data"), py::arg("offsets"),
+           py::arg("record_numbers"), "The columns of records that lie end to end.");
+}
+
+}  // namespace
+
+void register_example(py::module_& module) {
+  py::class_<FeaturePlan, std::shared_ptr<FeaturePlan>>(
+      module, "FeaturePlan", "A compiled feature description, to be handed on.");
+
+  py::class_<ExampleParser> examples(
+      module, "ExampleParser",
+      "Serialized Examples into columns, by a compiled feature description.");
+  examples.def(py::init<const std::vector<SpecTuple>&>(), py::arg("specs"))
+      .def_property_readonly("plan", &ExampleParser::plan);
+  add_parse(examples);
+
+  py::class_<SequenceParser> sequences(
+      module, "SequenceParser",
+      "Serialized SequenceExamples into columns, by two compiled feature descriptions.");
+  sequences.def(py::init<const std::vector<SpecTuple>&, const std::vector<SpecTuple>&>(),
+                py::arg("context"), py::arg("sequences"));
+  add_parse(sequences);
+
+  module.def("survey_examples", &survey_examples, py::arg("records"),
+             "What each feature of these Examples holds: (name, list kind, records that have it, "
+             "fewest values, most values).");
+}
+
+}  // namespace tfrfast::python

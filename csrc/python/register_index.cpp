@@ -1,0 +1,84 @@
+#include <pybind11/stl.h>
+
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+#include "core/base/publish.h"
+#include "core/index/index_file.h"
+#include "core/index/index_store.h"
+#include "core/index/text_index.h"
+#include "python/register.h"
+#include "python/text.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+void import_text(const std::string& text_path, const std::string& shard_path,
+                 const std::string& index_path) {
+  const py::gil_scoped_release release;
+  const auto file = ShardFile::open(shard_path);
+  const auto index = import_text_index(text_path, *file);
+  make_folders(folder_of(index_path));
+  save_index(*index, index_path, true);
+}
+
+void export_text(const std::string& shard_path, const std::string& text_path) {
+  const py::gil_scoped_release release;
+  const IndexedShard shard = open_indexed(shard_path, IoMode::automatic, {});
+  make_folders(folder_of(text_path));
+  export_text_index(*shard.index, text_path);
+}
+
+// (where it is, was built, records, pieces of damage) of one shard. An empty folder is the sibling.
+py::tuple build(const std::string& shard_path, const std::string& folder, bool force,
+                const py::object& progress) {
+  IndexedShard shard;
+  {
+    const py::gil_scoped_release release;
+    shard = build_index(shard_path, folder, force, {}, [&progress](std::uint64_t bytes) {
+      const py::gil_scoped_acquire acquire;
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      if (!progress.is_none()) progress(bytes);
+    });
+  }
+  return py::make_tuple(to_text(shard.index_path), shard.was_built, shard.index->record_count(),
+                        shard.index->damage().size());
+}
+
+py::list cached_indexes() {
+  py::list all;
+  for (const CachedIndex& each : list_index_cache()) {
+    all.append(py::make_tuple(to_text(each.path), each.bytes, each.last_used_ns));
+  }
+  return all;
+}
+
+}  // namespace
+
+void register_index(py::module_& module) {
+  module.def("build_index", &build, py::arg("shard_path"), py::arg("folder"), py::arg("force"),
+             py::arg("progress"));
+  module.def("import_text_index", &import_text, py::arg("text_path"), py::arg("shard_path"),
+             py::arg("index_path"));
+  module.def("export_text_index", &export_text, py::arg("shard_path"), py::arg("text_path"));
+  module.def(
+      "sibling_index_path",
+      [](const std::string& path) { return to_text(sibling_index_path(path)); },
+      py::arg("shard_path"));
+  module.def(
+      "index_path_in",
+      [](const std::string& folder, const std::string& path) {
+        return to_text(index_path_in(folder, path));
+      },
+      py::arg("folder"), py::arg("shard_path"));
+  module.def(
+      "cached_index_path", [](const std::string& path) { return to_text(cached_index_path(path)); },
+      py::arg("shard_path"));
+  module.def("index_cache_folder", [] { return to_text(index_cache_folder()); });
+  module.def("index_cache_limit_bytes", &index_cache_limit_bytes);
+  module.def("cached_indexes", &cached_indexes);
+  module.def("prune_index_cache", &prune_index_cache, py::arg("most_bytes"));
+}
+
+}  // namespace tfrfast::python

@@ -1,0 +1,267 @@
+#include <pybind11/stl.h>
+
+#include <mutex>
+
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+#include "core/read/reader.h"
+#include "python/arrays.h"
+#include "python/choices.h"
+#include "python/open_reader.h"
+#include "python/register.h"
+#include "python/text.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+// Batches that iteration reads ahead: large enough to keep the threads busy, small enough to be
+// held in the cache.
+constexpr std::uint64_t kIterationBytes = 1 << 20;
+constexpr std::uint64_t kIterationRecords = 8192;
+
+using Core = std::shared_ptr<const Reader>;
+
+// Calls back into Python, if there is something to call, and lets Ctrl-C end the opening.
+OpeningProgress progress_to(const py::object& callback) {
+  return [callback](std::uint64_t done, std::uint64_t all) {
+    const py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!callback.is_none()) callback(done, all);
+  };
+}
+
+std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
+                                        const std::string& compression, const std::string& verify,
+                                        const std::string& on_corruption, const std::string& io,
+                                        const std::string& index, const std::string& index_folder,
+                                        unsigned threads, const py::object& progress) {
+  ShardSetOptions shards;
+  shards.io = io_mode(io);
+  shards.index.use = index_use(index);
+  shards.index.folder = index_folder;
+  shards.index.compression = compression_choice(compression);
+  shards.skip_damage = skips_damage(on_corruption);
+  shards.threads = threads;
+  const ReadOptions reading{verify_mode(verify), shards.skip_damage, threads};
+  const OpeningProgress report = progress_to(progress);
+  const py::gil_scoped_release release;
+  return std::make_unique<OpenReader>(
+      std::make_shared<const Reader>(ShardSet::open(paths, shards, report), reading));
+}
+
+py::bytes read_one(const Core& reader, std::uint64_t record) {
+  const Row row = reader->locate(record);
+  PyObject* bytes =
+      PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(row.frame.payload_bytes));
+  if (bytes == nullptr) throw py::error_already_set();
+  auto result = py::reinterpret_steal<py::bytes>(bytes);
+  auto* out = reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(bytes));
+  const py::gil_scoped_release release;
+  reader->read_into(row, out);
+  return result;
+}
+
+std::shared_ptr<RecordBatch> read_many(const Core& reader,
+                                       const std::vector<std::int64_t>& records) {
+  const py::gil_scoped_release release;
+  // Python is the only owner, and free to write into its arrays.
+  return std::const_pointer_cast<RecordBatch>(reader->read(records));
+}
+
+std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t count) {
+  std::size_t start = 0, stop = 0, step = 0, length = 0;
+  if (!slice.compute(count, &start, &stop, &step, &length)) throw py::error_already_set();
+  std::vector<std::int64_t> numbers(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    numbers[i] = static_cast<std::int64_t>(start + i * step);  // a negative step wraps, rightly
+  }
+  return numbers;
+}
+
+// Integers of any kind, arrays without dimensions included. Other arrays claim to be indexes, too.
+bool is_one_number(const py::object& key) {
+  if (PyIndex_Check(key.ptr()) == 0 || PyBool_Check(key.ptr())) return false;
+  return PyLong_Check(key.ptr()) || py::getattr(key, "ndim", py::int_(0)).equal(py::int_(0));
+}
+
+py::object get_item(const OpenReader& self, const py::object& key) {
+  const Core reader = self.get();
+  const auto count = static_cast<std::int64_t>(reader->record_count());
+  if (is_one_number(key)) {
+    const py::ssize_t number = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
+    if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    return read_one(reader, static_cast<std::uint64_t>(record_number(number, count)));
+  }
+  if (PySlice_Check(key.ptr())) {
+    return py::cast(read_many(reader, slice_numbers(key, reader->record_count())));
+  }
+  return py::cast(read_many(reader, record_numbers(key, count)));
+}
+
+// Records in order, a batch at a time. What lies before a damaged record arrives before its error;
+// asked again, it goes on behind that record. May be shared by threads.
+class RecordIterator {
+ public:
+  explicit RecordIterator(const OpenReader& reader) : reader_(reader) {}
+
+  py::bytes next() {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) {
+      // Its owner may be waiting for the GIL.
+      const py::gil_scoped_release release;
+      lock.lock();
+    }
+    const Core reader = reader_.get();
+    while (row_ == batch_size()) {
+      if (error_) throw *std::exchange(error_, std::nullopt);
+      if (next_ == reader->record_count()) throw py::stop_iteration();
+      advance(*reader);
+    }
+    const auto payload = (*batch_)[row_++];
+    return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+  }
+
+ private:
+  std::size_t batch_size() const { return batch_ == nullptr ? 0 : batch_->size(); }
+
+  void advance(const Reader& reader) {
+    const py::gil_scoped_release release;
+    batch_ = nullptr;  // its memory serves the next one
+    row_ = 0;
+    // What fails as a whole (an index that went bad, say) ends the iteration.
+    const std::uint64_t begin = std::exchange(next_, reader.record_count());
+    const std::uint64_t end = reader.range_end(begin, kIterationBytes, kIterationRecords);
+    Reader::Range range = reader.read_range(begin, end);
+    batch_ = std::move(range.batch);
+    error_ = std::move(range.error);
+    next_ = range.next;
+  }
+
+  const OpenReader& reader_;  // kept alive by the binding
+  std::mutex mutex_;
+  std::shared_ptr<const RecordBatch> batch_;
+  std::optional<Error> error_;
+  std::size_t row_ = 0;
+  std::uint64_t next_ = 0;
+};
+
+py::tuple locate(const OpenReader& self, std::int64_t number) {
+  const Core reader = self.get();
+  const auto count = static_cast<std::int64_t>(reader->record_count());
+  const Row row = reader->locate(static_cast<std::uint64_t>(record_number(number, count)));
+  const std::size_t shard = reader->shards().place(row.record).shard;
+  return py::make_tuple(shard, row.frame.offset, row.frame.payload_bytes);
+}
+
+// The frames of one shard, for as long as Python wants them: the reader may be gone by then.
+class ShardFrames {
+ public:
+  explicit ShardFrames(std::shared_ptr<const ShardIndex> index) : index_(std::move(index)) {}
+
+  py::tuple offsets_and_lengths() const {
+    const auto count = static_cast<py::ssize_t>(index_->record_count());
+    py::array_t<std::int64_t> offsets(count);
+    py::array_t<std::int64_t> lengths(count);
+    std::int64_t* const offset = offsets.mutable_data();
+    std::int64_t* const length = lengths.mutable_data();
+    {
+      const py::gil_scoped_release release;
+      for (py::ssize_t i = 0; i < count; ++i) {
+        const Frame frame = index_->frame(static_cast<std::uint64_t>(i));
+        offset[i] = static_cast<std::int64_t>(frame.offset);
+        length[i] = static_cast<std::int64_t>(frame.payload_bytes);
+      }
+    }
+    return py::make_tuple(offsets, lengths);
+  }
+
+ private:
+  std::shared_ptr<const ShardIndex> index_;
+};
+
+py::dict describe_shard(const OpenReader& self, std::size_t number) {
+  const IndexedShard shard = self.get()->shards()[number];
+  py::dict facts;
+  facts["path"] = to_text(shard.file->path());
+  facts["num_records"] = shard.index->record_count();
+  facts["num_bytes"] = shard.index->facts().file_bytes;
+  facts["compression"] = compression_name(shard.index->facts().compression);
+  facts["index"] = to_text(shard.index->origin());
+  facts["frames"] = ShardFrames(shard.index);
+  facts["was_built"] = shard.was_built;
+  facts["mapped"] = shard.file->mapping() != nullptr || shard.file->bytes() == 0;
+  return facts;
+}
+
+py::list skipped(const OpenReader& self) {
+  py::list all;
+  const Core reader = self.get();
+  for (const SkippedBytes& each : reader->skipped()) {
+    all.append(py::make_tuple(to_text(each.path), each.begin, each.end,
+                              each.records == 0 ? py::object(py::none()) : py::int_(each.records)));
+  }
+  return all;
+}
+
+// Reads records of up to about `most_bytes` from `begin`, verifying and dropping them. Says where
+// it got to and how many were good.
+py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t most_bytes) {
+  const Core reader = self.get();
+  Reader::Range range;
+  {
+    const py::gil_scoped_release release;
+    const std::uint64_t end = reader->range_end(begin, most_bytes, reader->record_count());
+    range = reader->read_range(begin, end);
+  }
+  if (range.error) throw *range.error;
+  return py::make_tuple(range.next, range.batch->size());
+}
+
+}  // namespace
+
+void register_reader(py::module_& module) {
+  py::class_<RecordIterator>(module, "RecordIterator")
+      .def("__iter__", [](const py::object& self) { return self; })
+      .def("__next__", &RecordIterator::next);
+
+  py::class_<ShardFrames>(module, "ShardFrames")
+      .def("offsets_and_lengths", &ShardFrames::offsets_and_lengths);
+
+  py::class_<OpenReader>(module, "Reader")
+      .def(py::init(&open_reader), py::arg("paths"), py::arg("compression"), py::arg("verify"),
+           py::arg("on_corruption"), py::arg("io"), py::arg("index"), py::arg("index_folder"),
+           py::arg("threads"), py::arg("progress"))
+      .def("__len__", [](const OpenReader& self) { return self.get()->record_count(); })
+      .def("__getitem__", &get_item, py::arg("key"))
+      .def(
+          "__iter__",
+          [](const OpenReader& self) {
+            self.get();
+            return std::make_unique<RecordIterator>(self);
+          },
+          py::keep_alive<0, 1>())
+      .def(
+          "read",
+          [](const OpenReader& self, const py::object& indices) {
+            const Core reader = self.get();
+            return read_many(
+                reader, record_numbers(indices, static_cast<std::int64_t>(reader->record_count())));
+          },
+          py::arg("indices"), "The records asked for, in that order, as a RecordBatch.")
+      .def("close", &OpenReader::close, "Lets go of all files; using the reader then is an error.")
+      .def_property_readonly("closed", &is_closed<OpenReader>)
+      .def_property_readonly(
+          "fingerprint", [](const OpenReader& self) { return self.get()->shards().fingerprint(); },
+          "Tells this data from other data: shard names, sizes and record counts.")
+      .def("_locate", &locate)
+      .def("_num_shards", [](const OpenReader& self) { return self.get()->shards().size(); })
+      .def("_describe_shard", &describe_shard)
+      .def("_skipped", &skipped)
+      .def("_verify_from", &verify_from);
+
+  module.def("usable_processors", &usable_processors);
+}
+
+}  // namespace tfrfast::python

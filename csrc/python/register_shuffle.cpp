@@ -1,0 +1,122 @@
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/read/record_stream.h"
+#include "core/write/shuffle_buckets.h"
+#include "python/output.h"
+#include "python/register.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+// (records, payload bytes, content hash)
+using Totals = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
+
+Totals totals_of(const RecordTotals& totals) {
+  return {totals.record_count, totals.payload_bytes, totals.content_hash};
+}
+
+std::unique_ptr<ShuffleBuckets> open_buckets(const std::string& folder, std::size_t buffer_bytes,
+                                             std::uint64_t seed, const Totals& totals,
+                                             std::vector<std::uint64_t> bucket_bytes,
+                                             std::vector<std::uint64_t> bucket_records) {
+  if (bucket_bytes.size() != bucket_records.size() || bucket_bytes.empty()) {
+    throw Error(ErrorKind::invalid, "Buckets have as many sizes as counts, one at least.");
+  }
+  const auto& [records, payload_bytes, content_hash] = totals;
+  const ShuffleBuckets::Options options{folder, bucket_bytes.size(), buffer_bytes, seed};
+  const py::gil_scoped_release release;
+  return std::make_unique<ShuffleBuckets>(
+      options, ShuffleBuckets::State{{records, payload_bytes, content_hash},
+                                     std::move(bucket_bytes),
+                                     std::move(bucket_records)});
+}
+
+// Deals out records from `offset` until about `most_bytes` are read: (next offset, next record,
+// whether the shard ended).
+std::tuple<std::uint64_t, std::uint64_t, bool> add_shard(ShuffleBuckets& buckets,
+                                                         const std::string& path,
+                                                         std::uint64_t offset, std::uint64_t record,
+                                                         std::uint64_t most_bytes) {
+  const py::gil_scoped_release release;
+  RecordStream stream(path, offset, record);
+  std::span<const std::uint8_t> payload;
+  while (stream.offset() - offset < most_bytes) {
+    if (!stream.next(&payload)) return {stream.offset(), stream.record(), true};
+    buckets.add(payload);
+  }
+  return {stream.offset(), stream.record(), false};
+}
+
+std::unique_ptr<ShuffledBucket> take_bucket(ShuffleBuckets& buckets, std::size_t bucket) {
+  const py::gil_scoped_release release;
+  return std::make_unique<ShuffledBucket>(buckets.take(bucket));
+}
+
+// Writes rows [first, end) and stops early at the row that would take the shard past `most_bytes`:
+// (rows written, their totals).
+std::tuple<std::size_t, Totals> write_rows(const ShuffledBucket& bucket,
+                                           Output<ShardWriter>& output, std::size_t first,
+                                           std::size_t end, std::uint64_t most_bytes) {
+  if (first > end || end > bucket.size()) {
+    throw Error(ErrorKind::invalid, "The bucket does not have these rows.");
+  }
+  return output.use([&](ShardWriter& writer) -> std::tuple<std::size_t, Totals> {
+    RecordTotals totals;
+    for (std::size_t row = first; row < end; ++row) {
+      const std::span<const std::uint8_t> record = bucket[row];
+      const bool full = writer.bytes() > most_bytes ||
+                        most_bytes - writer.bytes() < kFrameOverhead ||
+                        most_bytes - writer.bytes() - kFrameOverhead < record.size();
+      if (full && writer.record_count() > 0) break;
+      writer.write(record);
+      totals.add(record);
+    }
+    return {static_cast<std::size_t>(totals.record_count), totals_of(totals)};
+  });
+}
+
+}  // namespace
+
+void register_shuffle(py::module_& module) {
+  py::class_<ShuffledBucket>(module, "ShuffledBucket")
+      .def("__len__", &ShuffledBucket::size)
+      .def("write_rows", &write_rows, py::arg("writer"), py::arg("first"), py::arg("end"),
+           py::arg("most_bytes"));
+
+  py::class_<ShuffleBuckets>(module, "ShuffleBuckets")
+      .def(py::init(&open_buckets), py::arg("folder"), py::arg("buffer_bytes"), py::arg("seed"),
+           py::arg("totals"), py::arg("bucket_bytes"), py::arg("bucket_records"))
+      .def("add_shard", &add_shard, py::arg("path"), py::arg("offset"), py::arg("record"),
+           py::arg("most_bytes"))
+      .def("write_out", &ShuffleBuckets::write_out, py::call_guard<py::gil_scoped_release>())
+      .def("take", &take_bucket, py::arg("bucket"))
+      .def("remove", &ShuffleBuckets::remove, py::arg("bucket"))
+      .def_property_readonly(
+          "totals", [](const ShuffleBuckets& self) { return totals_of(self.state().totals); })
+      .def_property_readonly("bucket_bytes",
+                             [](const ShuffleBuckets& self) { return self.state().bucket_bytes; })
+      .def_property_readonly(
+          "bucket_records", [](const ShuffleBuckets& self) { return self.state().bucket_records; });
+
+  module.def(
+      "content_hash",
+      [](const RecordBatch& batch) {
+        RecordTotals totals;
+        for (std::size_t row = 0; row < batch.size(); ++row) {
+          if (batch.valid()[row]) totals.add(batch[row]);
+        }
+        return totals_of(totals);
+      },
+      py::arg("batch"), "(records, payload bytes, content hash) of the rows that are no padding.");
+}
+
+}  // namespace tfrfast::python

@@ -1,0 +1,164 @@
+#include <pybind11/stl.h>
+
+#include <memory>
+
+#include "core/write/frame_stream.h"
+#include "core/write/shard_writer.h"
+#include "core/write/sharded_writer.h"
+#include "python/choices.h"
+#include "python/output.h"
+#include "python/register.h"
+#include "python/text.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+WriteOptions options_of(bool index, const std::string& index_folder, bool durable, bool overwrite,
+                        const std::string& compression, int level) {
+  WriteOptions options;
+  options.index = index;
+  options.index_folder = index_folder;
+  options.durable = durable;
+  options.existing = overwrite ? Existing::replace : Existing::keep;
+  options.compression = compression_choice(compression).value_or(Compression::none);
+  options.level = level;
+  return options;
+}
+
+std::unique_ptr<Output<ShardWriter>> open_shard(const std::string& path, bool index,
+                                                const std::string& index_folder, bool durable,
+                                                bool overwrite, const std::string& compression,
+                                                int level) {
+  const py::gil_scoped_release release;
+  return std::make_unique<Output<ShardWriter>>(
+      std::make_unique<ShardWriter>(
+          path, options_of(index, index_folder, durable, overwrite, compression, level)),
+      durable);
+}
+
+std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
+                                                   std::size_t num_shards, std::uint64_t max_bytes,
+                                                   bool index, const std::string& index_folder,
+                                                   bool durable, bool overwrite,
+                                                   const std::string& compression, int level) {
+  const py::gil_scoped_release release;
+  const ShardedOptions options{
+      num_shards, max_bytes,
+      options_of(index, index_folder, durable, overwrite, compression, level)};
+  return std::make_unique<Output<ShardedWriter>>(std::make_unique<ShardedWriter>(prefix, options),
+                                                 durable);
+}
+
+template <class Core>
+py::class_<Output<Core>> declare(py::module_& module, const char* name) {
+  using Self = Output<Core>;
+  return py::class_<Self>(module, name)
+      .def("write", &Self::write, py::arg("record"), "Adds one record: bytes, or a buffer of them.")
+      .def("write_batch", &Self::write_batch, py::arg("records"),
+           "Adds many records: a RecordBatch, whose padding is left out, or any iterable of bytes.")
+      .def("close", &Self::close,
+           "Completes and publishes everything. Once is enough; more does no harm.")
+      .def("abort", &Self::abort, "Publishes nothing: all that was written is gone.")
+      .def_property_readonly("closed", &is_closed<Self>)
+      .def_property_readonly("num_records", &Self::record_count, "Records written so far.")
+      .def_property_readonly("num_bytes", &Self::bytes, "Bytes of all shards so far.")
+      .def("_paths", [](Self& self) {
+        py::list paths;
+        for (const std::string& path : self.paths()) paths.append(to_text(path));
+        return paths;
+      });
+}
+
+// A FrameStream for many Python threads.
+class Stream {
+ public:
+  explicit Stream(const std::string& path) : core_(open(path)) {}
+
+  void write(py::handle record) {
+    const Payload payload(record);
+    {
+      const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+      if (lock.owns_lock() && core_ != nullptr && core_->has_room(payload.bytes().size())) {
+        core_->write(payload.bytes());
+        return;
+      }
+    }
+    with_core([&](FrameStream& core) { core.write(payload.bytes()); });
+  }
+
+  void flush() {
+    with_core([](FrameStream& core) { core.flush(); });
+  }
+
+  void close() {
+    const py::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::unique_ptr<FrameStream> closing = std::move(core_);
+    if (closing != nullptr) closing->close();
+  }
+
+ private:
+  static std::unique_ptr<FrameStream> open(const std::string& path) {
+    const py::gil_scoped_release release;
+    return std::make_unique<FrameStream>(path);
+  }
+  template <class Work>
+  void with_core(const Work& work) {
+    const py::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (core_ == nullptr)
+      throw Error(ErrorKind::closed, "Writer not initialized or previously closed");
+    work(*core_);
+  }
+
+  std::mutex mutex_;
+  std::unique_ptr<FrameStream> core_;
+};
+
+py::bytes frame_of(py::handle record) {
+  const Payload payload(record);
+  const std::span<const std::uint8_t> bytes = payload.bytes();
+  std::string frame(bytes.size() + kFrameOverhead, '\0');
+  auto* out = reinterpret_cast<std::uint8_t*>(frame.data());
+  encode_header(bytes.size(), out);
+  if (!bytes.empty()) std::memcpy(out + kHeaderBytes, bytes.data(), bytes.size());
+  encode_footer(masked_crc32c(bytes.data(), bytes.size()), out + kHeaderBytes + bytes.size());
+  return py::bytes(frame);
+}
+
+}  // namespace
+
+void register_writer(py::module_& module) {
+  declare<ShardWriter>(module, "Writer")
+      .def(py::init(&open_shard), py::arg("path"), py::arg("index"), py::arg("index_folder"),
+           py::arg("durable"), py::arg("overwrite"), py::arg("compression"), py::arg("level"));
+  declare<ShardedWriter>(module, "ShardedWriter")
+      .def(py::init(&open_shards), py::arg("prefix"), py::arg("num_shards"), py::arg("max_bytes"),
+           py::arg("index"), py::arg("index_folder"), py::arg("durable"), py::arg("overwrite"),
+           py::arg("compression"), py::arg("level"));
+  py::class_<Stream>(module, "FrameStream")
+      .def(py::init<const std::string&>(), py::arg("path"))
+      .def("write", &Stream::write, py::arg("record"))
+      .def("flush", &Stream::flush)
+      .def("close", &Stream::close);
+  module.def("frame", &frame_of, py::arg("record"), "The record as it lies in a shard.");
+  module.def(
+      "move_file",
+      [](const std::string& from, const std::string& to, bool overwrite) {
+        move_file(from, to, overwrite ? Existing::replace : Existing::keep);
+      },
+      py::arg("from_path"), py::arg("to_path"), py::arg("overwrite"),
+      py::call_guard<py::gil_scoped_release>(), "To another name on its filesystem, in one step.");
+  module.def(
+      "list_shards",
+      [](const std::string& prefix) {
+        py::list paths;
+        for (const std::string& path : list_shards(prefix)) paths.append(to_text(path));
+        return paths;
+      },
+      py::arg("prefix"));
+}
+
+}  // namespace tfrfast::python

@@ -1,0 +1,18 @@
+// Text that may hold file names, which are bytes to the operating system: what is not UTF-8
+// survives as Python's file names do.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+namespace tfrfast::python {
+
+inline pybind11::str to_text(const std::string& bytes) {
+  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<pybind11::ssize_t>(bytes.size()),
+                                        "surrogateescape");
+  if (text == nullptr) throw pybind11::error_already_set();
+  return pybind11::reinterpret_steal<pybind11::str>(text);
+}
+
+}  // namespace tfrfast::python

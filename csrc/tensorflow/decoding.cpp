@@ -1,0 +1,42 @@
+#include "tensorflow/decoding.h"
+
+namespace tfrfast::tensorflow {
+
+std::shared_ptr<const NamedFeatures> DecodingKernel::features(std::string_view text) {
+  return features_.get([text](const NamedFeatures& last) { return last.text == text; },
+                       [text] { return NamedFeatures{std::string(text), decode_features(text)}; });
+}
+
+std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::span<const std::int64_t> numbers,
+                                                        std::span<const std::int64_t> chosen) {
+  return plans_.get([numbers](const LoadingPlan& last) { return last.is_of(numbers); },
+                    [numbers, chosen] { return LoadingPlan(numbers, chosen); });
+}
+
+// A worker that throws is not put back: what it holds is half done.
+LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
+                                 const std::shared_ptr<const NamedFeatures>& features,
+                                 std::span<const std::int64_t> records, const bool* valid) {
+  static const std::atomic<bool> never{false};
+  const std::vector<std::shared_ptr<const void>> what = {source, features};
+  std::unique_ptr<BatchWork> work = works_.take(
+      what, [&] { return std::make_unique<BatchWork>(source->reader(), features->tensors.plan); });
+  LoadedBatch batch = work->load(records, valid, never);
+  works_.put_back(what, std::move(work));
+  return batch;
+}
+
+std::vector<Column> DecodingKernel::decode(const std::shared_ptr<const NamedFeatures>& features,
+                                           std::span<const WireBytes> wires,
+                                           std::span<const std::int64_t> record_numbers) {
+  const std::vector<std::shared_ptr<const void>> what = {features};
+  std::unique_ptr<BatchDecoder> decoder =
+      decoders_.take(what, [&] { return std::make_unique<BatchDecoder>(features->tensors.plan); });
+  decoder->begin(wires.size());
+  decoder->decode(wires, record_numbers);
+  std::vector<Column> columns = decoder->finish();
+  decoders_.put_back(what, std::move(decoder));
+  return columns;
+}
+
+}  // namespace tfrfast::tensorflow

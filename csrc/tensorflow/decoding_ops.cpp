@@ -1,0 +1,91 @@
+#include "tensorflow/decoding_ops.h"
+
+#include <cstring>
+
+namespace tfrfast::tensorflow {
+namespace {
+
+WireBytes bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+PooledBuffer buffer_for(std::size_t bytes) {
+  return PooledBuffer(std::max<std::size_t>(1, bytes));
+}
+
+}  // namespace
+
+void compute_parse_example(DecodingKernel& kernel, KernelCall& call) {
+  std::vector<WireBytes> wires;
+  for (const TString& record : call.strings(0)) wires.push_back(bytes_of(record.read()));
+  const auto features = kernel.features(call.string(1));
+  features->tensors.write(call, 0, kernel.decode(features, wires, {}));
+}
+
+void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
+  const Sequence sequence = decode_sequence(call.integers(1));
+  const auto seed = static_cast<std::uint64_t>(call.integer(2));
+  const std::vector<std::int64_t> records =
+      Source::records_of_batch(sequence, seed, call.integer(3));
+  const auto features = kernel.features(call.string(4));
+  const auto write = [&](std::vector<Column> columns, std::size_t rows, const std::string& error) {
+    const int next = features->tensors.write(call, 0, std::move(columns));
+    call.set_integer(next, static_cast<std::int64_t>(rows));
+    call.set_string(next + 1, error);
+  };
+
+  std::shared_ptr<const Source> source;
+  try {
+    source = kernel.source(call.string(0));
+    const auto valid = std::make_unique<bool[]>(records.size());
+    std::fill_n(valid.get(), records.size(), true);
+    LoadedBatch batch = kernel.load(source, features, records, valid.get());
+    return write(std::move(batch.columns), batch.rows, "");
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::feature) throw;
+    if (source == nullptr) return write(kernel.decode(features, {}, {}), 0, encode_error(error));
+  }
+  // Something is damaged: once more, for what is not.
+  const Records read = source->read(records);
+  std::vector<WireBytes> wires;
+  std::vector<std::int64_t> numbers;
+  read.for_each([&](std::size_t row, WireBytes payload) {
+    wires.push_back(payload);
+    numbers.push_back(records[row]);
+  });
+  write(kernel.decode(features, wires, numbers), wires.size(), read.error());
+}
+
+void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
+  const auto source = kernel.source(call.string(0));
+  const auto plan = kernel.plan(call.integers(1), call.integers(2));
+  const LoadingPlan::Rows rows = plan->rows(call.integer(3));
+  const std::string_view description = call.string(4);
+  if (!description.empty()) {
+    const auto features = kernel.features(description);
+    LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());
+    const Shape shape = {static_cast<std::int64_t>(batch.rows)};
+    const int next = features->tensors.write(call, 0, std::move(batch.columns));
+    call.set_tensor(next, DataType::int64, shape, std::move(batch.indices));
+    call.set_tensor(next + 1, DataType::boolean, shape, std::move(batch.valid));
+    return;
+  }
+
+  const Records read = source->read(rows.records);
+  if (const std::string error = read.error(); !error.empty()) {
+    const DecodedError decoded = decode_error(error);
+    throw KernelFailure{decoded.code, decoded.message};
+  }
+  PooledBuffer indices = buffer_for(rows.records.size() * sizeof(std::int64_t));
+  PooledBuffer valid = buffer_for(rows.records.size());
+  std::int64_t count = 0;
+  read.for_each([&](std::size_t row, WireBytes) {
+    indices.as<std::int64_t>()[count] = rows.records[row];
+    valid.as<bool>()[count++] = rows.valid[row];
+  });
+  read.write_all(call, 0);
+  call.set_tensor(1, DataType::int64, {count}, std::move(indices));
+  call.set_tensor(2, DataType::boolean, {count}, std::move(valid));
+}
+
+}  // namespace tfrfast::tensorflow

@@ -1,0 +1,26 @@
+// Errors as text: damage travels through the graph as a string until its turn has come.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "tensorflow/c_api.h"
+
+namespace tfrfast::tensorflow {
+
+Code code_of(const Error& error) noexcept;
+
+// "<code> <message>"; never empty.
+std::string encode_error(Code code, std::string_view message);
+inline std::string encode_error(const Error& error) {
+  return encode_error(code_of(error), error.message());
+}
+
+struct DecodedError {
+  Code code = Code::unknown;
+  std::string message;
+};
+DecodedError decode_error(std::string_view text);
+
+}  // namespace tfrfast::tensorflow

@@ -1,0 +1,124 @@
+#include "tensorflow/kernel_call.h"
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace tfrfast::tensorflow {
+
+KernelCall::KernelCall(TF_OpKernelContext* context)
+    : api_(*c_api()), context_(context), status_(api_.TF_NewStatus()) {}
+
+KernelCall::~KernelCall() {
+  for (TF_Tensor* tensor : held_) api_.TF_DeleteTensor(tensor);
+  api_.TF_DeleteStatus(status_);
+}
+
+void KernelCall::check() {
+  const auto code = static_cast<Code>(api_.TF_GetCode(status_));
+  if (code != Code::ok) throw KernelFailure{code, api_.TF_Message(status_)};
+}
+
+TF_Tensor* KernelCall::input(int number, DataType type) {
+  TF_Tensor* tensor = nullptr;
+  api_.TF_GetInput(context_, number, &tensor, status_);
+  check();
+  held_.push_back(tensor);
+  if (api_.TF_TensorType(tensor) != static_cast<int>(type)) {
+    throw KernelFailure{Code::invalid_argument,
+                        "Input " + std::to_string(number) + " has the wrong type."};
+  }
+  return tensor;
+}
+
+std::span<const TString> KernelCall::strings(int number) {
+  const TF_Tensor* tensor = input(number, DataType::string);
+  return {static_cast<const TString*>(api_.TF_TensorData(tensor)),
+          static_cast<std::size_t>(api_.TF_TensorElementCount(tensor))};
+}
+
+std::span<const std::int64_t> KernelCall::integers(int number) {
+  const TF_Tensor* tensor = input(number, DataType::int64);
+  return {static_cast<const std::int64_t*>(api_.TF_TensorData(tensor)),
+          static_cast<std::size_t>(api_.TF_TensorElementCount(tensor))};
+}
+
+namespace {
+template <class Elements>
+const auto& only(const Elements& elements, int number) {
+  if (elements.size() != 1) {
+    throw KernelFailure{Code::invalid_argument, "Input " + std::to_string(number) +
+                                                    " must be a scalar, but has " +
+                                                    std::to_string(elements.size()) + " elements."};
+  }
+  return elements.front();
+}
+}  // namespace
+
+std::string_view KernelCall::string(int number) {
+  return only(strings(number), number).read();
+}
+std::int64_t KernelCall::integer(int number) {
+  return only(integers(number), number);
+}
+
+void* KernelCall::allocate(int output, DataType type, const Shape& shape, std::size_t bytes) {
+  TF_Tensor* tensor = api_.TF_AllocateOutput(context_, output, static_cast<int>(type), shape.data(),
+                                             static_cast<int>(shape.size()), bytes, status_);
+  check();
+  held_.push_back(tensor);
+  return api_.TF_TensorData(tensor);
+}
+
+std::span<TString> KernelCall::allocate_strings(int output, const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::int64_t size : shape) count *= static_cast<std::size_t>(size);
+  return {static_cast<TString*>(allocate(output, DataType::string, shape, count * sizeof(TString))),
+          count};
+}
+
+void KernelCall::set_string(int output, std::string_view value) {
+  static_cast<TString*>(allocate(output, DataType::string, {}, sizeof(TString)))
+      ->write_copy(value.data(), value.size());
+}
+
+void KernelCall::set_integer(int output, std::int64_t value) {
+  *static_cast<std::int64_t*>(allocate(output, DataType::int64, {}, sizeof value)) = value;
+}
+
+void KernelCall::set_integers(int output, std::span<const std::int64_t> values) {
+  void* out = allocate(output, DataType::int64, {static_cast<std::int64_t>(values.size())},
+                       values.size_bytes());
+  if (!values.empty()) std::memcpy(out, values.data(), values.size_bytes());
+}
+
+void KernelCall::set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory) {
+  // Exactly the elements: tf.data service sends a buffer's bytes, whatever the shape says, and the
+  // receiver makes room for what the shape says.
+  std::size_t bytes = api_.TF_DataTypeSize(static_cast<int>(type));
+  for (const std::int64_t size : shape) bytes *= static_cast<std::size_t>(size);
+  if (bytes > memory.capacity()) {
+    throw Error(ErrorKind::invalid, "Output " + std::to_string(output) +
+                                        " has a type or shape that its memory is too small for.");
+  }
+  auto owner = std::make_unique<PooledBuffer>(std::move(memory));
+  void* const data = owner->data();
+  const auto give_back = [](void*, std::size_t, void* buffer) {
+    delete static_cast<PooledBuffer*>(buffer);
+  };
+  TF_Tensor* const tensor =
+      api_.TF_NewTensor(static_cast<int>(type), shape.data(), static_cast<int>(shape.size()), data,
+                        bytes, give_back, owner.release());
+  if (tensor == nullptr) throw std::bad_alloc();
+  held_.push_back(tensor);
+  api_.TF_SetOutput(context_, output, tensor, status_);
+  check();
+}
+
+void KernelCall::fail(Code code, const std::string& message) noexcept {
+  api_.TF_SetStatus(status_, static_cast<int>(code), message.c_str());
+  api_.TF_OpKernelContext_Failure(context_, status_);
+}
+
+}  // namespace tfrfast::tensorflow

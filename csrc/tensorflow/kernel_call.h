@@ -1,0 +1,85 @@
+// One call of a kernel: its inputs and outputs, and how it fails.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/pool.h"
+#include "tensorflow/c_api.h"
+#include "tensorflow/error_text.h"
+#include "tensorflow/tstring.h"
+
+namespace tfrfast::tensorflow {
+
+using Shape = std::vector<std::int64_t>;
+
+// What a kernel throws to fail with a code of its choice.
+struct KernelFailure {
+  Code code;
+  std::string message;
+};
+
+// Lives as long as the call; inputs stay valid as long. One thread.
+class KernelCall {
+ public:
+  explicit KernelCall(TF_OpKernelContext* context);
+  ~KernelCall();
+  KernelCall(const KernelCall&) = delete;
+  KernelCall& operator=(const KernelCall&) = delete;
+
+  // Throw KernelFailure if the input has another type or, where one is asked for, not one element.
+  std::span<const TString> strings(int input);
+  std::string_view string(int input);
+  std::span<const std::int64_t> integers(int input);
+  std::int64_t integer(int input);
+
+  // Empty strings, to be written.
+  std::span<TString> allocate_strings(int output, const Shape& shape);
+  std::span<TString> allocate_strings(int output, std::size_t count) {
+    return allocate_strings(output, Shape{static_cast<std::int64_t>(count)});
+  }
+  void set_string(int output, std::string_view value);                  // a scalar
+  void set_integer(int output, std::int64_t value);                     // a scalar
+  void set_integers(int output, std::span<const std::int64_t> values);  // a vector
+  // The tensor takes the memory over. Throws Error(invalid) if it is too small.
+  void set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory);
+
+  void fail(Code code, const std::string& message) noexcept;
+
+ private:
+  TF_Tensor* input(int number, DataType type);
+  void* allocate(int output, DataType type, const Shape& shape, std::size_t bytes);
+  void check();
+
+  const CApi& api_;
+  TF_OpKernelContext* context_;
+  TF_Status* status_;
+  std::vector<TF_Tensor*> held_;
+};
+
+// Runs `compute(call)`, turning whatever it throws into the call's failure: nothing may be thrown
+// through TensorFlow's C frames.
+template <class Compute>
+void run_kernel(TF_OpKernelContext* context, const Compute& compute) noexcept {
+  KernelCall call(context);
+  try {
+    compute(call);
+  } catch (const KernelFailure& failure) {
+    call.fail(failure.code, failure.message);
+  } catch (const Error& error) {
+    call.fail(code_of(error), error.message());
+  } catch (const std::bad_alloc&) {
+    call.fail(Code::resource_exhausted, "There is no memory left.");
+  } catch (const std::exception& error) {
+    call.fail(Code::internal, error.what());
+  }
+}
+
+}  // namespace tfrfast::tensorflow

@@ -1,0 +1,62 @@
+#include "tensorflow/loading_plan.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace tfrfast::tensorflow {
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+constexpr std::size_t kNumbers = 15;
+
+}  // namespace
+
+LoadingPlan::LoadingPlan(std::span<const std::int64_t> numbers,
+                         std::span<const std::int64_t> chosen)
+    : numbers_(numbers.begin(), numbers.end()) {
+  if (numbers.size() != kNumbers || numbers[0] != kVersion) {
+    throw Error(ErrorKind::invalid,
+                "This is no plan of this version of tfrfast: the graph was built by another one. "
+                "Build it again.");
+  }
+  PlanOptions options;
+  options.num_records = numbers[1];
+  options.batch_size = numbers[2];
+  options.shuffle = static_cast<Shuffle>(numbers[3]);
+  options.blocks = {numbers[4], numbers[5], numbers[6]};
+  options.seed = static_cast<std::uint64_t>(numbers[7]);
+  options.rank = numbers[8];
+  options.world = numbers[9];
+  options.remainder = static_cast<Remainder>(numbers[10]);
+  first_epoch_ = static_cast<std::uint64_t>(numbers[11]);
+  if (numbers[13] != 0) {
+    options.indices =
+        std::make_shared<const std::vector<std::int64_t>>(chosen.begin(), chosen.end());
+  }
+  whole_ = std::make_unique<const Plan>(options);
+  options.start = numbers[12];
+  first_ = std::make_unique<const Plan>(options);
+}
+
+bool LoadingPlan::is_of(std::span<const std::int64_t> numbers) const noexcept {
+  return std::equal(numbers.begin(), numbers.end(), numbers_.begin(), numbers_.end());
+}
+
+LoadingPlan::Rows LoadingPlan::rows(std::int64_t step) const {
+  const Plan* plan = first_.get();
+  std::uint64_t epoch = first_epoch_;
+  if (step >= plan->steps() && whole_->steps() > 0) {
+    step -= plan->steps();
+    plan = whole_.get();
+    epoch += 1 + static_cast<std::uint64_t>(step / plan->steps());
+    step %= plan->steps();
+  }
+  const std::size_t count = plan->row_count(step);
+  if (count == 0) throw Error(ErrorKind::invalid, "The plan has no such step.");
+  Rows rows{std::vector<std::int64_t>(count), std::make_unique<bool[]>(count)};
+  plan->rows(epoch, step, rows.records.data(), rows.valid.get());
+  return rows;
+}
+
+}  // namespace tfrfast::tensorflow

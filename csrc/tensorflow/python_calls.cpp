@@ -1,0 +1,155 @@
+// What the Python side of the ops asks the library directly, through ctypes: planning happens when
+// a dataset is made, outside of any graph.
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tensorflow/registry.h"
+#include "tensorflow/string_probe.h"
+#include "tensorflow/tstring.h"
+
+#define TFRFAST_CALL extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using namespace tfrfast;
+using namespace tfrfast::tensorflow;
+
+enum Flag : std::int64_t { build_indexes = 1, skip_damage = 2, zero_copy = 4 };
+constexpr unsigned kCompressionShift = 3;  // behind the flags
+
+// Holds a source open, as long as Python holds this.
+struct OpenPlan {
+  std::string text;
+  std::shared_ptr<const Source> source;
+  std::string damage;  // the first structural damage, as an error; empty if there is none
+};
+
+std::vector<std::string> split_names(const char* names, std::size_t bytes) {
+  std::vector<std::string> paths;
+  for (std::size_t at = 0; at < bytes; at += paths.back().size() + 1) {
+    paths.emplace_back(names + at);
+  }
+  return paths;
+}
+
+std::string first_damage(const ShardSet& shards) {
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    for (const Damage& damage : shards[i].index->damage()) {
+      if (is_clean_end(damage)) continue;
+      try {
+        throw_damage(shards[i], damage);
+      } catch (const Error& error) {
+        return encode_error(error);
+      }
+    }
+  }
+  return "";
+}
+
+OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
+                    const OpeningProgress& progress) {
+  const std::optional<Compression> compression = compression_of_code(flags >> kCompressionShift);
+  ShardSetOptions options = shard_options(compression);
+  if ((flags & build_indexes) == 0) options.index.use = IndexUse::require;
+  const auto shards = ShardSet::open(paths, options, progress);
+  SourceSpec spec;
+  spec.planned = true;
+  spec.skip_damage = (flags & skip_damage) != 0;
+  spec.zero_copy = (flags & zero_copy) != 0;
+  spec.compression = compression;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const ShardIndex& index = *(*shards)[i].index;
+    spec.shards.push_back({paths[i], index.facts().file_bytes, index.record_count()});
+  }
+  auto plan = std::make_unique<OpenPlan>();
+  plan->text = spec.encode();
+  plan->damage = spec.skip_damage ? "" : first_damage(*shards);
+  plan->source = adopt_source(plan->text, std::make_shared<const Source>(std::move(spec), shards));
+  return plan.release();
+}
+
+void copy_text(const std::string& text, char* out, std::size_t capacity) {
+  const std::size_t count = std::min(text.size(), capacity - 1);
+  std::memcpy(out, text.data(), count);
+  out[count] = '\0';
+}
+
+}  // namespace
+
+// Opens shards whose names, each with a null behind it, are in `names`. Null with `error`
+// ("<code> <message>") filled in if that fails: without `build_indexes` also if an index is
+// missing. `progress` may be null; returning other than 0 ends the opening.
+TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
+                                         int (*progress)(std::uint64_t, std::uint64_t), char* error,
+                                         std::size_t error_capacity) noexcept {
+  try {
+    OpeningProgress report;
+    if (progress != nullptr) {
+      report = [progress](std::uint64_t done, std::uint64_t all) {
+        if (progress(done, all) != 0) throw Error(ErrorKind::closed, "Opening was interrupted.");
+      };
+    }
+    return open_plan(split_names(names, bytes), flags, report);
+  } catch (const Error& failure) {
+    copy_text(encode_error(failure), error, error_capacity);
+  } catch (const std::exception& failure) {
+    copy_text(encode_error(Code::internal, failure.what()), error, error_capacity);
+  }
+  return nullptr;
+}
+
+TFRFAST_CALL void tfrfast_close_plan(OpenPlan* plan) noexcept {
+  delete plan;
+}
+
+TFRFAST_CALL const char* tfrfast_plan_source(const OpenPlan* plan, std::size_t* bytes) noexcept {
+  *bytes = plan->text.size();
+  return plan->text.data();
+}
+
+TFRFAST_CALL const char* tfrfast_plan_damage(const OpenPlan* plan) noexcept {
+  return plan->damage.c_str();
+}
+
+TFRFAST_CALL std::int64_t tfrfast_plan_record_count(const OpenPlan* plan) noexcept {
+  return static_cast<std::int64_t>(plan->source->shard_set().record_count());
+}
+
+TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept {
+  std::uint64_t bytes = 0;
+  for (const ShardSpec& shard : plan->source->spec().shards) bytes += shard.file_bytes;
+  return static_cast<std::int64_t>(bytes);
+}
+
+TFRFAST_CALL std::int64_t tfrfast_plan_block_count(const OpenPlan* plan) noexcept {
+  return plan->source->block_count();
+}
+
+// -1 if the index turns out to be damaged.
+TFRFAST_CALL std::int64_t tfrfast_plan_block_of(const OpenPlan* plan,
+                                                std::int64_t record) noexcept {
+  try {
+    return plan->source->block_of(record);
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+TFRFAST_CALL void tfrfast_probe_counts(std::int64_t* copies, std::int64_t* live) noexcept {
+  const ProbeCounts counts = probe_counts();
+  *copies = counts.copies;
+  *live = counts.live;
+}
+
+TFRFAST_CALL void tfrfast_hand_out_views(int yes) noexcept {
+  hand_out_views(yes != 0);
+}
+
+TFRFAST_CALL std::int64_t tfrfast_open_source_count() noexcept {
+  return static_cast<std::int64_t>(open_source_count());
+}

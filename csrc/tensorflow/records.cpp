@@ -1,0 +1,132 @@
+#include "tensorflow/records.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "tensorflow/shared_strings.h"
+
+namespace tfrfast::tensorflow {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = 1 << 20;
+constexpr std::uint64_t kAloneBytes = 256 << 10;
+
+std::size_t piece_end(std::span<const Row> rows, std::size_t begin) {
+  std::uint64_t bytes = rows[begin].frame.payload_bytes;
+  std::size_t end = begin + 1;
+  if (bytes >= kAloneBytes) return end;
+  for (; end < rows.size(); ++end) {
+    const std::uint64_t more = rows[end].frame.payload_bytes;
+    if (more >= kAloneBytes || bytes + more > kPieceBytes) break;
+    bytes += more;
+  }
+  return end;
+}
+
+// The run of rows of one file.
+std::size_t end_of_file(std::span<const Row> rows, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (end < rows.size() && rows[end].shard->file == rows[begin].shard->file) ++end;
+  return end;
+}
+
+}  // namespace
+
+Records Records::read(std::span<const Row> rows, bool skip_damage, Place place) {
+  Records records;
+  records.rows_ = rows.size();
+  const bool may_map = place == Place::mapped && hands_out_views();
+  for (std::size_t begin = 0; begin < rows.size();) {
+    const bool map = may_map && rows[begin].shard->file->mapping() != nullptr;
+    const std::size_t end = map ? end_of_file(rows, begin) : piece_end(rows, begin);
+    if (map) {
+      records.map_piece(rows.subspan(begin, end - begin), begin, skip_damage);
+    } else {
+      records.copy_piece(rows.subspan(begin, end - begin), begin, skip_damage);
+    }
+    begin = end;
+  }
+  return records;
+}
+
+void Records::copy_piece(std::span<const Row> rows, std::size_t first, bool skip_damage) {
+  auto batch = std::make_shared<RecordBatch>(rows.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    batch->offsets()[row + 1] =
+        batch->offsets()[row] + static_cast<std::int64_t>(rows[row].frame.payload_bytes);
+  }
+  batch->allocate_data();
+  leave_out(read_frames(rows, Verify::full, AtBadRow::go_on, *batch, 0), first, skip_damage);
+  pieces_.push_back({first, std::move(batch), nullptr, {}});
+}
+
+void Records::map_piece(std::span<const Row> rows, std::size_t first, bool skip_damage) {
+  leave_out(verify_mapped_frames(rows), first, skip_damage);
+  const std::shared_ptr<const ShardFile>& file = rows[0].shard->file;
+  std::vector<WireBytes> payloads;
+  payloads.reserve(rows.size());
+  for (const Row& row : rows) {
+    payloads.emplace_back(file->mapping() + row.frame.offset + kHeaderBytes,
+                          static_cast<std::size_t>(row.frame.payload_bytes));
+  }
+  pieces_.push_back({first, nullptr, file, std::move(payloads)});
+}
+
+void Records::leave_out(const std::vector<BadRow>& bad, std::size_t first, bool skip_damage) {
+  for (const BadRow& each : bad) {
+    if (left_out_.empty()) left_out_.resize(rows_);
+    left_out_[first + each.row] = true;
+    if (!skip_damage || !each.is_damage) add_trouble(first + each.row, encode_error(each.error));
+  }
+}
+
+Records Records::of_error(std::string error) {
+  Records records;
+  records.add_trouble(0, std::move(error));
+  return records;
+}
+
+void Records::add_trouble(std::size_t row, std::string error) {
+  const auto behind = std::find_if(troubles_.begin(), troubles_.end(),
+                                   [row](const Trouble& each) { return each.row >= row; });
+  troubles_.insert(behind, {row, std::move(error)});
+}
+
+std::string Records::error() const {
+  if (troubles_.empty()) return "";
+  std::string error = troubles_.front().error;
+  if (troubles_.size() > 1) {
+    error.append(" Close behind lie more like it: ");
+    error.append(std::to_string(troubles_.size() - 1)).append(".");
+  }
+  return error;
+}
+
+void Records::write(KernelCall& call, int first) const {
+  const std::size_t split = troubles_.empty() ? rows_ : troubles_.front().row;
+  write_rows(call, first, 0, split);
+  call.set_string(first + 1, error());
+  write_rows(call, first + 2, split, rows_);
+}
+
+void Records::write_rows(KernelCall& call, int output, std::size_t begin, std::size_t end) const {
+  std::size_t count = end - begin;
+  for (std::size_t row = begin; row < end; ++row) count -= is_left_out(row);
+
+  TString* out = call.allocate_strings(output, count).data();
+  std::vector<std::size_t> kept;
+  for (const Piece& piece : pieces_) {
+    const std::size_t from = std::max(begin, piece.first_row);
+    const std::size_t to = std::min(end, piece.first_row + piece.size());
+    if (from >= to) continue;
+    kept.clear();
+    for (std::size_t row = from; row < to; ++row) {
+      if (!is_left_out(row)) kept.push_back(row - piece.first_row);
+    }
+    write_shared_strings(
+        out, kept.size(), [&](std::size_t i) { return piece[kept[i]]; }, piece.memory());
+    out += kept.size();
+  }
+}
+
+}  // namespace tfrfast::tensorflow

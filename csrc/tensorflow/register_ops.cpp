@@ -1,0 +1,176 @@
+// The ops, registered when the library is loaded. All are stateless: results depend on inputs, and
+// on files that are refused once they are not what the inputs say.
+#include <initializer_list>
+#include <memory>
+
+#include "tensorflow/decoding_ops.h"
+#include "tensorflow/kernel_call.h"
+#include "tensorflow/registry.h"
+#include "tensorflow/string_probe.h"
+
+namespace tfrfast::tensorflow {
+namespace {
+
+// TfrfastSource: names and flags into a source that is not planned.
+void compute_source(KernelCall& call) {
+  SourceSpec spec;
+  for (const TString& name : call.strings(0)) {
+    spec.shards.push_back({std::string(name.read()), 0, 0});
+  }
+  spec.skip_damage = call.integer(1) != 0;
+  spec.zero_copy = call.integer(2) != 0;
+  spec.compression = compression_of_code(call.integer(3));
+  call.set_string(0, spec.encode());
+}
+
+// TfrfastBlockCount: asked when an iteration begins, so that it sees files that were replaced.
+void compute_block_count(SourceHolder& holder, KernelCall& call) {
+  call.set_integer(0, holder.open(call.string(0), true)->block_count());
+}
+
+// TfrfastReadBlock and TfrfastReadBatch: trouble with the data is a result, so that what precedes
+// it arrives first.
+template <class Read>
+void read_records(SourceHolder& holder, KernelCall& call, const Read& read) {
+  std::shared_ptr<const Source> source;
+  try {
+    source = holder.open(call.string(0));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::invalid) throw;
+    return Records::of_error(encode_error(error)).write(call, 0);
+  }
+  read(*source).write(call, 0);
+}
+
+void compute_read_block(SourceHolder& holder, KernelCall& call) {
+  const Sequence sequence = decode_sequence(call.integers(1));
+  const std::int64_t block = call.integer(2);
+  read_records(holder, call,
+               [&](const Source& source) { return source.read_block(sequence, block); });
+}
+
+void compute_read_batch(SourceHolder& holder, KernelCall& call) {
+  const Sequence sequence = decode_sequence(call.integers(1));
+  const auto seed = static_cast<std::uint64_t>(call.integer(2));
+  const std::int64_t step = call.integer(3);
+  read_records(holder, call, [&](const Source& source) {
+    return source.read(Source::records_of_batch(sequence, seed, step));
+  });
+}
+
+// TfrfastRaise: fails with an error that came as text.
+void compute_raise(KernelCall& call) {
+  const DecodedError error = decode_error(call.string(0));
+  throw KernelFailure{error.code, error.message};
+}
+
+// Of a kernel that keeps a `State` from call to call.
+template <class State>
+void* create_state(TF_OpKernelConstruction*) {
+  return new (std::nothrow) State;
+}
+template <class State>
+void delete_state(void* kernel) {
+  delete static_cast<State*>(kernel);
+}
+template <class State, void (*compute)(State&, KernelCall&)>
+void run_with_state(void* kernel, TF_OpKernelContext* context) {
+  run_kernel(context, [kernel](KernelCall& call) { compute(*static_cast<State*>(kernel), call); });
+}
+
+void* create_nothing(TF_OpKernelConstruction*) {
+  return nullptr;
+}
+void delete_nothing(void*) {}
+template <void (*compute)(KernelCall&)>
+void run_alone(void*, TF_OpKernelContext* context) {
+  run_kernel(context, compute);
+}
+
+void infer_unknown_shapes(TF_ShapeInferenceContext* context, TF_Status* status) {
+  c_api()->TF_ShapeInferenceContextSetUnknownShape(context, status);
+}
+
+struct Op {
+  const char* name;
+  std::initializer_list<const char*> inputs;
+  std::initializer_list<const char*> outputs;
+  CreateKernel create;
+  ComputeKernel compute;
+  DeleteKernel destroy;
+  std::initializer_list<const char*> attributes = {};
+};
+
+template <void (*compute)(KernelCall&)>
+Op stateless(const char* name, std::initializer_list<const char*> inputs,
+             std::initializer_list<const char*> outputs) {
+  return {name, inputs, outputs, &create_nothing, &run_alone<compute>, &delete_nothing};
+}
+
+template <class State, void (*compute)(State&, KernelCall&)>
+Op keeping(const char* name, std::initializer_list<const char*> inputs,
+           std::initializer_list<const char*> outputs,
+           std::initializer_list<const char*> attributes = {}) {
+  return {name,
+          inputs,
+          outputs,
+          &create_state<State>,
+          &run_with_state<State, compute>,
+          &delete_state<State>,
+          attributes};
+}
+
+void register_op(const CApi& api, const Op& op) {
+  TF_OpDefinitionBuilder* definition = api.TF_NewOpDefinitionBuilder(op.name);
+  for (const char* input : op.inputs) api.TF_OpDefinitionBuilderAddInput(definition, input);
+  for (const char* attribute : op.attributes) {
+    api.TF_OpDefinitionBuilderAddAttr(definition, attribute);
+  }
+  for (const char* output : op.outputs) api.TF_OpDefinitionBuilderAddOutput(definition, output);
+  api.TF_OpDefinitionBuilderSetShapeInferenceFunction(definition, &infer_unknown_shapes);
+  TF_Status* status = api.TF_NewStatus();
+  api.TF_RegisterOpDefinition(definition, status);
+  api.TF_RegisterKernelBuilder(
+      op.name, api.TF_NewKernelBuilder(op.name, "CPU", op.create, op.compute, op.destroy), status);
+  api.TF_DeleteStatus(status);
+}
+
+[[gnu::constructor]] void register_all() {
+  const CApi* api = c_api();
+  if (api == nullptr) return;
+  register_op(*api, stateless<compute_source>("TfrfastSource",
+                                              {"filenames: string", "skip_damage: int64",
+                                               "zero_copy: int64", "compression: int64"},
+                                              {"source: string"}));
+  register_op(*api, keeping<SourceHolder, compute_block_count>(
+                        "TfrfastBlockCount", {"source: string"}, {"count: int64"}));
+  register_op(*api, keeping<SourceHolder, compute_read_block>(
+                        "TfrfastReadBlock", {"source: string", "sequence: int64", "block: int64"},
+                        {"head: string", "error: string", "tail: string"}));
+  register_op(*api, keeping<SourceHolder, compute_read_batch>(
+                        "TfrfastReadBatch",
+                        {"source: string", "sequence: int64", "seed: int64", "step: int64"},
+                        {"head: string", "error: string", "tail: string"}));
+  register_op(*api, keeping<DecodingKernel, compute_parse_example>(
+                        "TfrfastParseExample", {"records: string", "features: string"},
+                        {"columns: column_types"}, {"column_types: list(type)"}));
+  register_op(
+      *api,
+      keeping<DecodingKernel, compute_decode_batch>(
+          "TfrfastDecodeBatch",
+          {"source: string", "sequence: int64", "seed: int64", "step: int64", "features: string"},
+          {"columns: column_types", "rows: int64", "error: string"}, {"column_types: list(type)"}));
+  register_op(*api, keeping<DecodingKernel, compute_load_batch>(
+                        "TfrfastLoadBatch",
+                        {"source: string", "plan: int64", "chosen: int64", "step: int64",
+                         "features: string"},
+                        {"columns: column_types", "indices: int64", "valid: bool"},
+                        {"column_types: list(type)"}));
+  register_op(*api, stateless<compute_probe_strings>("TfrfastProbeStrings", {"count: int64"},
+                                                     {"strings: string"}));
+  register_op(*api,
+              stateless<compute_raise>("TfrfastRaise", {"error: string"}, {"records: string"}));
+}
+
+}  // namespace
+}  // namespace tfrfast::tensorflow

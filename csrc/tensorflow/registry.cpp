@@ -1,0 +1,102 @@
+#include "tensorflow/registry.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+
+namespace tfrfast::tensorflow {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Looking at every file costs time: at most a hundredth of it all, and not twice a second.
+constexpr Clock::duration kBetweenLooks = std::chrono::seconds(1);
+constexpr int kShareOfLooks = 100;
+
+struct Entry {
+  explicit Entry(std::string_view what) : text(what) {}
+
+  const std::string text;
+  std::mutex mutex;  // guards the rest; held while the source is opened
+  std::weak_ptr<const Source> source;
+  Clock::time_point next_look;
+};
+
+class Registry {
+ public:
+  static Registry& instance() {
+    static auto* const registry = new Registry;  // never destroyed: kernels may outlive statics
+    return *registry;
+  }
+
+  // Opens the source, unless it is open or `at_hand`.
+  std::shared_ptr<const Source> open(std::string_view text,
+                                     std::shared_ptr<const Source> at_hand = nullptr,
+                                     bool look = false) {
+    const std::shared_ptr<Entry> entry = find(text);
+    std::lock_guard lock(entry->mutex);
+    std::shared_ptr<const Source> source = entry->source.lock();
+    const Clock::time_point begin = Clock::now();
+    if (source != nullptr && begin < entry->next_look && !look) return source;
+    // Opened anew, changed files are judged by what they hold now: touching one is no change.
+    if (source == nullptr || !source->still_fits()) {
+      source = at_hand != nullptr ? std::move(at_hand)
+                                  : std::make_shared<const Source>(decode_source(text));
+      entry->source = source;
+    }
+    const Clock::time_point end = Clock::now();
+    entry->next_look = end + std::max(kBetweenLooks, kShareOfLooks * (end - begin));
+    return source;
+  }
+
+  std::size_t open_count() {
+    std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), is_open));
+  }
+
+ private:
+  using Entries = std::unordered_multimap<std::uint64_t, std::shared_ptr<Entry>>;
+
+  static bool is_open(const Entries::value_type& each) {
+    // Whoever holds the entry itself is about to open it.
+    return each.second.use_count() > 1 || !each.second->source.expired();
+  }
+
+  std::shared_ptr<Entry> find(std::string_view text) {
+    const std::uint64_t hash = source_hash(text);
+    std::lock_guard lock(mutex_);
+    const auto [first, last] = entries_.equal_range(hash);
+    for (auto at = first; at != last; ++at) {
+      if (at->second->text == text) return at->second;
+    }
+    std::erase_if(entries_, [](const Entries::value_type& each) { return !is_open(each); });
+    return entries_.emplace(hash, std::make_shared<Entry>(text))->second;
+  }
+
+  std::mutex mutex_;
+  Entries entries_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Source> open_source(std::string_view text, bool look) {
+  return Registry::instance().open(text, nullptr, look);
+}
+
+std::shared_ptr<const Source> adopt_source(const std::string& text,
+                                           std::shared_ptr<const Source> source) {
+  return Registry::instance().open(text, std::move(source));
+}
+
+std::size_t open_source_count() {
+  return Registry::instance().open_count();
+}
+
+std::shared_ptr<const Source> SourceHolder::open(std::string_view text, bool look) {
+  std::shared_ptr<const Source> source = open_source(text, look);
+  std::lock_guard lock(mutex_);
+  last_.swap(source);
+  return last_;
+}
+
+}  // namespace tfrfast::tensorflow

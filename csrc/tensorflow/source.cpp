@@ -1,0 +1,203 @@
+#include "tensorflow/source.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/base/parallel.h"
+#include "core/order/block_shuffle.h"
+#include "core/order/permutation.h"
+
+namespace tfrfast::tensorflow {
+namespace {
+
+std::uint64_t block_bytes_of(bool is_compressed) {
+  return is_compressed ? kCompressedBlockBytes : kBlockBytes;
+}
+
+std::uint64_t block_bytes_of(const ShardIndex& index) {
+  return block_bytes_of(index.seek_points() != nullptr);
+}
+
+std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
+  return static_cast<std::int64_t>(file_bytes / block_bytes + (file_bytes % block_bytes != 0));
+}
+
+FileIdentity identify_or_zeros(const std::string& path) {
+  try {
+    return identify_file(path);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+[[noreturn]] void refuse_changed(const ShardSpec& then, const std::string& now) {
+  throw Error(ErrorKind::stale_index,
+              "'" + then.path + "' changed: when this dataset was made it had " +
+                  std::to_string(then.file_bytes) + " bytes and " +
+                  std::to_string(then.record_count) + " records, and now it has " + now +
+                  ". Make the dataset again.",
+              {then.path, {}, {}});
+}
+
+std::string damage_text(const IndexedShard& shard, const Damage& damage) {
+  try {
+    throw_damage(shard, damage);
+  } catch (const Error& error) {
+    return encode_error(error);
+  }
+}
+
+}  // namespace
+
+bool is_clean_end(const Damage& damage) noexcept {
+  return damage.kind == DamageKind::torn_header;
+}
+
+ShardSetOptions shard_options(std::optional<Compression> compression) {
+  ShardSetOptions options;
+  options.index.compression = compression;
+  options.skip_damage = true;
+  options.threads = usable_processors();
+  return options;
+}
+
+Source::Source(SourceSpec spec) : spec_(std::move(spec)), first_blocks_{0} {
+  first_blocks_.reserve(spec_.shards.size() + 1);
+  if (!spec_.planned) {
+    const std::uint64_t block_bytes = block_bytes_of(spec_.compression != Compression::none);
+    slots_ = std::make_unique<Slot[]>(spec_.shards.size());
+    for (const ShardSpec& shard : spec_.shards) {
+      identities_.push_back(identify_or_zeros(shard.path));
+      // A file that is missing takes one block, so that its turn to be reported comes.
+      const bool missing = identities_.back() == FileIdentity{};
+      first_blocks_.push_back(first_blocks_.back() +
+                              (missing ? 1 : blocks_of(identities_.back().bytes, block_bytes)));
+    }
+    return;
+  }
+  std::vector<std::string> paths;
+  paths.reserve(spec_.shards.size());
+  for (const ShardSpec& shard : spec_.shards) paths.push_back(shard.path);
+  plan(ShardSet::open(paths, shard_options(spec_.compression)));
+}
+
+Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards)
+    : spec_(std::move(spec)), first_blocks_{0} {
+  plan(std::move(shards));
+}
+
+void Source::plan(std::shared_ptr<const ShardSet> shards) {
+  for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
+    const ShardIndex& index = *(*shards)[i].index;
+    const ShardSpec& then = spec_.shards[i];
+    if (index.facts().file_bytes != then.file_bytes || index.record_count() != then.record_count) {
+      refuse_changed(then, std::to_string(index.facts().file_bytes) + " bytes and " +
+                               std::to_string(index.record_count()) + " records");
+    }
+    identities_.push_back((*shards)[i].file->identity());
+    first_blocks_.push_back(first_blocks_.back() +
+                            blocks_of(then.file_bytes, block_bytes_of(index)));
+  }
+  ReadOptions options;
+  options.skip_damage = spec_.skip_damage;
+  reader_ = std::make_shared<const Reader>(std::move(shards), options);
+}
+
+bool Source::still_fits() const {
+  for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
+    if (identify_or_zeros(spec_.shards[i].path) != identities_[i]) return false;
+  }
+  return true;
+}
+
+std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
+  Slot& slot = slots_[shard];
+  std::lock_guard lock(slot.mutex);
+  if (slot.shard == nullptr) {
+    slot.shard = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, IoMode::automatic,
+                                                    shard_options(spec_.compression).index);
+  }
+  return slot.shard;
+}
+
+Records Source::read_block(const Sequence& sequence, std::int64_t block) const {
+  if (sequence.block_count > 0) block = block % sequence.block_count + sequence.first_block;
+  if (block < 0 || block >= block_count()) {
+    throw Error(ErrorKind::invalid, "Block " + std::to_string(block) +
+                                        " does not exist: there are " +
+                                        std::to_string(block_count()) + ".");
+  }
+  const auto shard =
+      static_cast<std::size_t>(std::upper_bound(first_blocks_.begin(), first_blocks_.end(), block) -
+                               first_blocks_.begin() - 1);
+  const auto block_here = static_cast<std::uint64_t>(block - first_blocks_[shard]);
+  try {
+    if (spec_.planned) {
+      const IndexedShard& indexed = shard_set()[shard];
+      const std::uint64_t bytes = block_bytes_of(*indexed.index);
+      const std::uint64_t begin = block_here * bytes;
+      return read_stretch(indexed, stretch_in_file_of(*indexed.index, begin, begin + bytes),
+                          static_cast<std::int64_t>(shard_set().first_record(shard)),
+                          sequence.records);
+    }
+    const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
+    const IndexedShard indexed{reached->file(), nullptr, false, {}};
+    const std::uint64_t bytes = block_bytes_of(spec_.compression != Compression::none);
+    const std::uint64_t begin = block_here * bytes;
+    Records records = read_stretch(indexed, reached->stretch_in_file(begin, begin + bytes), 0,
+                                   {0, 1, std::numeric_limits<std::int64_t>::max()});
+    return records;
+  } catch (const Error& error) {
+    // To TensorFlow, a file that is not compressed as it should be is a damaged one.
+    if (error.kind() == ErrorKind::invalid && spec_.compression != Compression::none) {
+      return Records::of_error(encode_error(Code::data_loss, error.message()));
+    }
+    return Records::of_error(encode_error(error));
+  }
+}
+
+Records Source::read_stretch(const IndexedShard& shard, const ProgressiveIndex::Stretch& stretch,
+                             std::int64_t first_record, const Progression& wanted) const {
+  std::vector<Row> rows;
+  rows.reserve(stretch.frames.size());
+  std::vector<std::size_t> row_of(stretch.frames.size() + 1);  // of the first wanted at or behind
+  for (std::size_t i = 0; i < stretch.frames.size(); ++i) {
+    row_of[i] = rows.size();
+    const std::uint64_t number = stretch.first_number + i;
+    const std::int64_t record = first_record + static_cast<std::int64_t>(number);
+    if (!wanted.has(record)) continue;
+    rows.push_back({&shard, number, static_cast<std::uint64_t>(record), stretch.frames[i]});
+  }
+  row_of.back() = rows.size();
+
+  Records records = Records::read(rows, spec_.skip_damage, place());
+  if (spec_.skip_damage) return records;
+  for (const Damage& damage : stretch.damage) {
+    if (is_clean_end(damage)) continue;
+    const std::int64_t record = first_record + static_cast<std::int64_t>(damage.records_before);
+    const bool reaches_end =
+        spec_.planned &&
+        wanted.at(wanted.count) >= static_cast<std::int64_t>(reader_->record_count());
+    const bool passed_over =
+        record < wanted.first || (record - wanted.first) / wanted.stride >= wanted.count;
+    if (passed_over && !reaches_end) continue;
+    const std::uint64_t before = damage.records_before - stretch.first_number;
+    records.add_trouble(row_of[std::min<std::size_t>(before, stretch.frames.size())],
+                        damage_text(shard, damage));
+  }
+  return records;
+}
+
+std::int64_t Source::block_of(std::int64_t record) const {
+  const ShardSet::Place place = shard_set().place(static_cast<std::uint64_t>(record));
+  const Frame frame = shard_set()[place.shard].index->frame(place.number);
+  std::uint64_t file_offset = frame.offset;
+  if (const auto& points = shard_set()[place.shard].index->seek_points(); points != nullptr) {
+    file_offset = (*points)[points->find(frame.offset)].place.file_offset;
+  }
+  const std::uint64_t block_bytes = block_bytes_of(*shard_set()[place.shard].index);
+  return first_blocks_[place.shard] + static_cast<std::int64_t>(file_offset / block_bytes);
+}
+
+}  // namespace tfrfast::tensorflow

@@ -1,0 +1,246 @@
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/example/decode.h"
+#include "core/example/sequence.h"
+
+using namespace tfrfast;
+
+namespace {
+
+std::string field(int number, std::string_view payload) {
+  std::string out(1, static_cast<char>(number << 3 | 2));
+  std::size_t length = payload.size();
+  for (; length >= 0x80; length >>= 7) out += static_cast<char>(length | 0x80);
+  out += static_cast<char>(length);
+  return out.append(payload);
+}
+
+std::string ints(std::initializer_list<int> small_values) {
+  std::string packed;
+  for (const int value : small_values) packed += static_cast<char>(value);
+  return field(3, field(1, packed));
+}
+
+std::string strings(std::initializer_list<std::string_view> values) {
+  std::string list;
+  for (const std::string_view value : values) list += field(1, value);
+  return field(1, list);
+}
+
+std::string entry(std::string_view key, std::string_view feature) {
+  return field(1, field(1, key) + field(2, feature));
+}
+
+std::string example(std::initializer_list<std::string> entries) {
+  std::string map;
+  for (const std::string& one : entries) map += one;
+  return field(1, map);
+}
+
+WireBytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+FeatureSpec spec(const char* name, Layout layout, ValueType type = ValueType::int64) {
+  FeatureSpec made;
+  made.name = name;
+  made.layout = layout;
+  made.type = type;
+  return made;
+}
+
+BatchDecoder decoder_of(std::vector<FeatureSpec> specs) {
+  return BatchDecoder(std::make_shared<const FeaturePlan>(std::move(specs)));
+}
+
+std::vector<Column> decode(BatchDecoder& decoder, const std::vector<std::string>& records) {
+  std::vector<WireBytes> spans;
+  for (const std::string& record : records) spans.push_back(bytes_of(record));
+  decoder.begin(records.size());
+  decoder.decode(spans, {});
+  return decoder.finish();
+}
+
+std::vector<std::int64_t> numbers(const PooledBuffer& buffer, std::size_t count) {
+  return {buffer.as<std::int64_t>(), buffer.as<std::int64_t>() + count};
+}
+
+using Numbers = std::vector<std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("a batch fed in pieces is the batch fed at once") {
+  BatchDecoder decoder = decoder_of({spec("a", Layout::fixed), spec("b", Layout::ragged)});
+  const std::vector<std::string> records = {
+      example({entry("a", ints({1})), entry("b", ints({1, 2}))}),
+      example({entry("b", ints({})), entry("a", ints({2}))}),
+      example({entry("a", ints({3}))}),
+      example({entry("x", ints({9})), entry("b", ints({4})), entry("a", ints({4}))}),
+  };
+  for (std::size_t piece = 1; piece <= records.size(); ++piece) {
+    decoder.begin(records.size());
+    for (std::size_t first = 0; first < records.size(); first += piece) {
+      std::vector<WireBytes> spans;
+      for (std::size_t i = first; i < std::min(first + piece, records.size()); ++i) {
+        spans.push_back(bytes_of(records[i]));
+      }
+      decoder.decode(spans, {});
+    }
+    const std::vector<Column> columns = decoder.finish();
+    CHECK(numbers(columns[0].values, 4) == Numbers{1, 2, 3, 4});
+    CHECK(columns[0].shape == Numbers{4});
+    CHECK(numbers(columns[1].row_splits, 5) == Numbers{0, 2, 2, 2, 3});
+    CHECK(numbers(columns[1].values, 3) == Numbers{1, 2, 4});
+  }
+}
+
+TEST_CASE("a record that turns out unusual leaves nothing of its first attempt behind") {
+  BatchDecoder decoder = decoder_of({spec("a", Layout::ragged), spec("s", Layout::sparse),
+                                     spec("t", Layout::ragged, ValueType::bytes),
+                                     spec("f", Layout::fixed, ValueType::bytes)});
+  const std::string usual = example({entry("a", ints({1})), entry("s", ints({2})),
+                                     entry("t", strings({"x"})), entry("f", strings({"y"}))});
+  // Every feature is put, then the first comes again.
+  const std::string again =
+      example({entry("a", ints({5, 6})), entry("s", ints({7, 8, 9})), entry("t", strings({"long"})),
+               entry("f", strings({"z"})), entry("a", ints({3}))});
+  const std::vector<Column> columns = decode(decoder, {usual, again, usual});
+  CHECK(numbers(columns[0].row_splits, 4) == Numbers{0, 1, 2, 3});
+  CHECK(numbers(columns[0].values, 3) == Numbers{1, 3, 1});
+  CHECK(numbers(columns[1].indices, 10) == Numbers{0, 0, 1, 0, 1, 1, 1, 2, 2, 0});
+  CHECK(columns[1].shape == Numbers{3, 3});
+  CHECK(numbers(columns[2].offsets, 4) == Numbers{0, 1, 5, 6});
+  CHECK(std::memcmp(columns[3].values.data(), "yzy", 3) == 0);
+}
+
+TEST_CASE("a list that does not fit does not roll back the rows before it") {
+  FeatureSpec steps = spec("a", Layout::padded);
+  steps.shape = {2};
+  BatchDecoder decoder = decoder_of({steps});
+  decoder.begin(3);
+  const std::string good = example({entry("a", ints({1, 2}))});
+  const std::string none = example({});
+  // Three values do not fit, but a later list of the same key does, and it counts.
+  const std::string mended = example({entry("a", ints({1, 2, 3})), entry("a", ints({3, 4}))});
+  const std::vector<WireBytes> records = {bytes_of(good), bytes_of(none), bytes_of(mended)};
+  decoder.decode(records, {});
+  const std::vector<Column> columns = decoder.finish();
+  CHECK(columns[0].shape == Numbers{3, 1, 2});
+  CHECK(numbers(columns[0].values, 6) == Numbers{1, 2, 0, 0, 3, 4});
+}
+
+TEST_CASE("a batch may end before its last row") {
+  BatchDecoder decoder = decoder_of({spec("a", Layout::fixed), spec("b", Layout::ragged),
+                                     spec("c", Layout::fixed, ValueType::bytes)});
+  const std::string record =
+      example({entry("a", ints({7})), entry("b", ints({7})), entry("c", strings({"seven"}))});
+  for (int round = 0; round < 2; ++round) {
+    decoder.begin(10);
+    const WireBytes bytes = bytes_of(record);
+    decoder.decode({&bytes, 1}, {});
+    CHECK(decoder.rows_decoded() == 1);
+    const std::vector<Column> columns = decoder.finish();
+    CHECK(columns[0].shape == Numbers{1});
+    CHECK(numbers(columns[0].values, 1) == Numbers{7});
+    CHECK(numbers(columns[1].row_splits, 2) == Numbers{0, 1});
+    CHECK(numbers(columns[2].offsets, 2) == Numbers{0, 5});
+  }
+}
+
+TEST_CASE("an error says which record of which file, and the decoder goes on afterwards") {
+  const auto plan = std::make_shared<const FeaturePlan>(
+      std::vector<FeatureSpec>{spec("a", Layout::fixed, ValueType::uint8)});
+  BatchDecoder decoder(plan, [](std::int64_t record) {
+    return record == 41 ? std::string("some/shard") : std::string();
+  });
+  decoder.begin(1);
+  const std::string large = example({entry("a", field(3, field(1, "\x80\x02")))});
+  const WireBytes bytes = bytes_of(large);
+  const std::int64_t number = 41;
+  try {
+    decoder.decode({&bytes, 1}, {&number, 1});
+    FAIL("256 does not fit in uint8");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::feature);
+    CHECK(error.place().record == 41);
+    CHECK(error.place().path == "some/shard");
+    CHECK(error.message().find("'a': the value 256 does not fit in uint8. Record 41 of "
+                               "'some/shard'") != std::string::npos);
+  }
+  const std::vector<Column> columns = decode(decoder, {example({entry("a", ints({9}))})});
+  CHECK(columns[0].values.data()[0] == 9);
+}
+
+TEST_CASE("a batch has no more rows than it was begun for") {
+  BatchDecoder decoder = decoder_of({});
+  decoder.begin(1);
+  const std::vector<WireBytes> records(2);
+  CHECK_THROWS_AS(decoder.decode(records, {}), Error);
+}
+
+TEST_CASE("a description without a meaning is refused") {
+  const auto refused = [](FeatureSpec bad) {
+    try {
+      FeaturePlan plan({std::move(bad)});
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::invalid;
+    }
+    return false;
+  };
+  FeatureSpec negative = spec("a", Layout::fixed);
+  negative.shape = {-1};
+  CHECK(refused(negative));
+  FeatureSpec endless = spec("a", Layout::fixed);
+  endless.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+  CHECK(refused(endless));
+  FeatureSpec no_length = spec("a", Layout::padded);
+  no_length.shape = {0};
+  CHECK(refused(no_length));
+  FeatureSpec short_default = spec("a", Layout::fixed);
+  short_default.default_value = DefaultValue{{1, 2, 3}, {}};
+  CHECK(refused(short_default));
+  CHECK_THROWS_AS(FeaturePlan({spec("a", Layout::fixed), spec("a", Layout::ragged)}), Error);
+}
+
+TEST_CASE("a column starts on 64 bytes, also one that holds nothing") {
+  BatchDecoder decoder = decoder_of({spec("a", Layout::ragged), spec("b", Layout::sparse),
+                                     spec("c", Layout::ragged, ValueType::bytes)});
+  for (const Column& column : decode(decoder, {example({}), example({})})) {
+    for (const PooledBuffer* buffer : {&column.values, &column.offsets, &column.row_splits}) {
+      CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % 64 == 0);
+    }
+    CHECK(column.values.data() != nullptr);
+  }
+}
+
+TEST_CASE("steps of a SequenceExample follow one another") {
+  const auto context =
+      std::make_shared<const FeaturePlan>(std::vector<FeatureSpec>{spec("c", Layout::fixed)});
+  const auto lists =
+      std::make_shared<const FeaturePlan>(std::vector<FeatureSpec>{spec("a", Layout::ragged)});
+  SequenceDecoder decoder(context, lists);
+  const auto record = [](int number, std::initializer_list<std::string> steps) {
+    std::string list;
+    for (const std::string& step : steps) list += field(1, step);
+    return field(1, entry("c", ints({number}))) + field(2, entry("a", list));
+  };
+  const std::string first = record(1, {ints({1}), ints({2, 3})}), second = record(2, {}),
+                    third = record(3, {ints({})});
+  const std::vector<WireBytes> records = {bytes_of(first), bytes_of(second), bytes_of(third)};
+  for (int round = 0; round < 2; ++round) {
+    decoder.begin(4);
+    decoder.decode(records, {});
+    const SequenceColumns columns = decoder.finish();
+    CHECK(numbers(columns.context[0].values, 3) == Numbers{1, 2, 3});
+    CHECK(numbers(columns.sequences[0].row_splits, 4) == Numbers{0, 2, 2, 3});
+    CHECK(numbers(columns.sequences[0].steps.row_splits, 4) == Numbers{0, 1, 3, 3});
+    CHECK(numbers(columns.sequences[0].steps.values, 3) == Numbers{1, 2, 3});
+  }
+}

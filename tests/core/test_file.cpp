@@ -1,0 +1,269 @@
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "core/shard/compression.h"
+#include "core/shard/fault_guard.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+std::string read_bytes(const ShardFile& file, std::uint64_t offset, std::size_t count) {
+  std::string bytes(count, '?');
+  file.read(offset, reinterpret_cast<std::uint8_t*>(bytes.data()), count);
+  return bytes;
+}
+
+std::string bytes_at(const ShardWindow& window, std::uint64_t offset, std::size_t count) {
+  std::string bytes(count, '?');
+  CHECK(run_guarded(
+      [&] { std::memcpy(bytes.data(), window.bytes + (offset - window.begin), count); }));
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("file: any bytes are read from anywhere") {
+  const TemporaryFolder folder;
+  const std::string bytes = payload(100'000);
+  write_file(folder / "file", bytes);
+  FOR_EACH_IO(io) {
+    const auto file = ShardFile::open(folder / "file", io);
+    CHECK(file->bytes() == bytes.size());
+    CHECK((file->mapping() != nullptr) == (io == IoMode::mapped));
+    for (const std::uint64_t offset : {0, 1, 4095, 4096, 99'999, 100'000}) {
+      for (const std::size_t count : {0, 1, 5000, 100'000}) {
+        if (offset + count > bytes.size()) continue;
+        CHECK(read_bytes(*file, offset, count) == bytes.substr(offset, count));
+      }
+    }
+  }
+}
+
+TEST_CASE("file: pieces are filled one after the other, more of them than one call takes") {
+  const TemporaryFolder folder;
+  const std::string bytes = payload(9000);
+  write_file(folder / "file", bytes);
+  FOR_EACH_IO(io) {
+    const auto file = ShardFile::open(folder / "file", io);
+    std::string read(bytes.size() - 7, '?');
+    std::vector<iovec> pieces;
+    for (std::size_t at = 0; at < read.size();) {
+      const std::size_t size = std::min<std::size_t>(pieces.size() % 8, read.size() - at);
+      pieces.push_back({read.data() + at, size});
+      at += size;
+    }
+    CHECK(pieces.size() > 2000);
+    file->read(7, pieces.data(), static_cast<int>(pieces.size()));
+    CHECK(read == bytes.substr(7));
+  }
+}
+
+TEST_CASE("file: no bytes can be read from an empty file") {
+  const TemporaryFolder folder;
+  write_file(folder / "empty", "");
+  FOR_EACH_IO(io) {
+    const auto file = ShardFile::open(folder / "empty", io);
+    CHECK(file->bytes() == 0);
+    CHECK(read_bytes(*file, 0, 0).empty());
+    CHECK(error_of([&] { read_bytes(*file, 0, 1); }).kind() == ErrorKind::truncated);
+    CHECK(walk(file)->window(0, 100).end == 0);
+    file->will_need(0, 100);
+  }
+}
+
+TEST_CASE("file: what the file grows by later is not seen") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "0123456789");
+  FOR_EACH_IO(io) {
+    write_file(folder / "file", "0123456789");
+    const auto file = ShardFile::open(folder / "file", io);
+    write_file(folder / "file", "0123456789and more");
+    CHECK(file->bytes() == 10);
+    CHECK(read_bytes(*file, 5, 5) == "56789");
+    CHECK(walk(file)->window(5, 100).end == 10);
+  }
+}
+
+TEST_CASE("file: a file that shrinks is an error that says so, and only where it was cut") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  FOR_EACH_IO(io) {
+    write_file(path, payload(100'000));
+    const auto file = ShardFile::open(path, io);
+    REQUIRE(::truncate(path.c_str(), 4096) == 0);
+    CHECK(read_bytes(*file, 0, 4096) == payload(100'000).substr(0, 4096));
+    const Error error = error_of([&] { read_bytes(*file, 8192, 100); });
+    CHECK(error.kind() == ErrorKind::truncated);
+    CHECK(error.place().path == path);
+    CHECK(error.place().offset == 8192);
+    CHECK(holds(error.message(), "'" + path + "'"));
+    CHECK(holds(error.message(), "100000"));
+    CHECK(holds(error.message(), "truncated"));
+    CHECK(holds(error.message(), "open a new reader"));
+    // The file was only shortened: what is left can still be read.
+    CHECK(read_bytes(*file, 10, 10) == payload(100'000).substr(10, 10));
+  }
+}
+
+TEST_CASE("file: threads that read a file while it is cut all get bytes or an error") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  const std::string bytes = payload(1 << 20);
+  FOR_EACH_IO(io) {
+    write_file(path, bytes);
+    const auto file = ShardFile::open(path, io);
+    std::atomic<int> failures{0}, wrong{0};
+    std::atomic<bool> cut{false};
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < 4; ++number) {
+      threads.emplace_back([&, number] {
+        std::string read(100, '?');
+        int after_cut = 0;
+        for (std::uint64_t i = 0; after_cut < 1000; ++i) {
+          if (cut) ++after_cut;
+          const std::uint64_t offset = (i * 4096 + number * 512) % (bytes.size() - 100);
+          try {
+            file->read(offset, reinterpret_cast<std::uint8_t*>(read.data()), read.size());
+            if (read != bytes.substr(offset, read.size())) ++wrong;
+          } catch (const Error& error) {
+            ++failures;
+            if (error.kind() != ErrorKind::truncated) ++wrong;
+          }
+        }
+      });
+    }
+    REQUIRE(::truncate(path.c_str(), 8192) == 0);
+    cut = true;
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    CHECK(failures > 0);
+  }
+}
+
+TEST_CASE("file: a file that is replaced is either the old one or an error") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  FOR_EACH_IO(io) {
+    write_file(path, "the old one");
+    const auto file = ShardFile::open(path, io);
+    write_file(path + ".new", "the new one");
+    REQUIRE(std::rename((path + ".new").c_str(), path.c_str()) == 0);
+    if (io == IoMode::mapped) {
+      CHECK(read_bytes(*file, 0, 11) == "the old one");
+    } else {
+      const Error error = error_of([&] { read_bytes(*file, 0, 11); });
+      CHECK(error.kind() == ErrorKind::stale_index);
+      CHECK(holds(error.message(), "replaced by another file"));
+    }
+  }
+}
+
+TEST_CASE("file: what cannot be opened says why") {
+  const TemporaryFolder folder;
+  FOR_EACH_IO(io) {
+    const Error missing = error_of([&] { ShardFile::open(folder / "missing", io); });
+    CHECK(missing.kind() == ErrorKind::io);
+    CHECK(missing.system_error() == ENOENT);
+    CHECK(missing.place().path == folder / "missing");
+    CHECK(holds(missing.message(), "'" + folder / "missing" + "' failed: No such file"));
+
+    const Error is_folder = error_of([&] { ShardFile::open(folder.path(), io); });
+    CHECK(is_folder.system_error() == EISDIR);
+    CHECK(holds(is_folder.message(), "Name the shards in it"));
+
+    const Error device = error_of([&] { ShardFile::open("/dev/null", io); });
+    CHECK(device.kind() == ErrorKind::invalid);
+    CHECK(holds(device.message(), "not a regular file"));
+  }
+}
+
+TEST_CASE("file: a pipe is refused instead of waited for") {
+  const TemporaryFolder folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  FOR_EACH_IO(io) {
+    CHECK(run_in_child([&] {
+            ::alarm(5);
+            return error_of([&] { ShardFile::open(folder / "pipe", io); }).kind() ==
+                           ErrorKind::invalid
+                       ? 0
+                       : 1;
+          }) == 0);
+  }
+}
+
+TEST_CASE("file: a thousand files are open with few descriptors") {
+  const TemporaryFolder folder;
+  std::vector<std::string> paths;
+  for (int i = 0; i < 1000; ++i) {
+    paths.push_back(folder / ("file" + std::to_string(i)));
+    write_file(paths.back(), std::to_string(i));
+  }
+  FOR_EACH_IO(io) {
+    CHECK(run_in_child([&] {
+            const rlimit few = {200, 200};
+            ::setrlimit(RLIMIT_NOFILE, &few);
+            std::vector<std::shared_ptr<const ShardFile>> files;
+            for (const std::string& path : paths) files.push_back(ShardFile::open(path, io));
+            for (int round = 0; round < 3; ++round) {
+              for (std::size_t i = 0; i < files.size(); ++i) {
+                if (read_bytes(*files[i], 0, files[i]->bytes()) != std::to_string(i)) return 1;
+              }
+            }
+            return 0;
+          }) == 0);
+  }
+}
+
+TEST_CASE("walker: windows hold what was asked for, or all that is left") {
+  const TemporaryFolder folder;
+  const std::string bytes = payload(50'000);
+  write_file(folder / "file", bytes);
+  FOR_EACH_IO(io) {
+    const auto walker = walk(ShardFile::open(folder / "file", io));
+    for (const std::uint64_t offset : {0, 1, 49'999, 30'000, 100, 50'000, 20'000}) {
+      for (const std::size_t wanted : {1, 12, 5000, 100'000}) {
+        const ShardWindow window = walker->window(offset, wanted);
+        CAPTURE(offset);
+        CAPTURE(wanted);
+        CHECK(window.shard_bytes == bytes.size());
+        CHECK(window.begin <= offset);
+        const std::uint64_t count = std::min<std::uint64_t>(wanted, bytes.size() - offset);
+        REQUIRE(window.end >= offset + count);
+        CHECK(bytes_at(window, offset, count) == bytes.substr(offset, count));
+      }
+    }
+  }
+}
+
+TEST_CASE("compression: is told by the first bytes, plain framing first") {
+  const TemporaryFolder folder;
+  const auto detect = [&](const std::string& bytes) {
+    write_file(folder / "file", bytes);
+    const Compression mapped =
+        detect_compression(*ShardFile::open(folder / "file", IoMode::mapped));
+    CHECK(detect_compression(*ShardFile::open(folder / "file", IoMode::pread)) == mapped);
+    return mapped;
+  };
+  CHECK(detect("") == Compression::none);
+  CHECK(detect("\x1f") == Compression::none);
+  CHECK(detect("\x1f\x8b\x08\x00 and so on") == Compression::gzip);
+  CHECK(detect("\x78\x9c and so on...") == Compression::zlib);
+  CHECK(detect("\x78\x01\xed\xc1 and so on") == Compression::zlib);
+  CHECK(detect("\x79\x9c and so on...") == Compression::none);
+  const std::string like_zlib = frame_of(payload(376));
+  CHECK(like_zlib.substr(0, 2) == "\x78\x01");
+  CHECK(detect(like_zlib) == Compression::none);
+  // Damaged, but plain all the same.
+  std::string damaged = like_zlib;
+  damaged[9] ^= 1;
+  CHECK(detect(damaged) == Compression::none);
+}

@@ -1,0 +1,203 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/bytes.h"
+#include "core/crc32c/crc32c.h"
+#include "core/index/index_file.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+// Where docs/index-format.md puts them.
+constexpr std::size_t kVersionAt = 8;
+constexpr std::size_t kCompressionAt = 12;
+constexpr std::size_t kStreamBytesAt = 32;
+constexpr std::size_t kRecordCountAt = 40;
+constexpr std::size_t kDamageCountAt = 48;
+constexpr std::size_t kDamageAt = 56;
+constexpr std::size_t kBlockCrcsAt = 64;
+constexpr std::size_t kOffsetsAt = 72;
+constexpr std::size_t kIndexBytesAt = 80;
+constexpr std::size_t kBlockOffsetsAt = 88;
+constexpr std::size_t kHeaderCrcAt = 124;
+
+std::uint8_t* bytes_of(std::string& text) {
+  return reinterpret_cast<std::uint8_t*>(text.data());
+}
+
+template <class T>
+std::string with_header_field(std::string file, std::size_t at, T value) {
+  store_little_endian<T>(bytes_of(file) + at, value);
+  store_little_endian<std::uint32_t>(bytes_of(file) + kHeaderCrcAt,
+                                     crc32c(bytes_of(file), kHeaderCrcAt));
+  return file;
+}
+
+struct Fixture {
+  TemporaryFolder folder;
+  std::string path = folder / "index";
+
+  ShardIndex damaged_index() const {
+    return ShardIndex(
+        {300, 12345, 300, Compression::none}, {0, 20, 60, 100, 150},
+        {{DamageKind::bad_header, 40, 60, 2, 1}, {DamageKind::torn_payload, 150, 300, 4, 1}});
+  }
+  std::string saved(const ShardIndex& index) const {
+    save_index(index, path, true);
+    return read_file(path);
+  }
+  std::string refusal_of(const std::string& bytes) const {
+    write_file(path, bytes);
+    const Error error = error_of([&] { load_index(path); });
+    CHECK(error.kind() == ErrorKind::stale_index);
+    CHECK(error.place().path == path);
+    CHECK(holds(error.message(), "'" + path + "' cannot be used"));
+    CHECK(holds(error.message(), "tfrfast index --force"));
+    return error.message();
+  }
+};
+
+ShardIndex large_index(std::size_t records) {
+  std::vector<std::uint64_t> offsets(records + 1);
+  for (std::size_t i = 0; i <= records; ++i) offsets[i] = 100 * i;
+  return ShardIndex({100 * records, 1, 100 * records, Compression::none}, std::move(offsets), {});
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "index file: what is saved is loaded") {
+  saved(damaged_index());
+  const auto loaded = load_index(path);
+  REQUIRE(loaded != nullptr);
+  CHECK(loaded->facts().file_bytes == 300);
+  CHECK(loaded->facts().mtime_ns == 12345);
+  CHECK(loaded->facts().stream_bytes == 300);
+  CHECK(loaded->facts().compression == Compression::none);
+  CHECK(loaded->origin() == path);
+  CHECK(loaded->copy_offsets() == std::vector<std::uint64_t>{0, 20, 60, 100, 150});
+  REQUIRE(loaded->damage().size() == 2);
+  CHECK(loaded->damage()[0].kind == DamageKind::bad_header);
+  CHECK(loaded->damage()[0].begin == 40);
+  CHECK(loaded->damage()[0].end == 60);
+  CHECK(loaded->damage()[0].records_before == 2);
+  CHECK(loaded->damage()[0].records_lost == 1);
+  CHECK(loaded->damage()[1].kind == DamageKind::torn_payload);
+  CHECK(loaded->frame(1).payload_bytes == 4);
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: small and large, read and mapped, around the blocks") {
+  constexpr std::size_t kBlock = ShardIndex::kBlockOffsets;
+  for (const std::size_t records :
+       {std::size_t{0}, std::size_t{1}, kBlock - 2, kBlock - 1, kBlock, 2 * kBlock, 20 * kBlock}) {
+    CAPTURE(records);
+    const ShardIndex index = large_index(records);
+    saved(index);
+    const auto loaded = load_index(path);
+    CHECK(loaded->record_count() == records);
+    CHECK(loaded->copy_offsets() == index.copy_offsets());
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: one that is not there is null, not an error") {
+  CHECK(load_index(path) == nullptr);
+  CHECK(load_index(folder / "no/such/folder/index") == nullptr);
+  write_file(path, "");
+  CHECK(load_index(path + "/below") == nullptr);
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: every flipped bit is refused or noticed when touched") {
+  for (const bool large : {false, true}) {
+    const ShardIndex index = large ? large_index(10'000) : damaged_index();
+    const std::vector<std::uint64_t> offsets = index.copy_offsets();
+    const std::string good = saved(index);
+    const auto offsets_at = load_little_endian<std::uint64_t>(
+        reinterpret_cast<const std::uint8_t*>(good.data()) + kOffsetsAt);
+    for (std::size_t at = 0; at < good.size(); at += large && at > offsets_at ? 331 : 1) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
+      write_file(path, bad);
+      bool noticed = false;
+      try {
+        noticed = load_index(path)->copy_offsets() != offsets;
+        CHECK_FALSE(noticed);  // wrong entries must never come out
+      } catch (const Error& error) {
+        noticed = error.kind() == ErrorKind::stale_index;
+      }
+      CAPTURE(at);
+      const bool is_padding =
+          at < offsets_at &&
+          at >= load_little_endian<std::uint64_t>(
+                    reinterpret_cast<const std::uint8_t*>(good.data()) + kBlockCrcsAt) +
+                    4 * (large ? 3 : 1);
+      REQUIRE(noticed == !is_padding);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: every truncation is refused") {
+  for (const bool large : {false, true}) {
+    const std::string good = saved(large ? large_index(10'000) : damaged_index());
+    for (std::size_t size = 0; size < good.size(); size += large ? 397 : 1) {
+      CAPTURE(size);
+      refusal_of(good.substr(0, size));
+    }
+    refusal_of(good + "x");
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: the refusal says what is wrong") {
+  const std::string good = saved(damaged_index());
+  CHECK(holds(refusal_of("short"), "shorter than an index's header"));
+  CHECK(holds(refusal_of(std::string(500, 'x')), "does not begin like an index of tfrfast"));
+  std::string flipped = good;
+  flipped[20] ^= 1;
+  CHECK(holds(refusal_of(flipped), "header does not match its checksum"));
+  CHECK(holds(refusal_of(with_header_field<std::uint32_t>(good, kVersionAt, 7)),
+              "has version 7 and this tfrfast reads 1"));
+  flipped = good;
+  flipped[130] ^= 1;
+  CHECK(holds(refusal_of(flipped), "list of damage and checksums does not match"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: a header that lies with a good checksum is refused") {
+  const std::string good = saved(damaged_index());
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  for (const std::uint64_t value : {kMost, kMost - 1, kMost / 2, kMost / 8 + 1, std::uint64_t{1000},
+                                    std::uint64_t{4096}, std::uint64_t{1} << 32}) {
+    CAPTURE(value);
+    for (const std::size_t field : {kRecordCountAt, kDamageCountAt, kDamageAt, kBlockCrcsAt,
+                                    kOffsetsAt, kIndexBytesAt, kStreamBytesAt}) {
+      CAPTURE(field);
+      refusal_of(with_header_field(good, field, value));
+    }
+  }
+  refusal_of(with_header_field<std::uint64_t>(good, kOffsetsAt, 129));  // not aligned
+  refusal_of(with_header_field<std::uint32_t>(good, kCompressionAt, 3));
+  refusal_of(with_header_field<std::uint32_t>(good, kBlockOffsetsAt, 1));
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: one that is truncated while mapped is noticed, not fatal") {
+  const std::size_t records = 100'000;
+  saved(large_index(records));
+  const auto loaded = load_index(path);
+  CHECK(loaded->frame(0).payload_bytes == 84);
+  REQUIRE(::truncate(path.c_str(), 4096) == 0);
+  for (const std::size_t number : {std::size_t{4000}, std::size_t{50'000}, records - 1}) {
+    const Error error = error_of([&] { loaded->frame(number); });
+    CHECK(error.kind() == ErrorKind::stale_index);
+    CHECK(holds(error.message(), "can no longer be read"));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: what is no file is an error that says so") {
+  CHECK(error_of([&] { load_index(folder.path()); }).system_error() == EISDIR);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(error_of([&] { load_index(path); }).kind() == ErrorKind::invalid);
+}

@@ -1,0 +1,125 @@
+#include "core/deflate/inflated_file.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "core/deflate/deflater.h"
+#include "core/index/index_file.h"
+#include "core/index/scan.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+std::string deflated(const std::string& bytes, Compression compression, int level = 6) {
+  Deflater deflater(compression, level);
+  const auto out =
+      deflater.deflate({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  return {reinterpret_cast<const char*>(out.data()), out.size()};
+}
+
+// A plain shard of 4 MiB, and the same compressed.
+struct Fixture {
+  TemporaryFolder folder;
+  Environment cache{"TFRFAST_CACHE_DIR", folder / "cache"};
+  TestShard plain{folder / "plain"};
+  std::string path = folder / "packed";
+
+  Fixture() { plain.write_records(4000, 1000); }
+  IndexedShard pack(Compression compression, IoMode io = IoMode::mapped) {
+    write_file(path, deflated(plain.bytes(), compression));
+    return open_indexed(path, io, {IndexUse::memory, "", {}});
+  }
+};
+
+std::string read(const ShardFile& file, std::uint64_t offset, std::size_t count) {
+  std::string bytes(count, '\0');
+  file.read(offset, reinterpret_cast<std::uint8_t*>(bytes.data()), count);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: bytes are those of the stream, wherever one begins") {
+  for (const Compression compression : {Compression::gzip, Compression::zlib}) {
+    FOR_EACH_IO(io) {
+      const IndexedShard shard = pack(compression, io);
+      CHECK(shard.file->is_inflated());
+      CHECK(shard.file->mapping() == nullptr);
+      REQUIRE(shard.file->bytes() == plain.size());
+      CHECK(shard.index->seek_points()->size() >= 3);
+      for (std::uint64_t at = plain.size(); at > 100'000; at -= 99'991) {
+        const auto count = std::min<std::size_t>(150'000, plain.size() - at);
+        CHECK(read(*shard.file, at, count) == plain.bytes().substr(at, count));
+      }
+      CHECK_THROWS_AS(read(*shard.file, plain.size() - 1, 2), Error);
+      CHECK(read(*shard.file, plain.size(), 0).empty());
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: seek points survive being saved") {
+  const IndexedShard shard = pack(Compression::gzip);
+  save_index(*shard.index, folder / "index", false);
+  const auto loaded = load_index(folder / "index");
+  REQUIRE(loaded->seek_points()->size() == shard.index->seek_points()->size());
+  const auto again = as_indexed(ShardFile::open(path), *loaded);
+  CHECK(read(*again, 0, plain.size()) == plain.bytes());
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: many threads read the same spans") {
+  const IndexedShard shard = pack(Compression::zlib);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (unsigned thread = 0; thread < 6; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t turn = 0; turn < 60; ++turn) {
+        const std::uint64_t at = (turn * 64 + thread * 7'777) * 997 % (plain.size() - 5000);
+        wrong += read(*shard.file, at, 5000) != plain.bytes().substr(at, 5000);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: a forked child reads on") {
+  const IndexedShard shard = pack(Compression::gzip);
+  CHECK(read(*shard.file, 10, 10) == plain.bytes().substr(10, 10));
+  CHECK(run_in_child([&] {
+          return read(*shard.file, 10, 3'000'000) == plain.bytes().substr(10, 3'000'000) ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: a file that changed since is noticed by its spans") {
+  const IndexedShard shard = pack(Compression::gzip, IoMode::pread);
+  std::string bytes = read_file(path);
+  for (std::size_t at = bytes.size() / 2; at < bytes.size() / 2 + 4000; ++at) bytes[at] ^= 0x55;
+  write_file(path, bytes);
+  const auto again = as_indexed(ShardFile::open(path), *shard.index);
+  const Error error = error_of([&] { read(*again, 0, plain.size()); });
+  CHECK(error.kind() == ErrorKind::stale_index);
+  CHECK(holds(error.message(), "of the uncompressed stream"));
+  CHECK(holds(error.message(), "tfrfast index --force"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: what is cut off or garbled is damage at the end") {
+  const std::string whole = deflated(plain.bytes(), Compression::gzip);
+  for (const bool cut : {true, false}) {
+    std::string bytes = whole;
+    if (cut) bytes.resize(bytes.size() - 5);
+    if (!cut) bytes[bytes.size() - 7] ^= 1;
+    write_file(path, bytes);
+    const IndexedShard shard = open_indexed(path, IoMode::mapped, {IndexUse::memory, "", {}});
+    CHECK(shard.index->record_count() == plain.records());
+    REQUIRE(shard.index->damage().size() == 1);
+    const Damage& damage = shard.index->damage()[0];
+    CHECK(damage.kind == (cut ? DamageKind::torn_stream : DamageKind::bad_stream));
+    const Error error = error_of([&] { throw_damage(shard, damage); });
+    CHECK(error.kind() == (cut ? ErrorKind::truncated : ErrorKind::corrupt));
+    CHECK(holds(error.message(), "of the file"));
+  }
+}

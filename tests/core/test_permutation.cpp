@@ -1,0 +1,224 @@
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/order/permutation.h"
+
+using namespace tfrfast;
+
+namespace {
+
+// Each record at one position, and the inverse finds it there.
+bool is_bijection_with_inverse(std::int64_t size, std::uint64_t seed) {
+  const Permutation permutation(size, seed, 0);
+  const auto count = static_cast<std::size_t>(size);
+  std::vector<std::int64_t> records(count), positions(count);
+  permutation.evaluate_range(0, count, records.data());
+  std::vector<bool> seen(count);
+  for (const std::int64_t record : records) {
+    if (record < 0 || record >= size || seen[static_cast<std::size_t>(record)]) return false;
+    seen[static_cast<std::size_t>(record)] = true;
+  }
+  permutation.invert(records.data(), count, positions.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (positions[i] != static_cast<std::int64_t>(i)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("SipHash-2-4 gives the published vectors") {
+  const SipKey key{0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
+  CHECK(siphash(key, {}) == 0x726fdb47dd0e0e31u);
+  CHECK(siphash(key, {0x0706050403020100u}) == 0x93f5f5799a932462u);
+  CHECK(siphash(key, {0x0706050403020100u, 0x0f0e0d0c0b0a0908u}) == 0x3f2acc7f57c29bdbu);
+}
+
+TEST_CASE("a grid holds every position and few more") {
+  std::vector<std::int64_t> sizes(5000);
+  std::iota(sizes.begin(), sizes.end(), 1);
+  for (int bit = 12; bit <= 62; ++bit) {
+    for (int off = -1; off <= 1; ++off) sizes.push_back((std::int64_t{1} << bit) + off);
+  }
+  for (const std::int64_t size : sizes) {
+    if (size > kMaxPermutationSize) continue;
+    CAPTURE(size);
+    const Grid grid = grid_for(size);
+    const std::uint64_t rows = std::uint64_t{1} << grid.right_bits;
+    const std::uint64_t cells = grid.columns * rows;
+    REQUIRE(cells >= static_cast<std::uint64_t>(size));
+    REQUIRE(cells - static_cast<std::uint64_t>(size) < rows);
+    REQUIRE(grid.columns <= std::uint64_t{1} << 31);
+    REQUIRE(grid.columns > rows / 2);
+    REQUIRE(grid.columns <= rows * 2);
+  }
+}
+
+TEST_CASE("a permutation of every size up to 4096 is a bijection, and its inverse is right") {
+  for (std::int64_t size = 0; size <= 4096; ++size) {
+    CAPTURE(size);
+    REQUIRE(is_bijection_with_inverse(size, 17));
+  }
+}
+
+TEST_CASE("a permutation around every power of two is a bijection") {
+#ifdef NDEBUG
+  constexpr int kMostBits = 22;
+#else
+  constexpr int kMostBits = 18;  // without optimiser the rest takes minutes
+#endif
+  for (int bit = 12; bit <= kMostBits; ++bit) {
+    for (int off = -1; off <= 1; ++off) {
+      const std::int64_t size = (std::int64_t{1} << bit) + off;
+      CAPTURE(size);
+      REQUIRE(is_bijection_with_inverse(size, static_cast<std::uint64_t>(bit)));
+    }
+  }
+}
+
+TEST_CASE("the inverse is right at sizes too large to enumerate") {
+  std::mt19937_64 random(5);
+  for (int bit = 23; bit <= 62; ++bit) {
+    for (int off = -1; off <= 1; ++off) {
+      const std::int64_t size = (std::int64_t{1} << bit) + off;
+      if (size > kMaxPermutationSize) continue;
+      CAPTURE(size);
+      const Permutation permutation(size, 3, 9);
+      std::vector<std::int64_t> positions{0, 1, size - 2, size - 1}, records(1000), back(1000);
+      while (positions.size() < 1000) {
+        positions.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(size)));
+      }
+      permutation.evaluate(positions.data(), 1000, records.data());
+      permutation.invert(records.data(), 1000, back.data());
+      for (std::size_t i = 0; i < 1000; ++i) {
+        REQUIRE(records[i] >= 0);
+        REQUIRE(records[i] < size);
+        REQUIRE(back[i] == positions[i]);
+      }
+    }
+  }
+}
+
+TEST_CASE("positions alone, in batches of any length and as a range have one answer") {
+  for (const std::int64_t size : {5, 1000, 70000, 1 << 30}) {
+    CAPTURE(size);
+    const Permutation permutation(size, 11, 2);
+    for (const std::size_t count : {1, 2, 15, 16, 17, 255, 256, 257, 700}) {
+      CAPTURE(count);
+      const auto length = std::min<std::int64_t>(size, static_cast<std::int64_t>(count));
+      const std::int64_t first = size - length;
+      const auto values = static_cast<std::size_t>(length);
+      std::vector<std::int64_t> in(values), batch(values), range(values), back(values);
+      std::iota(in.begin(), in.end(), first);
+      permutation.evaluate(in.data(), values, batch.data());
+      permutation.evaluate_range(first, values, range.data());
+      permutation.invert(batch.data(), values, back.data());
+      CHECK(range == batch);
+      CHECK(back == in);
+      for (std::size_t i = 0; i < values; ++i) {
+        REQUIRE(permutation.at(in[i]) == batch[i]);
+        REQUIRE(permutation.inverse(batch[i]) == in[i]);
+      }
+      permutation.evaluate(in.data(), values, in.data());
+      CHECK(in == batch);
+    }
+  }
+}
+
+TEST_CASE("every kernel gives the same bits") {
+  std::mt19937_64 random(1);
+  for (const std::int64_t size : {2LL, 7LL, 1000LL, 99999LL, 1LL << 40, 1LL << 62}) {
+    const Grid grid = grid_for(size);
+    const RoundKeys keys = expand_key({random(), random()}, size < 1000 ? 24 : 12);
+    const std::uint32_t tweak_before = static_cast<std::uint32_t>(random());
+    const std::uint32_t tweak_after = static_cast<std::uint32_t>(random());
+    RoundKeys tweaked = keys;
+    LaneGrids grids{};
+    for (int round = 0; round < keys.rounds; ++round) {
+      tweaked.before[round] ^= tweak_before;
+      tweaked.after[round] ^= tweak_after;
+    }
+    std::vector<std::uint64_t> in(kLanes);
+    Lanes start{};
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      in[i] = random() % static_cast<std::uint64_t>(size);
+      start.left[i] = static_cast<std::uint32_t>(in[i] >> grid.right_bits);
+      start.right[i] = static_cast<std::uint32_t>(in[i]) & ((1u << grid.right_bits) - 1);
+      grids.columns[i] = grid.columns;
+      grids.rows[i] = 1u << grid.right_bits;
+      grids.tweak_before[i] = tweak_before;
+      grids.tweak_after[i] = tweak_after;
+    }
+    const auto value = [&](const Lanes& lanes, std::size_t i) {
+      return std::uint64_t{lanes.left[i]} << grid.right_bits | lanes.right[i];
+    };
+    for (const FeistelKernel& kernel : feistel_kernels()) {
+      if (!kernel.supported()) continue;
+      CAPTURE(kernel.name);
+      CAPTURE(size);
+      Lanes forward = start, each = start;
+      kernel.forward(keys, grid, forward, kLanes);
+      kernel.forward_each(keys, grids, each, kLanes);
+      Lanes back = forward;
+      kernel.backward(keys, grid, back, kLanes);
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        REQUIRE(value(forward, i) == feistel_forward(keys, grid, in[i]));
+        REQUIRE(feistel_backward(keys, grid, value(forward, i)) == in[i]);
+        REQUIRE(value(each, i) == feistel_forward(tweaked, grid, in[i]));
+        REQUIRE(value(back, i) == in[i]);
+      }
+    }
+  }
+}
+
+TEST_CASE("the orders of version 1 are frozen") {
+  REQUIRE(kOrderVersion == 1);
+  struct Golden {
+    std::int64_t size;
+    std::uint64_t seed, epoch;
+    std::vector<std::int64_t> records;
+  };
+  const Golden goldens[] = {
+      {10, 0u, 0u, {3, 4, 5, 1}},
+      {761, 42u, 7u, {733, 756, 352, 691}},
+      {65536, 1u, 0u, {39662, 62758, 13271, 34333}},
+      {65537, 1u, 0u, {45045, 12307, 12940, 53370}},
+      {2000000, 0u, 0u, {1289454, 251351, 6841, 1373738}},
+      {1000000000,
+       18446744073709551615u,
+       18446744073709551615u,
+       {260290550, 35419189, 174030789, 126846631}},
+      {4611686018427387904,
+       0u,
+       0u,
+       {4504891319929648924, 989574329798772307, 2865873311172117937, 365958828646533022}},
+  };
+  for (const Golden& golden : goldens) {
+    CAPTURE(golden.size);
+    const Permutation permutation(golden.size, golden.seed, golden.epoch);
+    for (std::size_t i = 0; i < golden.records.size(); ++i) {
+      CHECK(permutation.at(static_cast<std::int64_t>(i)) == golden.records[i]);
+    }
+  }
+}
+
+TEST_CASE("seeds, epochs and purposes have keys of their own") {
+  const SipKey key = derive_key(KeyPurpose::permutation, 7, 0);
+  CHECK(key == derive_key(KeyPurpose::permutation, 7, 0));
+  CHECK(key != derive_key(KeyPurpose::permutation, 8, 0));
+  CHECK(key != derive_key(KeyPurpose::permutation, 7, 1));
+  CHECK(key != derive_key(KeyPurpose::permutation, 0, 7));
+  CHECK(key != derive_key(KeyPurpose::blocks, 7, 0));
+  CHECK(derive_key(KeyPurpose::permutation, 7, 1) != derive_key(KeyPurpose::permutation, 8, 0));
+}
+
+TEST_CASE("sizes that no permutation can have are refused") {
+  CHECK_THROWS_WITH_AS(Permutation(-1, 0, 0), "A permutation needs a size from 0 to 2**62, not -1.",
+                       Error);
+  CHECK_THROWS_AS(Permutation(kMaxPermutationSize + 1, 0, 0), Error);
+  CHECK(Permutation(1, 99, 99).at(0) == 0);
+}

@@ -1,0 +1,406 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/order/plan.h"
+
+using namespace tfrfast;
+
+namespace {
+
+#ifdef NDEBUG
+constexpr bool kOptimised = true;
+#else
+constexpr bool kOptimised = false;
+#endif
+
+constexpr Shuffle kShuffles[] = {Shuffle::none, Shuffle::exact, Shuffle::blocks};
+
+struct Batch {
+  std::vector<std::int64_t> indices;
+  std::vector<bool> valid;
+};
+
+Batch batch_of(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
+  const std::size_t count = plan.row_count(step);
+  Batch batch;
+  batch.indices.resize(count, -1);
+  const auto valid = std::make_unique<bool[]>(count);
+  REQUIRE(plan.rows(epoch, step, batch.indices.data(), valid.get()) == count);
+  batch.valid.assign(valid.get(), valid.get() + count);
+  return batch;
+}
+
+std::vector<Plan> ranks_of(PlanOptions options) {
+  std::vector<Plan> ranks;
+  for (options.rank = 0; options.rank < options.world; ++options.rank) ranks.emplace_back(options);
+  return ranks;
+}
+
+// How often each record was a real row.
+class Tally {
+ public:
+  explicit Tally(std::int64_t num_records) : counts_(static_cast<std::size_t>(num_records)) {}
+
+  // All ranks' batches from `begin` to `end`, whose shape must be what the remainder promises.
+  void take(const std::vector<Plan>& ranks, std::uint64_t epoch, std::int64_t begin,
+            std::int64_t end) {
+    const PlanOptions& options = ranks[0].options();
+    std::vector<Plan::Epoch> orders;
+    for (const Plan& plan : ranks) orders.emplace_back(plan, epoch);
+    for (std::int64_t step = begin; step < end; ++step) {
+      std::size_t least = SIZE_MAX, most = 0;
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const Plan& plan = ranks[r];
+        const std::size_t count = plan.row_count(step);
+        rows_.resize(std::max(rows_.size(), count));
+        if (valid_size_ < count) {
+          valid_ = std::make_unique<bool[]>(count);
+          valid_size_ = count;
+        }
+        if (plan.rows(orders[r], step, rows_.data(), valid_.get()) != count) FAIL("row count");
+        if (options.remainder != Remainder::keep) {
+          if (count != static_cast<std::size_t>(options.batch_size)) FAIL("not full: ", count);
+        }
+        std::size_t real = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+          const auto record = static_cast<std::size_t>(rows_[i]);
+          if (record >= counts_.size()) FAIL("no such record: ", rows_[i]);
+          if (!valid_[i]) continue;
+          if (real++ != i) FAIL("a real row behind padding");
+          ++counts_[record];
+        }
+        least = std::min(least, real);
+        most = std::max(most, real);
+      }
+      if (most > static_cast<std::size_t>(options.batch_size)) FAIL("too many rows: ", most);
+      if (most - least > 1) FAIL("split unevenly: ", least, " and ", most);
+      if (most == 0) FAIL("a step without rows");
+    }
+  }
+
+  // How many records were seen `times` times.
+  std::int64_t seen(int times) const {
+    return std::count(counts_.begin(), counts_.end(), static_cast<std::uint8_t>(times));
+  }
+
+ private:
+  std::vector<std::uint8_t> counts_;
+  std::vector<std::int64_t> rows_;
+  std::unique_ptr<bool[]> valid_;
+  std::size_t valid_size_ = 0;
+};
+
+std::int64_t most_steps(const std::vector<Plan>& ranks) {
+  std::int64_t most = 0;
+  for (const Plan& plan : ranks) most = std::max(most, plan.steps());
+  return most;
+}
+
+void check_epoch(const PlanOptions& options, std::uint64_t epoch) {
+  const std::vector<Plan> ranks = ranks_of(options);
+  const std::int64_t records = options.num_records;
+  const std::int64_t global_batch = options.world * options.batch_size;
+  const std::int64_t steps = most_steps(ranks);
+  REQUIRE(ranks[0].steps() == steps);
+  for (const Plan& plan : ranks) {
+    REQUIRE(plan.steps() >= steps - (options.remainder == Remainder::keep ? 1 : 0));
+    REQUIRE(plan.row_count(plan.steps()) == 0);
+    REQUIRE(plan.row_count(-1) == 0);
+  }
+  Tally tally(records);
+  tally.take(ranks, epoch, 0, steps);
+  if (options.remainder == Remainder::drop) {
+    REQUIRE(steps == records / global_batch);
+    REQUIRE(tally.seen(1) == steps * global_batch);
+    REQUIRE(tally.seen(0) == records - steps * global_batch);
+  } else {
+    REQUIRE(steps == (records + global_batch - 1) / global_batch);
+    REQUIRE(tally.seen(1) == records);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("all ranks and steps together give each record as often as the mode promises") {
+  for (const std::int64_t records : {0, 1, 2, 761, 65537, 262145, 1000003}) {
+    for (const std::int64_t world : {1, 2, 3, 8}) {
+      for (const std::int64_t batch_size : {1, 7, 32, 1024}) {
+        for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
+          for (const Shuffle shuffle : kShuffles) {
+            // Thinned where an epoch is long: the remainder and small batches in all combinations
+            // only with the world that divides nothing, and large batches alone without optimiser.
+            if (records > 65537 && !kOptimised && batch_size < 1024) continue;
+            if (records > 65537 && world != 3) {
+              if (batch_size < 32 || remainder == Remainder::drop) continue;
+              if (world < 8 && remainder == Remainder::keep) continue;
+            }
+            CAPTURE(records);
+            CAPTURE(world);
+            CAPTURE(batch_size);
+            CAPTURE(remainder);
+            CAPTURE(shuffle);
+            PlanOptions options;
+            options.num_records = records;
+            options.world = world;
+            options.batch_size = batch_size;
+            options.remainder = remainder;
+            options.shuffle = shuffle;
+            options.seed = 41;
+            options.blocks = {records < 1000 ? 8 : 200, 4, world == 8 ? 64 : 12};
+            check_epoch(options, 3);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a run stopped at any step carries on in another world with each record exactly once") {
+  struct Run {
+    std::int64_t world, batch_size;
+  };
+  for (const Shuffle shuffle : kShuffles) {
+    for (const Run before : {Run{8, 7}, Run{5, 1}, Run{1, 32}, Run{3, 64}}) {
+      PlanOptions options;
+      options.num_records = 761;
+      options.shuffle = shuffle;
+      options.seed = 6;
+      options.blocks = {9, 3, 8};
+      options.world = before.world;
+      options.batch_size = before.batch_size;
+      const std::vector<Plan> first = ranks_of(options);
+      for (std::int64_t stop = 0; stop <= most_steps(first); ++stop) {
+        for (const Run after : {Run{5, 7}, Run{1, 1}, Run{2, 32}, Run{8, 50}}) {
+          for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
+            CAPTURE(stop);
+            CAPTURE(after.world);
+            Tally tally(761);
+            tally.take(first, 4, 0, stop);
+            PlanOptions rest = options;
+            rest.start = first[0].position_after(stop - 1);
+            REQUIRE(rest.start ==
+                    std::min<std::int64_t>(stop * before.world * before.batch_size, 761));
+            rest.world = after.world;
+            rest.batch_size = after.batch_size;
+            rest.remainder = remainder;
+            const std::vector<Plan> second = ranks_of(rest);
+            REQUIRE(second[0].order_description() == first[0].order_description());
+            tally.take(second, 4, 0, most_steps(second));
+            const std::int64_t dropped = remainder == Remainder::drop
+                                             ? (761 - rest.start) % (after.world * after.batch_size)
+                                             : 0;
+            REQUIRE(tally.seen(1) == 761 - dropped);
+            REQUIRE(tally.seen(0) == dropped);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("761 records in batches of 50 are 15 full batches and one of 11") {
+  PlanOptions options;
+  options.num_records = 761;
+  options.batch_size = 50;
+  const Plan keep(options);
+  REQUIRE(keep.steps() == 16);
+  for (std::int64_t step = 0; step < 15; ++step) CHECK(keep.row_count(step) == 50);
+  CHECK(keep.row_count(15) == 11);
+  CHECK(keep.position_after(-1) == 0);
+  CHECK(keep.position_after(14) == 750);
+  CHECK(keep.position_after(15) == 761);
+
+  options.remainder = Remainder::pad;
+  const Plan pad(options);
+  const Batch last = batch_of(pad, 0, 15);
+  REQUIRE(last.indices.size() == 50);
+  CHECK(std::count(last.valid.begin(), last.valid.end(), true) == 11);
+  const Batch first = batch_of(pad, 0, 0);
+  CHECK(std::equal(last.indices.begin() + 11, last.indices.end(), first.indices.begin()));
+
+  options.remainder = Remainder::drop;
+  CHECK(Plan(options).steps() == 15);
+  CHECK(Plan(options).position_after(14) == 750);
+}
+
+TEST_CASE("ranks take consecutive slices of a global batch, in rank order") {
+  PlanOptions options;
+  options.num_records = 103;
+  options.batch_size = 10;
+  options.world = 4;
+  options.shuffle = Shuffle::none;
+  std::vector<std::int64_t> seen;
+  const std::vector<Plan> ranks = ranks_of(options);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    for (const Plan& plan : ranks) {
+      const Batch batch = batch_of(plan, 0, step);
+      seen.insert(seen.end(), batch.indices.begin(), batch.indices.end());
+    }
+  }
+  std::vector<std::int64_t> expected(103);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(seen == expected);
+  CHECK(ranks[0].row_count(2) == 6);
+  CHECK(ranks[2].row_count(2) == 6);
+  CHECK(ranks[3].row_count(2) == 5);
+}
+
+TEST_CASE("padding of a set smaller than the world repeats its records") {
+  PlanOptions options;
+  options.num_records = 2;
+  options.world = 3;
+  options.batch_size = 4;
+  options.remainder = Remainder::pad;
+  options.shuffle = Shuffle::none;
+  std::vector<std::int64_t> padding;
+  for (const Plan& plan : ranks_of(options)) {
+    REQUIRE(plan.steps() == 1);
+    const Batch batch = batch_of(plan, 0, 0);
+    REQUIRE(batch.indices.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) {
+      if (!batch.valid[i]) padding.push_back(batch.indices[i]);
+    }
+  }
+  CHECK(padding == std::vector<std::int64_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 1});
+}
+
+TEST_CASE("a set without records has no batches in any mode") {
+  for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
+    PlanOptions options;
+    options.num_records = 50;
+    options.indices = std::make_shared<const std::vector<std::int64_t>>();
+    options.remainder = remainder;
+    const Plan plan(options);
+    CHECK(plan.steps() == 0);
+    CHECK(plan.positions() == 0);
+    CHECK(plan.row_count(0) == 0);
+    CHECK(plan.position_after(-1) == 0);
+  }
+}
+
+TEST_CASE("chosen record numbers come each as often as they were given") {
+  PlanOptions options;
+  options.num_records = 10;
+  options.batch_size = 3;
+  options.indices =
+      std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{7, 7, 7, 2, 9});
+  const Plan plan(options);
+  REQUIRE(plan.steps() == 2);
+  std::vector<std::int64_t> seen;
+  for (std::int64_t step = 0; step < 2; ++step) {
+    const Batch batch = batch_of(plan, 1, step);
+    seen.insert(seen.end(), batch.indices.begin(), batch.indices.end());
+  }
+  std::sort(seen.begin(), seen.end());
+  CHECK(seen == std::vector<std::int64_t>{2, 7, 7, 7, 9});
+}
+
+TEST_CASE("epochs differ when shuffled and agree when not") {
+  PlanOptions options;
+  options.num_records = 1000;
+  options.batch_size = 1000;
+  CHECK(batch_of(Plan(options), 0, 0).indices != batch_of(Plan(options), 1, 0).indices);
+  options.shuffle = Shuffle::none;
+  CHECK(batch_of(Plan(options), 0, 0).indices == batch_of(Plan(options), 1, 0).indices);
+}
+
+TEST_CASE("an order is described by what fixes it and by nothing else") {
+  PlanOptions options;
+  options.num_records = 1000;
+  options.seed = 5;
+  const std::string text = Plan(options).order_description();
+  CHECK(text == "order version=1 shuffle=exact seed=5 records=1000");
+  PlanOptions other = options;
+  other.batch_size = 9;
+  other.world = 2;
+  other.rank = 1;
+  other.start = 17;
+  other.remainder = Remainder::pad;
+  CHECK(Plan(other).order_description() == text);
+  other.seed = 6;
+  CHECK(Plan(other).order_description() != text);
+  const auto chosen = [&](std::vector<std::int64_t> indices) {
+    PlanOptions with = options;
+    with.indices = std::make_shared<const std::vector<std::int64_t>>(std::move(indices));
+    return Plan(with).order_description();
+  };
+  CHECK(chosen({1, 2}) != chosen({2, 1}));
+  CHECK(chosen({1, 2}) == chosen({1, 2}));
+}
+
+TEST_CASE("a plan over the most records there can be takes no memory for them") {
+  PlanOptions options;
+  options.num_records = std::int64_t{1} << 62;
+  options.batch_size = kMaxBatchSize;
+  options.world = kMaxWorld;
+  options.rank = kMaxWorld - 1;
+  const Plan plan(options);
+  CHECK(plan.steps() == 2);
+  options.batch_size = 1000;
+  options.world = 1;
+  options.rank = 0;
+  const Plan small(options);
+  const Batch batch = batch_of(small, 0, small.steps() - 1);
+  CHECK(batch.indices.size() == (std::uint64_t{1} << 62) % 1000);
+}
+
+TEST_CASE("threads may share a plan") {
+  PlanOptions options;
+  options.num_records = 100000;
+  options.batch_size = 64;
+  const Plan plan(options);
+  std::vector<std::vector<std::int64_t>> seen(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<std::int64_t> rows(64);
+      for (auto step = static_cast<std::int64_t>(t); step < plan.steps(); step += 4) {
+        const std::size_t count = plan.rows(0, step, rows.data(), nullptr);
+        seen[t].insert(seen[t].end(), rows.begin(), rows.begin() + static_cast<int>(count));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::vector<std::int64_t> all;
+  for (const auto& part : seen) all.insert(all.end(), part.begin(), part.end());
+  std::sort(all.begin(), all.end());
+  std::vector<std::int64_t> expected(100000);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(all == expected);
+}
+
+TEST_CASE("options without a meaning are refused with what was given and what is allowed") {
+  PlanOptions good;
+  good.num_records = 10;
+  const auto refused = [&](auto change) {
+    PlanOptions options = good;
+    change(options);
+    try {
+      const Plan plan(options);
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::invalid);
+      return error.message();
+    }
+    return std::string("not refused");
+  };
+  CHECK(refused([](auto& o) { o.num_records = -3; }) ==
+        "num_records is -3, but must be from 0 to 4611686018427387904.");
+  CHECK(refused([](auto& o) { o.batch_size = 0; }) ==
+        "batch_size is 0, but must be from 1 to 2147483647.");
+  CHECK(refused([](auto& o) { o.world = 0; }) == "world is 0, but must be from 1 to 2147483647.");
+  CHECK(refused([](auto& o) { o.rank = 1; }) ==
+        "rank is 1, but must be 0 or more and less than world, which is 1.");
+  CHECK(refused([](auto& o) { o.start = 11; }) ==
+        "start is 11, but must be 0 or more and at most the positions of an epoch, which are 10.");
+  CHECK(refused([](auto& o) {
+          o.indices =
+              std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 10});
+        }) ==
+        "indices[1] is 10, but must be a record number: 0 or more and less than "
+        "num_records, which is 10.");
+}

@@ -1,0 +1,184 @@
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/publish.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("publish: a file appears whole, under its name only, when it is committed") {
+  const TemporaryFolder folder;
+  for (const bool durable : {false, true}) {
+    PublishedFile file(folder / "file");
+    file.append("0123456789", 10);
+    CHECK(names_in(folder.path()).count("file") == (durable ? 1 : 0));
+    file.write_at(2, "xy", 2);
+    file.append("end", 3);
+    file.commit(durable);
+    CHECK(read_file(folder / "file") == "01xy456789end");
+    CHECK(names_in(folder.path()) == std::set<std::string>{"file"});
+  }
+}
+
+TEST_CASE("publish: what is not committed leaves no trace and spoils nothing") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "before");
+  {
+    PublishedFile file(folder / "file");
+    file.append("half", 4);
+  }
+  CHECK(read_file(folder / "file") == "before");
+  CHECK(names_in(folder.path()) == std::set<std::string>{"file"});
+}
+
+TEST_CASE("publish: a temporary name is put where nobody looks for data, if that can be") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "data");
+  std::filesystem::create_directory(folder / "other");
+  // As when the name is taken, and while more files are written than may be open.
+  const std::vector<std::string> others = {folder / "other", "/proc", folder / "missing"};
+  for (const std::string& other : others) {
+    PublishedFile file(folder / "data/file");
+    const bool has_no_name = names_in(folder / "data").empty();
+    file.keep_temporary_in(other);
+    file.append("0123", 4);
+    file.park();
+    const bool is_there = has_no_name && other == folder / "other";
+    CHECK(names_in(folder / "data").empty() == is_there);
+    CHECK(names_in(folder / "other").empty() != is_there);
+    file.append("4567", 4);
+    file.commit(false);
+    CHECK(read_file(folder / "data/file") == "01234567");
+    CHECK(names_in(folder / "data") == std::set<std::string>{"file"});
+    CHECK(names_in(folder / "other").empty());
+    std::filesystem::remove(folder / "data/file");
+  }
+}
+
+TEST_CASE("publish: a forked child cannot touch its parent's file") {
+  const TemporaryFolder folder;
+  PublishedFile file(folder / "file");
+  file.append("01", 2);
+  file.park();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int refused = 0;
+    const auto attempt = [&refused](auto&& work) {
+      try {
+        work();
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::closed) ++refused;
+      }
+    };
+    attempt([&] { file.append("x", 1); });
+    attempt([&] { file.flush(); });
+    attempt([&] { file.park(); });
+    attempt([&] { file.commit(false); });
+    ::_exit(refused);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 4);
+  file.append("23", 2);
+  file.commit(false);
+  CHECK(read_file(folder / "file") == "0123");
+}
+
+TEST_CASE("publish: many writers of one name leave one whole file") {
+  const TemporaryFolder folder;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 8; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (int round = 0; round < 20; ++round) {
+        PublishedFile file(folder / "file");
+        for (int i = 0; i < 10; ++i)
+          file.append(std::string(1000, static_cast<char>('a' + writer)).data(), 1000);
+        file.commit(false);
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  const std::string bytes = read_file(folder / "file");
+  CHECK(bytes == std::string(10'000, bytes[0]));
+  CHECK(names_in(folder.path()) == std::set<std::string>{"file"});
+}
+
+TEST_CASE("publish: failures name the file and the reason") {
+  const TemporaryFolder folder;
+  const Error missing = error_of([&] { PublishedFile(folder / "no/such/file"); });
+  CHECK(missing.system_error() == ENOENT);
+  CHECK(holds(missing.message(), "'" + folder / "no/such/file" + "' failed: No such file"));
+
+  std::filesystem::create_directory(folder / "taken");
+  const Error taken = error_of([&] {
+    PublishedFile file(folder / "taken");
+    file.commit(false);
+  });
+  CHECK(taken.system_error() == EISDIR);
+  CHECK(names_in(folder.path()) == std::set<std::string>{"taken"});
+}
+
+TEST_CASE("publish: a full disk is an error that leaves nothing behind") {
+  const TemporaryFolder folder;
+  CHECK(run_in_child([&] {
+          ::signal(SIGXFSZ, SIG_IGN);
+          const rlimit small = {1000, 1000};
+          ::setrlimit(RLIMIT_FSIZE, &small);
+          const Error error = error_of([&] {
+            PublishedFile file(folder / "file");
+            file.append(std::string(5000, 'x').data(), 5000);
+            file.commit(true);
+          });
+          return error.kind() == ErrorKind::io && error.system_error() == EFBIG ? 0 : 1;
+        }) == 0);
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("folders: are made with those they lie in") {
+  const TemporaryFolder folder;
+  make_folders(folder / "a/b/c");
+  make_folders(folder / "a/b/c");
+  make_folders(folder / "a/d/");
+  CHECK(std::filesystem::is_directory(folder / "a/b/c"));
+  CHECK(std::filesystem::is_directory(folder / "a/d"));
+  write_file(folder / "file", "");
+  CHECK(error_of([&] { make_folders(folder / "file/below"); }).system_error() == ENOTDIR);
+}
+
+TEST_CASE("folders: of paths as they come") {
+  CHECK(folder_of("name") == ".");
+  CHECK(folder_of("/name") == "/");
+  CHECK(folder_of("a/b") == "a");
+  CHECK(folder_of("/a/b/c") == "/a/b");
+  CHECK(folder_of("a//b") == "a");
+  CHECK(folder_of("//b") == "/");
+  CHECK(folder_of("a///b//c") == "a///b");
+  CHECK(folder_of("./b") == ".");
+  CHECK(name_of("a//b") == "b");
+  CHECK(name_of("b") == "b");
+  CHECK(name_of("a/") == "");
+}

@@ -1,0 +1,284 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <limits>
+
+#include "core/index/scan.h"
+#include "core/shard/framing.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+struct Fixture {
+  TemporaryFolder folder;
+  TestShard shard{folder / "shard"};
+
+  ShardScan scan(IoMode io) const { return scan_shard(ShardFile::open(shard.path(), io)); }
+};
+
+std::string header_of(std::uint64_t payload_bytes) {
+  std::string header(kHeaderBytes, '\0');
+  encode_header(payload_bytes, reinterpret_cast<std::uint8_t*>(header.data()));
+  return header;
+}
+
+void check_damage(const Damage& damage, DamageKind kind, std::uint64_t begin, std::uint64_t end,
+                  std::uint64_t before, std::uint64_t lost) {
+  CHECK(damage.kind == kind);
+  CHECK(damage.begin == begin);
+  CHECK(damage.end == end);
+  CHECK(damage.records_before == before);
+  CHECK(damage.records_lost == lost);
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "scan: a good shard has its offsets and no damage") {
+  shard.write_record("")
+      .write_record("one")
+      .write_records(20'000, 40)
+      .write_record(payload(2 << 20));
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.damage.empty());
+    REQUIRE(found.offsets.size() == shard.records() + 1);
+    for (std::size_t i = 0; i < shard.records(); ++i) REQUIRE(found.offsets[i] == shard.offset(i));
+    CHECK(found.offsets.back() == shard.size());
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: an empty shard has no records") {
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.offsets == std::vector<std::uint64_t>{0});
+    CHECK(found.damage.empty());
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: a cut at any byte is a clean end or a torn tail") {
+  shard.write_record("first").write_record("").write_record("third");
+  const std::string whole = shard.bytes();
+  const std::vector<std::uint64_t> starts = {0, shard.offset(1), shard.offset(2), whole.size()};
+  for (std::uint64_t cut = 0; cut <= whole.size(); ++cut) {
+    write_file(shard.path(), whole.substr(0, cut));
+    std::size_t good = 0;
+    while (good + 1 < starts.size() && starts[good + 1] <= cut) ++good;
+    const std::uint64_t into = cut - starts[good];
+    CAPTURE(cut);
+    FOR_EACH_IO(io) {
+      const ShardScan found = scan(io);
+      REQUIRE(found.offsets.size() == good + 1);
+      CHECK(found.offsets.back() == starts[good]);
+      if (into == 0) {
+        CHECK(found.damage.empty());
+      } else {
+        REQUIRE(found.damage.size() == 1);
+        check_damage(found.damage[0],
+                     into < kHeaderBytes ? DamageKind::torn_header : DamageKind::torn_payload,
+                     starts[good], cut, good, 1);
+      }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: a damaged length CRC loses one record") {
+  shard.write_records(3, 50).flip_bit(shard.offset(1) + 9);
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.offsets == std::vector<std::uint64_t>{0, shard.offset(2), shard.size()});
+    REQUIRE(found.damage.size() == 1);
+    check_damage(found.damage[0], DamageKind::bad_header, shard.offset(1), shard.offset(2), 1, 1);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: a damaged length loses what cannot be told") {
+  shard.write_records(3, 50).flip_bit(shard.offset(1) + 1);
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    REQUIRE(found.damage.size() == 1);
+    check_damage(found.damage[0], DamageKind::bad_header, shard.offset(1), shard.offset(2), 1, 0);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: damage at the beginning, twice in between, and at the end") {
+  shard.write_records(8, 30);
+  for (const std::size_t bad : {0, 3, 5, 6, 7}) shard.flip_bit(shard.offset(bad) + 8);
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.offsets == std::vector<std::uint64_t>{shard.offset(1), shard.offset(2),
+                                                      shard.offset(4), shard.offset(5)});
+    REQUIRE(found.damage.size() == 3);
+    check_damage(found.damage[0], DamageKind::bad_header, 0, shard.offset(1), 0, 1);
+    check_damage(found.damage[1], DamageKind::bad_header, shard.offset(3), shard.offset(4), 2, 1);
+    check_damage(found.damage[2], DamageKind::bad_header, shard.offset(5), shard.size(), 3, 0);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: the last record is found again by its payload's CRC") {
+  shard.write_records(2, 50).flip_bit(shard.offset(0) + 8);
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.offsets == std::vector<std::uint64_t>{shard.offset(1), shard.size()});
+  }
+  // With a bad payload nothing vouches for it.
+  shard.flip_bit(shard.offset(1) + 20);
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.offsets == std::vector<std::uint64_t>{0});
+    REQUIRE(found.damage.size() == 1);
+    check_damage(found.damage[0], DamageKind::bad_header, 0, shard.size(), 0, 0);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: a record with a bad payload is found by the header after it") {
+  shard.write_records(3, 50).flip_bit(shard.offset(0) + 8).flip_bit(shard.offset(1) + 20);
+  FOR_EACH_IO(io) {
+    CHECK(scan(io).offsets ==
+          std::vector<std::uint64_t>{shard.offset(1), shard.offset(2), shard.size()});
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: bytes put between records are got over, however few") {
+  for (std::size_t extra = 1; extra < 40; ++extra) {
+    CAPTURE(extra);
+    TestShard mended(folder / "inserted");
+    mended.write_records(3, 50).insert(mended.offset(1), payload(extra, 77));
+    FOR_EACH_IO(io) {
+      const ShardScan found = scan_shard(ShardFile::open(mended.path(), io));
+      CHECK(found.offsets == std::vector<std::uint64_t>{0, mended.offset(1) + extra,
+                                                        mended.offset(2) + extra, mended.size()});
+      REQUIRE(found.damage.size() == 1);
+      check_damage(found.damage[0], DamageKind::bad_header, mended.offset(1),
+                   mended.offset(1) + extra, 1, 0);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: bytes missing from a record cost that record and the next") {
+  shard.write_records(5, 50).erase(shard.offset(1) + 20, shard.offset(1) + 30);
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.offsets == std::vector<std::uint64_t>{0, shard.offset(1), shard.offset(3) - 10,
+                                                      shard.offset(4) - 10, shard.size()});
+    REQUIRE(found.damage.size() == 1);
+    // The frame after the short one begins ten bytes too early.
+    CHECK(found.damage[0].begin == shard.offset(2));
+    CHECK(found.damage[0].end == shard.offset(3) - 10);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: damage is got over across windows of the walk") {
+  // The next good frame lies megabytes behind the damage, and around the edges of windows.
+  for (const std::size_t hole : {(1 << 20) - 30, (1 << 20) - 12, (1 << 20) - 1, 1 << 20, 3 << 20}) {
+    CAPTURE(hole);
+    TestShard wide(folder / "wide");
+    wide.write_record("first").write_record(payload(hole)).write_record("third").write_record("");
+    wide.flip_bit(wide.offset(1) + 2);
+    FOR_EACH_IO(io) {
+      const ShardScan found = scan_shard(ShardFile::open(wide.path(), io));
+      CHECK(found.offsets ==
+            std::vector<std::uint64_t>{0, wide.offset(2), wide.offset(3), wide.size()});
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "scan: a shard full of false headers is given up, not searched for ever") {
+  // Each promises a payload that ends shortly before the shard does, where no frame begins.
+  constexpr std::uint64_t kBytes = 8 << 20;
+  shard.write_record("good").write_record("bad").flip_bit(shard.offset(1));
+  std::string hostile;
+  for (std::uint64_t at = shard.size(); at + 100 < kBytes; at += kHeaderBytes) {
+    hostile += header_of(kBytes - 50 - kFrameOverhead - at);
+  }
+  shard.append(hostile);
+  shard.append(std::string(kBytes - shard.size(), '\0'));
+  shard.append(frame_of("not found"));
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.offsets == std::vector<std::uint64_t>{0, shard.offset(1)});
+    REQUIRE(found.damage.size() == 1);
+    check_damage(found.damage[0], DamageKind::lost_track, shard.offset(1), shard.size(), 1, 0);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: false headers that cost little are got over") {
+  shard.write_record("bad").flip_bit(8);
+  for (int i = 0; i < 1000; ++i) shard.append(header_of(30));
+  shard.append(std::string(60, 'x'));
+  const std::uint64_t good = shard.size();
+  shard.append(frame_of("good"));
+  FOR_EACH_IO(io) {
+    // Each of the thousand is followed by another one 46 bytes on only by chance: by none.
+    CHECK(scan(io).offsets == std::vector<std::uint64_t>{good, shard.size()});
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: headers that promise too much are torn tails or no headers") {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  shard.write_record("good");
+  const std::uint64_t begin = shard.size();
+  for (const std::uint64_t length : {kMost, kMost - 15, kMost / 2, std::uint64_t{1} << 40}) {
+    TestShard torn(folder / "torn");
+    torn.write_record("good").append(header_of(length)).append(payload(100));
+    FOR_EACH_IO(io) {
+      const ShardScan found = scan_shard(ShardFile::open(torn.path(), io));
+      REQUIRE(found.damage.size() == 1);
+      check_damage(found.damage[0], DamageKind::torn_payload, begin, torn.size(), 1, 1);
+    }
+    // While resynchronising such a header is passed over.
+    torn.flip_bit(8).append(frame_of("last"));
+    FOR_EACH_IO(io) {
+      CHECK(scan_shard(ShardFile::open(torn.path(), io)).offsets.size() == 2);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: many tiny frames before a huge one cost no memory in advance") {
+  shard.write_records(70'000, 0);
+  const std::uint64_t huge = std::uint64_t{1} << 42;  // sparse
+  shard.append(header_of(huge - kFrameOverhead));
+  REQUIRE(::truncate(shard.path().c_str(),
+                     static_cast<off_t>(shard.size() - kHeaderBytes + huge)) == 0);
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan(io);
+    CHECK(found.offsets.size() == 70'002);
+    CHECK(found.offsets.capacity() < 40'000'000);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: progress adds up to the shard, damaged or not, and may stop it") {
+  shard.write_records(20'000, 40);
+  for (const bool damaged : {false, true}) {
+    if (damaged) shard.flip_bit(shard.offset(10'000) + 8).truncate_to(shard.size() - 3);
+    FOR_EACH_IO(io) {
+      std::uint64_t done = 0;
+      scan_shard(ShardFile::open(shard.path(), io), [&](std::uint64_t bytes) { done += bytes; });
+      CHECK(done == shard.size());
+      CHECK_THROWS_AS(scan_shard(ShardFile::open(shard.path(), io), [](std::uint64_t) { throw 1; }),
+                      int);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: a shard that shrinks meanwhile is a failure, never damage") {
+  shard.write_records(20'000, 100);
+  for (const bool damaged : {false, true}) {
+    // With a bad header in front of what is cut off, the fault comes while resynchronising.
+    if (damaged) shard.flip_bit(shard.offset(1) + 8).erase(shard.offset(2), shard.size() - 1);
+    const std::string whole = damaged ? shard.bytes() + payload(1 << 20) : shard.bytes();
+    FOR_EACH_IO(io) {
+      write_file(shard.path(), whole);
+      const auto file = ShardFile::open(shard.path(), io);
+      REQUIRE(::truncate(shard.path().c_str(), 0) == 0);
+      CHECK(error_of([&] { scan_shard(file); }).kind() == ErrorKind::truncated);
+      write_file(shard.path(), whole);
+      const auto cut_later = ShardFile::open(shard.path(), io);
+      REQUIRE(::truncate(shard.path().c_str(), 4096) == 0);
+      CHECK(error_of([&] { scan_shard(cut_later); }).kind() == ErrorKind::truncated);
+    }
+  }
+}

@@ -1,0 +1,219 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <set>
+
+#include "core/write/frame_stream.h"
+#include "core/write/sharded_writer.h"
+#include "failing_calls.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+std::span<const std::uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+// A folder `data` for shards, apart from that of their indexes.
+struct Place {
+  TemporaryFolder folder;
+  std::string data = folder / "data";
+  std::string shard = data + "/shard";
+  Place() { std::filesystem::create_directory(data); }
+
+  std::set<std::string> names(const std::string& below) const {
+    std::set<std::string> found;
+    if (!std::filesystem::exists(folder / below)) return found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / below)) {
+      found.insert(entry.path().filename().string());
+    }
+    return found;
+  }
+};
+
+void write_records(ShardWriter& writer, std::size_t count, std::size_t bytes) {
+  for (unsigned i = 0; i < count; ++i) writer.write(bytes_of(payload(bytes, i)));
+}
+
+std::string frames(std::size_t count, std::size_t bytes) {
+  std::string all;
+  for (unsigned i = 0; i < count; ++i) all += frame_of(payload(bytes, i));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("shard writer: writes the frames and their index") {
+  for (const std::size_t bytes : {0u, 1u, 300u, 2047u, 2048u, 600'000u}) {
+    for (const std::size_t buffer_bytes : {std::size_t{4096}, kWriteBufferBytes}) {
+      const Place place;
+      WriteOptions options;
+      options.buffer_bytes = buffer_bytes;
+      ShardWriter writer(place.shard, options);
+      write_records(writer, 50, bytes);
+      CHECK(writer.bytes() == 50 * (bytes + kFrameOverhead));
+      writer.finish();
+      CHECK(place.names("data").empty());
+      writer.publish();
+      CHECK(read_file(place.shard) == frames(50, bytes));
+      const IndexedShard shard =
+          open_indexed(place.shard, IoMode::automatic, {IndexUse::require, "", {}});
+      CHECK(shard.index->record_count() == 50);
+      CHECK(shard.index->frame(49).payload_bytes == bytes);
+    }
+  }
+}
+
+TEST_CASE("shard writer: short writes are gone on with") {
+  const Place place;
+  ShardWriter writer(place.shard, {});
+  {
+    const FailingCall one_byte_a_call("pwritev", 0, 0);
+    write_records(writer, 3, 100);
+    writer.write(bytes_of(payload(70'000, 3)));
+    writer.finish();
+    CHECK(one_byte_a_call.calls() > 70'000);
+  }
+  writer.publish();
+  CHECK(read_file(place.shard) == frames(3, 100) + frame_of(payload(70'000, 3)));
+}
+
+TEST_CASE("shard writer: no failure of the system publishes anything") {
+  for (const char* call : {"pwritev", "fsync", "linkat", "rename"}) {
+    for (const int error : {EIO, ENOSPC}) {
+      int failures = 0;
+      for (int allowed = 0; allowed < 100; ++allowed) {
+        CAPTURE(call);
+        CAPTURE(allowed);
+        const Place place;
+        write_file(place.shard, "before");
+        bool failed = false;
+        {
+          const FailingCall fails(call, allowed, error);
+          try {
+            ShardWriter writer(place.shard, {});
+            write_records(writer, 12, 600'000);
+            writer.finish();
+            writer.publish();
+          } catch (const Error& caught) {
+            failed = true;
+            CHECK(caught.kind() == ErrorKind::io);
+            CHECK(caught.system_error() == error);
+          }
+        }
+        failures += failed;
+        CHECK(read_file(place.shard) == (failed ? "before" : frames(12, 600'000)));
+        CHECK(place.names("data") == std::set<std::string>{"shard"});
+        if (failed) CHECK(place.names("data.tfrfast").empty());
+        if (!failed) break;  // there are no more calls than this
+      }
+      CHECK(failures > 0);
+    }
+  }
+}
+
+TEST_CASE("shard writer: goes on without space ahead where there is none") {
+  for (const int error : {EOPNOTSUPP, ENOSPC}) {
+    const Place place;
+    const FailingCall fails("fallocate", 0, error);
+    ShardWriter writer(place.shard, {});
+    write_records(writer, 100, 100'000);
+    writer.finish();
+    writer.publish();
+    CHECK(std::filesystem::file_size(place.shard) == 100 * 100'016);
+  }
+}
+
+TEST_CASE("shard writer: space ahead is given back") {
+  const Place place;
+  WriteOptions options;
+  options.index = false;
+  ShardWriter writer(place.shard, options);
+  write_records(writer, 50, 100'000);
+  writer.finish();
+  writer.publish();
+  struct stat status;
+  REQUIRE(::stat(place.shard.c_str(), &status) == 0);
+  CHECK(status.st_size == 50 * 100'016);
+  CHECK(status.st_blocks * 512 < status.st_size + (64 << 10));
+}
+
+TEST_CASE("shard writer: parked, it goes on where it was") {
+  const Place place;
+  ShardWriter writer(place.shard, {});
+  write_records(writer, 10, 100);
+  writer.park();
+  CHECK(!place.names("data").contains("shard"));
+  // A temporary name, not among the data unless the filesystem has only files with names.
+  CHECK(place.names("data").size() + place.names("data.tfrfast").size() == 1);
+  for (unsigned i = 10; i < 20; ++i) writer.write(bytes_of(payload(100, i)));
+  writer.finish();
+  writer.park();
+  writer.publish();
+  CHECK(read_file(place.shard) == frames(20, 100));
+  CHECK(place.names("data") == std::set<std::string>{"shard"});
+}
+
+TEST_CASE("shard writer: after a failure it refuses everything") {
+  const Place place;
+  ShardWriter writer(place.shard, {});
+  {
+    const FailingCall fails("pwritev", 0, EIO);
+    CHECK(error_of([&] { write_records(writer, 1, 600'000); }).system_error() == EIO);
+  }
+  CHECK(error_of([&] { write_records(writer, 1, 1); }).kind() == ErrorKind::closed);
+  CHECK(error_of([&] { writer.finish(); }).kind() == ErrorKind::closed);
+  CHECK(error_of([&] { writer.publish(); }).kind() == ErrorKind::closed);
+  CHECK(place.names("data").empty());
+}
+
+TEST_CASE("sharded writer: one shard that cannot be completed keeps all back") {
+  const Place place;
+  ShardedOptions options;
+  options.shard_count = 5;
+  options.shard.existing = Existing::keep;
+  for (const char* call : {"fsync", "linkat"}) {
+    const FailingCall fails(call, 4, EIO);
+    CHECK(error_of([&] {
+            ShardedWriter writer(place.data + "/set", options);
+            for (unsigned i = 0; i < 20; ++i) writer.write(bytes_of(payload(100, i)));
+            writer.close();
+          }).system_error() == EIO);
+    CHECK(place.names("data").empty());
+    CHECK(place.names("data.tfrfast").empty());
+  }
+}
+
+TEST_CASE("sharded writer: names shards and knows them again") {
+  const Place place;
+  CHECK(shard_name("a/b", 3, 64) == "a/b-00003-of-00064");
+  CHECK(shard_name("b", 123456, 1234567) == "b-123456-of-1234567");
+  for (const char* name :
+       {"b-00000-of-00002", "b-123456-of-1234567", "b-0-of-2", "bb-00000-of-00002",
+        "b-00000-of-00002.index", "b-0000x-of-00002", "b--00000-of-00002"}) {
+    write_file(place.data + "/" + name, "");
+  }
+  CHECK(list_shards(place.data + "/b") ==
+        std::vector<std::string>{place.data + "/b-00000-of-00002",
+                                 place.data + "/b-123456-of-1234567"});
+}
+
+TEST_CASE("frame stream: is seen after each flush") {
+  const Place place;
+  FrameStream stream(place.shard);
+  CHECK(read_file(place.shard).empty());
+  std::string expected;
+  for (const std::size_t bytes : {0u, 300u, 262'140u, 262'144u, 1'000'000u, 7u}) {
+    stream.write(bytes_of(payload(bytes)));
+    expected += frame_of(payload(bytes));
+    stream.flush();
+    CHECK(read_file(place.shard) == expected);
+  }
+  stream.close();
+  stream.close();
+  CHECK(read_file(place.shard) == expected);
+}

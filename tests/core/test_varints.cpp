@@ -1,0 +1,128 @@
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "core/example/varints.h"
+
+using namespace tfrfast;
+
+namespace {
+
+const char* const kKernels[] = {"portable", "bmi2", "avx512"};
+
+void append_varint(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<std::uint8_t>(value | 0x80));
+  bytes.push_back(static_cast<std::uint8_t>(value));
+}
+
+// The varints in memory of exactly their size, with `before` and `after` readable bytes around.
+struct Placed {
+  Placed(const std::vector<std::uint8_t>& varints, std::size_t before, std::size_t after)
+      : memory(before + varints.size() + after, 0xff),
+        around(memory),
+        inside(around.subspan(before, varints.size())) {
+    if (!varints.empty()) std::memcpy(memory.data() + before, varints.data(), varints.size());
+  }
+  std::vector<std::uint8_t> memory;
+  WireBytes around;
+  WireBytes inside;
+};
+
+std::vector<std::int64_t> decode(DecodeVarints kernel, const Placed& placed, std::size_t room,
+                                 std::ptrdiff_t expected) {
+  std::vector<std::int64_t> out(room + 1, 4711);
+  CHECK(kernel(placed.inside, placed.around, out.data(), room) == expected);
+  CHECK(out[room] == 4711);  // nothing is written past the room
+  out.resize(expected < 0 ? 0 : static_cast<std::size_t>(expected));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every kernel decodes values of every length, wherever they lie in the record") {
+  std::mt19937_64 random(1);
+  for (const char* name : kKernels) {
+    const DecodeVarints kernel = varint_kernel(name);
+    if (kernel == nullptr) continue;
+    CAPTURE(name);
+    for (int round = 0; round < 4000; ++round) {
+      const unsigned widest = 1 + static_cast<unsigned>(random() % 64);
+      const std::size_t count = random() % 90;
+      std::vector<std::int64_t> values;
+      std::vector<std::uint8_t> bytes;
+      for (std::size_t i = 0; i < count; ++i) {
+        const unsigned bits =
+            round % 3 == 0 ? widest : 1 + static_cast<unsigned>(random() % widest);
+        values.push_back(static_cast<std::int64_t>(random() >> (64 - bits)));
+        append_varint(bytes, static_cast<std::uint64_t>(values.back()));
+      }
+      const Placed placed(bytes, random() % 80, random() % 80);
+      CHECK(count_varints(placed.inside) == count);
+      CHECK(decode(kernel, placed, count, static_cast<std::ptrdiff_t>(count)) == values);
+      if (count > 0) decode(kernel, placed, count - 1, kTooManyVarints);
+    }
+  }
+}
+
+TEST_CASE("every kernel refuses varints without an end, or of more than ten bytes") {
+  for (const char* name : kKernels) {
+    const DecodeVarints kernel = varint_kernel(name);
+    if (kernel == nullptr) continue;
+    CAPTURE(name);
+    for (std::size_t before = 0; before < 150; ++before) {
+      std::vector<std::uint8_t> bytes(before, 1);
+      bytes.push_back(0x80);
+      decode(kernel, Placed(bytes, 70, 70), before + 1, kBadVarints);
+      decode(kernel, Placed(bytes, 0, 0), before + 1, kBadVarints);
+      bytes.insert(bytes.end(), 9, 0x80);
+      bytes.push_back(1);
+      bytes.insert(bytes.end(), 70, 1);
+      decode(kernel, Placed(bytes, 70, 70), bytes.size(), kBadVarints);
+      decode(kernel, Placed(bytes, 0, 0), bytes.size(), kBadVarints);
+    }
+  }
+}
+
+TEST_CASE("every kernel reads values spelled longer than they need be, and drops bits past 64") {
+  for (const char* name : kKernels) {
+    const DecodeVarints kernel = varint_kernel(name);
+    if (kernel == nullptr) continue;
+    CAPTURE(name);
+    for (std::size_t length = 1; length <= 10; ++length) {
+      std::vector<std::uint8_t> bytes;
+      for (int value = 0; value < 30; ++value) {
+        bytes.insert(bytes.end(), length - 1, 0x80);
+        bytes.push_back(0x7f);
+      }
+      const std::uint64_t wanted =
+          length == 10 ? std::uint64_t{1} << 63 : std::uint64_t{0x7f} << (7 * (length - 1));
+      const std::vector<std::int64_t> expected(30, static_cast<std::int64_t>(wanted));
+      CHECK(decode(kernel, Placed(bytes, 64, 71), 30, 30) == expected);
+      CHECK(decode(kernel, Placed(bytes, 0, 0), 30, 30) == expected);
+    }
+  }
+}
+
+TEST_CASE("a single varint is taken only if it fills its bytes") {
+  for (std::size_t after = 0; after < 12; ++after) {
+    for (unsigned bits = 0; bits <= 64; ++bits) {
+      const std::uint64_t wanted = bits == 0 ? 0 : ~std::uint64_t{0} >> (64 - bits);
+      std::vector<std::uint8_t> bytes;
+      append_varint(bytes, wanted);
+      std::int64_t value = 0;
+      const Placed whole(bytes, 10, after);
+      REQUIRE(decode_one_varint(whole.inside, whole.around, value));
+      CHECK(static_cast<std::uint64_t>(value) == wanted);
+      bytes.push_back(0);
+      const Placed two(bytes, 10, after);
+      CHECK_FALSE(decode_one_varint(two.inside, two.around, value));
+      bytes.back() = 0x80;
+      const Placed unfinished({0x80}, 10, after);
+      CHECK_FALSE(decode_one_varint(unfinished.inside, unfinished.around, value));
+    }
+  }
+  std::int64_t value = 0;
+  CHECK_FALSE(decode_one_varint({}, {}, value));
+}

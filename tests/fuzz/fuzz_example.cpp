@@ -1,0 +1,168 @@
+// Any bytes as a batch of records under one schema of every kind: nothing is read outside the
+// records, and the usual path gives what the exact path gives. The same bytes as SequenceExamples.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/example/decode.h"
+#include "core/example/sequence.h"
+#include "core/example/survey.h"
+
+using namespace tfrfast;
+
+namespace {
+
+FeatureSpec spec(const char* name, Layout layout, ValueType type,
+                 std::vector<std::int64_t> shape = {}) {
+  FeatureSpec made;
+  made.name = name;
+  made.layout = layout;
+  made.type = type;
+  made.shape = std::move(shape);
+  return made;
+}
+
+std::shared_ptr<const FeaturePlan> make_plan(std::optional<Layout> without = {}) {
+  std::vector<FeatureSpec> specs = {
+      spec("i", Layout::fixed, ValueType::int64),
+      spec("i2", Layout::fixed, ValueType::int64, {2}),
+      spec("f", Layout::fixed, ValueType::float32, {2}),
+      spec("s", Layout::fixed, ValueType::bytes),
+      spec("n", Layout::fixed, ValueType::uint8),
+      spec("r", Layout::fixed, ValueType::raw),
+      spec("pi", Layout::padded, ValueType::int64, {2}),
+      spec("ps", Layout::padded, ValueType::bytes),
+      spec("vi", Layout::ragged, ValueType::int64),
+      spec("vf", Layout::ragged, ValueType::float32),
+      spec("vs", Layout::ragged, ValueType::bytes),
+      spec("xi", Layout::sparse, ValueType::int64),
+      spec("xs", Layout::sparse, ValueType::bytes),
+      spec("a rather long name", Layout::ragged, ValueType::boolean),
+  };
+  if (without) {
+    std::erase_if(specs, [&](const FeatureSpec& made) { return made.layout == *without; });
+  }
+  for (FeatureSpec& made : specs) {
+    if (made.layout != Layout::fixed) continue;
+    made.default_value.emplace();
+    const std::size_t values = made.shape.empty() ? 1 : 2;
+    if (made.type == ValueType::raw) made.raw_bytes = 3;
+    if (made.type == ValueType::bytes) {
+      made.default_value->strings = {"default"};
+    } else {
+      const std::size_t item = made.type == ValueType::raw ? 3 : item_bytes_of(made.type);
+      made.default_value->numbers.assign(values * item, 7);
+    }
+  }
+  return std::make_shared<const FeaturePlan>(std::move(specs));
+}
+
+// Everything a column holds, as bytes that compare.
+std::string contents_of(const std::vector<Column>& columns) {
+  std::string all;
+  const auto add = [&](const PooledBuffer& buffer, std::size_t bytes) {
+    all.append(reinterpret_cast<const char*>(buffer.data()), bytes);
+  };
+  for (const Column& column : columns) {
+    for (const std::int64_t size : column.shape) all += std::to_string(size) + ",";
+    std::size_t bytes = column.value_count * item_bytes_of(column.type);
+    if (column.type == ValueType::raw) bytes = column.value_count * 3;
+    if (column.type == ValueType::bytes) {
+      add(column.offsets, (column.value_count + 1) * 8);
+      bytes = static_cast<std::size_t>(column.offsets.as<std::int64_t>()[column.value_count]);
+    }
+    add(column.values, bytes);
+    if (column.layout == Layout::ragged) add(column.row_splits, (column.rows + 1) * 8);
+    if (column.layout == Layout::sparse) add(column.indices, column.value_count * 16);
+  }
+  return all;
+}
+
+// The records' contents, or the error's message, which must be the same however they are fed.
+std::string outcome_of(BatchDecoder& decoder, const std::vector<WireBytes>& records) {
+  try {
+    decoder.begin(records.size());
+    for (const WireBytes& record : records) decoder.decode({&record, 1}, {});
+    return contents_of(decoder.finish());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::feature) std::abort();
+    return "refused: " + error.message();
+  }
+}
+
+void decode_sequences(SequenceDecoder& decoder, const std::vector<WireBytes>& records) {
+  try {
+    decoder.begin(records.size());
+    decoder.decode(records, {});
+    for (const StepColumn& column : decoder.finish().sequences) {
+      const auto* splits = column.row_splits.as<std::int64_t>();
+      if (splits[records.size()] != static_cast<std::int64_t>(column.steps.rows)) std::abort();
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::feature) std::abort();
+  }
+}
+
+void survey(const std::vector<WireBytes>& records) {
+  try {
+    Survey all;
+    for (const WireBytes& record : records) all.add(record);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::feature) std::abort();
+  }
+}
+
+// An unknown field in front makes a record unusual without changing what it means.
+std::vector<std::uint8_t> made_unusual(WireBytes record) {
+  std::vector<std::uint8_t> bytes = {0x78, 0x01};
+  bytes.insert(bytes.end(), record.begin(), record.end());
+  return bytes;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const auto plan = make_plan();
+  static const auto context = make_plan(Layout::padded);
+  static const auto lists = make_plan(Layout::fixed);
+  static BatchDecoder experienced(plan);
+  static SequenceDecoder sequences(context, lists);
+
+  // Records are cut at 0xfe 0xff, each into memory of exactly its size.
+  std::vector<std::vector<std::uint8_t>> cut(1);
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i + 1 < size && data[i] == 0xfe && data[i + 1] == 0xff && cut.size() < 5) {
+      cut.emplace_back();
+      ++i;
+    } else {
+      cut.back().push_back(data[i]);
+    }
+  }
+  std::vector<std::unique_ptr<std::uint8_t[]>> owners;
+  std::vector<WireBytes> records, unusual;
+  const auto place = [&](const std::vector<std::uint8_t>& bytes, std::vector<WireBytes>& into) {
+    owners.push_back(std::make_unique<std::uint8_t[]>(bytes.size()));
+    if (!bytes.empty()) std::memcpy(owners.back().get(), bytes.data(), bytes.size());
+    into.emplace_back(owners.back().get(), bytes.size());
+  };
+  for (const auto& bytes : cut) {
+    place(bytes, records);
+    place(made_unusual(bytes), unusual);
+  }
+
+  BatchDecoder fresh(plan);
+  const std::string expected = outcome_of(fresh, records);
+  if (outcome_of(experienced, records) != expected) std::abort();
+  const std::string exact = outcome_of(experienced, unusual);
+  const bool refused = expected.rfind("refused: ", 0) == 0;
+  if (refused ? exact.rfind("refused: ", 0) != 0 : exact != expected) std::abort();
+
+  decode_sequences(sequences, records);
+  survey(records);
+  return 0;
+}

@@ -1,0 +1,131 @@
+// A shard of any bytes. The walk over its headers stays inside windows of any size; the scan with
+// its resynchronisation finds, mapped and by pread, what the reference finds.
+#include <cstring>
+#include <memory>
+
+#include "core/index/scan.h"
+#include "core/shard/file.h"
+#include "core/shard/framing.h"
+#include "memory_file.h"
+#include "reference_scan.h"
+
+using namespace tfrfast;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// Almost no random header carries a valid CRC: the input is a program that writes frames, and
+// things that are nearly frames.
+Bytes make_shard(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kMostBytes = 1 << 13;
+  Bytes shard;
+  const auto append = [&](const std::uint8_t* bytes, std::size_t count) {
+    shard.insert(shard.end(), bytes, bytes + count);
+  };
+  std::size_t at = 0;
+  const auto take = [&](std::size_t count) {
+    const std::uint8_t* taken = data + at;
+    count = count < size - at ? count : size - at;
+    at += count;
+    return std::pair(taken, count);
+  };
+  while (at < size && shard.size() < kMostBytes) {
+    const std::uint8_t verb = data[at++];
+    const std::size_t count = verb >> 3;
+    std::uint8_t header[kHeaderBytes];
+    std::uint8_t footer[kFooterBytes];
+    switch (verb & 7) {
+      case 0:    // a frame
+      case 1:    // one whose payload is bad
+      case 2: {  // one whose header is bad
+        const auto [bytes, length] = take(count);
+        encode_header(length, header);
+        encode_footer(masked_crc32c(bytes, length), footer);
+        if ((verb & 7) == 1) footer[0] ^= 1;
+        if ((verb & 7) == 2) header[count % kHeaderBytes] ^= 1;
+        append(header, sizeof header);
+        append(bytes, length);
+        append(footer, sizeof footer);
+        break;
+      }
+      case 3: {  // a header with any length
+        const auto [bytes, length] = take(count % 9);
+        std::uint64_t promised = 0;
+        std::memcpy(&promised, bytes, length);
+        encode_header(promised, header);
+        append(header, sizeof header);
+        break;
+      }
+      case 4: {  // any bytes
+        const auto [bytes, length] = take(count);
+        append(bytes, length);
+        break;
+      }
+      case 5:  // a bit flipped somewhere behind
+        if (!shard.empty()) shard[shard.size() - 1 - count * 7 % shard.size()] ^= 1 << (count % 8);
+        break;
+      case 6:  // bytes missing
+        shard.resize(shard.size() - (count < shard.size() ? count : shard.size()));
+        break;
+      case 7:  // the beginning again, so that payloads hold frames
+        shard.insert(shard.end(), shard.begin(),
+                     shard.begin() + static_cast<std::ptrdiff_t>(shard.size() / (count + 1)));
+        break;
+    }
+  }
+  return shard;
+}
+
+void check_window(const Bytes& shard, std::uint64_t cut, std::size_t capacity) {
+  // Exactly the window's bytes on the heap: a read past its end is seen.
+  const std::uint64_t end = cut < shard.size() ? shard.size() - cut : shard.size();
+  const auto bytes = std::make_unique<std::uint8_t[]>(end);
+  if (end != 0) std::memcpy(bytes.get(), shard.data(), end);
+  std::vector<std::uint64_t> offsets(capacity);
+  const ScanStep step =
+      scan_frames({bytes.get(), 0, end, shard.size()}, 0, offsets.data(), capacity);
+  require(step.frames <= capacity);
+  require(step.next <= shard.size());
+  require((step.stop == ScanStop::clean_end) <= (step.next == shard.size()));
+  require((step.stop == ScanStop::out_of_room) <= (step.frames == capacity));
+  std::uint64_t expected = 0;
+  for (std::size_t i = 0; i < step.frames; ++i) {
+    require(offsets[i] == expected);
+    require(reference::header_holds(shard, offsets[i]));
+    expected += kFrameOverhead + reference::number_at(shard, offsets[i], 8);
+  }
+  require(expected == step.next);
+}
+
+void check_scan(const std::string& path, IoMode io, const reference::Scan& expected,
+                std::uint64_t shard_bytes) {
+  std::uint64_t done = 0;
+  const ShardScan found =
+      scan_shard(ShardFile::open(path, io), [&](std::uint64_t bytes) { done += bytes; });
+  require(done == shard_bytes);
+  require(found.offsets == expected.offsets);
+  require(found.damage.size() == expected.damage.size());
+  for (std::size_t i = 0; i < found.damage.size(); ++i) {
+    const Damage& a = found.damage[i];
+    const reference::Damage& b = expected.damage[i];
+    require(static_cast<int>(a.kind) == b.kind && a.begin == b.begin && a.end == b.end);
+    require(a.records_before == b.records_before && a.records_lost == b.records_lost);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static MemoryFile file;
+  if (size < 3) return 0;
+  const bool as_it_is = (data[0] & 1) != 0;
+  const Bytes shard = as_it_is ? Bytes(data + 3, data + size) : make_shard(data + 3, size - 3);
+  check_window(shard, data[2], data[1] % 8);
+
+  file.set(shard);
+  const reference::Scan expected = reference::scan(shard);
+  check_scan(file.path(), IoMode::mapped, expected, shard.size());
+  check_scan(file.path(), IoMode::pread, expected, shard.size());
+  return 0;
+}

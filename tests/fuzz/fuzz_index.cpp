@@ -1,0 +1,173 @@
+// An index file of any bytes: it is refused, or reading through it gives records that are there.
+#include <cstring>
+#include <memory>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/crc32c/crc32c.h"
+#include "core/index/index_file.h"
+#include "core/index/index_store.h"
+#include "core/index/shard_set.h"
+#include "core/read/reader.h"
+#include "memory_file.h"
+#include "reference_scan.h"
+
+using namespace tfrfast;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// Of the index's header, as docs/index-format.md has it.
+constexpr std::size_t kHeaderSize = 128;
+constexpr std::size_t kFileBytesAt = 16;
+constexpr std::size_t kMtimeAt = 24;
+constexpr std::size_t kStreamBytesAt = 32;
+constexpr std::size_t kRecordCountAt = 40;
+constexpr std::size_t kDamageCountAt = 48;
+constexpr std::size_t kDamageAt = 56;
+constexpr std::size_t kBlockCrcsAt = 64;
+constexpr std::size_t kOffsetsAt = 72;
+constexpr std::size_t kIndexBytesAt = 80;
+constexpr std::size_t kSectionsCrcAt = 92;
+constexpr std::size_t kHeaderCrcAt = 124;
+
+// Five records with a damaged header between them and a torn tail.
+struct Shard {
+  Shard() {
+    for (const std::size_t size : {0, 5, 40, 5, 100}) {
+      std::uint8_t frame[kFrameOverhead + 100] = {};
+      encode_header(size, frame);
+      std::memset(frame + kHeaderBytes, 'a' + static_cast<int>(size % 26), size);
+      encode_footer(masked_crc32c(frame + kHeaderBytes, size), frame + kHeaderBytes + size);
+      if (bytes.size() == 37) frame[8] ^= 1;
+      bytes.insert(bytes.end(), frame, frame + kFrameOverhead + size);
+    }
+    bytes.insert(bytes.end(), 7, 0xee);
+    file.set(bytes);
+    mapped = ShardFile::open(file.path(), IoMode::mapped);
+    pread = ShardFile::open(file.path(), IoMode::pread);
+  }
+  MemoryFile file;
+  Bytes bytes;
+  std::shared_ptr<const ShardFile> mapped, pread;
+};
+
+std::uint64_t field(const Bytes& index, std::size_t at) {
+  return load_little_endian<std::uint64_t>(index.data() + at);
+}
+
+// Whatever is there gets the checksums that belong to it, so that they are not all that is tested.
+void repair(Bytes& index, std::uint8_t how, const ShardFile& file) {
+  if (index.size() < kHeaderSize) return;
+  if (how & 1) {
+    std::memcpy(index.data(), "TFRFIDX\n\1\0\0\0", 12);
+    store_little_endian<std::uint64_t>(&index[kIndexBytesAt], index.size());
+    store_little_endian<std::uint32_t>(&index[88], 4096);
+  }
+  if (how & 2) {
+    store_little_endian<std::uint64_t>(&index[kFileBytesAt], file.bytes());
+    store_little_endian<std::uint64_t>(&index[kStreamBytesAt], file.bytes());
+  }
+  if (how & 4) {
+    store_little_endian<std::uint64_t>(&index[kMtimeAt],
+                                       static_cast<std::uint64_t>(file.identity().mtime_ns));
+  }
+  const auto inside = [&](std::uint64_t at, std::uint64_t count, std::uint64_t width) {
+    return at <= index.size() && count <= (index.size() - at) / width;
+  };
+  const std::uint64_t records = field(index, kRecordCountAt);
+  const std::uint64_t offsets = field(index, kOffsetsAt);
+  const std::uint64_t crcs = field(index, kBlockCrcsAt);
+  const std::uint64_t blocks = records / 4096 + 1;
+  if ((how & 8) && records < 10'000 && inside(offsets, records + 1, 8) && inside(crcs, blocks, 4)) {
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      const std::uint64_t first = block * 4096;
+      const std::uint64_t count = std::min<std::uint64_t>(4096, records + 1 - first);
+      store_little_endian<std::uint32_t>(&index[crcs + 4 * block],
+                                         crc32c(&index[offsets + 8 * first], 8 * count));
+    }
+  }
+  const std::uint64_t damage = field(index, kDamageAt);
+  const std::uint64_t damages = field(index, kDamageCountAt);
+  if ((how & 16) && inside(damage, damages, 40) && records < 10'000 && inside(crcs, blocks, 4)) {
+    const std::uint32_t crc =
+        crc32c(index.data() + crcs, 4 * blocks, crc32c(index.data() + damage, 40 * damages));
+    store_little_endian<std::uint32_t>(&index[kSectionsCrcAt], crc);
+  }
+  if (how & 32) {
+    store_little_endian<std::uint32_t>(&index[kHeaderCrcAt], crc32c(index.data(), kHeaderCrcAt));
+  }
+}
+
+template <class Action>
+void may_throw(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    require(!error.message().empty());
+  }
+}
+
+void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& shard,
+                  const std::shared_ptr<const ShardFile>& file, Verify verify) {
+  bool fits = false;
+  may_throw([&] { fits = index_fits(*index, *file); });
+  if (!fits) return;
+  const IndexedShard indexed{as_indexed(file, *index), index, false, {}};
+  for (const Damage& damage : index->damage()) may_throw([&] { throw_damage(indexed, damage); });
+  const Reader reader(std::make_shared<const ShardSet>(std::vector{indexed}), {verify, true, 1});
+  reader.skipped();
+  const std::uint64_t most = std::min<std::uint64_t>(reader.record_count(), 200);
+  const auto check = [&](std::uint64_t record, std::span<const std::uint8_t> payload) {
+    const Frame frame = index->frame(record);
+    require(frame.offset + kFrameOverhead + payload.size() <= shard.bytes.size());
+    require(reference::header_holds(shard.bytes, frame.offset));
+    require(reference::number_at(shard.bytes, frame.offset, 8) == payload.size());
+    require(payload.empty() ||
+            std::memcmp(payload.data(), &shard.bytes[frame.offset + kHeaderBytes],
+                        payload.size()) == 0);
+  };
+  for (std::uint64_t record = 0; record < most; ++record) {
+    may_throw([&] {
+      const auto number = static_cast<std::int64_t>(record);
+      const auto batch = reader.read({&number, 1});
+      if (batch->size() == 1) check(record, (*batch)[0]);
+    });
+  }
+  may_throw([&] {
+    for (std::uint64_t next = 0; next < most;) {
+      const std::uint64_t end = reader.range_end(next, 100, 8);
+      require(end > next);
+      const Reader::Range range = reader.read_range(next, end);
+      require(range.next > next && range.next <= end);
+      for (std::size_t row = 0; row < range.batch->size(); ++row) {
+        check(static_cast<std::uint64_t>(range.batch->indices()[row]), (*range.batch)[row]);
+      }
+      next = range.next;
+    }
+  });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Shard shard;
+  static MemoryFile file;
+  if (size < 2) return 0;
+  const auto verify = static_cast<Verify>(data[1] % 3);
+  Bytes bytes(data + 2, data + size);
+  repair(bytes, data[0], *shard.mapped);
+  // More than is read at once is mapped.
+  if ((data[0] & 64) != 0) bytes.resize(bytes.size() + (64 << 10));
+  if ((data[0] & 64) != 0) repair(bytes, data[0], *shard.mapped);
+  file.set(bytes);
+  may_throw([&] {
+    const auto index = load_index(file.path());
+    require(index != nullptr);
+    read_through(index, shard, shard.mapped, verify);
+    read_through(index, shard, shard.pread, verify);
+    index->copy_offsets();
+  });
+  return 0;
+}

@@ -1,0 +1,150 @@
+// A GZIP or ZLIB file of any bytes: surveying it, inflating from its seek points and saving them
+// agree, and nothing is read or written where it should not be.
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/bytes.h"
+#include "core/crc32c/crc32c.h"
+#include "core/deflate/deflater.h"
+#include "core/deflate/inflating_walker.h"
+#include "core/index/index_file.h"
+#include "core/index/index_store.h"
+#include "core/read/reader.h"
+#include "memory_file.h"
+
+using namespace tfrfast;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::size_t kMostInflated = 8 << 20;  // bombs cost time, and find nothing new
+
+// The input as the content of one or two members, damaged where its first bytes say: deep inside
+// what a mutation of deflate data would hardly ever reach.
+Bytes pack(std::span<const std::uint8_t> input, Compression compression, unsigned how) {
+  Deflater deflater(compression, static_cast<int>(how % 10));
+  Bytes content;
+  const std::size_t repeats = (how & 16) != 0 ? 1 + (3 << 20) / (input.size() + 1) : 1;
+  for (std::size_t i = 0; i < repeats; ++i)
+    content.insert(content.end(), input.begin(), input.end());
+  Bytes packed;
+  for (std::size_t member = 0; member < ((how & 32) != 0 ? 2u : 1u); ++member) {
+    const auto deflated = deflater.deflate(content);
+    packed.insert(packed.end(), deflated.begin(), deflated.end());
+  }
+  if ((how & 64) != 0 && !input.empty()) {
+    packed[input[0] * packed.size() / 256] ^= static_cast<std::uint8_t>(input.back() | 1);
+  }
+  if ((how & 128) != 0) packed.resize(packed.size() - packed.size() / 3);
+  return packed;
+}
+
+template <class Action>
+void may_throw(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    require(!error.message().empty());
+  }
+}
+
+Bytes survey(const std::shared_ptr<const ShardFile>& file, Compression compression) {
+  Bytes stream;
+  StreamInflater inflater(file, compression, StreamInflater::Mode::survey);
+  inflater.begin();
+  Bytes piece(100'000);
+  while (inflater.end() == StreamEnd::none && stream.size() < kMostInflated) {
+    const std::size_t count = inflater.read(piece, stream.size() % 3 == 0);
+    stream.insert(stream.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  return stream;
+}
+
+Bytes bytes_of(const ShardIndex& index) {
+  PublishedFile published("/dev/shm/tfrfast-fuzz-" + std::to_string(::getpid()));
+  write_index(index, published);
+  published.commit(false);
+  const auto file = ShardFile::open(published.path(), IoMode::pread);
+  Bytes bytes(static_cast<std::size_t>(file->bytes()));
+  file->read(0, bytes.data(), bytes.size());
+  ::unlink(published.path().c_str());
+  return bytes;
+}
+
+// Whatever index it is: records are those of the stream, or an Error.
+void read_backwards(const std::shared_ptr<const ShardFile>& file,
+                    const std::shared_ptr<const ShardIndex>& index, const Bytes& stream) {
+  const IndexedShard indexed{as_indexed(file, *index), index, false, {}};
+  for (const Damage& damage : index->damage()) may_throw([&] { throw_damage(indexed, damage); });
+  const Reader reader(std::make_shared<const ShardSet>(std::vector{indexed}),
+                      {Verify::none, true, 1});
+  std::vector<std::int64_t> rows(std::min<std::uint64_t>(reader.record_count(), 50));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = static_cast<std::int64_t>(rows.size() - 1 - i);
+  }
+  const auto batch = reader.read(rows);
+  for (std::size_t row = 0; row < batch->size(); ++row) {
+    const Frame frame = index->frame(static_cast<std::uint64_t>(batch->indices()[row]));
+    const auto payload = (*batch)[row];
+    require(frame.offset + kFrameOverhead + payload.size() <= stream.size());
+    require(payload.empty() ||
+            std::memcmp(payload.data(), &stream[frame.offset + kHeaderBytes], payload.size()) == 0);
+  }
+}
+
+// Changes some of the seek points or windows, and mends the checksums that would tell.
+void tamper(Bytes& index, std::span<const std::uint8_t> how) {
+  constexpr std::size_t kSpansAt = 96, kSpanCountAt = 104, kSpansCrcAt = 120, kHeaderCrcAt = 124;
+  constexpr std::size_t kEntryBytes = 48;
+  const auto spans_at = load_little_endian<std::uint64_t>(&index[kSpansAt]);
+  const auto spans = load_little_endian<std::uint64_t>(&index[kSpanCountAt]) * kEntryBytes;
+  if (spans == 0) return;
+  for (std::size_t i = 0; i + 2 < how.size() && i < 12; i += 3) {
+    const std::size_t at = how[i] + 256u * how[i + 1];
+    index[spans_at + at % (index.size() - spans_at)] ^= how[i + 2];
+  }
+  store_little_endian<std::uint32_t>(&index[kSpansCrcAt], crc32c(&index[spans_at], spans));
+  store_little_endian<std::uint32_t>(&index[kHeaderCrcAt], crc32c(index.data(), kHeaderCrcAt));
+}
+
+void check(const std::shared_ptr<const ShardFile>& file, Compression compression,
+           std::span<const std::uint8_t> how) {
+  const Bytes stream = survey(file, compression);
+  if (stream.size() >= kMostInflated) return;
+  const auto index = index_of(*file, compression, scan_shard(file, nullptr, compression));
+  require(index->facts().stream_bytes == stream.size());
+  Bytes saved = bytes_of(*index);
+  static MemoryFile index_file;
+  index_file.set(saved);
+  const auto loaded = load_index(index_file.path());
+  require(loaded != nullptr && index_fits(*loaded, *file));
+  const auto inflated = as_indexed(file, *loaded);
+  require(inflated->bytes() == stream.size());
+  Bytes again(stream.size());
+  // Backwards, so that each span is begun in the middle of things.
+  for (std::size_t end = stream.size(); end > 0;) {
+    const std::size_t begin = end - std::min<std::size_t>(end, 300'000);
+    inflated->read(begin, again.data() + begin, end - begin);
+    end = begin;
+  }
+  require(again == stream);
+  read_backwards(file, loaded, stream);
+  tamper(saved, how);
+  index_file.set(saved);
+  may_throw([&] { read_backwards(file, load_index(index_file.path()), stream); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 2) return 0;
+  const Compression compression = (data[0] & 1) != 0 ? Compression::gzip : Compression::zlib;
+  const std::span<const std::uint8_t> input(data + 2, size - 2);
+  static MemoryFile file;
+  file.set((data[0] & 2) != 0 ? Bytes(input.begin(), input.end())
+                              : pack(input, compression, data[1]));
+  check(ShardFile::open(file.path(), (data[0] & 4) != 0 ? IoMode::mapped : IoMode::pread),
+        compression, input.last(std::min<std::size_t>(input.size(), 12)));
+  return 0;
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""make_seeds FOLDER: writes the fuzzers' seeds to FOLDER/<fuzzer>/, a few small files each."""
+
+import struct
+import sys
+from pathlib import Path
+
+
+def framing_seeds() -> dict[str, bytes]:
+    def verb(kind: int, count: int, data: bytes = b"") -> bytes:
+        return bytes([count << 3 | kind]) + data
+
+    good = verb(0, 5, b"hello") + verb(0, 0) + verb(0, 20, bytes(range(20)))
+    return {
+        "good": good,
+        "bad-header": good + verb(2, 9, b"123456789") + good,
+        "bad-payload": good + verb(1, 3, b"abc") + good,
+        "torn": good + verb(6, 7),
+        "huge-length": good + verb(3, 8, b"\xff" * 8) + good,
+        "stray": good + verb(4, 5, b"stray") + good,
+        "nested": good + verb(5, 3) + verb(7, 0) + verb(2, 2, b"xy") + verb(7, 1),
+    }
+
+
+def index_seed(offsets: list[int], damage: list[tuple[int, ...]]) -> bytes:
+    """Checksums and the shard's facts are filled in by the fuzzer."""
+    entries = b"".join(struct.pack("<5Q", *each) for each in damage)
+    crcs_at = 128 + len(entries)
+    offsets_at = (crcs_at + 4 + 63) // 64 * 64
+    header = struct.pack(
+        "<8sII8Q",
+        b"TFRFIDX\n",
+        1,
+        0,
+        0,
+        0,
+        0,
+        len(offsets) - 1,
+        len(damage),
+        128,
+        crcs_at,
+        offsets_at,
+    )
+    body = entries.ljust(offsets_at - 128, b"\0")
+    return header.ljust(128, b"\0") + body + struct.pack(f"<{len(offsets)}Q", *offsets)
+
+
+def index_seeds() -> dict[str, bytes]:
+    # The fuzzer's shard: frames of 16, 21, 56 (its header is bad), 21 and 116 bytes, 7 bytes behind.
+    gap = (37, 93, 2, 1, 1)
+    tail = (230, 237, 4, 1, 2)
+    as_damage = [(b, e, n, lost, kind) for b, e, n, lost, kind in (gap, tail)]
+    return {
+        "right": index_seed([0, 16, 93, 114, 230], as_damage),
+        "empty": index_seed([0], []),
+        "no-damage": index_seed([0, 16, 37], []),
+        "wrong": index_seed([0, 16, 40, 41, 300], []),
+    }
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    for name, seed in framing_seeds().items():
+        path = folder / "fuzz_framing" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes([0, 7, 0]) + seed)
+    for how in (0, 63, 127):
+        for name, seed in index_seeds().items():
+            path = folder / "fuzz_index" / f"{name}-{how}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(bytes([how, 0]) + seed)
+
+
+main()

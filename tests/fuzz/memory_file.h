@@ -1,0 +1,32 @@
+// A file that lives in memory and has a path, for what only opens paths.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+inline void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+class MemoryFile {
+ public:
+  MemoryFile() : descriptor_(::memfd_create("fuzz", 0)) { require(descriptor_ >= 0); }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  void set(const std::vector<std::uint8_t>& bytes) {
+    require(::ftruncate(descriptor_, 0) == 0);
+    const auto count = static_cast<ssize_t>(bytes.size());
+    require(::pwrite(descriptor_, bytes.data(), bytes.size(), 0) == count);
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+ private:
+  int descriptor_;
+};

@@ -1,0 +1,35 @@
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tfrfast
+
+
+@pytest.fixture(autouse=True, scope="session")
+def children_import_what_we_import(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """In the checkout's root a child process would import the sources, which are not built."""
+    root = Path(__file__).resolve().parents[2]
+    installed = Path(tfrfast.__file__).resolve().parents[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("elsewhere"))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(installed), str(root / "tests/support")]))
+        sys.path.append(str(root))  # last: spawned children unpickle functions of tests.python.*
+        yield
+        sys.path.remove(str(root))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The index cache, empty for each test and never the user's own."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture(params=["mmap", "pread"])
+def io(request: pytest.FixtureRequest) -> str:
+    """Both ways to read a shard."""
+    return str(request.param)

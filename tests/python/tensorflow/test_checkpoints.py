@@ -1,0 +1,110 @@
+"""Iterators saved and restored, at every position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import write_shards
+
+tf = pytest.importorskip("tensorflow")
+
+COUNTS = [6, 0, 7, 2]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    return write_shards(tmp_path, COUNTS)
+
+
+def planned(files: list[str]) -> Any:
+    tfr.Reader(files).close()
+    return tfr.TFRecordDataset(files)
+
+
+DATASETS: dict[str, Callable[[list[str]], Any]] = {
+    "tensorflow": tf.data.TFRecordDataset,
+    "stream": tfr.TFRecordDataset,
+    "stream, batches": lambda files: tfr.TFRecordDataset(files).batch(4),
+    "names": lambda files: tfr.TFRecordDataset(tf.data.Dataset.from_tensor_slices(files)),
+    "parallel reads": lambda files: tfr.TFRecordDataset(files, num_parallel_reads=2),
+    "planned": planned,
+    "planned, batches": lambda files: planned(files).repeat(2).batch(5),
+    "planned, part": lambda files: planned(files).skip(3).shard(2, 1).repeat(2),
+    "shuffled": lambda files: planned(files).shuffle(1, seed=1),
+    "shuffled, batches": lambda files: planned(files).shuffle(1, seed=1).batch(3),
+    "shuffled, epochs": lambda files: planned(files).shuffle(1, seed=1).batch(3).repeat(3),
+    "shuffled once": lambda files: planned(files).shuffle(
+        1, seed=1, reshuffle_each_iteration=False
+    ),
+    "blocks": lambda files: planned(files).shuffle(seed=1, order=tfr.BlockShuffle(4, 2)).batch(3),
+    "prefetched": lambda files: planned(files).shuffle(1, seed=1).batch(3).prefetch(2),
+}
+
+
+@pytest.fixture(params=DATASETS)
+def dataset(request: pytest.FixtureRequest, files: list[str]) -> Any:
+    return DATASETS[request.param](files)
+
+
+def plain(element: Any) -> Any:
+    value = element.numpy()
+    return value if isinstance(value, bytes) else value.tolist()
+
+
+@pytest.fixture(params=[True, False], ids=["symbolic", "explicit"])
+def symbolic(request: pytest.FixtureRequest) -> bool:
+    """The defaults are one of the two, which one a test of its own says."""
+    return bool(request.param)
+
+
+# TensorFlow has no symbolic checkpoints of what these are made of.
+ALWAYS_EXPLICIT = ("stream, batches", "parallel reads")
+
+
+def test_restores_at_every_position(
+    dataset: Any, tmp_path: Path, symbolic: bool, request: pytest.FixtureRequest
+) -> None:
+    if symbolic and request.node.callspec.params["dataset"] in ALWAYS_EXPLICIT:
+        pytest.skip("TensorFlow does not implement it")
+    options = tf.data.Options()
+    options.experimental_symbolic_checkpoint = symbolic
+    dataset = dataset.with_options(options)
+    iterator = iter(dataset)
+    checkpoint = tf.train.Checkpoint(iterator=iterator)
+
+    def save(position: int) -> str:
+        return str(checkpoint.write(str(tmp_path / f"saved-{position}")))
+
+    saved = [save(0)]
+    elements = []
+    for element in iterator:
+        elements.append(plain(element))
+        saved.append(save(len(elements)))
+    assert elements
+
+    for position in range(0, len(saved), max(1, len(saved) // 8)):
+        again = iter(dataset)
+        for _ in range(position % 3):  # whatever it has read before
+            next(again, None)
+        tf.train.Checkpoint(iterator=again).read(saved[position]).assert_consumed()
+        assert [plain(element) for element in again] == elements[position:], position
+
+
+def test_shuffles_and_loaders_save_positions_by_default(files: list[str]) -> None:
+    shuffled = planned(files).shuffle(1).batch(3)
+    for dataset in (shuffled, shuffled.repeat(2), tfr.Loader(files, 3).to_tf_dataset()):
+        assert dataset.options().experimental_symbolic_checkpoint is True
+    assert planned(files).batch(3).options().experimental_symbolic_checkpoint is None
+
+
+def test_a_shuffles_checkpoint_is_small(tmp_path: Path) -> None:
+    files = write_shards(tmp_path, [2000], longest=4000)
+    iterator = iter(tfr.TFRecordDataset(files).shuffle(1).batch(50).prefetch(2))
+    next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
+    assert sum(file.stat().st_size for file in Path(path).parent.glob("saved*")) < 20_000

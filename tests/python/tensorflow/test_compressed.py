@@ -1,0 +1,199 @@
+"""Compressed shards against TensorFlow: what it wrote, and what it makes of damage."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from compressed_files import deflated, ways_to_pack
+from tfrecord_model import shard_of
+
+tf = pytest.importorskip("tensorflow")
+
+KINDS = ["GZIP", "ZLIB"]
+
+
+def records_of(seed: int, count: int = 800) -> list[bytes]:
+    rng = random.Random(seed)
+    return [rng.randbytes(rng.randrange(300)) + b"abc" * rng.randrange(400) for _ in range(count)]
+
+
+RECORDS = records_of(1)
+
+
+def told_by_tensorflow(path: Path, compression: str) -> tuple[list[bytes], bool]:
+    """The records before any damage, and whether there was some."""
+    records = []
+    try:
+        for record in tf.data.TFRecordDataset(str(path), compression).as_numpy_iterator():
+            records.append(record)
+    except tf.errors.DataLossError:
+        return records, True
+    return records, False
+
+
+@pytest.mark.parametrize("compression", KINDS)
+@pytest.mark.parametrize("level", range(10))
+def test_what_tensorflow_writes(tmp_path: Path, compression: str, level: int) -> None:
+    path = tmp_path / "shard"
+    options = tf.io.TFRecordOptions(compression, compression_level=level)
+    with tf.io.TFRecordWriter(str(path), options) as writer:
+        for record in RECORDS:
+            writer.write(record)
+    reader = tfr.Reader(path, index="memory")
+    assert reader.shards[0].compression == compression
+    assert list(reader) == told_by_tensorflow(path, compression)[0] == RECORDS
+    order = np.random.default_rng(level).permutation(len(RECORDS))
+    assert reader.read(order).tolist() == [RECORDS[i] for i in order]
+
+
+@pytest.mark.parametrize("records", [[], [b""], [b"x" * 3_000_000]])
+@pytest.mark.parametrize("compression", KINDS)
+def test_small_and_large(tmp_path: Path, compression: str, records: list[bytes]) -> None:
+    path = tmp_path / "shard"
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for record in records:
+            writer.write(record)
+    assert list(tfr.Reader(path, index="memory")) == records
+
+
+@pytest.mark.parametrize("way", sorted(ways_to_pack("GZIP")))
+def test_gzip_of_all_kinds_is_the_same_to_both(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(ways_to_pack("GZIP")[way](shard_of(RECORDS)))
+    assert told_by_tensorflow(path, "GZIP") == (RECORDS, False)
+    assert list(tfr.Reader(path, index="memory")) == RECORDS
+
+
+def test_concatenated_zlib_is_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(deflated(shard_of(RECORDS), "ZLIB") * 2)
+    assert told_by_tensorflow(path, "ZLIB") == (RECORDS, False)  # half of them
+    assert list(tfr.Reader(path, index="memory")) == 2 * RECORDS
+
+
+@pytest.mark.parametrize("compression", KINDS)
+def test_damage_is_never_missed_and_hides_no_record(tmp_path: Path, compression: str) -> None:
+    records = RECORDS[:400]
+    whole = deflated(shard_of(records), compression)
+    rng = random.Random(2)
+    for turn in range(60):
+        data = bytearray(whole)
+        if turn % 3 == 0:
+            del data[rng.randrange(20, len(data)) :]
+        else:
+            data[rng.randrange(10, len(data))] ^= 1 << rng.randrange(8)
+        path = tmp_path / f"shard{turn}"
+        path.write_bytes(data)
+        theirs, damaged = told_by_tensorflow(path, compression)
+        ours = list(tfr.Reader(path, on_corruption="skip", index="memory"))
+        assert ours[: len(theirs)] == theirs == records[: len(theirs)]
+        # TensorFlow takes a stream that was cut off for one that ended.
+        if damaged or theirs != records:
+            with pytest.raises(tfr.RecordError):
+                list(tfr.Reader(path, index="memory"))
+
+
+# ---- the drop-in
+
+
+def write_set(tmp_path: Path, compression: str, shards: int = 3) -> tuple[list[str], list[bytes]]:
+    names, records = [], []
+    for number in range(shards):
+        mine = records_of(number, 3500)  # more than two spans
+        path = tmp_path / f"shard-{number}"
+        path.write_bytes(deflated(shard_of(mine), compression))
+        names.append(str(path))
+        records += mine
+    return names, records
+
+
+def values(dataset: Any) -> list[bytes]:
+    return [
+        record for each in dataset.as_numpy_iterator() for record in np.atleast_1d(each).tolist()
+    ]
+
+
+@pytest.mark.parametrize("compression", KINDS)
+def test_the_drop_in_streams_and_plans(tmp_path: Path, compression: str) -> None:
+    names, records = write_set(tmp_path, compression)
+    for turn in range(2):  # indexed while it is read, then by its indexes
+        dataset = tfr.TFRecordDataset(names, compression)
+        assert int(dataset.cardinality()) == (tf.data.UNKNOWN_CARDINALITY, len(records))[turn]
+        assert values(dataset) == records
+    assert values(tfr.TFRecordDataset(names, compression).batch(100)) == records
+    assert values(dataset.skip(4000).take(50)) == records[4000:4050]
+    mixed = tfr.TFRecordDataset(names, compression, num_parallel_reads=2)
+    theirs = tf.data.TFRecordDataset(names, compression, num_parallel_reads=2)
+    assert values(mixed.take(500)) == values(theirs.take(500))
+
+
+def test_the_drop_in_shuffles(tmp_path: Path) -> None:
+    names, records = write_set(tmp_path, "GZIP")
+    shuffled = values(tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1))
+    assert shuffled != records
+    assert sorted(shuffled) == sorted(records)
+
+
+def test_names_may_be_symbolic(tmp_path: Path) -> None:
+    names, records = write_set(tmp_path, "ZLIB")
+    files = tf.data.Dataset.from_tensor_slices(names)
+    assert values(files.flat_map(lambda name: tfr.TFRecordDataset(name, "ZLIB"))) == records
+
+
+def test_a_loader_over_compressed_and_plain_shards(tmp_path: Path) -> None:
+    names, records = write_set(tmp_path, "GZIP", 2)
+    Path(names[1]).write_bytes(shard_of(records[3500:]))
+    loader = tfr.Loader(names, 512)
+    expected = [record for batch in loader for record in batch]
+    assert sorted(expected) == sorted(records)
+    assert values(tfr.Loader(names, 512).to_tf_dataset()) == expected
+
+
+@pytest.mark.parametrize("compression", KINDS)
+def test_everything_before_damage_arrives_first(tmp_path: Path, compression: str) -> None:
+    records = RECORDS[:400]
+    whole = deflated(shard_of(records), compression)
+    rng = random.Random(4)
+    for turn in range(8):
+        data = bytearray(whole)
+        if turn % 2:
+            del data[rng.randrange(20, len(data)) :]
+        else:
+            data[rng.randrange(10, len(data))] ^= 1 << rng.randrange(8)
+        path = tmp_path / f"shard{turn}"
+        path.write_bytes(data)
+        theirs, _ = told_by_tensorflow(path, compression)
+        for _ in range(2):
+            ours = []
+            with pytest.raises(tf.errors.DataLossError, match=str(path)):
+                for record in tfr.TFRecordDataset(str(path), compression).as_numpy_iterator():
+                    ours.append(record)
+            assert len(ours) >= len(theirs)
+            assert ours == records[: len(ours)]
+
+
+def test_what_is_not_compressed_as_it_should_be_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(shard_of(RECORDS[:10]))
+    (tmp_path / "empty").write_bytes(b"")
+    for make in (tf.data.TFRecordDataset, tfr.TFRecordDataset):
+        with pytest.raises(tf.errors.DataLossError):
+            list(make(str(tmp_path / "plain"), "GZIP"))
+        assert list(make(str(tmp_path / "empty"), "GZIP")) == []
+
+
+def test_tensorflow_reads_what_is_written(tmp_path: Path) -> None:
+    records = [*RECORDS, b"y" * 2_500_000, b""]
+    with tfr.Writer(tmp_path / "whole", compression="GZIP") as whole:
+        whole.write_batch(records)
+    assert told_by_tensorflow(tmp_path / "whole", "GZIP") == (records, False)
+    for compression in KINDS:
+        with tfr.TFRecordWriter(tmp_path / compression, compression) as writer:
+            for record in records:
+                writer.write(record)
+        assert told_by_tensorflow(tmp_path / compression, compression) == (records, False)

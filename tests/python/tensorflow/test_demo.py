@@ -1,0 +1,95 @@
+"""`tfrfast demo` and `tfrfast bench`, on data so small that their figures mean nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+import tfrfast as tfr
+from tfrfast._demo import exactly_once
+from tfrfast._demo import run as demo
+from tfrfast.cli import main
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {name: demo._Size(400, 2) for name in ("ctr", "mnist", "image")}
+    monkeypatch.setattr(demo, "_SIZES", {**sizes, "image": demo._Size(40, 2)})
+    monkeypatch.setattr(demo, "_ROUNDS", 1)
+
+
+def test_demo_shows_all_of_it_and_leaves_two_pictures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--json", "--out", str(tmp_path / "out")]) == 0
+    captured = capsys.readouterr()
+    facts = json.loads(captured.out)
+    assert {each["records"] for each in facts["exactly_once"]} == {761, 65_537}
+    assert all(each["once"] == each["records"] for each in facts["exactly_once"])
+    assert facts["training"]["same_records"]
+    assert facts["training"]["same_weights"]
+    assert len(facts["comparisons"]) == 12
+    assert all(ratio > 0 for each in facts["comparisons"] for ratio in each["ratio"].values())
+    assert "65,537 once, 0 missing, 0 repeated" in captured.err
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
+        "ratios.svg",
+        "shuffle.svg",
+    ]
+
+
+def test_demo_counts_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shuffle that loses a record and repeats another fails the demo."""
+
+    def lossy(shards: list[str], seed: int) -> list[np.ndarray]:
+        return [np.array([0, 0, *range(2, 761)])]
+
+    monkeypatch.setattr(exactly_once, "shuffled_by_tfrfast", lossy)
+    count = exactly_once.count_records(tmp_path, 761)[-1]
+    assert (count.once, count.missing, count.repeated) == (759, 1, 1)
+    assert not count.exact
+
+
+def test_bench_times_examples_both_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tfr.Writer(tmp_path / "examples") as writer:
+        for number in range(500):
+            ids = np.arange(number % 3)
+            writer.write_example({"label": number, "ids": ids, "name": b"n"})
+    assert main(["bench", "--json", "--rounds", "2", str(tmp_path / "examples")]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    works = [each["work"] for each in facts["comparisons"]]
+    assert works == [
+        "records, in order",
+        "records, shuffled",
+        "decoded, in order",
+        "decoded, shuffled",
+    ]
+    assert all(len(each["seconds"]["tfr.Loader"]) == 2 for each in facts["comparisons"])
+    assert main(["bench", "--rounds", "1", str(tmp_path / "examples")]) == 0
+    assert "decoded, shuffled" in capsys.readouterr().out
+
+
+def test_bench_of_other_records_and_of_part_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shard in range(3):
+        with tfr.Writer(tmp_path / f"data-{shard}") as writer:
+            writer.write_batch([b"\xff" * 1000] * 200)
+    arguments = ["bench", "--rounds", "1", "--max-bytes", "100K", "--batch-size", "10"]
+    assert main([*arguments, str(tmp_path / "data-*")]) == 0
+    out = capsys.readouterr().out
+    assert "100 records" in out
+    assert "of 1 shards" in out
+    assert "no tf.train.Examples" in out
+
+
+def test_bench_of_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").touch()
+    assert main(["bench", str(tmp_path / "empty")]) == 2
+    assert "no record" in capsys.readouterr().err
+    assert main(["bench", "--rounds", "0", str(tmp_path / "empty")]) == 2
+    assert "--rounds must be at least 1" in capsys.readouterr().err

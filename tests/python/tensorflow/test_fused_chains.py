@@ -1,0 +1,267 @@
+"""Chains of calls: what is fused gives what plain tf.data gives on the same sequence."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import some_records, write_shards
+
+tf = pytest.importorskip("tensorflow")
+
+CHAINS = int(os.environ.get("TFRFAST_TEST_CHAINS", "20"))
+COUNTS = [40, 0, 27, 1, 63]
+
+Step = Callable[[Any], Any]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_shards(tmp_path_factory.mktemp("chains"), COUNTS)
+
+
+@pytest.fixture
+def records() -> list[bytes]:
+    return [record for i, count in enumerate(COUNTS) for record in some_records(count, i)]
+
+
+@pytest.fixture(params=["planned", "streaming"])
+def source(request: pytest.FixtureRequest, files: list[str]) -> Any:
+    if request.param == "planned":
+        tfr.Reader(files).close()
+    dataset = tfr.TFRecordDataset(files)
+    assert (dataset.cardinality().numpy() == sum(COUNTS)) == (request.param == "planned")
+    return dataset
+
+
+def elements(dataset: Any) -> list[Any]:
+    values = [element.numpy() for element in dataset]
+    return [value if isinstance(value, bytes) else value.tolist() for value in values]
+
+
+def last_byte(record: Any) -> Any:
+    return tf.strings.substr(record, -1, 1)
+
+
+def random_step(choice: random.Random, batched: bool) -> tuple[str, Step]:
+    count = choice.choice([-1, 0, 1, 5, 50, 130, 1000])
+    shards = choice.randrange(1, 5)
+    index = choice.randrange(shards)
+    rows = choice.choice([1, 3, 16, 200])
+    drop = choice.random() < 0.4
+    steps: list[tuple[str, Step]] = [
+        (f"take({count})", lambda dataset: dataset.take(count)),
+        (f"skip({count})", lambda dataset: dataset.skip(count)),
+        (f"shard({shards}, {index})", lambda dataset: dataset.shard(shards, index)),
+        (f"repeat({shards - 1})", lambda dataset: dataset.repeat(shards - 1)),
+        ("map()", lambda dataset: dataset.map(lambda record: tf.strings.join([record, "!"]))),
+    ]
+    if not batched:
+        steps.append(
+            (f"batch({rows}, {drop})", lambda dataset: dataset.batch(rows, drop_remainder=drop))
+        )
+    return choice.choice(steps)
+
+
+def random_chain(choice: random.Random, length: int) -> list[tuple[str, Step]]:
+    chain: list[tuple[str, Step]] = []
+    for _ in range(length):
+        batched = any(name.startswith("batch") for name, _ in chain)
+        chain.append(random_step(choice, batched))
+    return chain
+
+
+def apply(dataset: Any, chain: list[tuple[str, Step]]) -> Any:
+    for _, step in chain:
+        dataset = step(dataset)
+    return dataset
+
+
+@pytest.mark.parametrize("number", range(CHAINS))
+def test_random_chains_in_file_order(source: Any, records: list[bytes], number: int) -> None:
+    choice = random.Random(number)
+    chain = random_chain(choice, choice.randrange(1, 6))
+    plain = apply(tf.data.Dataset.from_tensor_slices(records), chain)
+    ours = apply(source, chain)
+    names = [name for name, _ in chain]
+    assert elements(ours) == elements(plain), names
+    assert ours.element_spec.is_compatible_with(plain.element_spec), names
+    assert ours.cardinality() in (plain.cardinality(), tf.data.UNKNOWN_CARDINALITY), names
+
+
+@pytest.mark.parametrize("number", range(CHAINS))
+def test_random_chains_behind_a_shuffle(
+    files: list[str], records: list[bytes], number: int
+) -> None:
+    choice = random.Random(1000 + number)
+    before = [
+        step for step in random_chain(choice, 6) if not step[0].startswith(("repeat", "batch"))
+    ]
+    behind = random_chain(choice, choice.randrange(0, 5))
+    order = choice.choice([None, None, tfr.BlockShuffle(8, 2, streams=3)])
+    if number % 2:
+        tfr.Reader(files).close()  # else the shuffle makes a plan of a stream
+    source = tfr.TFRecordDataset(files)
+
+    def shuffled() -> Any:
+        return apply(source, before).shuffle(
+            1, seed=number, reshuffle_each_iteration=False, order=order
+        )
+
+    kept = elements(apply(tf.data.Dataset.from_tensor_slices(records), before))
+    sequence = elements(shuffled())
+    assert sorted(sequence) == sorted(kept)
+    plain = tf.data.Dataset.from_tensor_slices(tf.constant(sequence, tf.string, [len(sequence)]))
+    names = [name for name, _ in (*before, ("shuffle", None), *behind)]
+    ours = apply(shuffled(), behind)
+    assert elements(ours) == elements(apply(plain, behind)), names
+
+
+def test_shuffle_is_a_plans_order(files: list[str], records: list[bytes]) -> None:
+    dataset = tfr.TFRecordDataset(files).shuffle(10, seed=5).repeat(3).batch(32)
+    plan = tfr.Plan(len(records), 32, seed=5)
+    expected = [
+        records[number]
+        for epoch in range(3)
+        for step in range(plan.steps)
+        for number in plan.indices(epoch, step).tolist()
+    ]
+    assert [record for batch in elements(dataset) for record in batch] == expected
+
+
+def test_block_shuffle_is_a_plans_order(files: list[str], records: list[bytes]) -> None:
+    order = tfr.BlockShuffle(8, 2, streams=4)
+    dataset = tfr.TFRecordDataset(files).shuffle(seed=5, order=order).batch(32).repeat(2)
+    plan = tfr.Plan(len(records), 32, seed=5, shuffle=order)
+    expected = [
+        [records[number] for number in plan.indices(epoch, step).tolist()]
+        for epoch in range(2)
+        for step in range(plan.steps)
+    ]
+    assert elements(dataset) == expected
+
+
+class TestReshuffling:
+    def test_each_iteration_has_an_order_of_its_own(self, files: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(files).shuffle(1, seed=1)
+        first, second = elements(dataset), elements(dataset)
+        assert first != second
+        assert sorted(first) == sorted(second)
+
+    def test_and_the_same_one_for_the_same_seed(self, files: list[str]) -> None:
+        def three_iterations() -> list[Any]:
+            dataset = tfr.TFRecordDataset(files).shuffle(1, seed=1).batch(9)
+            return [elements(dataset) for _ in range(3)]
+
+        assert three_iterations() == three_iterations()
+
+    def test_not_if_told_so(self, files: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(files).shuffle(1, reshuffle_each_iteration=False)
+        once = elements(dataset)
+        assert elements(dataset) == once
+        assert elements(dataset.repeat(2)) == once * 2
+
+    def test_each_repetition_has_an_order_of_its_own(self, files: list[str]) -> None:
+        twice = elements(tfr.TFRecordDataset(files).shuffle(1, seed=1).repeat(2))
+        half = len(twice) // 2
+        assert twice[:half] != twice[half:]
+        assert sorted(twice[:half]) == sorted(twice[half:])
+
+    def test_without_a_seed_datasets_differ(self, files: list[str]) -> None:
+        a, b = (elements(tfr.TFRecordDataset(files).shuffle(1)) for _ in range(2))
+        assert a != b
+
+    def test_the_global_seed_decides_where_none_is_given(self, files: list[str]) -> None:
+        def under(seed: int) -> list[Any]:
+            tf.random.set_seed(seed)
+            return elements(tfr.TFRecordDataset(files).shuffle(1))
+
+        try:
+            assert under(3) == under(3) != under(4)
+        finally:
+            tf.compat.v1.reset_default_graph()
+            tf.random.set_seed(None)
+
+
+class TestGrammar:
+    def test_maps_wait_so_that_the_shuffle_is_exact(self, files: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(files).map(last_byte).shuffle(1, seed=2)
+        plain = tfr.TFRecordDataset(files).shuffle(1, seed=2).map(last_byte)
+        assert elements(dataset) == elements(plain)
+
+    def test_maps_may_change_the_structure(self, files: list[str]) -> None:
+        def parse(record: Any) -> Any:
+            return {"record": record, "bytes": tf.strings.length(record)}, record
+
+        dataset = tfr.TFRecordDataset(files).map(parse).shuffle(1).take(20).repeat(2)
+        assert dataset.element_spec[0]["bytes"].dtype == tf.int32
+        got = list(dataset)
+        assert len(got) == 40
+        assert all(features["record"] == record for features, record in got)
+
+    def test_a_map_of_batches_is_plain(self, source: Any, records: list[bytes]) -> None:
+        sizes = source.batch(50).map(tf.size)
+        assert sum(elements(sizes)) == len(records)
+
+    def test_shard_after_an_unseeded_shuffle_is_refused(self, files: list[str]) -> None:
+        with pytest.raises(ValueError, match="seed"):
+            tfr.TFRecordDataset(files).shuffle(1).shard(2, 0)
+
+    def test_shards_of_a_seeded_shuffle_are_a_split(
+        self, files: list[str], records: list[bytes]
+    ) -> None:
+        shards = [
+            elements(tfr.TFRecordDataset(files).shuffle(1, seed=4).shard(3, index))
+            for index in range(3)
+        ]
+        assert sorted(sum(shards, [])) == sorted(records)
+
+    def test_an_invalid_shard_is_refused_as_tensorflow_does(self, source: Any) -> None:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            source.shard(2, 2)
+
+    def test_arguments_may_be_tensors(self, source: Any, records: list[bytes]) -> None:
+        count = tf.Variable(3, dtype=tf.int64)
+        assert elements(source.skip(tf.constant(4, tf.int64)).take(count)) == records[4:7]
+
+    def test_endless_repetition(self, files: list[str], records: list[bytes]) -> None:
+        dataset = tfr.TFRecordDataset(files).shuffle(1).repeat()
+        assert dataset.cardinality().numpy() == tf.data.INFINITE_CARDINALITY
+        got = elements(dataset.take(2 * len(records)))
+        assert sorted(got) == sorted(records * 2)
+        batched = dataset.batch(10)
+        assert batched.cardinality().numpy() == tf.data.INFINITE_CARDINALITY
+        assert len(elements(batched.take(100))) == 100
+
+    def test_cardinality_is_known(self, files: list[str], records: list[bytes]) -> None:
+        dataset = tfr.TFRecordDataset(files).shuffle(1)
+        count = len(records)
+        assert dataset.cardinality().numpy() == count
+        assert dataset.prefetch(1).cardinality().numpy() == count
+        assert dataset.batch(10).cardinality().numpy() == -(-count // 10)
+        assert dataset.batch(10, drop_remainder=True).cardinality().numpy() == count // 10
+        assert dataset.repeat(3).batch(10).cardinality().numpy() == -(-3 * count // 10)
+        assert dataset.batch(10).repeat(3).cardinality().numpy() == 3 * -(-count // 10)
+        assert len(dataset.batch(10)) == -(-count // 10)
+
+    def test_symbolic_names_shuffle_through_the_buffer(
+        self, files: list[str], records: list[bytes]
+    ) -> None:
+        dataset = tfr.TFRecordDataset(tf.data.Dataset.from_tensor_slices(files))
+        assert sorted(elements(dataset.shuffle(10))) == sorted(records)
+        with pytest.raises(ValueError, match="known"):
+            dataset.shuffle(10, order=tfr.BlockShuffle(8, 2))
+
+    def test_users_options_go_first(self, files: list[str]) -> None:
+        options = tf.data.Options()
+        options.experimental_symbolic_checkpoint = False
+        dataset = tfr.TFRecordDataset(files).shuffle(1)
+        assert dataset.options().experimental_symbolic_checkpoint is True
+        with_users = dataset.with_options(options)
+        assert with_users.options().experimental_symbolic_checkpoint is False
+        assert len(elements(with_users)) == sum(COUNTS)

@@ -1,0 +1,190 @@
+"""parse_example on the dataset, fused or not, against tf.io.parse_example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from example_files import plain, some_example, write_examples
+from record_files import flip_length_byte, flip_payload_byte
+
+tf = pytest.importorskip("tensorflow")
+
+RaggedFeature = tf.io.RaggedFeature
+FEATURES: dict[str, Any] = {
+    "id": tf.io.FixedLenFeature([], tf.int64),
+    "dense": tf.io.FixedLenFeature([3], tf.float32),
+    "absent": tf.io.FixedLenFeature([2], tf.string, [b"one", b"two"]),
+    "name": tf.io.FixedLenFeature([], tf.string),
+    "weights": tf.io.FixedLenSequenceFeature([], tf.float32, allow_missing=True),
+    "words": tf.io.VarLenFeature(tf.string),
+    "numbers": RaggedFeature(tf.int64),
+    "divided": RaggedFeature(
+        tf.int64,
+        value_key="numbers",
+        partitions=[RaggedFeature.RowLengths("lengths")],
+    ),
+    "placed": tf.io.SparseFeature("positions", "marks", tf.int64, 10),
+}
+COUNTS = [40, 0, 27, 1]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("examples"), COUNTS)
+
+
+def elements(dataset: Any) -> list[Any]:
+    return [plain(element) for element in dataset]
+
+
+Chain = Callable[[Any], Any]
+CHAINS: dict[str, Chain] = {
+    "batch": lambda source: source.batch(8),
+    "full batches": lambda source: source.batch(8, drop_remainder=True),
+    "part": lambda source: source.skip(5).shard(2, 1).take(20).batch(8),
+    "shuffled": lambda source: source.shuffle(1, seed=3, reshuffle_each_iteration=False).batch(8),
+    "shuffled epochs": lambda source: source.shuffle(1, seed=3).repeat(2).batch(8),
+    "repeated batches": lambda source: source.shuffle(1, seed=3).batch(8).repeat(2),
+    "blocks": lambda source: (
+        source.shuffle(seed=3, order=tfr.BlockShuffle(8, 2, streams=2))
+        .repeat(2)
+        .batch(8, drop_remainder=True)
+    ),
+    "mapped, not fused": lambda source: source.map(lambda record: record).batch(8),
+    "batches taken, not fused": lambda source: source.batch(8).take(3).skip(1).repeat(2),
+    "batches shuffled, not fused": lambda source: source.batch(8).shuffle(
+        3, seed=1, reshuffle_each_iteration=False
+    ),
+}
+
+
+@pytest.mark.parametrize("planned", [True, False], ids=["planned", "streaming"])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_gives_what_tensorflow_gives(files: list[str], chain: str, planned: bool) -> None:
+    if planned:
+        tfr.Reader(files).close()
+    batches = CHAINS[chain](tfr.TFRecordDataset(files))
+    theirs = batches.map(lambda records: tf.io.parse_example(records, FEATURES))
+    ours = batches.parse_example(FEATURES)
+    assert elements(ours) == elements(theirs)
+    assert ours.cardinality() == theirs.cardinality()
+    for name, spec in theirs.element_spec.items():
+        assert spec.is_compatible_with(ours.element_spec[name]), name
+        assert type(spec) is type(ours.element_spec[name])
+
+
+def test_repeats_of_decoded_batches_reshuffle_as_those_of_strings(files: list[str]) -> None:
+    batches = tfr.TFRecordDataset(files).shuffle(1, seed=3).batch(8)
+    after = batches.parse_example({"id": FEATURES["id"]}).repeat(2)
+    before = batches.repeat(2).parse_example({"id": FEATURES["id"]})
+    assert elements(after) == elements(before)
+    assert after.cardinality() == before.cardinality()
+
+
+def test_single_records_are_parsed_as_well(files: list[str]) -> None:
+    features = {"id": FEATURES["id"], "words": FEATURES["words"]}
+    dataset = tfr.TFRecordDataset(files).parse_example(features).shuffle(1).batch(10)
+    ids = [number for batch in dataset for number in batch["id"].numpy().tolist()]
+    assert ids != sorted(ids)
+    assert sorted(ids) == list(range(sum(COUNTS)))
+
+
+def test_our_specs_want_batches(files: list[str]) -> None:
+    features = {"id": tfr.FixedLen((), "int32"), "numbers": tfr.VarLen("int64")}
+    source = tfr.TFRecordDataset(files)
+    with pytest.raises(TypeError, match=r"batch\(\) first"):
+        source.parse_example(features)
+    batch = next(iter(source.batch(8).parse_example(features)))
+    assert batch["id"].dtype == tf.int32
+    assert isinstance(batch["numbers"], tf.RaggedTensor)
+
+
+def test_only_records_can_be_parsed(files: list[str]) -> None:
+    numbers = tfr.TFRecordDataset(files).map(tf.strings.length)
+    with pytest.raises(TypeError, match="serialized records"):
+        numbers.parse_example(FEATURES)
+
+
+@pytest.mark.parametrize("planned", [True, False], ids=["planned", "streaming"])
+def test_a_missing_feature_is_named(files: list[str], planned: bool) -> None:
+    if planned:
+        tfr.Reader(files).close()
+    features = {"lengths": tf.io.FixedLenFeature([1], tf.int64)}
+    dataset = tfr.TFRecordDataset(files).batch(8).parse_example(features)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="lengths"):
+        elements(dataset)
+
+
+RECORDS = [some_example(number) for number in range(40)]
+
+
+class TestDamage:
+    @pytest.fixture(params=["planned", "streaming"])
+    def damaged(self, request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+        files = write_examples(tmp_path, [40, 10])
+        flip_payload_byte(files[0], RECORDS, 21)
+        if request.param == "planned":
+            tfr.Reader(files).close()
+        return files
+
+    def ids(self, dataset: Any) -> list[int]:
+        return [number for batch in dataset for number in batch["id"].numpy().tolist()]
+
+    def test_comes_behind_the_batches_before_it(self, damaged: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(damaged).batch(8).parse_example({"id": FEATURES["id"]})
+        got: list[int] = []
+        with pytest.raises(tf.errors.DataLossError, match="record 21"):
+            for batch in dataset:
+                got += batch["id"].numpy().tolist()
+        assert got == list(range(16))
+
+    def test_ignored_loses_no_more_than_tensorflows(self, damaged: list[str]) -> None:
+        def survivors(source: Any) -> list[int]:
+            def parse(records: Any) -> Any:
+                return tf.io.parse_example(records, {"id": FEATURES["id"]})
+
+            return self.ids(source(damaged).batch(8).map(parse).ignore_errors())
+
+        dataset = tfr.TFRecordDataset(damaged).batch(8).parse_example({"id": FEATURES["id"]})
+        ours = self.ids(dataset.ignore_errors())
+        assert set(ours) >= set(survivors(tf.data.TFRecordDataset))
+        if dataset.cardinality() != tf.data.UNKNOWN_CARDINALITY:
+            assert ours == [each for each in range(50) if each != 21]
+
+    def test_ignored_behind_a_shuffle_loses_one_record(self, damaged: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(damaged).shuffle(1).batch(50)
+        got = self.ids(dataset.parse_example({"id": FEATURES["id"]}).ignore_errors())
+        assert sorted(got) == [each for each in range(50) if each != 21]
+
+    def test_of_full_batches_loses_that_batch(self, damaged: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(damaged).batch(8, drop_remainder=True)
+        decoded = dataset.parse_example({"id": FEATURES["id"]}).ignore_errors()
+        assert 21 not in self.ids(decoded)
+        assert len(self.ids(decoded)) == 40
+
+    def test_may_be_skipped(self, damaged: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(damaged, on_corruption="skip").batch(8)
+        got = self.ids(dataset.parse_example({"id": FEATURES["id"]}))
+        assert got == [each for each in range(50) if each != 21]
+
+    def test_of_a_length_ends_the_shard(self, tmp_path: Path) -> None:
+        files = write_examples(tmp_path, [40, 10])
+        flip_length_byte(files[0], RECORDS, 21)
+        dataset = tfr.TFRecordDataset(files).batch(8).parse_example({"id": FEATURES["id"]})
+        assert set(self.ids(dataset.ignore_errors())) >= {*range(16), *range(40, 50)}
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    files = write_examples(tmp_path, [40])
+    tfr.Reader(files).close()
+    dataset = tfr.TFRecordDataset(files).batch(8).parse_example({"id": FEATURES["id"]})
+    assert len(elements(dataset)) == 5
+    write_examples(tmp_path, [30])
+    iterator = iter(dataset.repeat(2))
+    with pytest.raises((tf.errors.FailedPreconditionError, tf.errors.DataLossError)):
+        list(iterator)

@@ -1,0 +1,234 @@
+"""Loader.to_tf_dataset: what iterating the loader gives, as tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from example_files import plain, write_examples
+from record_files import flip_byte
+
+tf = pytest.importorskip("tensorflow")
+
+COUNT = 101
+FEATURES = {
+    "id": tfr.FixedLen((), "int32"),
+    "dense": tfr.FixedLen((3,), "float32"),
+    "name": tfr.FixedLen((), "bytes"),
+    "absent": tfr.FixedLen((2,), "int64", default=[7, 8]),
+    "nameless": tfr.FixedLen((), "bytes", default=b"a default that is longer than 22 bytes"),
+    "raw": tfr.FixedLen((2, 2), "uint16", raw=True),
+    "numbers": tfr.VarLen("int64"),
+    "words": tfr.VarLen("bytes"),
+    "weights": tfr.FixedLenSequence((), "float32", default=-1.0),
+    "lengths": tfr.VarLen("int64", sparse=True),
+    "numbers, sparse": tfr.VarLen("int64", sparse=True, key="numbers"),
+    "divided": tfr.VarLen("int64", key="numbers", partitions=[("uniform_row_length", 1)]),
+    "placed": tfr.SparseIndexed("positions", "numbers", "int64", 10),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("examples"), [40, 0, 60, 1])
+
+
+def batches(loader: tfr.Loader, epochs: int = 1) -> list[Any]:
+    return [
+        (plain(dict(batch)), batch.indices.tolist(), batch.valid.tolist())
+        for _ in range(epochs)
+        for batch in loader
+    ]
+
+
+def elements(dataset: Any) -> list[Any]:
+    return [plain(element) for element in dataset]
+
+
+PLANS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "in order": {"shuffle": False},
+    "blocks": {"shuffle": tfr.BlockShuffle(8, 2, streams=4)},
+    "dropped": {"remainder": "drop", "seed": 2**64 - 1},
+    "padded": {"remainder": "pad", "rank": 1, "world": 3},
+    "some": {"indices": [5, 90, 5, 7, 100, 3] * 7, "seed": -3},
+    "rank": {"rank": 2, "world": 3},
+}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_gives_the_loaders_batches(files: list[str], plan: str) -> None:
+    loader = tfr.Loader(files, 16, features=FEATURES, **PLANS[plan])
+    dataset = loader.to_tf_dataset(epochs=2, with_indices=True, with_valid=True)
+    assert dataset.cardinality().numpy() == 2 * len(loader)
+    expected = batches(loader, 2)
+    assert elements(dataset) == expected
+    assert elements(dataset) == expected  # each iteration begins where the loader stood
+    full = plan in ("dropped", "padded")
+    for spec in tf.nest.flatten(dataset.element_spec):
+        if not isinstance(spec, tf.SparseTensorSpec):
+            assert spec.shape[0] == (16 if full else None)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_gives_records_as_strings(files: list[str], plan: str) -> None:
+    loader = tfr.Loader(files, 16, **PLANS[plan])
+    dataset = loader.to_tf_dataset(with_indices=True, with_valid=True)
+    expected = [(batch.tolist(), batch.indices.tolist(), batch.valid.tolist()) for batch in loader]
+    assert elements(dataset) == expected
+
+
+def test_elements_are_what_was_asked_for(files: list[str]) -> None:
+    loader = tfr.Loader(files, 16)
+    strings = tf.TensorSpec([None], tf.string)
+    assert loader.to_tf_dataset().element_spec == strings
+    indices = tf.TensorSpec([None], tf.int64)
+    assert loader.to_tf_dataset(with_indices=True).element_spec == (strings, indices)
+    valid = tf.TensorSpec([None], tf.bool)
+    assert loader.to_tf_dataset(with_valid=True).element_spec == (strings, valid)
+
+
+def test_shapes_and_types_are_static(files: list[str]) -> None:
+    loader = tfr.Loader(files, 16, features=FEATURES, remainder="drop")
+    sparse = tf.SparseTensorSpec([None, None], tf.int64)
+    assert loader.to_tf_dataset().element_spec == {
+        "id": tf.TensorSpec([16], tf.int32),
+        "dense": tf.TensorSpec([16, 3], tf.float32),
+        "name": tf.TensorSpec([16], tf.string),
+        "absent": tf.TensorSpec([16, 2], tf.int64),
+        "nameless": tf.TensorSpec([16], tf.string),
+        "raw": tf.TensorSpec([16, 2, 2], tf.uint16),
+        "numbers": tf.RaggedTensorSpec([16, None], tf.int64, 1, tf.int64),
+        "words": tf.RaggedTensorSpec([16, None], tf.string, 1, tf.int64),
+        "weights": tf.TensorSpec([16, None], tf.float32),
+        "lengths": sparse,
+        "numbers, sparse": sparse,
+        "divided": tf.RaggedTensorSpec([16, None, 1], tf.int64, 1, tf.int64),
+        "placed": tf.SparseTensorSpec([None, 10], tf.int64),
+    }
+
+
+def test_specs_of_tf_io(files: list[str]) -> None:
+    features = {
+        "id": tf.io.FixedLenFeature([], tf.int64),
+        "numbers": tf.io.VarLenFeature(tf.int64),
+        "words": tf.io.RaggedFeature(tf.string),
+        "weights": tf.io.FixedLenSequenceFeature([], tf.float32, allow_missing=True),
+    }
+    loader = tfr.Loader(files, 16, features=features, shuffle=False)
+    records = [batch.tolist() for batch in tfr.Loader(files, 16, shuffle=False)]
+    expected = [plain(tf.io.parse_example(each, features)) for each in records]
+    assert elements(loader.to_tf_dataset()) == expected
+
+
+def test_goes_on_without_end(files: list[str]) -> None:
+    loader = tfr.Loader(files, 16, features={"id": FEATURES["id"]})
+    dataset = loader.to_tf_dataset(epochs=None)
+    assert dataset.cardinality().numpy() == tf.data.INFINITE_CARDINALITY
+    got = elements(dataset.take(3 * len(loader)))
+    assert got == [batch[0] for batch in batches(loader, 3)]
+
+
+def test_begins_where_the_loader_stands(files: list[str]) -> None:
+    loader = tfr.Loader(files, 16)
+    iterator = iter(loader)
+    for _ in range(3):
+        next(iterator)
+    dataset = loader.to_tf_dataset(epochs=2)
+    rest = [batch.tolist() for batch in iterator]
+    expected = rest + [batch.tolist() for batch in loader]
+    assert dataset.cardinality().numpy() == len(expected)
+    assert elements(dataset) == expected
+
+
+def test_begins_where_another_world_stopped(files: list[str]) -> None:
+    two = tfr.Loader(files, 10, world=2)
+    iterator = iter(two)
+    for _ in range(2):
+        next(iterator)
+    one = tfr.Loader(files, 7)
+    one.load_state_dict(two.state_dict())
+    dataset = one.to_tf_dataset(with_indices=True)
+    assert elements(dataset) == [(batch.tolist(), batch.indices.tolist()) for batch in one]
+
+
+def test_an_empty_set_is_an_empty_dataset(tmp_path: Path) -> None:
+    files = write_examples(tmp_path, [0])
+    for epochs in (1, 3, None):
+        dataset = tfr.Loader(files, 4, remainder="pad").to_tf_dataset(epochs=epochs)
+        assert elements(dataset) == []
+
+
+def test_refuses_no_epochs(files: list[str]) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        tfr.Loader(files, 4).to_tf_dataset(epochs=0)
+
+
+def test_refuses_files_that_changed(tmp_path: Path) -> None:
+    files = write_examples(tmp_path, [9])
+    loader = tfr.Loader(files, 4)
+    write_examples(tmp_path, [5])
+    with pytest.raises(tfr.StaleIndexError, match="held 9 records"):
+        loader.to_tf_dataset()
+
+
+@pytest.mark.parametrize("features", [None, {"id": FEATURES["id"]}], ids=["records", "decoded"])
+class TestDamage:
+    @pytest.fixture
+    def damaged(self, tmp_path: Path) -> str:
+        file = write_examples(tmp_path, [20])[0]
+        flip_byte(file, tfr.Reader(file).locate(9).offset + 12)
+        return file
+
+    def test_is_an_error_at_its_place(self, damaged: str, features: Any) -> None:
+        loader = tfr.Loader(damaged, 4, features=features, shuffle=False)
+        dataset = loader.to_tf_dataset(with_indices=True)
+        iterator = iter(dataset)
+        assert [next(iterator)[1].numpy()[0] for _ in range(2)] == [0, 4]
+        with pytest.raises(tf.errors.DataLossError, match=r"record 9 of .*examples-000"):
+            next(iterator)
+        assert [batch[1].numpy()[0] for batch in iterator] == [12, 16]
+
+    def test_is_left_out(self, damaged: str, features: Any) -> None:
+        reader = tfr.Reader(damaged, on_corruption="skip")
+        loader = tfr.Loader(reader, 4, features=features, remainder="drop", shuffle=False)
+        got = [batch[1].numpy().tolist() for batch in loader.to_tf_dataset(with_indices=True)]
+        assert got == [batch.indices.tolist() for batch in loader]
+        assert got[2] == [8, 10, 11]
+
+
+def test_a_record_that_does_not_fit_is_an_error(files: list[str]) -> None:
+    loader = tfr.Loader(files, 4, features={"absent": tfr.FixedLen((), "int64")}, shuffle=False)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="(?i)absent.*record 0"):
+        next(iter(loader.to_tf_dataset()))
+
+
+def test_checkpoints_are_positions(files: list[str], tmp_path: Path) -> None:
+    loader = tfr.Loader(files, 8, features=FEATURES)
+    dataset = loader.to_tf_dataset(epochs=2).prefetch(2)
+    expected = elements(dataset)
+    iterator = iter(dataset)
+    checkpoint = tf.train.Checkpoint(iterator=iterator)
+    for position in range(len(expected) + 1):
+        if position % 5 == 0 or position == len(expected):
+            path = checkpoint.write(str(tmp_path / f"saved-{position}"))
+            saved = sum(file.stat().st_size for file in tmp_path.glob(f"saved-{position}.*"))
+            assert saved < 10_000
+            again = iter(dataset)
+            next(again)
+            tf.train.Checkpoint(iterator=again).read(path).assert_consumed()
+            assert elements(again) == expected[position:]
+        next(iterator, None)
+
+
+def test_columns_are_aligned_and_ours_alone(files: list[str]) -> None:
+    dataset = tfr.Loader(files, 16, features=FEATURES).to_tf_dataset()
+    for batch in dataset:
+        dense = batch["dense"].numpy()
+        assert np.isfinite(dense).all()
+        tf.raw_ops.Add(x=batch["dense"], y=batch["dense"])
+        assert (batch["dense"].numpy() == dense).all()

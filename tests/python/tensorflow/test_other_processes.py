@@ -1,0 +1,169 @@
+"""What one process saved, another carries on with; what several read, each record comes of once.
+
+Importing TensorFlow takes seconds: all processes start together, and one of them does all that
+needs a fresh one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import tfrfast as tfr
+from example_files import write_examples
+
+tf = pytest.importorskip("tensorflow")
+
+from tensorflow_child import FEATURES, flat, loaded, shuffled  # noqa: E402
+
+CHILD = str(Path(__file__).parents[2] / "support" / "tensorflow_child.py")
+COUNTS = [30, 0, 21, 9]
+COUNT = sum(COUNTS)
+
+
+class Module(tf.Module):  # type: ignore[misc]
+    """Graphs that read: of names that are an argument, of files that are part of the graph."""
+
+    def __init__(self, files: list[str]) -> None:
+        super().__init__()
+        self._files = files
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])  # type: ignore[untyped-decorator]
+    def stream(self, names: Any) -> Any:
+        return tfr.TFRecordDataset(names).batch(10 * COUNT).get_single_element()
+
+    @tf.function(input_signature=[])  # type: ignore[untyped-decorator]
+    def shuffle(self) -> Any:
+        return shuffled(self._files).unbatch().batch(10 * COUNT).get_single_element()
+
+    @tf.function(input_signature=[])  # type: ignore[untyped-decorator]
+    def load(self) -> Any:
+        return loaded(self._files).unbatch().batch(10 * COUNT).get_single_element()
+
+
+class Saved(NamedTuple):
+    """What was saved in the middle, and what a fresh process has to say."""
+
+    rest_of_shuffle: list[int]
+    rest_of_loader: list[int]
+    whole_shuffle: list[int]
+    whole_loader: list[int]
+    child: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("examples"), COUNTS)
+
+
+@pytest.fixture(scope="module")
+def dispatcher() -> Any:
+    return tf.data.experimental.service.DispatchServer()
+
+
+@pytest.fixture(scope="module")
+def workers(dispatcher: Any) -> Iterator[None]:
+    address = dispatcher.target.split("://")[1]
+    command = [sys.executable, CHILD, "--worker", address]
+    started = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    yield
+    for worker in started:
+        worker.communicate(b"")  # they end with it
+
+
+def save_in_the_middle(dataset: Any, path: Path, batches: int) -> list[int]:
+    iterator = iter(dataset)
+    for _ in range(batches):
+        next(iterator)
+    tf.train.Checkpoint(iterator=iterator).write(str(path))
+    return flat(iterator)
+
+
+@pytest.fixture(scope="module")
+def saved(files: list[str], workers: None, tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    folder = tmp_path_factory.mktemp("saved")
+    rest_of_shuffle = save_in_the_middle(shuffled(files), folder / "shuffled", 19)
+    rest_of_loader = save_in_the_middle(loaded(files), folder / "loaded", 19)
+    tf.saved_model.save(Module(files), str(folder / "model"))
+    run = subprocess.run([sys.executable, CHILD, str(folder), *files], capture_output=True)
+    assert run.returncode == 0, run.stderr.decode(errors="replace")[-3000:]
+    return Saved(
+        rest_of_shuffle,
+        rest_of_loader,
+        flat(shuffled(files)),
+        flat(loaded(files)),
+        json.loads(run.stdout),
+    )
+
+
+def test_the_middle_of_a_shuffle_is_restored(saved: Saved) -> None:
+    assert len(saved.rest_of_shuffle) == 3 * COUNT - 19 * 4
+    assert saved.child["restored shuffle"] == saved.rest_of_shuffle
+
+
+def test_the_middle_of_a_loaders_epoch_is_restored(saved: Saved) -> None:
+    assert len(saved.rest_of_loader) == 2 * COUNT - 19 * 4
+    assert saved.child["restored loader"] == saved.rest_of_loader
+
+
+def test_a_saved_graph_reads_what_it_read(saved: Saved) -> None:
+    expected = [list(range(COUNT)), saved.whole_shuffle, saved.whole_loader]
+    assert saved.child["saved graph"] == expected
+
+
+@pytest.mark.parametrize("source", ["dataset", "loader", "function"])
+def test_replicas_share_the_records(saved: Saved, source: str) -> None:
+    mirrored = saved.child["mirrored"]
+    assert "error" not in mirrored, mirrored["error"]
+    assert sorted(mirrored[source]) == list(range(COUNT))
+
+
+def test_an_estimator_trains_and_predicts(saved: Saved) -> None:
+    estimated = saved.child["estimator"]
+    if estimated is None:
+        pytest.skip("this TensorFlow has no tf.estimator")
+    assert "error" not in estimated, estimated["error"]
+    assert estimated["steps"] == 2 * COUNT // 8
+    assert sorted(estimated["ids"]) == list(range(COUNT))
+
+
+def datasets(files: list[str]) -> dict[str, Any]:
+    batches = tfr.TFRecordDataset(files).shuffle(1).batch(4)
+    return {
+        "shuffled": batches.parse_example(FEATURES).map(lambda batch: batch["id"]),
+        "epochs": shuffled(files),
+        "loader": loaded(files),
+        "file order": tfr.TFRecordDataset(files)
+        .batch(4)
+        .parse_example(FEATURES)
+        .map(lambda batch: batch["id"]),
+    }
+
+
+@pytest.mark.parametrize("which", ["shuffled", "epochs", "loader", "file order"])
+def test_service_workers_give_each_record_once(
+    files: list[str], dispatcher: Any, workers: None, which: str
+) -> None:
+    tfr.Reader(files).close()  # planned: in file order a stream is not split
+    end = time.monotonic() + 60
+    while dispatcher._num_workers() < 2:
+        assert time.monotonic() < end, "the workers did not come"
+        time.sleep(0.05)
+    distributed = datasets(files)[which].apply(
+        tf.data.experimental.service.distribute(
+            processing_mode=tf.data.experimental.service.ShardingPolicy.DYNAMIC,
+            service=dispatcher.target,
+        )
+    )
+    epochs = {"epochs": 3, "loader": 2}.get(which, 1)
+    assert sorted(flat(distributed)) == sorted(list(range(COUNT)) * epochs)

@@ -1,0 +1,333 @@
+"""TFRecordDataset against tf.data's: the same records, order and errors.
+
+What TensorFlow's own tests of the class cover runs here on both classes.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import (
+    cut,
+    flip_length_byte,
+    flip_payload_byte,
+    frame_starts,
+    some_records,
+    write_shard,
+    write_shards,
+)
+
+tf = pytest.importorskip("tensorflow")
+
+
+@pytest.fixture(params=["tensorflow", "tfrfast", "tfrfast, indexed"])
+def make(request: pytest.FixtureRequest) -> Any:
+    """A way to make a TFRecordDataset: TensorFlow's, ours streaming, ours planned."""
+    if request.param == "tensorflow":
+        return tf.data.TFRecordDataset
+    if request.param == "tfrfast":
+        return tfr.TFRecordDataset
+
+    def indexed(filenames: Any, *arguments: Any, **options: Any) -> Any:
+        if isinstance(filenames, (str, list)):
+            for name in [filenames] if isinstance(filenames, str) else filenames:
+                if isinstance(name, str) and Path(name).is_file():
+                    tfr.Reader(name, compression="", on_corruption="skip").close()
+        return tfr.TFRecordDataset(filenames, *arguments, **options)
+
+    return indexed
+
+
+def values(dataset: Any) -> list[bytes]:
+    return [element.numpy() for element in dataset]
+
+
+def written(files: list[str]) -> list[bytes]:
+    return values(tf.data.TFRecordDataset(files))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    return write_shards(tmp_path, [70, 0, 31, 1])
+
+
+def test_records_come_in_file_order(make: Any, files: list[str]) -> None:
+    assert values(make(files)) == [
+        record for i, count in enumerate([70, 0, 31, 1]) for record in some_records(count, i)
+    ]
+
+
+def test_one_name_is_enough(make: Any, files: list[str]) -> None:
+    assert values(make(files[0])) == some_records(70, 0)
+
+
+def test_paths_are_names(make: Any, files: list[str]) -> None:
+    assert values(make(pathlib.Path(files[0]))) == some_records(70, 0)
+    assert values(make([pathlib.Path(name) for name in files])) == written(files)
+
+
+def test_names_may_be_a_tensor(make: Any, files: list[str]) -> None:
+    assert values(make(tf.constant(files))) == written(files)
+    assert values(make(tf.constant(files[0]))) == some_records(70, 0)
+
+
+def test_names_may_be_a_dataset(make: Any, files: list[str]) -> None:
+    names = tf.data.Dataset.from_tensor_slices(files)
+    assert values(make(names)) == written(files)
+
+
+@pytest.mark.parametrize("reads", [1, 2, 3, 10])
+def test_parallel_reads_take_turns(make: Any, files: list[str], reads: int) -> None:
+    expected = values(tf.data.TFRecordDataset(files, num_parallel_reads=reads))
+    assert values(make(files, num_parallel_reads=reads)) == expected
+
+
+def test_parallel_reads_of_a_dataset_of_names(make: Any, files: list[str]) -> None:
+    names = tf.data.Dataset.from_tensor_slices(files * 3).repeat(2)
+    expected = values(tf.data.TFRecordDataset(names, num_parallel_reads=4))
+    assert values(make(names, num_parallel_reads=4)) == expected
+
+
+def test_autotuned_parallel_reads_lose_nothing(make: Any, files: list[str]) -> None:
+    read = values(make(files, num_parallel_reads=tf.data.AUTOTUNE))
+    assert sorted(read) == sorted(written(files))
+
+
+def test_symbolic_names(make: Any, files: list[str]) -> None:
+    names = tf.data.Dataset.from_tensor_slices(files)
+    assert values(names.flat_map(make)) == written(files)
+    expected = values(names.interleave(tf.data.TFRecordDataset, cycle_length=3))
+    assert values(names.interleave(make, cycle_length=3)) == expected
+
+
+def test_symbolic_vector_of_names(make: Any, files: list[str]) -> None:
+    names = tf.data.Dataset.from_tensor_slices(files).batch(2)
+    assert values(names.flat_map(make)) == written(files)
+
+
+def test_a_function_may_read(make: Any, files: list[str]) -> None:
+    @tf.function
+    def count(names: Any) -> Any:
+        return make(names).reduce(tf.constant(0), lambda total, _: total + 1)
+
+    assert count(tf.constant(files)).numpy() == 102
+
+
+def test_iterates_again_and_again(make: Any, files: list[str]) -> None:
+    dataset = make(files)
+    assert values(dataset) == values(dataset) == written(files)
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_compressed_files(make: Any, tmp_path: Path, compression: str) -> None:
+    name = str(tmp_path / "compressed")
+    with tf.io.TFRecordWriter(name, compression) as writer:
+        for record in some_records(20):
+            writer.write(record)
+    assert values(make(name, compression)) == some_records(20)
+
+
+def test_empty_compression_type_is_none(make: Any, files: list[str]) -> None:
+    assert values(make(files, "")) == written(files)
+
+
+@pytest.mark.parametrize("buffer_size", [0, 1, 1 << 20])
+def test_any_buffer_size(make: Any, files: list[str], buffer_size: int) -> None:
+    assert values(make(files, buffer_size=buffer_size)) == written(files)
+
+
+def test_records_of_every_size(make: Any, tmp_path: Path) -> None:
+    sizes = [0, 1, 21, 22, 23, 255, 256, 4095, 70_000, 300_000, 1 << 20, (1 << 20) + 1, 3_000_000]
+    records = [bytes([i]) * size for i, size in enumerate(sizes)]
+    assert values(make(write_shard(tmp_path / "sizes", records * 2))) == records * 2
+
+
+def test_no_files(make: Any) -> None:
+    assert values(make(tf.constant([], tf.string))) == []
+
+
+class TestRefusals:
+    def test_names_that_are_no_strings(self, make: Any) -> None:
+        with pytest.raises(TypeError, match="`filenames` argument must contain `tf.string`"):
+            make([1, 2])
+        with pytest.raises(TypeError, match="`filenames` argument must contain `tf.string`"):
+            make(tf.data.Dataset.range(2))
+
+    def test_datasets_of_lists_of_names(self, make: Any) -> None:
+        names = tf.data.Dataset.from_tensors(["a", "b"])
+        with pytest.raises(TypeError, match=r"shape \[\]"):
+            make(names)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"buffer_size": -1},
+            {"compression_type": "gzip"},
+            {"compression_type": "LZ4"},
+            {"compression_type": "NONE"},
+        ],
+        ids=str,
+    )
+    def test_nonsense_is_met_as_tensorflow_meets_it(
+        self, make: Any, files: list[str], options: dict[str, Any]
+    ) -> None:
+        def outcome(make_one: Any) -> Any:
+            try:
+                return values(make_one(files, **options))
+            except tf.errors.OpError as error:
+                return type(error)
+
+        assert outcome(make) == outcome(tf.data.TFRecordDataset)
+
+    def test_missing_file(self, make: Any, files: list[str]) -> None:
+        iterator = iter(make([files[2], "/no/such/file", files[0]]))
+        got = [next(iterator).numpy() for _ in range(31)]
+        assert got == some_records(31, 2)
+        with pytest.raises(tf.errors.NotFoundError, match="/no/such/file"):
+            next(iterator)
+
+    def test_a_missing_file_does_not_keep_the_next_ones_from_being_read(
+        self, files: list[str]
+    ) -> None:
+        dataset = tfr.TFRecordDataset([files[2], "/no/such/file", files[0]])
+        assert values(dataset.ignore_errors()) == some_records(31, 2) + some_records(70, 0)
+
+    def test_a_folder(self, make: Any, tmp_path: Path) -> None:
+        with pytest.raises(tf.errors.OpError):
+            values(make(str(tmp_path)))
+
+
+class TestDamage:
+    RECORDS = some_records(60, longest=400)
+
+    @pytest.fixture
+    def damaged(self, tmp_path: Path) -> list[str]:
+        return [
+            write_shard(tmp_path / "damaged", self.RECORDS),
+            write_shard(tmp_path / "whole", some_records(20, 7)),
+        ]
+
+    def read_until_error(self, dataset: Any) -> tuple[list[bytes], Exception | None]:
+        got = []
+        try:
+            for element in dataset:
+                got.append(element.numpy())
+        except tf.errors.OpError as error:
+            return got, error
+        return got, None
+
+    @pytest.mark.parametrize("number", [0, 1, 25, 59])
+    def test_of_a_payload(self, make: Any, damaged: list[str], number: int) -> None:
+        flip_payload_byte(damaged[0], self.RECORDS, number)
+        got, error = self.read_until_error(make(damaged))
+        assert got == self.RECORDS[:number]
+        assert isinstance(error, tf.errors.DataLossError)
+
+    @pytest.mark.parametrize("number", [0, 25, 59])
+    def test_of_a_length(self, make: Any, damaged: list[str], number: int) -> None:
+        flip_length_byte(damaged[0], self.RECORDS, number)
+        got, error = self.read_until_error(make(damaged))
+        assert got == self.RECORDS[:number]
+        assert isinstance(error, tf.errors.DataLossError)
+
+    @pytest.mark.parametrize("missing", [1, 4, 5, 20])
+    def test_of_the_tail(self, make: Any, damaged: list[str], missing: int) -> None:
+        cut(damaged[0], -missing)
+        got, error = self.read_until_error(make(damaged))
+        assert got == self.RECORDS[:59]
+        assert isinstance(error, tf.errors.DataLossError)
+
+    @pytest.mark.parametrize("left", [1, 4, 11, 12])
+    def test_a_tail_too_short_for_a_header_is_the_end(
+        self, make: Any, damaged: list[str], left: int
+    ) -> None:
+        """As both TensorFlows have it. With 12 bytes there is a header: the payload is missing."""
+        end = frame_starts(self.RECORDS)[59]
+        cut(damaged[0], end + left)
+        got, error = self.read_until_error(make(damaged))
+        if left < 12:
+            assert error is None
+            assert got == self.RECORDS[:59] + some_records(20, 7)
+        else:
+            assert got == self.RECORDS[:59]
+            assert isinstance(error, tf.errors.DataLossError)
+
+    def test_a_tail_too_short_for_a_header_keeps_no_shuffle_from_being_made(
+        self, damaged: list[str]
+    ) -> None:
+        cut(damaged[0], frame_starts(self.RECORDS)[59] + 5)
+        dataset = tfr.TFRecordDataset(damaged).shuffle(1)
+        assert sorted(values(dataset)) == sorted(self.RECORDS[:59] + some_records(20, 7))
+        assert len(values(dataset.batch(100).unbatch())) == 79
+
+    @pytest.mark.parametrize("batch", [1, 7, 64])
+    @pytest.mark.parametrize("damage", [flip_payload_byte, flip_length_byte])
+    def test_ignored_errors_lose_no_more_than_tensorflows(
+        self, make: Any, damaged: list[str], damage: Any, batch: int
+    ) -> None:
+        for number in (3, 40):
+            damage(damaged[0], self.RECORDS, number)
+
+        def survivors(dataset: Any) -> set[bytes]:
+            kept = dataset.batch(batch).ignore_errors().unbatch()
+            return set(values(kept))
+
+        assert survivors(make(damaged)) >= survivors(tf.data.TFRecordDataset(damaged))
+
+    def test_errors_say_where(self, damaged: list[str]) -> None:
+        flip_payload_byte(damaged[0], self.RECORDS, 25)
+        _, error = self.read_until_error(tfr.TFRecordDataset(damaged))
+        assert error is not None
+        assert damaged[0] in error.message
+        assert "record 25" in error.message
+        assert "at byte" in error.message
+
+    @pytest.mark.parametrize("damage", [flip_payload_byte, flip_length_byte])
+    def test_may_be_skipped(self, damaged: list[str], damage: Any) -> None:
+        damage(damaged[0], self.RECORDS, 25)
+        expected = self.RECORDS[:25] + self.RECORDS[26:] + some_records(20, 7)
+        dataset = tfr.TFRecordDataset(damaged, on_corruption="skip")
+        assert values(dataset) == expected
+        assert values(dataset.batch(7).unbatch()) == expected
+
+    def test_structural_damage_ends_a_shuffle_at_once(self, damaged: list[str]) -> None:
+        cut(damaged[0], -1)
+        with pytest.raises(tf.errors.DataLossError, match="damaged"):
+            tfr.TFRecordDataset(damaged).shuffle(10)
+
+    @pytest.mark.parametrize("order", ["given", "shuffled"])
+    def test_a_batch_that_is_hit_is_an_error_and_then_the_rest_of_it(
+        self, damaged: list[str], order: str
+    ) -> None:
+        flip_payload_byte(damaged[0], self.RECORDS, 25)
+        tfr.Reader(damaged, compression="").close()
+        dataset = tfr.TFRecordDataset(damaged)
+        if order == "shuffled":
+            dataset = dataset.shuffle(1, seed=3)
+        dataset = dataset.batch(80)
+        assert dataset.cardinality().numpy() == 1
+        iterator = iter(dataset)
+        with pytest.raises(tf.errors.DataLossError):
+            next(iterator)
+        behind = [record for batch in iterator for record in batch.numpy().tolist()]
+        expected = self.RECORDS[:25] + self.RECORDS[26:] + some_records(20, 7)
+        assert sorted(behind) == sorted(expected)
+
+    def test_the_tail_of_the_last_shard_is_not_missed(self, make: Any, damaged: list[str]) -> None:
+        cut(damaged[1], -1)
+        got, error = self.read_until_error(make(damaged))
+        assert got == self.RECORDS + some_records(20, 7)[:19]
+        assert isinstance(error, tf.errors.DataLossError)
+
+    def test_full_batches_that_are_hit_are_lost_alone(self, damaged: list[str]) -> None:
+        flip_payload_byte(damaged[0], self.RECORDS, 25)
+        tfr.Reader(damaged, compression="").close()
+        dataset = tfr.TFRecordDataset(damaged).batch(20, drop_remainder=True)
+        assert dataset.element_spec.shape == [20]
+        got = values(dataset.ignore_errors().unbatch())
+        assert got == self.RECORDS[:20] + self.RECORDS[40:] + some_records(20, 7)

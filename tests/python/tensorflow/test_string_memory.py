@@ -1,0 +1,120 @@
+"""String tensors share the memory that records were read into, and give it back."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import some_records, write_shard
+
+tf = pytest.importorskip("tensorflow")
+
+from tfrfast._tensorflow import library  # noqa: E402
+
+COUNTS_VIEWS = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 21)
+RECORDS = some_records(400, longest=20_000)  # 4 MB
+
+
+@pytest.fixture(params=["as the runtime allows", "copied"])
+def strings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways to hand out strings."""
+    if request.param == "copied":
+        library.hand_out_views(False)
+    yield
+    library.hand_out_views(library.runtime_counts_views())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    file = write_shard(tmp_path / "records", RECORDS)
+    tfr.Reader(file).close()
+    return file
+
+
+class TestSelfCheck:
+    def test_finds_what_this_runtime_does(self) -> None:
+        if tf.__version__.startswith("2.15"):
+            assert not library.runtime_counts_views()
+        if COUNTS_VIEWS:
+            assert library.runtime_counts_views()
+
+    def test_a_runtime_that_does_not_count_fails_it(self) -> None:
+        assert not library.runtime_counts_views(lambda: None)
+
+    @pytest.mark.skipif(not COUNTS_VIEWS, reason="this runtime counts no views")
+    def test_a_runtime_that_forgets_to_drop_fails_it(self) -> None:
+        kept = []
+
+        def copy_and_keep() -> None:
+            views = library.ops.tfrfast_probe_strings(tf.constant(1, tf.int64))
+            kept.append(tf.gather(tf.ensure_shape(views, [None]), [0, 0]))
+
+        assert not library.runtime_counts_views(copy_and_keep)
+        kept.clear()
+        gc.collect()
+        assert library.runtime_counts_views()
+
+
+def resident_mb() -> float:
+    ctypes.CDLL(None).malloc_trim(0)  # what lies free could hide a leak
+    with open("/proc/self/status") as status:
+        return int(status.read().split("RssAnon:")[1].split()[0]) / 1024
+
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "batches": lambda source: source.batch(64),
+    "records": lambda source: source.shuffle(1),
+    "through a buffer": lambda source: source.map(lambda record: record).batch(7).unbatch(),
+    "slices": lambda source: source.batch(64).map(
+        lambda batch: tf.concat([batch[3:5], batch[:1]], 0)
+    ),
+    "decoded": lambda source: source.batch(64).map(lambda batch: tf.strings.substr(batch, 0, 500)),
+    "cut short": lambda source: source.batch(64).take(2),
+}
+
+
+@pytest.mark.usefixtures("strings")
+@pytest.mark.parametrize("use", USES)
+def test_epochs_leak_nothing(file: str, use: str) -> None:
+    dataset = USES[use](tfr.TFRecordDataset(file))
+
+    def epochs(count: int) -> None:
+        for _ in range(count):
+            for _ in dataset:
+                pass
+        gc.collect()
+
+    epochs(4)
+    before = resident_mb()
+    epochs(16)  # 64 MB of records
+    assert resident_mb() - before < 24
+
+
+@pytest.mark.usefixtures("strings")
+def test_strings_outlive_what_they_came_from(file: str) -> None:
+    """Whatever is done to memory that was given back, what is still held stays what it was."""
+    kept: list[Any] = []
+    for number, batch in enumerate(tfr.TFRecordDataset(file).batch(16)):
+        kept.append((number * 16 + 3, batch[3]))
+        kept.append((number * 16, tf.identity(batch)[0]))
+    gc.collect()
+    for _ in tfr.TFRecordDataset(file).shuffle(1).batch(16).repeat(3):
+        pass
+    for number, record in kept:
+        assert record.numpy() == RECORDS[number]
+
+
+@pytest.mark.skipif(not COUNTS_VIEWS, reason="this runtime counts no views")
+def test_views_take_no_memory_of_their_own(file: str) -> None:
+    """A tensor and its slices hold one copy of the bytes between them."""
+    batch = next(iter(tfr.TFRecordDataset(file).batch(len(RECORDS))))
+    before = resident_mb()
+    slices = [batch[i:] for i in range(8)]
+    assert resident_mb() - before < 2 * sum(map(len, RECORDS)) / 2**20
+    del slices

@@ -1,0 +1,201 @@
+"""Shards that grow, shrink or are replaced: right records or an error, never wrong bytes."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from tfrecord_model import shard_of, write_shard
+
+OLD = [b"old%02d" % i * 4 for i in range(50)]
+# As many bytes, other lengths.
+NEW = [b"n" * 10] + [b"new%02d" % i * 4 for i in range(48)] + [b"n" * 30]
+# As many bytes, the same lengths.
+SAME = [b"sam%02d" % i * 4 for i in range(50)]
+
+
+def replace(path: Path, data: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(data)
+    os.replace(other, path)
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.write(data)
+        file.truncate()
+
+
+def set_back(change: Callable[[Path, bytes], None]) -> Callable[[Path, bytes], None]:
+    def changed(path: Path, data: bytes) -> None:
+        times = os.stat(path)
+        change(path, data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    return changed
+
+
+CHANGES = {
+    "rewritten": rewrite,
+    "replaced": replace,
+    "rewritten, mtime set back": set_back(rewrite),
+    "replaced, mtime set back": set_back(replace),
+}
+
+changes = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+verifies = pytest.mark.parametrize("verify", ["full", "header", "none"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    assert len(shard_of(OLD)) == len(shard_of(NEW)) == len(shard_of(SAME))
+    return Path(write_shard(tmp_path / "shard", OLD))
+
+
+def records_or_errors(reader: tfr.Reader) -> list[Any]:
+    outcomes: list[Any] = []
+    for number in range(len(reader)):
+        try:
+            outcomes.append(reader[number])
+        except (tfr.StaleIndexError, tfr.CorruptRecordError, tfr.TruncatedRecordError) as error:
+            assert str(reader.shards[0].path) in str(error)
+            outcomes.append(type(error))
+    return outcomes
+
+
+@changes
+@verifies
+def test_other_records_under_an_open_reader(path: Path, io: Any, verify: Any, change: Any) -> None:
+    reader = tfr.Reader(path, io=io, verify=verify)
+    change(path, shard_of(NEW))
+    outcomes = records_or_errors(reader)
+    assert outcomes[0] in (OLD[0], tfr.StaleIndexError)
+    # A file that was only unlinked may still be read; its bytes are the old ones, all of them.
+    assert outcomes == OLD or not any(isinstance(each, bytes) for each in outcomes)
+
+
+@changes
+@verifies
+def test_other_records_before_a_new_reader(path: Path, io: Any, verify: Any, change: Any) -> None:
+    tfr.Reader(path)
+    change(path, shard_of(NEW))
+    assert list(tfr.Reader(path, io=io, verify=verify)) == NEW
+
+
+@changes
+@verifies
+def test_records_of_the_same_lengths(path: Path, io: Any, verify: Any, change: Any) -> None:
+    reader = tfr.Reader(path, io=io, verify=verify)
+    change(path, shard_of(SAME))
+    outcomes = records_or_errors(reader)
+    assert outcomes in (OLD, SAME, [tfr.StaleIndexError] * 50)
+    assert list(tfr.Reader(path, io=io, verify=verify)) == SAME
+
+
+@verifies
+def test_a_shard_that_grows(path: Path, io: Any, verify: Any) -> None:
+    reader = tfr.Reader(path, io=io, verify=verify)
+    with open(path, "ab") as file:
+        file.write(shard_of([b"more"]))
+    assert list(reader) == OLD
+    assert list(tfr.Reader(path, io=io, verify=verify)) == [*OLD, b"more"]
+
+
+@verifies
+def test_a_shard_that_shrinks(path: Path, io: Any, verify: Any) -> None:
+    frame = len(OLD[0]) + 16
+    reader = tfr.Reader(path, io=io, verify=verify)
+    os.truncate(path, 20 * frame + 30)
+    outcomes = records_or_errors(reader)
+    assert outcomes == OLD[:20] + [tfr.TruncatedRecordError] * 30
+    with pytest.raises(tfr.TruncatedRecordError, match="was truncated"):
+        reader[20]
+    with pytest.raises(tfr.TruncatedRecordError, match="record 20 at byte 720"):
+        tfr.Reader(path, io=io)
+    os.truncate(path, 10 * frame)
+    assert list(tfr.Reader(path, io=io, verify=verify)) == OLD[:10]
+
+
+def test_a_shard_that_vanishes(path: Path, io: Any) -> None:
+    reader = tfr.Reader(path, io=io)
+    os.unlink(path)
+    try:
+        assert list(reader) == OLD  # still mapped, or still open
+    except FileNotFoundError as error:
+        assert io == "pread"
+        assert error.filename == str(path)
+
+
+@changes
+def test_what_require_says_of_a_changed_shard(path: Path, change: Any) -> None:
+    tfr.build_index(path)
+    assert list(tfr.Reader(path, index="require")) == OLD
+    change(path, shard_of(NEW))
+    with pytest.raises(tfr.StaleIndexError) as raised:
+        tfr.Reader(path, index="require")
+    assert raised.value.path == str(path)
+    assert f"was made for another state of '{path}'" in str(raised.value)
+    assert f"Build it: `tfrfast index {path}`" in str(raised.value)
+    tfr.build_index(path)
+    assert list(tfr.Reader(path, index="require")) == NEW
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_a_damaged_header_is_damage_even_if_the_shard_was_touched(
+    tmp_path: Path, io: Any, touched: bool
+) -> None:
+    records = [b"record %03d" % i for i in range(300)]
+    path = Path(write_shard(tmp_path / "long", records))
+    frame = len(records[0]) + 16
+    before = tfr.Reader(path, io=io, on_corruption="skip")
+    data = bytearray(shard_of(records))
+    bad = [101, 153, 154]  # where opening does not look
+    for number in bad:
+        data[number * frame + 9] ^= 1
+    (rewrite if touched else set_back(rewrite))(path, bytes(data))
+    good = [record for number, record in enumerate(records) if number not in bad]
+    for reader in (before, tfr.Reader(path, io=io, on_corruption="skip")):
+        assert list(reader) == good
+        assert [(each.begin, each.end, each.records) for each in reader.skipped] == [
+            (number * frame, (number + 1) * frame, 1) for number in bad
+        ]
+    with pytest.raises(tfr.CorruptRecordError, match="Corrupt header: record 101"):
+        tfr.Reader(path, io=io)[101]
+
+
+def test_records_that_moved_are_no_damage(tmp_path: Path, io: Any) -> None:
+    records = [b"record %03d" % i for i in range(300)]
+    path = Path(write_shard(tmp_path / "long", records))
+    reader = tfr.Reader(path, io=io, on_corruption="skip")
+    # Three records share the bytes anew: headers lie where the index says again from 154 on.
+    moved = [*records[:151], b"longer than it was", b"short", b"rest", *records[154:]]
+    moved[153] = moved[153].ljust(30 - len(moved[151]) - len(moved[152]))
+    assert len(shard_of(moved)) == len(shard_of(records))
+    rewrite(path, shard_of(moved))
+    for number in (151, 152, 153):
+        with pytest.raises(tfr.StaleIndexError):
+            reader[number]
+        with pytest.raises(tfr.StaleIndexError):
+            reader.read([number])
+
+
+def test_the_stale_error_says_what_helps_and_it_helps(path: Path, io: Any) -> None:
+    # In the middle of the shard, where opening does not look.
+    changed = [*OLD[:10], OLD[10] + b"+", OLD[11][:-1], *OLD[12:]]
+    reader = tfr.Reader(path, io=io)
+    set_back(rewrite)(path, shard_of(changed))
+    stale = tfr.Reader(path, io=io)
+    for each in (reader, stale):
+        assert each[9] == OLD[9]
+        with pytest.raises(tfr.StaleIndexError) as raised:
+            each[10]
+        assert f"record 10 of '{path}' at byte 360 should have 20 bytes, but the file says 21" in (
+            str(raised.value)
+        )
+        assert f"`tfrfast index --force {path}`" in str(raised.value)
+        assert (raised.value.record, raised.value.offset) == (10, 360)
+    tfr.build_index(path, force=True)
+    assert list(tfr.Reader(path, io=io)) == changed

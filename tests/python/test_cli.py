@@ -1,0 +1,243 @@
+"""The command line, as a user or a script meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from tfrfast.cli import main
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[str]:
+    names = []
+    for shard in range(2):
+        path = tmp_path / "data" / f"train-{shard}"
+        path.parent.mkdir(exist_ok=True)
+        with tfr.Writer(path, index=False) as writer:
+            for number in range(10):
+                writer.write(
+                    tfr.encode_example(
+                        {
+                            "label": shard * 10 + number,
+                            "weights": np.full(3, 0.5, np.float32),
+                            "name": b"number %d" % number,
+                            "raw": bytes([255, number]),
+                        }
+                    )
+                )
+        names.append(str(path))
+    return names
+
+
+def damage(path: str, record: int) -> tfr.Location:
+    with tfr.Reader(path, index="memory") as reader:
+        place = reader.locate(record)
+    data = bytearray(Path(path).read_bytes())
+    data[place.offset + 12] ^= 1
+    Path(path).write_bytes(data)
+    return place
+
+
+def run(*arguments: str) -> int:
+    return main(list(arguments))
+
+
+def test_index_builds_beside_the_data_and_keeps_what_fits(
+    shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("index", *shards) == 0
+    assert "2 shards, 20 records; 2 indexes built, 0 kept" in capsys.readouterr().out
+    folder = Path(shards[0]).parent.with_name("data.tfrfast")
+    assert sorted(each.name for each in folder.iterdir()) == ["train-0.index", "train-1.index"]
+    assert run("index", "--json", *shards) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [(each["was_built"], each["num_records"]) for each in facts] == [(False, 10)] * 2
+    assert run("index", "--force", *shards) == 0
+    assert "2 indexes built" in capsys.readouterr().out
+
+
+def test_text_indexes_go_out_and_come_back(
+    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = tmp_path / "texts"
+    assert run("index", "--export-text", str(texts), *shards) == 0
+    lines = (texts / "train-0.idx").read_text().splitlines()
+    offset, length = map(int, lines[1].split())
+    with tfr.Reader(shards[0]) as reader:
+        place = reader.locate(1)
+    assert (offset, length) == (place.offset, place.length + 16)
+    elsewhere = tmp_path / "indexes"
+    assert run("index", "--import-text", str(texts), "--folder", str(elsewhere), *shards) == 0
+    with tfr.Reader(shards, index=elsewhere) as reader:
+        assert len(reader) == 20
+    (texts / "train-0.idx").write_text("0 17\n")
+    capsys.readouterr()
+    assert run("index", "--import-text", str(texts), "--folder", str(elsewhere), *shards) == 2
+    assert "line 1: the last record ends at byte 17" in capsys.readouterr().err
+
+
+def test_info_counts_and_draws(shards: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("info", *shards) == 0
+    out = capsys.readouterr().out
+    assert "records      20" in out
+    assert "#" in out
+    assert run("info", "--json", *shards) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["records"] == 20
+    assert sum(bucket["records"] for bucket in facts["histogram"]) == 20
+    assert [shard["path"] for shard in facts["shards"]] == shards
+
+
+def test_info_of_an_empty_shard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").touch()
+    assert run("info", str(tmp_path / "empty")) == 0
+    assert "records      0" in capsys.readouterr().out
+
+
+def test_verify_says_all_good(shards: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", *shards) == 0
+    assert "20 records in 2 shards" in capsys.readouterr().out
+
+
+def test_verify_lists_payloads_headers_and_tails(
+    shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = damage(shards[0], 3)
+    data = Path(shards[1]).read_bytes()
+    Path(shards[1]).write_bytes(data[:-5])
+    assert run("verify", *shards) == 1
+    out = capsys.readouterr().out
+    assert "18 good records, 2 damaged places" in out
+    assert run("verify", "--json", *shards) == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["good_records"] == 18
+    assert [(each["path"], each["begin"], each["records"]) for each in facts["damage"]] == [
+        (shards[0], place.offset, 1),
+        (shards[1], len(data) - place.length - 16, 1),
+    ]
+
+
+def test_cat_shows_examples_by_feature(
+    shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("cat", "--record", "-1", *shards) == 0
+    out = capsys.readouterr().out
+    assert "record 19:" in out
+    assert "label: 19" in out
+    assert "weights: 0.5, 0.5, 0.5" in out
+    assert "name: b'number 9'" in out
+
+
+def test_cat_json_is_one_object_a_line(
+    shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("cat", "--json", "--range", "8:12", *shards) == 0
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["record"] for each in objects] == [8, 9, 10, 11]
+    assert objects[2]["features"] == {
+        "label": [10],
+        "name": ["number 0"],
+        "raw": [{"hex": "ff00"}],
+        "weights": [0.5, 0.5, 0.5],
+    }
+
+
+def test_cat_shows_other_records_as_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tfr.Writer(tmp_path / "other") as writer:
+        writer.write(b"\xff" * 100)
+        writer.write(b"")
+    assert run("cat", str(tmp_path / "other")) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("record 0: 100 bytes  b'\\xff")
+    assert out[1].startswith("record 1: 0 bytes")
+    assert run("cat", "--json", str(tmp_path / "other")) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["hex"] == "ff" * 100
+
+
+def test_cat_raw_writes_the_bytes(shards: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tfrfast", "cat", "--raw", "--record", "4", *shards],
+        capture_output=True,
+        check=True,
+    )
+    with tfr.Reader(shards) as reader:
+        assert done.stdout == reader[4]
+
+
+def test_schema_is_a_table_and_python(
+    shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("schema", *shards) == 0
+    out = capsys.readouterr().out
+    source = out[out.index("features = {") :]
+    names: dict[str, object] = {}
+    exec(source, {"tfr": tfr}, names)
+    with tfr.Reader(shards) as reader:
+        batch = tfr.parse_example(reader[:], names["features"])  # type: ignore[arg-type]
+    assert batch["label"].tolist() == list(range(20))
+    assert batch["weights"].shape == (20, 3)
+    assert run("schema", "--json", *shards) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["features"]["weights"] == {"kind": "fixed", "dtype": "float32", "shape": [3]}
+
+
+def test_cache_lists_and_prunes(
+    shards: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
+    assert run("cache") == 0
+    assert "0 indexes" in capsys.readouterr().out
+    tfr.Reader(shards).close()
+    assert run("cache", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert len(facts["indexes"]) == 2
+    assert facts["folder"] == str(tmp_path / "cache" / "index")
+    assert run("cache", "--prune", "1G") == 0
+    assert "0 indexes removed" in capsys.readouterr().out
+    assert run("cache", "--prune") == 0
+    assert "2 indexes removed" in capsys.readouterr().out
+    tfr.Reader(shards).close()
+
+
+def test_what_cannot_be_done_is_one_line_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("info", str(tmp_path / "nothing-*")) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("tfrfast: No shard matches the pattern")
+    assert captured.err.count("\n") == 1
+    assert run("info", str(tmp_path / "missing")) == 2
+    assert str(tmp_path / "missing") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["cat", "--range", "x", "a"]])
+def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ending:
+        run(*arguments)
+    assert ending.value.code == 2
+    assert "usage: tfrfast" in capsys.readouterr().err
+
+
+def test_a_reader_of_its_output_that_goes_early_is_no_error(shards: list[str]) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m tfrfast cat --json --range : {' '.join(shards * 500)} | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["record"] == 0

@@ -1,0 +1,243 @@
+"""What a user sees of damage: when it is raised, what it says, what can still be read."""
+
+import errno
+import gzip
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from tfrecord_model import frame, header, masked, shard_of
+
+RECORDS = [b"%03d" % i * 10 for i in range(10)]
+FRAME = 46
+
+
+class Damaged:
+    """A shard of RECORDS and the verbs that spoil it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "shard")
+        self.data = bytearray(shard_of(RECORDS))
+        self._write()
+
+    def _write(self) -> None:
+        Path(self.path).write_bytes(self.data)
+
+    def flip_bit(self, offset: int, bit: int = 0) -> None:
+        self.data[offset] ^= 1 << bit
+        self._write()
+
+    def truncate_to(self, size: int) -> None:
+        del self.data[size:]
+        self._write()
+
+    def append(self, data: bytes) -> None:
+        self.data += data
+        self._write()
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Damaged:
+    return Damaged(tmp_path)
+
+
+def test_a_bad_header_is_raised_at_opening(shard: Damaged, io: Any) -> None:
+    shard.flip_bit(3 * FRAME)
+    expected, found = masked(bytes([31, 0, 0, 0, 0, 0, 0, 0])), masked(bytes([30] + [0] * 7))
+    for _ in range(2):  # indexed, then with the index that was kept
+        with pytest.raises(tfr.CorruptRecordError) as raised:
+            tfr.Reader(shard.path, io=io)
+        error = raised.value
+        assert (error.path, error.record, error.offset) == (shard.path, 3, 138)
+        assert str(error) == (
+            f"'{shard.path}' is corrupt: the length of record 3 at byte 138 has masked CRC-32C "
+            f"0x{expected:08x}, but the file expects 0x{found:08x}. The next good record begins at "
+            'byte 184. Restore the file, or read its other records with on_corruption="skip".'
+        )
+
+
+@pytest.mark.parametrize("cut", range(1, FRAME))
+def test_a_torn_tail_is_raised_at_opening(shard: Damaged, io: Any, cut: int) -> None:
+    shard.truncate_to(9 * FRAME + cut)
+    with pytest.raises(tfr.TruncatedRecordError) as raised:
+        tfr.Reader(shard.path, io=io)
+    error = raised.value
+    assert (error.path, error.record, error.offset) == (shard.path, 9, 414)
+    what = (
+        f"should have a header of 12 bytes, but the file ends after {cut}."
+        if cut < 12
+        else "should have 30 bytes (16 more with its frame), but the file ends "
+        f"{cut} bytes after it begins."
+    )
+    assert f"'{shard.path}' is truncated: record 9 at byte 414 {what}" in str(error)
+    reader = tfr.Reader(shard.path, io=io, on_corruption="skip")
+    assert list(reader) == RECORDS[:9]
+    assert reader.skipped == [tfr.Skipped(shard.path, 414, 414 + cut, 1)]
+
+
+def test_a_bad_payload_is_raised_when_it_is_read(shard: Damaged, io: Any, tmp_path: Path) -> None:
+    shard.flip_bit(4 * FRAME + 12)
+    before = tmp_path / "before"
+    before.write_bytes(shard_of([b"x"] * 5))
+    with tfr.Reader([before, shard.path], io=io) as reader:
+        assert reader[8] == RECORDS[3]
+        found, expected = masked(b"104" + RECORDS[4][3:]), masked(RECORDS[4])
+        assert RECORDS[4].startswith(b"004")
+        for read in (lambda: reader[9], lambda: reader[:], lambda: reader.read([0, 9])):
+            with pytest.raises(tfr.CorruptRecordError) as raised:
+                read()
+            error = raised.value
+            assert (error.path, error.record, error.offset) == (shard.path, 4, 184)
+            assert str(error) == (
+                f"Corrupt payload: record 4 of '{shard.path}' (record 9 of all) at byte 184 has 30 "
+                f"bytes with masked CRC-32C 0x{found:08x}, but the file expects 0x{expected:08x}. "
+                'Restore the file, or leave such records out with on_corruption="skip".'
+            )
+
+
+def test_iteration_gives_what_is_before_damage_then_the_error_then_the_rest(
+    shard: Damaged, io: Any
+) -> None:
+    for bad in (4, 7):
+        shard.flip_bit(bad * FRAME + 12)
+    iterator = iter(tfr.Reader(shard.path, io=io))
+    seen: list[bytes | int | None] = []
+    while True:
+        try:
+            seen.append(next(iterator))
+        except tfr.CorruptRecordError as error:
+            seen.append(error.record)
+        except StopIteration:
+            break
+    assert seen == [*RECORDS[:4], 4, *RECORDS[5:7], 7, *RECORDS[8:]]
+
+
+def test_skipping_leaves_bad_payloads_out(shard: Damaged, io: Any) -> None:
+    for bad in (0, 4, 9):
+        shard.flip_bit(bad * FRAME + 12)
+    reader = tfr.Reader(shard.path, io=io, on_corruption="skip")
+    good = [1, 2, 3, 5, 6, 7, 8]
+    assert len(reader) == 10
+    assert list(reader) == [RECORDS[i] for i in good]
+    batch = reader[::-1]
+    assert batch.indices.tolist() == good[::-1]
+    assert batch.tolist() == [RECORDS[i] for i in good[::-1]]
+    assert reader.read([4, 0]).tolist() == []
+    assert reader.skipped == [(shard.path, bad * FRAME, (bad + 1) * FRAME, 1) for bad in (0, 4, 9)]
+    with pytest.raises(tfr.CorruptRecordError):
+        reader[4]
+
+
+def test_skipping_numbers_the_good_frames(shard: Damaged, io: Any) -> None:
+    shard.flip_bit(2 * FRAME + 8)  # the length's CRC: its length leads to the next frame
+    shard.flip_bit(6 * FRAME)  # the length itself: nobody knows
+    reader = tfr.Reader(shard.path, io=io, on_corruption="skip")
+    good = [RECORDS[i] for i in (0, 1, 3, 4, 5, 7, 8, 9)]
+    assert list(reader) == reader[:].tolist() == [reader[i] for i in range(8)] == good
+    assert reader.skipped == [
+        (shard.path, 2 * FRAME, 3 * FRAME, 1),
+        (shard.path, 6 * FRAME, 7 * FRAME, None),
+    ]
+    assert reader.shards[0].lengths.tolist() == [30] * 8
+
+
+def test_verify_header_and_none_trust_payloads_but_not_headers(shard: Damaged, io: Any) -> None:
+    shard.flip_bit(4 * FRAME + 12)
+    for verify in ("header", "none"):
+        reader = tfr.Reader(shard.path, io=io, verify=verify)  # type: ignore[arg-type]
+        assert reader[4] == b"104" + RECORDS[4][3:]
+    shard.flip_bit(5 * FRAME + 8)
+    for verify in ("full", "header", "none"):
+        with pytest.raises(tfr.CorruptRecordError):
+            tfr.Reader(shard.path, io=io, verify=verify)  # type: ignore[arg-type]
+
+
+def test_what_is_no_tfrecord_at_all(tmp_path: Path, io: Any) -> None:
+    path = tmp_path / "text"
+    path.write_text("Lorem ipsum dolor sit amet, and more of it")
+    with pytest.raises(tfr.CorruptRecordError, match=r"record 0 at byte 0.*No good record follows"):
+        tfr.Reader(path, io=io)
+    assert list(tfr.Reader(path, io=io, on_corruption="skip")) == []
+
+
+def test_errors_pickle(shard: Damaged) -> None:
+    import pickle
+
+    shard.truncate_to(100)
+    with pytest.raises(tfr.TruncatedRecordError) as raised:
+        tfr.Reader(shard.path)
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert type(copy) is tfr.TruncatedRecordError
+    assert (str(copy), copy.path, copy.record, copy.offset) == (
+        str(raised.value),
+        shard.path,
+        2,
+        92,
+    )
+    assert isinstance(copy, tfr.RecordError)
+
+
+def test_compressed_shards_read_as_plain_ones_say_what_they_are(tmp_path: Path, io: Any) -> None:
+    plain = shard_of(RECORDS)
+    for name, data in (("GZIP", gzip.compress(plain)), ("ZLIB", zlib.compress(plain))):
+        path = tmp_path / name
+        path.write_bytes(data)
+        for compression in (None, ""):
+            with pytest.raises(tfr.CorruptRecordError, match=f"begins like a {name}-compressed"):
+                tfr.Reader(path, io=io, compression=compression)  # type: ignore[arg-type]
+        # What was kept of that does not stand in the way.
+        assert list(tfr.Reader(path, io=io)) == RECORDS
+
+
+@pytest.mark.parametrize("level", range(10))
+def test_zlib_of_every_level_is_recognised(tmp_path: Path, level: int) -> None:
+    for records in (RECORDS, [b""], []):
+        path = tmp_path / "shard"
+        path.write_bytes(zlib.compress(shard_of(records), level))
+        assert list(tfr.Reader(path, index="memory")) == records
+
+
+def test_insisting_on_a_compression_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "plain"
+    path.write_bytes(shard_of(RECORDS))
+    for _ in range(2):
+        for compression in ("GZIP", "ZLIB"):
+            with pytest.raises(ValueError, match=f"does not begin like a {compression}-compressed"):
+                tfr.Reader(path, compression=compression)  # type: ignore[arg-type]
+        assert list(tfr.Reader(path)) == RECORDS  # and now there is an index
+
+
+def test_a_plain_shard_that_begins_like_zlib_is_plain(tmp_path: Path, io: Any) -> None:
+    data = shard_of([b"x" * 376, b"y"])
+    assert data[:2] == b"\x78\x01"
+    path = tmp_path / "shard"
+    path.write_bytes(data)
+    assert list(tfr.Reader(path, io=io)) == [b"x" * 376, b"y"]
+    # Also when its first header is damaged: that is corruption, not compression.
+    for bit in range(16, 96):
+        if 32 <= bit < 64:
+            continue  # lengths beyond 4 GiB could as well be compressed data
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(tfr.CorruptRecordError):
+            tfr.Reader(path, io=io)
+
+
+def test_payloads_may_hold_anything(tmp_path: Path, io: Any) -> None:
+    records = [frame(b"inner"), header(3), shard_of([b"a", b"b"]), b"\0" * 40, b"\xff" * 40]
+    path = tmp_path / "shard"
+    path.write_bytes(shard_of(records))
+    assert list(tfr.Reader(path, io=io)) == records
+
+
+def test_io_failures_are_os_errors(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File name too long") as raised:
+        tfr.Reader(tmp_path / ("x" * 300))
+    assert raised.value.errno == errno.ENAMETOOLONG
+    assert raised.value.filename == str(tmp_path / ("x" * 300))
+    assert re.search(r"Opening '.*' failed", str(raised.value))

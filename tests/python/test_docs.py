@@ -1,0 +1,67 @@
+"""The documentation is held to the sources: quoted messages exist, links lead somewhere, the API
+reference is what the docstrings say, and the README's lines run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("examples/*.md")])
+
+if not DOCS.exists():
+    pytest.skip(f"there is no {DOCS}: run the tests in a checkout", allow_module_level=True)
+
+
+def sources() -> str:
+    """Everything that can make a message, with strings that follow each other joined."""
+    files = [*ROOT.glob("csrc/**/*.cpp"), *ROOT.glob("csrc/**/*.h"), *ROOT.glob("tfrfast/**/*.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return re.sub(r'"\s*\n\s*f?"', "", text)
+
+
+def test_every_quoted_message_exists() -> None:
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert len(quoted) > 30
+    text = sources()
+    assert [message for message in quoted if message not in text] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_the_api_reference_is_current() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "api_reference.py"), "--check"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert code is not None
+    (tmp_path / "imagenet").mkdir()
+    with tfr.Writer(tmp_path / "imagenet" / "train-0", sync=False) as writer:
+        writer.write_batch(
+            tfr.encode_examples({"image": [b"jpeg"] * 123_457, "label": np.arange(123_457)})
+        )
+    monkeypatch.chdir(tmp_path)
+    trained: list[int] = []
+    exec(code[1], {"train": lambda images, labels: trained.extend(labels.tolist())})
+    assert sorted(trained) == list(range(123_457))

@@ -1,0 +1,288 @@
+"""Where indexes are kept and found, built by many at once, unwritable, killed half-way."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from tfrecord_model import write_shard
+
+RECORDS = [b"%d" % i for i in range(300)]
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[str]:
+    (tmp_path / "data").mkdir()
+    return [write_shard(tmp_path / "data" / f"s{i}", RECORDS) for i in range(3)]
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file())
+
+
+def indexes_of(reader: tfr.Reader) -> list[str | None]:
+    return [shard.index for shard in reader.shards]
+
+
+def test_opening_keeps_indexes_in_the_cache_and_nowhere_else(
+    shards: list[str], tmp_path: Path, cache: Path
+) -> None:
+    before = files_in(tmp_path)
+    assert indexes_of(tfr.Reader(shards)) == [None] * 3  # built
+    found = indexes_of(tfr.Reader(shards))
+    assert all(each and Path(each).parent == cache / "index" for each in found)
+    assert files_in(tmp_path) == before
+
+
+def test_in_memory_keeps_nothing(shards: list[str], cache: Path) -> None:
+    for _ in range(2):
+        assert indexes_of(tfr.Reader(shards, index="memory")) == [None] * 3
+    assert files_in(cache) == []
+
+
+def test_build_index_uses_the_sibling_folder(shards: list[str], tmp_path: Path, io: Any) -> None:
+    built = tfr.build_index(tmp_path / "data" / "s*")
+    assert [each.shard for each in built] == shards
+    assert [each.path for each in built] == [
+        str(tmp_path / "data.tfrfast" / f"s{i}.index") for i in range(3)
+    ]
+    assert all(each.was_built and each.num_records == 300 and each.damage == 0 for each in built)
+    reader = tfr.Reader(shards, index="require", io=io)
+    assert indexes_of(reader) == [each.path for each in built]
+    assert list(reader) == RECORDS * 3
+    assert files_in(tmp_path / "data") == ["s0", "s1", "s2"]
+
+
+def test_build_index_keeps_what_fits_unless_forced(shards: list[str]) -> None:
+    tfr.build_index(shards)
+    write_shard(shards[1], RECORDS[:200])
+    assert [each.was_built for each in tfr.build_index(shards)] == [False, True, False]
+    assert [each.was_built for each in tfr.build_index(shards, force=True)] == [True] * 3
+
+
+def test_a_named_folder_is_the_only_place(shards: list[str], tmp_path: Path, cache: Path) -> None:
+    folder = tmp_path / "else" / "where"
+    tfr.build_index(shards[:1], folder=folder)
+    assert indexes_of(tfr.Reader(shards, index=folder)) == [str(folder / "s0.index"), None, None]
+    assert files_in(folder) == ["s0.index", "s1.index", "s2.index"]
+    assert indexes_of(tfr.Reader(shards, index=str(folder)))[2] == str(folder / "s2.index")
+    assert files_in(cache) == []
+
+
+def test_a_named_folder_serves_shards_of_one_name(shards: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "indexes"
+    others = []
+    for number in range(8):
+        (tmp_path / str(number)).mkdir()
+        others.append(write_shard(tmp_path / str(number) / "s0", RECORDS[: 10 + number]))
+    built = tfr.build_index([shards[0], *others], folder=folder, workers=4)
+    assert sorted(each.path for each in built) == [str(folder / name) for name in files_in(folder)]
+    assert len({each.path for each in built}) == 9
+    for shard, each in zip([shards[0], *others], built, strict=True):
+        assert indexes_of(tfr.Reader(shard, index=folder)) == [each.path]
+    assert not any(each.was_built for each in tfr.build_index([*others, shards[0]], folder=folder))
+
+
+def test_require_names_the_places(shards: list[str], tmp_path: Path, cache: Path) -> None:
+    with pytest.raises(tfr.StaleIndexError) as raised:
+        tfr.Reader(shards, index="require")
+    message = str(raised.value)
+    assert raised.value.path == shards[0]
+    assert f"'{shards[0]}' has no index" in message
+    assert str(tmp_path / "data.tfrfast" / "s0.index") in message
+    assert str(cache / "index") in message
+    assert f"`tfrfast index {shards[0]}`" in message
+
+
+def test_damage_is_listed_and_no_error(shards: list[str]) -> None:
+    with open(shards[0], "ab") as file:
+        file.write(b"torn")
+    assert [each.damage for each in tfr.build_index(shards)] == [1, 0, 0]
+    with pytest.raises(tfr.TruncatedRecordError):
+        tfr.Reader(shards)
+
+
+def test_links_share_a_cached_index(shards: list[str], tmp_path: Path) -> None:
+    os.symlink(shards[0], tmp_path / "link")
+    tfr.Reader(shards[0])
+    assert indexes_of(tfr.Reader(tmp_path / "link")) != [None]
+
+
+def test_relative_paths_find_the_sibling_folder(
+    shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfr.build_index(shards)
+    monkeypatch.chdir(tmp_path / "data")
+    for path in ("s0", "./s0", "../data/s0", "..//data//s0"):
+        assert list(tfr.Reader(path, index="require")) == RECORDS
+
+
+@pytest.mark.parametrize("where", ["cache", "named"])
+def test_every_flipped_byte_of_an_index_is_harmless(
+    tmp_path: Path, cache: Path, io: Any, where: str
+) -> None:
+    records = RECORDS[:5]
+    path = write_shard(tmp_path / "shard", records)
+    with open(path, "ab") as file:
+        file.write(b"torn")
+    options: dict[str, Any] = {"io": io, "on_corruption": "skip"}
+    if where == "named":
+        options["index"] = tmp_path / "named"
+    tfr.Reader(path, **options)
+    index = next((cache if where == "cache" else tmp_path / "named").rglob("*.index"))
+    good = index.read_bytes()
+    for at in range(len(good)):
+        index.write_bytes(good[:at] + bytes([good[at] ^ (1 << at % 8)]) + good[at + 1 :])
+        reader = tfr.Reader(path, **options)
+        assert list(reader) == records
+        assert reader.skipped == [(path, len(Path(path).read_bytes()) - 4, 89, 1)]
+    for size in range(0, len(good), 3):
+        index.write_bytes(good[:size])
+        assert list(tfr.Reader(path, **options)) == records
+
+
+def test_an_index_of_another_shard(shards: list[str], tmp_path: Path, io: Any) -> None:
+    tfr.build_index(shards)
+    folder = tmp_path / "data.tfrfast"
+    write_shard(shards[1], [b"x%d" % i for i in range(290)] + [b"y" * 300])
+    (folder / "s1.index").write_bytes((folder / "s0.index").read_bytes())
+    with pytest.raises(tfr.StaleIndexError, match="another state of"):
+        tfr.Reader(shards[1], index="require", io=io)
+    assert tfr.Reader(shards[1], io=io)[290] == b"y" * 300
+
+
+def test_a_cache_that_cannot_be_used_is_no_error(
+    shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for unusable in (tmp_path / "file", "/proc/no-such-folder", "/dev/null/x"):
+        monkeypatch.setenv("TFRFAST_CACHE_DIR", str(unusable))
+        assert list(tfr.Reader(shards)) == RECORDS * 3
+
+
+def in_fresh_process(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
+    """Runs `code` with the package, the cache and the models of this process."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finished(process: "subprocess.Popen[str]") -> str:
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return output
+
+
+def test_a_full_disk_is_no_error_for_the_cache_and_one_for_a_folder(
+    shards: list[str], tmp_path: Path, cache: Path
+) -> None:
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+
+    code = """
+        import sys, tfrfast as tfr
+        assert len(tfr.Reader(sys.argv[2:])) == 900
+        try:
+            tfr.build_index(sys.argv[2:], folder=sys.argv[1])
+        except OSError as error:
+            print(error.errno, error.filename)
+    """
+    output = finished(in_fresh_process(code, str(tmp_path / "to"), *shards, preexec_fn=small_files))
+    assert output.split()[0] == "27"  # EFBIG
+    assert output.split()[1].startswith(str(tmp_path / "to"))
+    assert files_in(cache) == files_in(tmp_path / "to") == []
+
+
+def test_processes_and_threads_build_the_same_indexes_at_once(
+    shards: list[str], tmp_path: Path
+) -> None:
+    code = """
+        import sys, tfrfast as tfr
+        for force in (True, False, True):
+            tfr.build_index(sys.argv[1:], force=force)
+            assert len(tfr.Reader(sys.argv[1:], index="require")) == 900
+            assert tfr.Reader(sys.argv[1:])[899] == b"299"
+    """
+    processes = [in_fresh_process(code, *shards) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for built in pool.map(lambda _: tfr.build_index(shards, force=True), range(12)):
+            assert len(built) == 3
+    for process in processes:
+        finished(process)
+    assert files_in(tmp_path / "data.tfrfast") == ["s0.index", "s1.index", "s2.index"]
+
+
+def test_killed_while_building_leaves_nothing_that_trips_the_next(tmp_path: Path, io: Any) -> None:
+    (tmp_path / "data").mkdir()
+    shards = [write_shard(tmp_path / "data" / f"s{i}", RECORDS * 5) for i in range(10)]
+    code = """
+        import sys, tfrfast as tfr
+        print("ready", flush=True)
+        while True:
+            tfr.build_index(sys.argv[1:], force=True)
+            tfr.Reader(sys.argv[1:], index="auto")
+    """
+    for delay in (0.0, 0.01, 0.03, 0.1):
+        process = in_fresh_process(code, *shards)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert list(tfr.Reader(shards, io=io)) == RECORDS * 50
+        tfr.build_index(shards)
+        assert list(tfr.Reader(shards, io=io, index="require")) == RECORDS * 50
+
+
+def test_interrupted_building_stops(tmp_path: Path) -> None:
+    path = write_shard(tmp_path / "s", RECORDS)
+    code = """
+        import os, signal, sys, threading, tfrfast as tfr
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            while True:
+                tfr.build_index(sys.argv[1:], force=True)
+        except KeyboardInterrupt:
+            print("stopped")
+    """
+    assert finished(in_fresh_process(code, path)) == "stopped\n"
+
+
+def test_the_bar_is_drawn_when_asked_for(shards: list[str], capfd: Any) -> None:
+    tfr.Reader(shards, progress=True, index="memory")
+    drawn = capfd.readouterr().err
+    assert "Indexing [##############################] 100%" in drawn
+    assert drawn.endswith("\n")
+    tfr.build_index(shards, progress=True)
+    assert "100%" in capfd.readouterr().err
+
+
+def test_no_bar_unless_asked_for_where_there_is_no_terminal(shards: list[str], capfd: Any) -> None:
+    tfr.Reader(shards, index="memory")
+    tfr.Reader(shards, index="memory", progress=False)
+    tfr.build_index(shards)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_bar_over_no_shards(capfd: Any) -> None:
+    assert len(tfr.Reader([], progress=True)) == 0
+    assert tfr.build_index([], progress=True) == []
+
+
+def test_workers_do_not_change_what_is_built(shards: list[str]) -> None:
+    for workers in (1, 2, 50):
+        assert [each.num_records for each in tfr.build_index(shards, workers=workers)] == [300] * 3

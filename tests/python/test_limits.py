@@ -1,0 +1,88 @@
+"""Very many shards, very large records."""
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from tfrecord_model import frame, header
+
+FEW_DESCRIPTORS = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+import numpy as np
+import tfrfast as tfr
+folder, io, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for _ in range(2):
+    reader = tfr.Reader(f"{folder}/s*", io=io, threads=8)
+    assert len(reader.shards) == count and len(reader) == 2 * count
+    numbers = np.random.default_rng(0).permutation(2 * count)
+    records = reader.read(numbers).tolist()
+    assert records == [b"%d" % number for number in numbers]
+    assert sum(1 for _ in reader) == 2 * count
+print("right")
+"""
+
+
+@pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_many_shards_with_few_descriptors(tmp_path: Path, io: Any, count: int) -> None:
+    for shard in range(count):
+        (tmp_path / f"s{shard}").write_bytes(
+            frame(b"%d" % (2 * shard)) + frame(b"%d" % (2 * shard + 1))
+        )
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_DESCRIPTORS, str(tmp_path), io, str(count)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.stdout == "right\n", done.stderr
+
+
+LARGE = (4 << 30) + 12345
+
+
+@pytest.fixture(scope="module")
+def shard_with_large_record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sparse: the payload is zeros on no disk, but its CRC is the true one."""
+    crc = 0
+    zeros = bytes(64 << 20)
+    for begin in range(0, LARGE, len(zeros)):
+        crc = tfr.crc32c(zeros[: LARGE - begin], crc)
+    stored = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    path = tmp_path_factory.mktemp("large") / "huge"
+    with open(path, "wb") as file:
+        file.write(frame(b"before") + header(LARGE))
+        file.seek(LARGE, os.SEEK_CUR)
+        file.write(struct.pack("<I", stored) + frame(b"after"))
+    return path
+
+
+@pytest.mark.slow
+def test_a_record_beyond_4_gib(shard_with_large_record: Path) -> None:
+    reader = tfr.Reader(shard_with_large_record, io="mmap")
+    assert len(reader) == 3
+    assert reader.locate(1) == (0, 22, LARGE)
+    assert reader.locate(2) == (0, 22 + 16 + LARGE, 5)
+    assert reader[2] == b"after"
+    batch = reader[1:3]
+    assert batch.offsets.tolist() == [0, LARGE, LARGE + 5]
+    assert bytes(batch.view(1)) == b"after"
+    assert not np.any(batch.data[:LARGE:4093])
+
+
+@pytest.mark.slow
+def test_a_flipped_bit_beyond_4_gib(shard_with_large_record: Path) -> None:
+    with open(shard_with_large_record, "r+b") as file:
+        file.seek(22 + 12 + LARGE - 7)
+        file.write(b"\x01")
+    with pytest.raises(tfr.CorruptRecordError, match=f"has {LARGE} bytes with masked CRC-32C"):
+        tfr.Reader(shard_with_large_record, io="pread")[1]

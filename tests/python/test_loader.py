@@ -1,0 +1,533 @@
+"""The Loader: every record exactly once, in the plan's order, whatever the threads do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+
+NUM_RECORDS = 761
+
+
+def frame(payload: bytes) -> bytes:
+    length = len(payload).to_bytes(8, "little")
+    return b"".join(
+        [
+            length,
+            tfr.masked_crc32c(length).to_bytes(4, "little"),
+            payload,
+            tfr.masked_crc32c(payload).to_bytes(4, "little"),
+        ]
+    )
+
+
+def payload_of(number: int) -> bytes:
+    return b"%d:" % number + bytes([number % 251]) * (number * 7 % 300)
+
+
+def write_shards(folder: Path, sizes: list[int]) -> list[str]:
+    names, number = [], 0
+    for shard, size in enumerate(sizes):
+        path = folder / f"data-{shard:05d}"
+        path.write_bytes(b"".join(frame(payload_of(number + i)) for i in range(size)))
+        number += size
+        names.append(str(path))
+    return names
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[str]:
+    return write_shards(tmp_path, [300, 0, 200, 261])
+
+
+@pytest.fixture
+def reader(shards: list[str]) -> tfr.Reader:
+    return tfr.Reader(shards, index="memory")
+
+
+def received(loader: tfr.Loader) -> list[int]:
+    """One epoch's record numbers; that each comes with its own bytes is checked on the way."""
+    numbers: list[int] = []
+    for batch in loader:
+        for row, number in enumerate(batch.indices.tolist()):
+            assert batch[row] == payload_of(number)
+            if batch.valid[row]:
+                numbers.append(number)
+    return numbers
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("prefetch", [1, 2, 9])
+@pytest.mark.parametrize("io", ["mmap", "pread"])
+def test_batches_are_the_plans_whatever_threads_prefetch_and_io(
+    shards: list[str], shuffle: bool, threads: int, prefetch: int, io: str
+) -> None:
+    reader = tfr.Reader(shards, index="memory", io=io)
+    loader = tfr.Loader(reader, 50, shuffle=shuffle, seed=3, threads=threads, prefetch=prefetch)
+    plan = tfr.Plan(len(reader), 50, shuffle=shuffle, seed=3)
+    for epoch in range(3):
+        assert loader.epoch == epoch
+        for step, batch in enumerate(loader):
+            np.testing.assert_array_equal(batch.indices, plan.indices(epoch, step))
+            assert batch.tolist() == [payload_of(i) for i in batch.indices.tolist()]
+        assert step == plan.steps - 1
+
+
+def test_761_records_in_batches_of_50_are_15_full_and_one_of_11(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 50)
+    assert [len(batch) for batch in loader] == [50] * 15 + [11]
+    assert len(loader) == 16
+
+
+def test_padding_is_flagged_and_weighs_nothing(reader: tfr.Reader) -> None:
+    batches = list(tfr.Loader(reader, 50, remainder="pad"))
+    assert [len(batch) for batch in batches] == [50] * 16
+    assert [int(batch.valid.sum()) for batch in batches] == [50] * 15 + [11]
+    seen = np.concatenate([batch.indices[batch.valid] for batch in batches])
+    assert sorted(seen.tolist()) == list(range(NUM_RECORDS))
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 8])
+@pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
+def test_ranks_together_receive_each_record_once(
+    reader: tfr.Reader, world: int, remainder: tfr.plan.Remainder
+) -> None:
+    ranks = [
+        received(tfr.Loader(reader, 7, world=world, rank=rank, remainder=remainder, threads=2))
+        for rank in range(world)
+    ]
+    counts = Counter(number for rank in ranks for number in rank)
+    assert set(counts.values()) == {1}
+    dropped = NUM_RECORDS % (7 * world) if remainder == "drop" else 0
+    assert len(counts) == NUM_RECORDS - dropped
+
+
+def test_only_chosen_records(reader: tfr.Reader) -> None:
+    chosen = [5, 5, 700, 0, 42]
+    assert Counter(received(tfr.Loader(reader, 2, indices=chosen))) == Counter(chosen)
+
+
+def test_no_records_no_batches(tmp_path: Path) -> None:
+    empty = write_shards(tmp_path, [0])
+    loader = tfr.Loader(empty, 8, remainder="pad")
+    assert len(loader) == 0
+    assert list(loader) == []
+    assert list(loader) == []
+
+
+def test_every_batch_may_be_kept(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 10, threads=3)
+    kept = [batch for _ in range(3) for batch in list(loader)]
+    counts = Counter(number for batch in kept for number in batch.indices.tolist())
+    assert set(counts.values()) == {3}
+    assert all(batch.tolist() == [payload_of(i) for i in batch.indices.tolist()] for batch in kept)
+
+
+def test_each_for_is_the_next_epoch_even_after_a_break(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 50)
+    plan = tfr.Plan(len(reader), 50)
+    batch = next(iter(loader))
+    np.testing.assert_array_equal(batch.indices, plan.indices(0, 0))
+    assert (loader.epoch, loader.step) == (0, 1)
+    first = next(iter(loader))
+    np.testing.assert_array_equal(first.indices, plan.indices(1, 0))
+    loader.set_epoch(7)
+    np.testing.assert_array_equal(next(iter(loader)).indices, plan.indices(7, 0))
+
+
+def test_an_older_iterator_says_that_it_has_ended(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 50)
+    old = iter(loader)
+    next(old)
+    next(iter(loader))
+    with pytest.raises(RuntimeError, match="Another iteration"):
+        next(old)
+
+
+def test_soak_stops_and_resumes_deliver_each_record_once(shards: list[str]) -> None:
+    """50 runs, each stopped and resumed at random with other threads, depths, worlds, batch sizes."""
+    reader = tfr.Reader(shards, index="memory")
+    expected = sorted(hashlib.sha256(payload_of(i)).digest() for i in range(NUM_RECORDS))
+    dice = random.Random(0)
+    for run in range(50):
+        shuffle = dice.random() < 0.8
+        digests: list[bytes] = []
+        state = None
+        while state is None or state["epoch"] == 0:
+            world, batch_size = dice.choice([1, 2, 3, 8]), dice.choice([1, 7, 32, 300])
+            global_steps = dice.randint(1, 12)
+            states = []
+            for rank in range(world):
+                loader = tfr.Loader(
+                    reader,
+                    batch_size,
+                    shuffle=shuffle,
+                    seed=run,
+                    world=world,
+                    rank=rank,
+                    threads=dice.randint(1, 4),
+                    prefetch=dice.randint(1, 6),
+                )
+                if state is not None:
+                    loader.load_state_dict(json.loads(json.dumps(state)))
+                epoch = iter(loader)
+                for _ in range(global_steps):
+                    batch = next(epoch, None)
+                    if batch is None:
+                        break
+                    digests += [hashlib.sha256(record).digest() for record in batch.tolist()]
+                states.append(loader.state_dict())
+                loader.close()
+            state = states[0]
+            assert len(json.dumps(state)) < 1024
+        assert sorted(digests) == expected
+
+
+def test_a_state_is_exact_for_what_was_received_not_for_what_was_read_ahead(
+    reader: tfr.Reader,
+) -> None:
+    loader = tfr.Loader(reader, 10, threads=4, prefetch=20)
+    epoch = iter(loader)
+    for _ in range(3):
+        next(epoch)
+    time.sleep(0.05)  # lets the workers run ahead; the state must not follow them
+    assert loader.state_dict()["position"] == 30
+
+
+def test_a_state_of_other_data_or_another_order_is_refused(
+    reader: tfr.Reader, tmp_path: Path
+) -> None:
+    state = tfr.Loader(reader, 10, seed=1).state_dict()
+    with pytest.raises(ValueError, match=r"seed=1 .*but this loader is of .*seed=2"):
+        tfr.Loader(reader, 10, seed=2).load_state_dict(state)
+    (tmp_path / "other").mkdir()
+    other = write_shards(tmp_path / "other", [300, 0, 261, 200])
+    with pytest.raises(ValueError, match="fingerprint"):
+        tfr.Loader(tfr.Reader(other, index="memory"), 10, seed=1).load_state_dict(state)
+    with pytest.raises(ValueError, match="no state of a Loader"):
+        tfr.Loader(reader, 10).load_state_dict({})
+    with pytest.raises(ValueError, match="version 99"):
+        tfr.Loader(reader, 10, seed=1).load_state_dict({**state, "version": 99})
+
+
+def test_the_state_after_the_last_batch_continues_with_the_next_epoch(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 50)
+    epoch = iter(loader)
+    for _ in range(16):
+        next(epoch)
+    resumed = tfr.Loader(reader, 50)
+    resumed.load_state_dict(loader.state_dict())
+    assert list(resumed) == []  # finishes that epoch
+    assert sorted(received(resumed)) == list(range(NUM_RECORDS))
+    assert resumed.epoch == 2
+
+
+def test_pickles_with_its_position(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 50, seed=9, world=2, rank=1, indices=np.arange(500))
+    epoch = iter(loader)
+    next(epoch)
+    copy = pickle.loads(pickle.dumps(loader))
+    assert [b.indices.tolist() for b in copy] == [b.indices.tolist() for b in epoch]
+
+
+def test_a_damaged_record_raises_at_its_place_and_is_not_counted(
+    shards: list[str],
+) -> None:
+    data = bytearray(Path(shards[2]).read_bytes())
+    offset = len(frame(payload_of(300)))
+    data[offset + 12] ^= 1  # the payload of record 301
+    Path(shards[2]).write_bytes(data)
+    loader = tfr.Loader(
+        tfr.Reader(shards, index="memory"), 50, shuffle=False, threads=3, prefetch=8
+    )
+    epoch = iter(loader)
+    for step in range(6):
+        assert next(epoch).indices[0] == step * 50
+    for _ in range(3):
+        with pytest.raises(tfr.CorruptRecordError, match=r"record 1 of .*\(record 301 of all\)"):
+            next(epoch)
+        assert loader.state_dict()["position"] == 300
+    data[offset + 12] ^= 1
+    with open(shards[2], "r+b") as shard:
+        shard.write(data)
+    assert next(epoch).indices[0] == 300  # mended, tried again
+    lenient = tfr.Loader(
+        tfr.Reader(shards, index="memory", on_corruption="skip"), 50, shuffle=False
+    )
+    assert received(lenient) == list(range(NUM_RECORDS))
+
+
+def test_skipped_records_are_left_out_of_their_batch(shards: list[str]) -> None:
+    data = bytearray(Path(shards[0]).read_bytes())
+    data[12] ^= 1
+    Path(shards[0]).write_bytes(data)
+    reader = tfr.Reader(shards, index="memory", on_corruption="skip")
+    loader = tfr.Loader(reader, 50, shuffle=False)
+    assert received(loader) == list(range(1, NUM_RECORDS))
+    assert [each.records for each in reader.skipped] == [1]
+
+
+def test_stats_add_up(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 50, remainder="pad")
+    batches = list(loader)
+    stats = loader.stats()
+    assert stats.records == NUM_RECORDS
+    assert stats.batches == 16
+    assert stats.bytes == sum(batch.data.nbytes for batch in batches)
+    time.sleep(0.02)
+    assert stats.consumer_waited_s >= 0
+
+
+def test_slow_consumer_shows_in_the_workers_waiting(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 50, threads=1, prefetch=1)
+    for _ in loader:
+        time.sleep(0.005)
+    stats = loader.stats()
+    assert stats.workers_waited_s > stats.consumer_waited_s
+
+
+def test_closed_loaders_say_so(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 50)
+    next(iter(loader))
+    loader.close()
+    loader.close()
+    with pytest.raises(ValueError, match="closed"):
+        next(iter(loader))
+    assert reader[0] == payload_of(0)
+
+
+def test_closing_the_reader_does_not_pull_it_from_under_the_workers(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 10, threads=2)
+    epoch = iter(loader)
+    next(epoch)
+    reader.close()
+    assert sum(len(batch) for batch in epoch) == NUM_RECORDS - 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"prefetch": 0}, "prefetch must be at least 1"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"rank": 1}, "rank"),
+        ({"remainder": "throw"}, "remainder"),
+        ({"indices": [NUM_RECORDS]}, "761"),
+    ],
+)
+def test_bad_arguments_are_refused(
+    reader: tfr.Reader, arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises((ValueError, IndexError), match=message):
+        tfr.Loader(reader, **{"batch_size": 5, **arguments})  # type: ignore[arg-type]
+
+
+def _consume_in_child(loader: tfr.Loader, results: multiprocessing.Queue) -> None:  # type: ignore[type-arg]
+    results.put([batch.indices.tolist() for batch in loader])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_goes_on_where_the_parent_stood(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 10, threads=3)
+    epoch = iter(loader)
+    next(epoch)
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+
+    def consume() -> None:
+        results.put([batch.indices.tolist() for batch in epoch])
+
+    child = context.Process(target=consume)
+    child.start()
+    of_child = results.get(timeout=30)
+    child.join(30)
+    assert child.exitcode == 0
+    assert of_child == [batch.indices.tolist() for batch in epoch]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_other_processes_receive_the_same(reader: tfr.Reader, method: str) -> None:
+    loader = tfr.Loader(reader, 100)
+    context = multiprocessing.get_context(method)
+    results = context.Queue()
+    child = context.Process(target=_consume_in_child, args=(loader, results))
+    child.start()
+    assert results.get(timeout=60) == [batch.indices.tolist() for batch in loader]
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def run_script(
+    script: str, *arguments: str, timeout: float = 60
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("ending", ["pass", "sys.exit(0)", "del loader, epoch", "loader.close()"])
+def test_the_interpreter_exits_cleanly_in_mid_epoch(shards: list[str], ending: str) -> None:
+    done = run_script(
+        f"""
+        import sys, tfrfast as tfr
+        loader = tfr.Loader(sys.argv[1:], 3, threads=4, prefetch=50)
+        epoch = iter(loader)
+        next(epoch)
+        {ending}
+        """,
+        *shards,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_is_answered_while_waiting(tmp_path: Path) -> None:
+    """Batches of a million rows, so that the consumer nearly always waits."""
+    script = """
+        import os, signal, sys, threading, time, tfrfast as tfr
+        loader = tfr.Loader(sys.argv[1:], 1 << 20, threads=1, indices=[0] * (1 << 20), prefetch=1)
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        try:
+            for _ in range(1000):
+                for batch in loader:
+                    del batch
+        except KeyboardInterrupt:
+            print("interrupted", time.monotonic() - began < 5)
+    """
+    done = run_script(script, *write_shards(tmp_path, [50]))
+    assert done.stdout == "interrupted True\n", done.stderr
+
+
+def test_killed_at_any_moment_it_leaves_nothing_behind(shards: list[str], tmp_path: Path) -> None:
+    script = textwrap.dedent(
+        """
+        import sys, tfrfast as tfr
+        loader = tfr.Loader(sys.argv[1:], 7, threads=2)
+        print("ready", flush=True)
+        while True:
+            for batch in loader:
+                pass
+        """
+    )
+    environment = {**os.environ, "TFRFAST_CACHE_DIR": str(tmp_path / "cache")}
+    for delay_s in (0.0, 0.01, 0.05):
+        child = subprocess.Popen(
+            [sys.executable, "-c", script, *shards], env=environment, stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(delay_s)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+    assert sorted(received(tfr.Loader(shards, 7))) == list(range(NUM_RECORDS))
+
+
+def test_many_loaders_share_a_reader(reader: tfr.Reader) -> None:
+    results: list[list[int]] = [[] for _ in range(6)]
+
+    def consume(slot: int) -> None:
+        results[slot] = received(tfr.Loader(reader, 13, seed=slot, threads=2))
+
+    threads = [threading.Thread(target=consume, args=(slot,)) for slot in range(len(results))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(sorted(numbers) == list(range(NUM_RECORDS)) for numbers in results)
+    assert len({tuple(numbers) for numbers in results}) == len(results)
+
+
+def test_a_billion_records_need_no_memory_and_resume_at_once(tmp_path: Path) -> None:
+    shard = tmp_path / "shard"
+    shard.write_bytes(frame(b"x") * 100_000)
+    script = """
+        import sys, time, tfrfast as tfr
+        reader = tfr.Reader([sys.argv[1]] * 10_000)
+        assert len(reader) == 10**9
+        def anonymous_mb():
+            for line in open("/proc/self/status"):
+                if line.startswith("RssAnon"):
+                    return int(line.split()[1]) / 1024
+        loader = tfr.Loader(reader, 4096)
+        next(iter(loader))
+        before = anonymous_mb()
+        state = {**loader.state_dict(), "epoch": 3, "position": 5 * 10**8}
+        began = time.monotonic()
+        loader.load_state_dict(state)
+        epoch = iter(loader)
+        batch = next(epoch)
+        restored_s = time.monotonic() - began
+        for _ in range(300):
+            next(epoch)
+        plan = tfr.Plan(10**9, 4096, start=5 * 10**8)
+        assert (batch.indices == plan.indices(3, 0)).all()
+        print(restored_s < 1, anonymous_mb() - before < 64)
+    """
+    done = run_script(script, str(shard), timeout=120)
+    assert done.stdout == "True True\n", done.stdout + done.stderr
+
+
+def test_features_give_the_columns_of_the_plans_records(tmp_path: Path) -> None:
+    path = tmp_path / "examples"
+    rows = 500
+    # One Example each, by hand: features { feature { key: "x" value { int64_list { value: [i] } } } }
+    path.write_bytes(b"".join(frame(example_with_x(i)) for i in range(rows)))
+    features = {"x": tfr.FixedLen((), "int64")}
+    for remainder, steps in (("keep", 8), ("pad", 8), ("drop", 7)):
+        loader = tfr.Loader(
+            str(path), 64, features=features, seed=4, remainder=remainder, threads=3
+        )
+        plan = tfr.Plan(rows, 64, seed=4, remainder=remainder)
+        for epoch in range(2):
+            batches = list(loader)
+            assert len(batches) == steps
+            for step, batch in enumerate(batches):
+                indices, valid = plan.rows(epoch, step)
+                np.testing.assert_array_equal(batch.indices, indices)
+                np.testing.assert_array_equal(batch.valid, valid)
+                np.testing.assert_array_equal(batch["x"], indices)
+        copy = pickle.loads(pickle.dumps(loader))
+        np.testing.assert_array_equal(next(iter(copy))["x"], plan.indices(2, 0))
+
+
+def test_a_record_that_does_not_fit_the_features_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "examples"
+    path.write_bytes(b"".join(frame(example_with_x(i)) for i in range(3)) + frame(b""))
+    loader = tfr.Loader(str(path), 2, features={"x": tfr.FixedLen((), "int64")}, shuffle=False)
+    epoch = iter(loader)
+    np.testing.assert_array_equal(next(epoch)["x"], [0, 1])
+    with pytest.raises(tfr.FeatureError, match=r"x.*is required but could not be found") as raised:
+        next(epoch)
+    assert (raised.value.path, raised.value.record) == (str(path), 3)
+
+
+def example_with_x(value: int) -> bytes:
+    assert 0 <= value < 1 << 14
+    varint = bytes([value & 127 | 128, value >> 7])
+    packed = b"\x0a" + bytes([len(varint)]) + varint  # Int64List.value, packed
+    feature = b"\x1a" + bytes([len(packed)]) + packed  # Feature.int64_list
+    entry = b"\x0a\x01x" + b"\x12" + bytes([len(feature)]) + feature
+    features = b"\x0a" + bytes([len(entry)]) + entry
+    return b"\x0a" + bytes([len(features)]) + features

@@ -1,0 +1,191 @@
+"""Which shards a path, a glob or a list of either names."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from tfrecord_model import write_shard
+
+AWKWARD = [
+    "with space",
+    "ünïcödé-日本",
+    "brackets[0-9]",
+    "star*and?",
+    "new\nline",
+    "quote'\"",
+    "-dash",
+    os.fsdecode(b"not-utf8-\xff\xfe"),
+]
+
+
+def names(reader: tfr.Reader) -> list[str]:
+    return [os.path.basename(shard.path) for shard in reader.shards]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_names_are_taken_literally(here: Path, io: Any, name: str) -> None:
+    write_shard(here / name, [b"record"])
+    for path in (name, os.fsencode(name), Path(name), os.path.join(here, name)):
+        for _ in range(2):  # built, then found
+            reader = tfr.Reader(path, io=io)
+            assert list(reader) == [b"record"]
+            assert os.path.basename(reader.shards[0].path) == name
+    assert tfr.build_index(name)[0].shard == name
+    assert list(tfr.Reader(name, index="require")) == [b"record"]
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_names_appear_in_errors(here: Path, name: str) -> None:
+    Path(name).write_bytes(b"no TFRecord")
+    with pytest.raises(tfr.TruncatedRecordError) as raised:
+        tfr.Reader(name)
+    assert raised.value.path == name
+    assert f"'{name}' is truncated" in str(raised.value)
+
+
+def test_awkward_names_in_folders_of_awkward_names(here: Path) -> None:
+    for folder in AWKWARD:
+        (here / folder).mkdir()
+        paths = [
+            write_shard(here / folder / name, [name.encode("utf8", "surrogateescape")])
+            for name in AWKWARD
+        ]
+        built = tfr.build_index(paths)
+        assert {Path(each.path).parent for each in built} == {here / (folder + ".tfrfast")}
+        assert len(tfr.Reader(paths, index="require")) == len(AWKWARD)
+
+
+def test_what_a_glob_finds_is_sorted_by_number(here: Path) -> None:
+    for name in ("s10", "s9", "s1", "s100", "s2", "t1"):
+        write_shard(here / name, [])
+    assert names(tfr.Reader("s*")) == ["s1", "s2", "s9", "s10", "s100"]
+    assert names(tfr.Reader("s?")) == ["s1", "s2", "s9"]
+    assert names(tfr.Reader("[st]1")) == ["s1", "t1"]
+
+
+def test_equal_numbers_of_other_widths_have_one_order(here: Path) -> None:
+    for name in ("a1", "a01", "a001", "a1b", "a"):
+        write_shard(here / name, [])
+    assert names(tfr.Reader("a*")) == ["a", "a001", "a01", "a1", "a1b"]
+
+
+def test_the_usual_shard_names(here: Path) -> None:
+    expected = [f"train-{i:05d}-of-00012.tfrecord" for i in range(12)]
+    for name in reversed(expected):
+        write_shard(here / name, [])
+    assert names(tfr.Reader(here / "train-*")) == expected
+
+
+def test_a_list_keeps_its_order_and_mixes_paths_and_globs(here: Path) -> None:
+    for name in ("b", "a1", "a2"):
+        write_shard(here / name, [])
+    assert names(tfr.Reader(["b", Path("a*"), b"b"])) == ["b", "a1", "a2", "b"]
+    assert names(tfr.Reader(each for each in ("b", "a1"))) == ["b", "a1"]
+
+
+def test_globs_leave_out_folders_and_our_own_indexes(here: Path) -> None:
+    (here / "data").mkdir()
+    write_shard(here / "data" / "train-0", [b"record"])
+    (here / "data" / "train-folder").mkdir()
+    tfr.build_index("data/train-0")
+    assert (here / "data.tfrfast" / "train-0.index").exists()
+    assert names(tfr.Reader("data/*")) == ["train-0"]
+    assert names(tfr.Reader("data*/*")) == ["train-0"]
+    assert names(tfr.Reader("**/train-*")) == ["train-0"]
+
+
+def test_a_recursive_glob(here: Path) -> None:
+    for folder in ("x", "x/y"):
+        (here / folder).mkdir()
+        write_shard(here / folder / "shard", [])
+    assert len(tfr.Reader("**/shard").shards) == 2
+
+
+def test_a_pattern_that_matches_nothing_is_named(here: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        tfr.Reader("no-such-*")
+    assert raised.value.filename == "no-such-*"
+    assert "No shard matches the pattern 'no-such-*'" in str(raised.value)
+    (here / "folder-1").mkdir()
+    with pytest.raises(FileNotFoundError):
+        tfr.Reader("folder-*")
+    with pytest.raises(FileNotFoundError):
+        tfr.build_index("no-such-*")
+
+
+def test_a_path_that_does_not_exist_is_named(here: Path, io: Any) -> None:
+    write_shard(here / "there", [])
+    for index in ("auto", "memory", "require"):
+        with pytest.raises(FileNotFoundError) as raised:
+            tfr.Reader(["there", "missing"], io=io, index=index)
+        assert raised.value.filename == "missing"
+        assert raised.value.errno == 2
+        assert "Opening 'missing' failed: No such file or directory." in str(raised.value)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        tfr.build_index("missing")
+
+
+def test_a_folder_is_not_a_shard(here: Path, io: Any) -> None:
+    with pytest.raises(IsADirectoryError) as raised:
+        tfr.Reader(here, io=io)
+    assert raised.value.filename == str(here)
+    assert "Name the shards in it, with a glob for example." in str(raised.value)
+
+
+def test_a_pipe_is_not_a_shard(here: Path) -> None:
+    os.mkfifo("pipe")
+    with pytest.raises(ValueError, match="'pipe' is not a regular file"):
+        tfr.Reader("pipe")
+
+
+def test_a_shard_that_may_not_be_read(here: Path) -> None:
+    write_shard(here / "secret", [b"record"])
+    os.chmod("secret", 0)
+    if os.access("secret", os.R_OK):
+        pytest.skip("this user may read everything")
+    with pytest.raises(PermissionError) as raised:
+        tfr.Reader("secret")
+    assert raised.value.filename == "secret"
+
+
+def test_a_null_character_does_not_cut_a_path_short(here: Path) -> None:
+    write_shard(here / "there", [])
+    with pytest.raises(ValueError, match="null character"):
+        tfr.Reader("there\0-but-not-this")
+
+
+@pytest.mark.parametrize("paths", [3, None, [3], {"a": 1}.values()])
+def test_what_is_no_path(paths: Any) -> None:
+    with pytest.raises(TypeError):
+        tfr.Reader(paths)
+
+
+def test_links_to_shards_and_folders(here: Path, io: Any) -> None:
+    (here / "data").mkdir()
+    write_shard(here / "data" / "shard", [b"record"])
+    os.symlink("data/shard", "link")
+    os.symlink("data", "linked")
+    os.symlink("nowhere", "broken")
+    for path in ("link", "linked/shard", "data/../link"):
+        assert list(tfr.Reader(path, io=io)) == [b"record"]
+    with pytest.raises(FileNotFoundError) as raised:
+        tfr.Reader("broken", io=io)
+    assert raised.value.filename == "broken"
+
+
+def test_paths_relative_to_a_folder_that_is_left(here: Path, monkeypatch: Any, io: Any) -> None:
+    write_shard(here / "shard", [b"record"])
+    reader = tfr.Reader("shard", io=io)
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+    assert reader[0] == b"record"
+    assert list(tfr.Reader("../shard", io=io)) == [b"record"]

@@ -1,0 +1,149 @@
+"""Readers in forked, spawned and forkserver children, and beside faulthandler."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from tfrecord_model import write_shard
+
+RECORDS = [b"%d" % i * 5 for i in range(5000)]
+
+
+def read_in_child(reader: tfr.Reader, results: Any) -> None:
+    try:
+        numbers = list(range(4999, -1, -1))
+        right = reader.read(numbers).tolist() == RECORDS[::-1] and reader[7] == RECORDS[7]
+        right = right and list(reader) == RECORDS and reader.skipped == []
+        results.put("right" if right else "wrong")
+    except BaseException as error:
+        results.put(repr(error))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("on_corruption", ["raise", "skip"])
+def test_children_read_while_threads_of_the_parent_read(
+    tmp_path: Path, io: Any, method: str, on_corruption: Any
+) -> None:
+    path = write_shard(tmp_path / "shard", RECORDS)
+    reader = tfr.Reader(path, io=io, threads=3, on_corruption=on_corruption)
+    context: Any = multiprocessing.get_context(method)
+    stop = threading.Event()
+
+    def keep_reading() -> None:
+        while not stop.is_set():
+            assert reader[::-1][0] == RECORDS[-1]
+
+    threads = [threading.Thread(target=keep_reading) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        results = context.Queue()
+        children = [
+            context.Process(target=read_in_child, args=(reader, results))
+            for _ in range(6 if method == "fork" else 2)
+        ]
+        for child in children:
+            child.start()
+        assert [results.get(timeout=60) for _ in children] == ["right"] * len(children)
+        for child in children:
+            child.join(60)
+            assert child.exitcode == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_children_of_children(tmp_path: Path, io: Any) -> None:
+    reader = tfr.Reader(write_shard(tmp_path / "shard", RECORDS), io=io, threads=3)
+    assert reader[:].tolist() == RECORDS
+    child = os.fork()
+    if child == 0:
+        status = 1
+        if reader[:].tolist() == RECORDS:
+            grandchild = os.fork()
+            if grandchild == 0:
+                os._exit(0 if reader[:].tolist() == RECORDS else 1)
+            status = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+CUT = """
+import faulthandler, os, sys
+if sys.argv[2] == "before":
+    faulthandler.enable()
+import tfrfast as tfr
+import threading
+reader = tfr.Reader(sys.argv[1], io="mmap")
+if sys.argv[2] == "after":
+    faulthandler.enable()
+os.truncate(sys.argv[1], 4096)
+def read():
+    for number in range(4000, 4100):
+        try:
+            reader[number]
+        except tfr.TruncatedRecordError:
+            continue
+        print("no error")
+threads = [threading.Thread(target=read) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+read()
+if sys.argv[2] == "again":
+    faulthandler.enable()
+    read()
+    faulthandler.disable()
+    faulthandler.enable()
+    read()
+assert reader[0] == b"0" * 5
+print("alive")
+"""
+
+
+@pytest.mark.parametrize("when", ["never", "before", "after", "again"])
+def test_a_mapped_shard_is_cut_beside_faulthandler(tmp_path: Path, when: str) -> None:
+    path = write_shard(tmp_path / "shard", RECORDS)
+    done = subprocess.run(
+        [sys.executable, "-c", CUT, path, when],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+    if when in ("never", "before"):
+        assert "Fatal" not in done.stderr
+
+
+def test_a_real_crash_is_still_reported(tmp_path: Path) -> None:
+    code = textwrap.dedent("""
+        import faulthandler, os, resource, signal, sys
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        faulthandler.enable()
+        import tfrfast as tfr
+        reader = tfr.Reader(sys.argv[1], io="mmap")
+        os.kill(os.getpid(), signal.SIGBUS)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", code, write_shard(tmp_path / "shard", RECORDS)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode < 0
+    assert "Fatal Python error: Bus error" in done.stderr

@@ -1,0 +1,486 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from tfrfast import _native, shuffling
+from tfrfast._shuffle_job import ShuffleJob
+from tfrfast.cli import main
+
+SMALL_MEMORY = 16 << 20
+KILLS = int(os.environ.get("TFRFAST_KILLS", "15")) // 3
+
+
+def write(path: Path, records: Sequence[bytes]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with tfr.Writer(path, sync=False, index=False) as writer:
+        writer.write_batch(records)
+
+
+def read(paths: Any) -> list[bytes]:
+    with tfr.Reader(paths, index="memory") as reader:
+        return list(reader)
+
+
+def numbered(count: int, length: int = 0) -> list[bytes]:
+    return [b"%d " % i + bytes(length) for i in range(count)]
+
+
+def expected_order(count: int, seed: int) -> list[int]:
+    """The contract: records sorted by their numbers' places in one huge permutation."""
+    keys = tfr.Permutation(2**62, seed)[np.arange(count)]
+    return [int(i) for i in np.argsort(keys)]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Three shards of 1000 small records in all."""
+    records = numbered(1000)
+    write(tmp_path / "source" / "part-0", records[:300])
+    write(tmp_path / "source" / "part-1", [])
+    write(tmp_path / "source" / "part-2", records[300:])
+    return tmp_path / "source"
+
+
+@pytest.fixture
+def large_source(tmp_path: Path) -> Path:
+    """About 60 MB, more than ten buckets under SMALL_MEMORY."""
+    rng = np.random.default_rng(0)
+    for shard in range(4):
+        lengths = rng.integers(0, 12_000, 2500)
+        records = [b"%d-%d " % (shard, i) + bytes(n) for i, n in enumerate(lengths.tolist())]
+        write(tmp_path / "source" / f"part-{shard}", records)
+    return tmp_path / "source"
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+class TestOrder:
+    def test_is_that_of_the_seed(self, source: Path, tmp_path: Path) -> None:
+        for seed in (0, 1, 2**64 - 1):
+            made = tfr.shuffle(
+                f"{source}/part-*", tmp_path / f"out-{seed}/train", num_shards=3, seed=seed
+            )
+            records = numbered(1000)
+            assert read(made.paths) == [records[i] for i in expected_order(1000, seed)]
+
+    def test_does_not_depend_on_memory_or_shards(self, large_source: Path, tmp_path: Path) -> None:
+        ways: list[dict[str, Any]] = [
+            {"num_shards": 5, "max_memory": "4GiB"},
+            {"num_shards": 3, "max_memory": SMALL_MEMORY},
+            {"max_bytes": 7_000_000, "max_memory": 2 * SMALL_MEMORY},
+        ]
+        results = []
+        for number, way in enumerate(ways):
+            made = tfr.shuffle(
+                f"{large_source}/*", tmp_path / f"out{number}" / "train", seed=7, sync=False, **way
+            )
+            results.append((read(made.paths), made.content_hash, made.num_bytes))
+        assert results[0] == results[1] == results[2]
+        assert Counter(results[0][0]) == Counter(read(f"{large_source}/*"))
+
+    def test_is_uniform(self, tmp_path: Path) -> None:
+        """Chi-square over all orders of four records, 23 degrees of freedom."""
+        orders = Counter(tuple(expected_order(4, seed)) for seed in range(4800))
+        assert len(orders) == 24
+        assert sum((seen - 200) ** 2 / 200 for seen in orders.values()) < 60
+
+
+class TestShards:
+    def test_differ_by_at_most_one_record(self, source: Path, tmp_path: Path) -> None:
+        made = tfr.shuffle(f"{source}/*", tmp_path / "out" / "train", num_shards=7)
+        assert names_in(tmp_path / "out") == [f"train-{i:05}-of-00007" for i in range(7)]
+        assert made.paths == [f"{tmp_path}/out/{name}" for name in names_in(tmp_path / "out")]
+        with tfr.Reader(made.paths, index="require") as reader:
+            assert {shard.num_records for shard in reader.shards} == {142, 143}
+        assert (made.num_records, made.splits) == (1000, {})
+        assert made.num_bytes == sum(map(os.path.getsize, made.paths))
+
+    def test_have_at_most_max_bytes(self, large_source: Path, tmp_path: Path) -> None:
+        made = tfr.shuffle(
+            f"{large_source}/*",
+            tmp_path / "out" / "train",
+            max_bytes=10_000_000,
+            max_memory=SMALL_MEMORY,
+        )
+        sizes = [os.path.getsize(path) for path in made.paths]
+        assert max(sizes) <= 10_000_000
+        assert min(sizes[:-1]) > 9_900_000
+
+    def test_are_made_of_many_tiny_files(self, tmp_path: Path) -> None:
+        for i in range(500):
+            write(tmp_path / "source" / f"{i}", [b"%d" % i])
+        made = tfr.shuffle(f"{tmp_path}/source/*", tmp_path / "out" / "all", num_shards=2)
+        assert sorted(map(int, read(made.paths))) == list(range(500))
+
+    def test_of_nothing_are_empty(self, tmp_path: Path) -> None:
+        write(tmp_path / "source" / "empty", [])
+        for how in ({"num_shards": 2}, {"max_bytes": 100}):
+            made = tfr.shuffle(
+                tmp_path / "source" / "empty", tmp_path / "out" / "x", overwrite=True, **how
+            )
+            assert read(made.paths) == []
+
+    def test_may_hold_records_larger_than_a_bucket(self, tmp_path: Path) -> None:
+        records = [bytes([i]) * size for i, size in enumerate([20_000_000, 10, 3_000_000, 0] * 4)]
+        write(tmp_path / "source" / "part", records)
+        made = tfr.shuffle(
+            tmp_path / "source" / "part",
+            tmp_path / "out" / "x",
+            num_shards=2,
+            max_memory=SMALL_MEMORY,
+        )
+        assert read(made.paths) == [records[i] for i in expected_order(16, 0)]
+
+
+class TestSplits:
+    def test_partition_the_records_by_their_shares(self, source: Path, tmp_path: Path) -> None:
+        made = tfr.shuffle(
+            f"{source}/*",
+            f"{tmp_path}/out/",
+            num_shards=10,
+            splits={"train": 0.8, "validation": 0.15, "test": 0.05},
+        )
+        assert {name: len(paths) for name, paths in made.splits.items()} == {
+            "train": 8,
+            "validation": 1,
+            "test": 1,
+        }
+        parts = {name: read(paths) for name, paths in made.splits.items()}
+        assert {name: len(part) for name, part in parts.items()} == {
+            "train": 800,
+            "validation": 150,
+            "test": 50,
+        }
+        everything = [record for part in parts.values() for record in part]
+        records = numbered(1000)
+        assert everything == [records[i] for i in expected_order(1000, 0)]
+        assert names_in(tmp_path / "out")[0] == "test-00000-of-00001"
+
+    def test_may_each_have_their_own_number_of_shards(self, source: Path, tmp_path: Path) -> None:
+        made = tfr.shuffle(
+            f"{source}/*",
+            tmp_path / "out" / "birds",
+            splits={"a": 0.5, "b": 0.5},
+            num_shards={"a": 3, "b": 2},
+        )
+        assert [os.path.basename(path) for path in made.paths] == [
+            *(f"birds-a-{i:05}-of-00003" for i in range(3)),
+            *(f"birds-b-{i:05}-of-00002" for i in range(2)),
+        ]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"splits": {"a": 0.5}, "num_shards": 2}, "add up to 1"),
+            ({"splits": {"a": 1.5, "b": -0.5}, "num_shards": 2}, "add up to 1"),
+            ({"splits": {"a": 0.5, "b": 0.5}, "num_shards": 1}, "num_shards"),
+            ({"splits": {"a": 0.5, "b": 0.5}, "num_shards": {"a": 1}}, "same splits"),
+            ({"splits": {"a": float("nan")}, "num_shards": 2}, "add up to 1"),
+            ({"splits": {"a/b": 1}, "num_shards": 1}, "file's name"),
+            ({}, "either num_shards or max_bytes"),
+            ({"num_shards": 1, "max_memory": "1 parsec"}, "expected a size"),
+            ({"num_shards": 1, "max_memory": 100}, "max_memory"),
+        ],
+    )
+    def test_that_make_no_sense_are_refused(
+        self, source: Path, tmp_path: Path, arguments: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(ValueError, match=message):
+            tfr.shuffle(f"{source}/*", tmp_path / "out" / "x", **arguments)
+
+
+class TestNames:
+    def test_that_are_taken_are_an_error_before_any_work(
+        self, source: Path, tmp_path: Path
+    ) -> None:
+        write(tmp_path / "out" / "train-00000-of-00009", [b"precious"])
+        with pytest.raises(FileExistsError, match="overwrite=True"):
+            tfr.shuffle(f"{source}/*", tmp_path / "out" / "train", num_shards=2)
+        assert names_in(tmp_path / "out") == ["train-00000-of-00009"]
+
+    def test_that_are_taken_may_be_replaced(self, source: Path, tmp_path: Path) -> None:
+        for count in (4, 2):
+            tfr.shuffle(f"{source}/*", tmp_path / "out" / "train", num_shards=count, overwrite=True)
+        assert names_in(tmp_path / "out") == ["train-00000-of-00002", "train-00001-of-00002"]
+        assert names_in(tmp_path / "out.tfrfast") == [
+            "train-00000-of-00002.index",
+            "train-00001-of-00002.index",
+        ]
+
+    def test_of_a_folder_alone_are_refused(self, source: Path, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="beginning of their names"):
+            tfr.shuffle(f"{source}/*", f"{tmp_path}/out/", num_shards=2)
+
+
+class TestDamage:
+    def test_of_a_source_is_an_error_that_names_it(self, source: Path, tmp_path: Path) -> None:
+        data = bytearray((source / "part-2").read_bytes())
+        data[13] ^= 1
+        (source / "part-2").write_bytes(data)
+        with pytest.raises(tfr.CorruptRecordError, match="record 0 at byte 0") as caught:
+            tfr.shuffle(f"{source}/*", tmp_path / "out" / "train", num_shards=2)
+        assert caught.value.path == str(source / "part-2")
+        assert names_in(tmp_path / "out") == []
+        (source / "part-2").write_bytes(data[:15])
+        with pytest.raises(tfr.TruncatedRecordError):
+            tfr.shuffle(f"{source}/*", tmp_path / "out" / "train", num_shards=2)
+
+    def test_of_an_intermediate_file_is_found(
+        self, large_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        work = tmp_path / "work"
+        original = ShuffleJob._write_shards
+
+        def damage_first(self: Any, buckets: Any) -> None:
+            (bucket,) = work.glob("*/bucket-1")
+            data = bytearray(bucket.read_bytes())
+            data[1000] ^= 1
+            bucket.write_bytes(data)
+            original(self, buckets)
+
+        monkeypatch.setattr(ShuffleJob, "_write_shards", damage_first)
+        with pytest.raises(tfr.CorruptRecordError, match="intermediate file"):
+            tfr.shuffle(
+                f"{large_source}/*",
+                tmp_path / "out" / "x",
+                num_shards=2,
+                max_memory=SMALL_MEMORY,
+                work=work,
+            )
+        assert names_in(tmp_path / "out") == []
+
+
+SCRIPT = """
+import sys
+import tfrfast as tfr
+from tfrfast import _shuffle_job
+_shuffle_job._STEP_BYTES = 1 << 20
+_shuffle_job._CHECKPOINT_BYTES = 4 << 20
+tfr.shuffle(sys.argv[1], sys.argv[2], num_shards=20, seed=3, max_memory=16 << 20, sync=False)
+"""
+
+
+def start_shuffling(source: Path, out: Path) -> subprocess.Popen[bytes]:
+    packages = os.pathsep.join([os.path.dirname(tfr.__path__[0]), *sys.path])
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, f"{source}/*", str(out)],
+        env={**os.environ, "PYTHONPATH": packages},
+    )
+
+
+class TestInterruption:
+    def test_by_a_kill_at_any_moment_goes_on_to_the_same_result(
+        self, large_source: Path, tmp_path: Path
+    ) -> None:
+        whole = tfr.shuffle(f"{large_source}/*", tmp_path / "whole" / "x", num_shards=20, seed=3)
+        expected = [Path(path).read_bytes() for path in whole.paths]
+        out = tmp_path / "out" / "x"
+        state = tmp_path / "out.tfrfast" / "shuffle-x" / "state.json"
+        rng = np.random.default_rng()
+        kills = 0
+        for _ in range(10 * KILLS):
+            process = start_shuffling(large_source, out)
+            begun = time.monotonic()
+            while not state.exists() and process.poll() is None and time.monotonic() < begun + 30:
+                time.sleep(0.002)
+            time.sleep(rng.uniform(0, 0.15))
+            process.send_signal(signal.SIGKILL)
+            if process.wait() == 0:
+                assert [
+                    Path(p).read_bytes() for p in sorted(map(str, out.parent.iterdir()))
+                ] == expected
+                for path in out.parent.iterdir():
+                    path.unlink()
+                continue
+            kills += 1
+            for path in out.parent.iterdir():
+                assert path.read_bytes() == expected[int(path.name[2:7])]
+            if kills == KILLS:
+                break
+        assert start_shuffling(large_source, out).wait() == 0
+        assert [Path(p).read_bytes() for p in sorted(map(str, out.parent.iterdir()))] == expected
+        assert "shuffle-x" not in names_in(tmp_path / "out.tfrfast")
+        with tfr.Reader(f"{out}-*", index="require") as reader:
+            assert len(reader) == whole.num_records
+
+    def test_leaves_nothing_that_another_shuffle_could_mistake(
+        self, large_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupt(self: Any, *_: Any) -> None:
+            raise KeyboardInterrupt
+
+        work = tmp_path / "work"
+        arguments: dict[str, Any] = {"num_shards": 2, "max_memory": SMALL_MEMORY, "work": work}
+        with monkeypatch.context() as patch:
+            patch.setattr(ShuffleJob, "_write_shards", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=1, **arguments)
+        assert list(work.glob("*/state.json"))
+        assert names_in(tmp_path / "out") == []
+        made = tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=2, **arguments)
+        records = read(f"{large_source}/*")
+        assert read(made.paths) == [records[i] for i in expected_order(len(records), 2)]
+        assert names_in(work) == []
+
+    @pytest.mark.parametrize("listed", [False, True])
+    def test_while_it_replaces_its_own_input_loses_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: bool
+    ) -> None:
+        records = numbered(100)
+        prefix = tmp_path / "data" / "x"
+        source: Any = [f"{prefix}-{i:05}-of-00006" for i in range(6)] if listed else f"{prefix}-*"
+        arguments: dict[str, Any] = {"num_shards": 4, "overwrite": True, "sync": False}
+        steps = 0
+        for stop_after in range(100):
+            with tfr.ShardedWriter(prefix, num_shards=6, overwrite=True, sync=False) as writer:
+                writer.write_batch(records)
+            steps = 0
+
+            def step_or_stop(function: Any, stop_after: int = stop_after) -> Any:
+                def stepping(*arguments: Any, **more: Any) -> Any:
+                    nonlocal steps
+                    steps += 1
+                    if steps > stop_after:
+                        raise KeyboardInterrupt
+                    return function(*arguments, **more)
+
+                return stepping
+
+            with monkeypatch.context() as patch:
+                patch.setattr(_native, "move_file", step_or_stop(_native.move_file))
+                patch.setattr(os, "unlink", step_or_stop(os.unlink))
+                patch.setattr(os, "replace", step_or_stop(os.replace))
+                try:
+                    tfr.shuffle(source, prefix, **arguments)
+                    break
+                except KeyboardInterrupt:
+                    pass
+            assert sorted(records) == sorted(
+                {*read(f"{prefix}-*"), *(r for p in tmp_path.glob("*/*/shards/*") for r in read(p))}
+            )
+            try:
+                tfr.shuffle(source, prefix, seed=1, **arguments)
+            except ValueError as error:
+                assert "replaced its own input" in str(error)
+                made = tfr.shuffle(source, prefix, **arguments)
+                assert len(made.paths) == 4
+            except FileNotFoundError:
+                assert listed  # all was done but for tidying up, and the input is gone
+            assert names_in(prefix.parent) == [f"x-{i:05}-of-00004" for i in range(4)]
+            assert sorted(read(f"{prefix}-*")) == sorted(records)
+        assert steps > 10
+
+    def test_leaves_other_files_in_the_work_folder_alone(
+        self, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        work = tmp_path / "work"
+        (work / "shards").mkdir(parents=True)
+        for name in ("precious", "state.json", "shards/0", "bucket-0"):
+            (work / name).write_text("{}")
+        for out in ("a", "b"):
+            tfr.shuffle(f"{source}/*", tmp_path / out / "x", num_shards=2, work=work)
+        assert names_in(work) == ["bucket-0", "precious", "shards", "state.json"]
+
+    def test_and_other_arguments_to_names_that_are_taken_keep_what_was_done(
+        self, large_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        arguments: dict[str, Any] = {"num_shards": 2, "max_memory": SMALL_MEMORY, "sync": False}
+        move_file = _native.move_file
+        moved: list[bytes] = []
+
+        def move_one(source: bytes, target: bytes, overwrite: bool) -> None:
+            if moved:
+                raise KeyboardInterrupt
+            moved.append(target)
+            move_file(source, target, overwrite)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_native, "move_file", move_one)
+            with pytest.raises(KeyboardInterrupt):
+                tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=1, **arguments)
+        assert len(names_in(tmp_path / "out")) == 1
+        with pytest.raises(FileExistsError):
+            tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=2, **arguments)
+        made = tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=1, **arguments)
+        records = read(f"{large_source}/*")
+        assert read(made.paths) == [records[i] for i in expected_order(len(records), 1)]
+
+
+def test_the_memory_that_more_buckets_take_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    with open(tmp_path / "source" / "huge", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ValueError, match=r"takes max_memory=(\d+) or more") as raised:
+        tfr.shuffle(
+            tmp_path / "source" / "huge", tmp_path / "out" / "x", num_shards=2, max_memory="64MiB"
+        )
+    least = int(str(raised.value).split("max_memory=")[1].split()[0])
+    assert least > 1 << 28
+    with pytest.raises(tfr.CorruptRecordError):  # of zeros: it begins to read
+        tfr.shuffle(
+            tmp_path / "source" / "huge", tmp_path / "out" / "x", num_shards=2, max_memory=least
+        )
+    assert names_in(tmp_path / "out") == []
+
+
+def test_memory_stays_bounded(tmp_path: Path) -> None:
+    """200 MB under 48 MiB; the interpreter with NumPy and the module is counted apart."""
+    for shard in range(4):
+        write(tmp_path / "source" / str(shard), [os.urandom(1000)] * 50_000)
+    script = """
+import resource, sys
+import tfrfast as tfr
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+before = peak()
+tfr.shuffle(sys.argv[1], sys.argv[2], num_shards=3, max_memory=48 << 20, sync=False)
+print(peak() - before)
+"""
+    packages = os.pathsep.join([os.path.dirname(tfr.__path__[0]), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", script, f"{tmp_path}/source/*", f"{tmp_path}/out/x"],
+        env={**os.environ, "PYTHONPATH": packages},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 48 << 10
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("1GiB", 2**30), ("512M", 2**29), ("200 mb", 200 * 2**20), ("1000", 1000), ("1.5K", 1536)],
+)
+def test_sizes_are_read_as_people_write_them(text: str, count: int) -> None:
+    assert shuffling.parse_bytes(text) == count
+
+
+def test_the_command_does_what_the_function_does(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tfr.shuffle(f"{source}/*", f"{tmp_path}/a/x", num_shards=2, seed=5)
+    command = ["shuffle", f"{source}/*", "--out", f"{tmp_path}/b/x", "--seed", "5"]
+    assert main([*command, "--num-shards", "2", "--max-memory", "64M"]) == 0
+    assert f"content hash {made.content_hash}" in capsys.readouterr().out
+    assert read(f"{tmp_path}/b/*") == read(made.paths)
+    assert main([*command, "--num-shards", "2"]) == 2  # the names are taken
+    assert "overwrite" in capsys.readouterr().err
+    options = ["--max-bytes", "5K", "--split", "a=0.5", "--split", "b=0.5", "--json", "--overwrite"]
+    assert main([*command, *options]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["content_hash"] == made.content_hash
+    assert sorted(printed["splits"]) == ["a", "b"]

@@ -1,0 +1,396 @@
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrfast as tfr
+from file_limits import few_bytes_a_file
+
+RECORDS = [b"", b"one", bytes(5), os.urandom(300), os.urandom(70_000), os.urandom(3_000_000)]
+
+
+def read_back(path: Any) -> list[bytes]:
+    with tfr.Reader(path, index="memory") as reader:
+        return list(reader)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder
+
+
+class TestRecords:
+    def test_read_back_as_they_were_written(self, data: Path) -> None:
+        with tfr.Writer(data / "shard") as writer:
+            for record in RECORDS:
+                writer.write(record)
+        assert read_back(data / "shard") == RECORDS
+
+    def test_of_a_batch_read_back_in_its_order(self, data: Path) -> None:
+        with tfr.Writer(data / "a") as writer:
+            writer.write_batch(RECORDS)
+        with tfr.Reader(data / "a") as reader, tfr.Writer(data / "b") as writer:
+            writer.write_batch(reader.read([5, 0, 3, 3]))
+        assert read_back(data / "b") == [RECORDS[i] for i in (5, 0, 3, 3)]
+
+    def test_of_a_batch_that_are_padding_are_left_out(self, data: Path) -> None:
+        batch = tfr.RecordBatch(np.frombuffer(b"abc", np.uint8), [0, 1, 2, 3], [0, 1, 2], [1, 0, 1])
+        with tfr.Writer(data / "shard") as writer:
+            writer.write_batch(batch)
+            assert writer.num_records == 2
+        assert read_back(data / "shard") == [b"a", b"c"]
+
+    @pytest.mark.parametrize("kind", [bytearray, memoryview, lambda b: np.frombuffer(b, np.uint8)])
+    def test_may_be_any_contiguous_buffer(self, data: Path, kind: Callable[[bytes], Any]) -> None:
+        with tfr.Writer(data / "shard") as writer:
+            writer.write(kind(b"some bytes"))
+            writer.write(kind(bytes(100_000)))
+        assert read_back(data / "shard") == [b"some bytes", bytes(100_000)]
+
+    @pytest.mark.parametrize("value", ["text", 3, None, [b"one"]])
+    def test_of_other_types_are_refused_and_the_writer_goes_on(
+        self, data: Path, value: Any
+    ) -> None:
+        with tfr.Writer(data / "shard") as writer:
+            with pytest.raises(TypeError, match=f"must be bytes, not {type(value).__name__}"):
+                writer.write(value)
+            writer.write(b"good")
+        assert read_back(data / "shard") == [b"good"]
+
+    def test_that_are_one_bytes_object_are_no_batch(self, data: Path) -> None:
+        with (
+            tfr.Writer(data / "shard") as writer,
+            pytest.raises(TypeError, match="write takes one"),
+        ):
+            writer.write_batch(b"many?")
+
+    @settings(deadline=None, max_examples=30)
+    @given(
+        lengths=st.lists(
+            st.sampled_from([0, 1, 300, 2**19 - 1, 2**19, 2**20 - 16, 2**20]), max_size=20
+        )
+    )
+    def test_of_every_length_around_the_buffers_survive(
+        self, tmp_path_factory: pytest.TempPathFactory, lengths: list[int]
+    ) -> None:
+        path = tmp_path_factory.mktemp("data") / "shard"
+        records = [bytes([i]) * length for i, length in enumerate(lengths)]
+        with tfr.Writer(path, sync=False) as writer:
+            writer.write_batch(records)
+            assert writer.num_bytes == sum(lengths) + 16 * len(lengths)
+        assert os.path.getsize(path) == writer.num_bytes
+        assert read_back(path) == records
+
+    def test_from_many_threads_all_arrive_whole(self, data: Path) -> None:
+        with tfr.Writer(data / "shard", sync=False) as writer:
+
+            def write(number: int) -> None:
+                for i in range(2000):
+                    writer.write(b"%d-%d" % (number, i) * (1 + i % 300))
+
+            threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        written = sorted(b"%d-%d" % (n, i) * (1 + i % 300) for n in range(4) for i in range(2000))
+        assert sorted(read_back(data / "shard")) == written
+
+
+class TestIndex:
+    def test_is_where_readers_look_first(self, data: Path) -> None:
+        with tfr.Writer(data / "shard") as writer:
+            writer.write_batch(RECORDS)
+        assert names_in(data) == ["shard"]
+        with tfr.Reader(data / "shard", index="require") as reader:
+            assert list(reader) == RECORDS
+            assert reader.shards[0].index == str(data) + ".tfrfast/shard.index"
+
+    def test_of_an_empty_shard_is_found(self, data: Path) -> None:
+        with tfr.Writer(data / "shard"):
+            pass
+        assert len(tfr.Reader(data / "shard", index="require")) == 0
+
+    def test_goes_to_a_folder_of_choice(self, data: Path, tmp_path: Path) -> None:
+        with tfr.Writer(data / "shard", index=tmp_path / "indexes") as writer:
+            writer.write(b"one")
+        assert names_in(tmp_path) == ["data", "indexes"]
+        with tfr.Reader(data / "shard", index=tmp_path / "indexes") as reader:
+            assert reader.shards[0].index is not None
+
+    def test_is_left_out_if_not_wanted(self, data: Path, tmp_path: Path) -> None:
+        with tfr.Writer(data / "shard", index=False) as writer:
+            writer.write(b"one")
+        assert names_in(tmp_path) == ["data"]
+
+    def test_that_can_go_nowhere_is_an_error_at_once(self, data: Path) -> None:
+        Path(str(data) + ".tfrfast").write_text("in the way")
+        with pytest.raises(OSError, match="index=False"):
+            tfr.Writer(data / "shard")
+
+
+class TestPublication:
+    def test_nothing_is_seen_before_the_end(self, data: Path) -> None:
+        with tfr.Writer(data / "shard") as writer:
+            writer.write_batch(RECORDS)
+            assert not (data / "shard").exists()
+        assert (data / "shard").exists()
+
+    def test_an_exception_publishes_nothing_and_keeps_what_was_there(self, data: Path) -> None:
+        for attempt in range(2):
+            with pytest.raises(KeyError), tfr.Writer(data / "shard") as writer:
+                writer.write_batch(RECORDS)
+                raise KeyError
+            assert names_in(data) == ([] if attempt == 0 else ["shard"])
+            (data / "shard").write_bytes(b"precious")
+        assert (data / "shard").read_bytes() == b"precious"
+        assert names_in(Path(str(data) + ".tfrfast")) == []
+
+    def test_a_shard_of_that_name_is_replaced_in_one_step(self, data: Path) -> None:
+        with tfr.Writer(data / "shard") as writer:
+            writer.write(b"old")
+        with tfr.Reader(data / "shard") as old, tfr.Writer(data / "shard") as writer:
+            writer.write(b"new")
+            assert read_back(data / "shard") == [b"old"]
+            writer.close()
+            assert read_back(data / "shard") == [b"new"]
+            assert old[0] == b"old"
+        assert names_in(data) == ["shard"]
+
+    def test_a_shard_of_that_name_is_an_error_if_not_to_be_replaced(self, data: Path) -> None:
+        (data / "shard").write_bytes(b"precious")
+        with pytest.raises(FileExistsError, match="overwrite=True"):
+            tfr.Writer(data / "shard", overwrite=False)
+
+    def test_a_shard_that_came_meanwhile_is_not_replaced_either(self, data: Path) -> None:
+        with tfr.Writer(data / "shard", overwrite=False) as writer:
+            writer.write(b"new")
+            (data / "shard").write_bytes(b"precious")
+            with pytest.raises(FileExistsError):
+                writer.close()
+        assert (data / "shard").read_bytes() == b"precious"
+        assert names_in(data) == ["shard"]
+
+    def test_what_a_link_points_at_is_replaced(self, data: Path) -> None:
+        (data / "real").write_bytes(b"old")
+        (data / "link").symlink_to("real")
+        with tfr.Writer(data / "link") as writer:
+            writer.write(b"new")
+        assert (data / "link").is_symlink()
+        assert read_back(data / "real") == [b"new"]
+
+    def test_the_shard_has_the_permissions_of_any_new_file(self, data: Path) -> None:
+        with tfr.Writer(data / "shard"):
+            pass
+        (data / "other").touch()
+        assert stat.S_IMODE(os.stat(data / "shard").st_mode) == stat.S_IMODE(
+            os.stat(data / "other").st_mode
+        )
+
+    def test_a_missing_folder_is_an_error_at_once(self, data: Path) -> None:
+        with pytest.raises(FileNotFoundError) as caught:
+            tfr.Writer(data / "missing" / "shard")
+        assert caught.value.filename == str(data / "missing" / "shard")
+
+    def test_a_folder_or_a_device_cannot_be_replaced(self, data: Path) -> None:
+        with pytest.raises(IsADirectoryError):
+            tfr.Writer(data)
+        with pytest.raises(ValueError, match="not a regular file"):
+            tfr.Writer("/dev/null", index=False)
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to a read-only folder")
+    def test_a_read_only_folder_is_an_error_at_once(self, data: Path) -> None:
+        data.chmod(0o555)
+        with pytest.raises(PermissionError):
+            tfr.Writer(data / "shard", index=False)
+
+    def test_a_writer_that_is_dropped_warns_and_publishes_nothing(self, data: Path) -> None:
+        writer = tfr.Writer(data / "shard")
+        writer.write(b"one")
+        with pytest.warns(ResourceWarning, match="never closed"):
+            del writer
+        assert names_in(data) == []
+
+
+class TestClosing:
+    def test_twice_does_no_harm(self, data: Path) -> None:
+        writer = tfr.Writer(data / "shard")
+        writer.write(b"one")
+        writer.close()
+        writer.close()
+        assert writer.closed
+        assert (writer.num_records, writer.num_bytes) == (1, 19)
+
+    def test_ends_writing(self, data: Path) -> None:
+        writer = tfr.Writer(data / "shard")
+        writer.close()
+        with pytest.raises(ValueError, match="closed"):
+            writer.write(b"one")
+
+    def test_after_abort_publishes_nothing(self, data: Path) -> None:
+        with tfr.Writer(data / "shard") as writer:
+            writer.write(b"one")
+            writer.abort()
+        assert names_in(data) == []
+
+
+class TestForks:
+    """A child shares its parent's open files, and must not touch them."""
+
+    @staticmethod
+    def in_child(work: Callable[[], Any]) -> int:
+        child = os.fork()
+        if child == 0:
+            try:
+                work()
+            except ValueError as error:
+                os._exit(1 if "forked" in str(error) else 2)
+            except BaseException:
+                os._exit(3)
+            os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def test_publish_and_write_nothing_of_their_parents(self, data: Path) -> None:
+        for make in (
+            lambda: tfr.Writer(data / "shard"),
+            lambda: tfr.ShardedWriter(data / "set", num_shards=2, overwrite=True),
+        ):
+            with make() as writer:
+                writer.write_batch([b"one", b"two", b"three"])
+
+                def drop(writer: Any = writer) -> None:
+                    assert (writer.closed, writer.num_records) == (False, 3)
+                    writer.abort()
+
+                assert self.in_child(writer.close) == 1
+                assert self.in_child(lambda: writer.write(bytes(5_000_000))) == 1
+                assert self.in_child(lambda: writer.write_batch([b"four"] * 10_000_000)) == 1
+                assert self.in_child(drop) == 0
+                assert not [name for name in names_in(data) if name.startswith("set")]
+                writer.write(b"four")
+            assert self.in_child(writer.close) == 0  # it is closed already
+        assert read_back(data / "shard") == [b"one", b"two", b"three", b"four"]
+        assert sorted(read_back(f"{data}/set-*")) == [b"four", b"one", b"three", b"two"]
+
+    def test_do_not_wait_for_threads_that_they_do_not_have(self, data: Path) -> None:
+        with tfr.Writer(data / "shard", sync=False) as writer:
+            stop = threading.Event()
+
+            def write() -> None:
+                records = [bytes(600_000)] * 4
+                while not stop.is_set():
+                    writer.write_batch(records)
+
+            threads = [threading.Thread(target=write) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            try:
+                for _ in range(20):
+                    assert self.in_child(lambda: signal.alarm(20) or writer.closed) == 0
+                    assert self.in_child(lambda: signal.alarm(20) or writer.close()) == 1
+            finally:
+                stop.set()
+                for thread in threads:
+                    thread.join()
+            writer.abort()
+
+
+class TestFailure:
+    def test_of_the_disk_names_the_shard_and_publishes_nothing(self, data: Path) -> None:
+        (data / "shard").write_bytes(b"precious")
+        with (
+            few_bytes_a_file(3_000_001),
+            pytest.raises(OSError, match="as it was before") as caught,
+            tfr.Writer(data / "shard", sync=False) as writer,
+        ):
+            for _ in range(100):
+                writer.write(bytes(50_000))
+        assert caught.value.filename == str(data / "shard")
+        assert (data / "shard").read_bytes() == b"precious"
+        assert names_in(data) == ["shard"]
+
+    def test_that_is_ignored_still_publishes_nothing(self, data: Path) -> None:
+        writer = tfr.Writer(data / "shard")
+        with few_bytes_a_file(10_000), pytest.raises(OSError, match="Writing"):
+            writer.write(bytes(600_000))
+        with pytest.raises(ValueError, match="failed before"):
+            writer.write(b"one")
+        with pytest.raises(ValueError, match="failed before"):
+            writer.close()
+        assert names_in(data) == []
+
+    def test_of_the_index_publishes_no_shard(self, data: Path) -> None:
+        writer = tfr.Writer(data / "shard")
+        writer.write_batch([b""] * 1000)
+        writer.write(bytes(600_000))  # large: nothing stays in the buffer
+        with few_bytes_a_file(5000), pytest.raises(OSError, match="shard.index"):
+            writer.close()
+        assert names_in(data) == []
+        assert names_in(Path(str(data) + ".tfrfast")) == []
+
+    def test_of_a_full_disk_keeps_what_was_there(self, tmp_path: Path) -> None:
+        """On a filesystem of 4 MiB of its own, where the system lets us have one."""
+        in_private_filesystem = [
+            *("unshare", "--user", "--map-root-user", "--mount"),
+            *("sh", "-c", 'mount -t tmpfs -o size=4m none "$0" && exec "$@"', str(tmp_path)),
+        ]
+        if subprocess.run([*in_private_filesystem, "true"], capture_output=True).returncode != 0:
+            pytest.skip("this system allows no private mounts")
+        script = """
+import errno, os, sys
+os.chdir(sys.argv[1])  # anew: what lies there now is the mount
+import tfrfast as tfr
+os.mkdir("data")
+with tfr.Writer("data/shard") as writer:
+    writer.write(b"precious")
+try:
+    with tfr.Writer("data/shard") as writer:
+        for _ in range(1000):
+            writer.write(bytes(30_000))
+except OSError as error:
+    assert error.errno == errno.ENOSPC, error
+    assert "Nothing was published" in str(error), error
+else:
+    sys.exit("no error")
+assert os.listdir("data") == ["shard"], os.listdir("data")
+assert list(tfr.Reader("data/shard", index="require")) == [b"precious"]
+with tfr.Writer("data/shard") as writer:  # the space is there again
+    writer.write(bytes(3_000_000))
+"""
+        packages = os.pathsep.join([os.path.dirname(tfr.__path__[0]), *sys.path])
+        done = subprocess.run(
+            [*in_private_filesystem, sys.executable, "-c", script, str(tmp_path)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": packages},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_of_the_parameters_that_make_no_sense_are_refused(data: Path) -> None:
+    with pytest.raises(ValueError, match="TFRecordWriter"):
+        tfr.Writer(data / "shard", compression="ZLIB")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="level is 10"):
+        tfr.Writer(data / "shard", compression="GZIP", level=10)
+    with pytest.raises(ValueError, match="compression must be"):
+        tfr.Writer(data / "shard", compression="gzip")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="level"):
+        tfr.Writer(data / "shard", level=3)
+    assert names_in(data) == []

@@ -1,0 +1,70 @@
+"""Writers that die at any moment leave whole shards or none. TFRFAST_KILLS says how many do."""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tfrfast as tfr
+
+KILLS = int(os.environ.get("TFRFAST_KILLS", "15"))
+MOST_SECONDS = 0.06
+
+
+def write_for_ever(data: Path, generation: int) -> None:
+    """Replaces `data/shard` and a set of shards again and again."""
+    step = 0
+    while True:
+        step += 1
+        content = [b"%d %d %d" % (generation, step, i) * 20 for i in range(200 + step)]
+        content.append(b"%d" % (len(content) + 1))
+        with tfr.Writer(data / "shard", sync=step % 2 == 0) as writer:
+            writer.write_batch(content)
+        with tfr.ShardedWriter(data / "set", num_shards=3, overwrite=True, sync=False) as writers:
+            writers.write_batch(content)
+
+
+def can_make_unnamed_files(folder: Path) -> bool:
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY))
+    except OSError:
+        return False
+    return True
+
+
+def kill_a_writer(data: Path, generation: int) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            write_for_ever(data, generation)
+        finally:
+            os._exit(1)
+    time.sleep(random.uniform(0, MOST_SECONDS))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "the writer ended by itself"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
+def test_a_killed_writer_leaves_whole_shards_or_none(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    has_unnamed_files = can_make_unnamed_files(data)
+    seen = 0
+    for generation in range(KILLS):
+        kill_a_writer(data, generation)
+        for name in os.listdir(data):
+            if name.startswith(".tmp-") and not has_unnamed_files:
+                continue
+            with tfr.Reader(data / name) as reader:
+                records = list(reader)
+            seen += 1
+            if name == "shard":
+                assert int(records[-1]) == len(records)
+                generations = {record.split()[0] for record in records[:-1]}
+                assert len(generations) == 1
+    assert seen >= KILLS / 2, "the writers were killed before they wrote anything"

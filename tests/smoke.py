@@ -1,0 +1,26 @@
+"""Run against an installed wheel, with NumPy and nothing else: does it load, does it read?"""
+
+import struct
+import sys
+import tempfile
+from pathlib import Path
+
+import tfrfast as tfr
+
+
+def frame(payload: bytes) -> bytes:
+    length = struct.pack("<Q", len(payload))
+    return b"".join(part + struct.pack("<I", tfr.masked_crc32c(part)) for part in (length, payload))
+
+
+records = [b"", b"one", bytes(100_000)]
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder, "shard.tfrecord")
+    path.write_bytes(b"".join(map(frame, records)))
+    with tfr.Reader(path, index="memory") as reader:
+        assert list(reader) == records
+        assert reader[[2, 0]].tolist() == [records[2], records[0]]
+
+frameworks = {"tensorflow", "torch", "jax"} & sys.modules.keys()
+assert not frameworks, frameworks
+print(f"tfrfast {tfr.__version__} works on Python {sys.version.split()[0]}")

@@ -1,0 +1,55 @@
+"""Shards of tf.train.Examples with every kind of feature, and tensors as plain Python."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import tfrfast as tfr
+from record_files import write_shard
+
+
+def some_example(number: int) -> bytes:
+    """Example `number`: `id` is its number, the rest depends on it."""
+    choice = random.Random(number)
+    length = choice.randrange(4)
+    features: dict[str, Any] = {
+        "id": number,
+        "label": number % 2,
+        "dense": [choice.random() for _ in range(3)],
+        "name": b"%d-" % number + choice.randbytes(choice.randrange(60)),
+        "words": [choice.randbytes(choice.randrange(40)) for _ in range(choice.randrange(4))],
+        "numbers": [choice.randrange(-(2**40), 2**40) for _ in range(length)],
+        "positions": sorted(choice.sample(range(10), length)),
+        "weights": [choice.random() for _ in range(length)],
+        "marks": list(range(length)),
+        "raw": choice.randbytes(8),
+    }
+    if length:
+        features["lengths"] = [length]
+    return tfr.encode_example(features)
+
+
+def write_examples(folder: Path, counts: list[int]) -> list[str]:
+    """One shard for each count, their ids running on."""
+    files, first = [], 0
+    for i, count in enumerate(counts):
+        records = map(some_example, range(first, first + count))
+        files.append(write_shard(folder / f"examples-{i:03}", records))
+        first += count
+    return files
+
+
+def plain(value: Any) -> Any:
+    """Tensors, columns and structures of them, so that they can be compared."""
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    if hasattr(value, "dense_shape"):
+        parts = (value.indices, value.values, value.dense_shape)
+        return [plain(part) for part in parts]
+    if hasattr(value, "to_list"):
+        return value.to_list()
+    return (value.numpy() if hasattr(value, "numpy") else value).tolist()

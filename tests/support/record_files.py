@@ -1,0 +1,64 @@
+"""Shards to read, and ways to damage them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tfrfast as tfr
+
+HEADER, FOOTER = 12, 4
+
+
+def frame(payload: bytes) -> bytes:
+    length = len(payload).to_bytes(8, "little")
+    crc = tfr.masked_crc32c
+    return length + crc(length).to_bytes(4, "little") + payload + crc(payload).to_bytes(4, "little")
+
+
+def write_shard(path: Path, records: Iterable[bytes]) -> str:
+    path.write_bytes(b"".join(map(frame, records)))
+    return str(path)
+
+
+def some_records(count: int, seed: int = 0, longest: int = 200) -> list[bytes]:
+    random_source = random.Random(seed)
+    return [
+        b"%d:%d:" % (seed, i) + random_source.randbytes(random_source.randrange(longest))
+        for i in range(count)
+    ]
+
+
+def write_shards(folder: Path, counts: Sequence[int], longest: int = 200) -> list[str]:
+    """One shard for each count; every record differs from all others."""
+    return [
+        write_shard(folder / f"data-{i:03}", some_records(count, i, longest))
+        for i, count in enumerate(counts)
+    ]
+
+
+def frame_starts(records: Sequence[bytes]) -> list[int]:
+    starts = [0]
+    for record in records:
+        starts.append(starts[-1] + HEADER + len(record) + FOOTER)
+    return starts
+
+
+def flip_byte(path: str, offset: int) -> None:
+    data = bytearray(Path(path).read_bytes())
+    data[offset] ^= 0xFF
+    Path(path).write_bytes(data)
+
+
+def flip_payload_byte(path: str, records: Sequence[bytes], number: int) -> None:
+    flip_byte(path, frame_starts(records)[number] + HEADER)
+
+
+def flip_length_byte(path: str, records: Sequence[bytes], number: int) -> None:
+    flip_byte(path, frame_starts(records)[number])
+
+
+def cut(path: str, length: int) -> None:
+    data = Path(path).read_bytes()
+    Path(path).write_bytes(data[:length])

@@ -1,0 +1,15 @@
+"""What a type checker must accept, and, where an error is ignored, must refuse."""
+
+from typing_extensions import assert_type
+
+import tfrfast as tfr
+
+error = tfr.CorruptRecordError("text", path="shard", record=3, offset=99)
+assert_type(error.path, str | None)
+assert_type(error.record, int | None)
+assert_type(error.offset, int | None)
+as_base: tfr.RecordError = error
+as_value_error: ValueError = tfr.FeatureError("text")
+
+tfr.TruncatedRecordError("text", record="three")  # type: ignore[arg-type]
+tfr.RecordError("text", "shard")  # type: ignore[call-arg]

@@ -1,0 +1,28 @@
+"""What a type checker must accept, and, where an error is ignored, must refuse."""
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import assert_type
+
+import tfrfast as tfr
+
+perm = tfr.Permutation(1000, seed=1, epoch=np.int64(2))
+assert_type(perm[3], int)
+assert_type(perm[1:9], NDArray[np.int64])
+assert_type(perm[[1, 2]], NDArray[np.int64])
+assert_type(perm[np.arange(4)], NDArray[np.int64])
+assert_type(perm.inverse(3), int)
+assert_type(perm.inverse(np.arange(4)), NDArray[np.int64])
+assert_type(len(perm), int)
+
+perm[1.5]  # type: ignore[call-overload]
+tfr.Permutation(1000)  # type: ignore[call-arg]
+
+plan = tfr.Plan(1000, 32, shuffle=tfr.BlockShuffle(8, 2), remainder="pad", indices=[1, 2])
+assert_type(plan.steps, int)
+assert_type(plan.indices(0, 1), NDArray[np.int64])
+assert_type(plan.rows(0, 1), tuple[NDArray[np.int64], NDArray[np.bool_]])
+
+tfr.Plan(1000, 32, shuffle=8192)  # type: ignore[arg-type]
+tfr.Plan(1000, 32, remainder="fill")  # type: ignore[arg-type]
+tfr.Plan(1000, 32, True)  # type: ignore[call-arg]

@@ -1,0 +1,27 @@
+"""What a type checker must accept, and, where an error is ignored, must refuse."""
+
+from pathlib import Path
+
+import numpy as np
+from typing_extensions import assert_type
+
+import tfrfast as tfr
+
+with tfr.Reader([Path("train-*"), "more"], compression=None, threads=2) as reader:
+    assert_type(reader, tfr.Reader)
+    assert_type(len(reader), int)
+    assert_type(reader[-1], bytes)
+    assert_type(reader[2:5], tfr.RecordBatch)
+    assert_type(reader[np.arange(3)], tfr.RecordBatch)
+    assert_type(reader.locate(0), tfr.Location)
+    records: list[bytes] = list(reader)
+
+batch = reader.read([3, 1, 3])
+assert_type(batch[0], bytes)
+assert_type(batch.view(0), memoryview)
+assert_type(batch.tolist(), list[bytes])
+as_list: list[bytes] = list(batch)
+
+tfr.Reader("shard", "GZIP")  # type: ignore[call-arg]
+reader["name"]  # type: ignore[index]
+batch.data = batch.data  # type: ignore[misc]

@@ -1,0 +1,37 @@
+"""What a type checker must accept, and, where an error is ignored, must refuse."""
+
+from pathlib import Path
+
+import numpy as np
+from typing_extensions import assert_type
+
+import tfrfast as tfr
+
+with tfr.Writer(Path("shard"), sync=False, index="folder") as writer:
+    assert_type(writer, tfr.Writer)
+    writer.write(b"one")
+    writer.write(memoryview(b"two"))
+    writer.write_batch([b"three", bytearray(b"four")])
+    writer.write_batch(tfr.encode_examples({"x": np.arange(3)}, raw=["x"]))
+    writer.write_example({"label": 3, "image": b"jpeg"})
+    assert_type(writer.num_records, int)
+    writer.write("text")  # type: ignore[arg-type]
+
+with tfr.ShardedWriter("out/train", max_bytes=200 << 20, overwrite=True) as sharded:
+    assert_type(sharded, tfr.ShardedWriter)
+    assert_type(sharded.paths, list[str])
+
+assert_type(tfr.encode_example({"x": 1}), bytes)
+assert_type(tfr.encode_examples({"x": [1]}), tfr.RecordBatch)
+
+made = tfr.shuffle("in-*", "out/train", num_shards={"a": 1}, splits={"a": 1.0}, max_memory=1 << 30)
+assert_type(made, tfr.Shuffled)
+assert_type(made.splits, dict[str, list[str]])
+
+with tfr.TFRecordWriter("shard", "GZIP") as drop_in:
+    assert_type(drop_in, tfr.TFRecordWriter)
+    drop_in.write("text")
+    drop_in.flush()
+
+tfr.Writer("shard", compression="gzip")  # type: ignore[arg-type]
+tfr.Writer("shard", "GZIP")  # type: ignore[call-arg]

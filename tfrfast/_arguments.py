@@ -1,0 +1,78 @@
+"""Checks of arguments that several classes share: messages say what was given and what is allowed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal, SupportsIndex, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast import _native
+
+Int64Array = npt.NDArray[np.int64]
+IntegerArrayLike = npt.NDArray[np.integer[Any]] | Sequence[int]
+Remainder = Literal["keep", "drop", "pad"]
+
+
+def integer(name: str, value: SupportsIndex, least: int, most: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}.") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {number}, but must be from {least} to {most}.")
+    return number
+
+
+def seed_number(seed: SupportsIndex) -> int:
+    return integer("seed", seed, -(2**63), 2**64 - 1) % 2**64
+
+
+def epoch_number(epoch: SupportsIndex) -> int:
+    return integer("epoch", epoch, 0, 2**64 - 1)
+
+
+def checked_remainder(remainder: object) -> str:
+    if isinstance(remainder, str) and remainder in ("keep", "drop", "pad"):
+        return remainder
+    raise ValueError(f"remainder is {remainder!r}, but must be 'keep', 'drop' or 'pad'.")
+
+
+def as_number(what: str, value: object) -> int | None:
+    """The int that `value` is, or None if it may be an array."""
+    if isinstance(value, np.ndarray):
+        return None  # even of no dimension: as in NumPy, its shape decides that of the result
+    try:
+        return operator.index(cast("SupportsIndex", value))
+    except TypeError:
+        pass
+    if isinstance(value, float | str | bytes | None | np.floating):
+        raise TypeError(f"{what} must be an integer or an array of them, not {value!r}.")
+    return None
+
+
+def integers(name: str, values: object, too_large: type[Exception] = IndexError) -> Int64Array:
+    array = np.asarray(values)
+    if array.size == 0 and not isinstance(values, np.ndarray):
+        return np.empty(array.shape, np.int64)  # an empty list says nothing about its type
+    if array.dtype == np.bool_:
+        raise TypeError(f"{name} must be integers, not a mask; use numpy.flatnonzero(mask).")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, not {array.dtype}.")
+    if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise too_large(f"{name} hold {int(array.max())}, which no record number reaches.")
+    return array.astype(np.int64, copy=False)
+
+
+def rebuild(
+    version: int, kind: type[Any], arguments: tuple[object, ...], options: dict[str, object]
+) -> object:
+    if version != _native.ORDER_VERSION:
+        raise ValueError(
+            f"This {kind.__name__} was pickled with version {version} of the order, and this "
+            f"tfrfast has version {_native.ORDER_VERSION}: it would give other records. Use the "
+            "tfrfast that made it."
+        )
+    return kind(*arguments, **options)

@@ -1,0 +1,1 @@
+"""Measuring: what `tfrfast bench`, `tfrfast demo` and the benchmarks of the repository share."""

@@ -1,0 +1,106 @@
+"""Ours beside the fastest of TensorFlow's, in turns over the same files."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tfrfast._bench.duel import Timing, speedups, take_turns
+from tfrfast._bench.pipelines import Epoch, Work, dataset_way, loader_way, tensorflow_ways
+from tfrfast.reader import Reader
+
+TENSORFLOW, DATASET, LOADER = "TensorFlow", "tfr.TFRecordDataset", "tfr.Loader"
+_TRIALS = 2  # of each of TensorFlow's configurations, behind one that is not counted
+
+
+class Comparison(NamedTuple):
+    """Seconds that each contender took for the same records, round by round."""
+
+    data: str
+    work: str
+    records: int
+    payload_bytes: int
+    tensorflow_way: str
+    """Which of TensorFlow's configurations was the fastest, and so the one that was timed."""
+    timings: dict[str, Timing]
+
+    def ratio(self, contender: str) -> float:
+        """How many times as fast as TensorFlow: the median of the ratios round by round."""
+        return speedups(self.timings, contender)[TENSORFLOW]
+
+    def ratio_range(self, contender: str) -> tuple[float, float]:
+        theirs, ours = self.timings[TENSORFLOW].seconds, self.timings[contender].seconds
+        ratios = [t / o for t, o in zip(theirs, ours, strict=True)]
+        return min(ratios), max(ratios)
+
+    def records_per_s(self, contender: str) -> float:
+        return self.records / statistics.median(self.timings[contender].seconds)
+
+    def facts(self) -> dict[str, Any]:
+        """For scripts."""
+        ours = [name for name in self.timings if name != TENSORFLOW]
+        return {
+            "data": self.data,
+            "work": self.work,
+            "records": self.records,
+            "payload_bytes": self.payload_bytes,
+            "tensorflow_configuration": self.tensorflow_way,
+            "records_per_s": {name: round(self.records_per_s(name)) for name in self.timings},
+            "seconds": {name: timing.seconds for name, timing in self.timings.items()},
+            "ratio": {name: round(self.ratio(name), 2) for name in ours},
+            "ratio_range": {name: [round(r, 2) for r in self.ratio_range(name)] for name in ours},
+        }
+
+
+def compare(
+    data: str,
+    work: Work,
+    reader: Reader,
+    *,
+    rounds: int = 3,
+    max_batches: int | None = None,
+    progress: Callable[[], None] = lambda: None,
+) -> Comparison:
+    """Finds TensorFlow's fastest configuration, and times ours beside it in turns.
+
+    `progress` is called after each of `timed_passes(rounds)` passes over the files.
+    """
+    theirs = tensorflow_ways(work)
+    way = _fastest(theirs, max_batches, progress)
+    contenders = {
+        TENSORFLOW: theirs[way],
+        DATASET: dataset_way(work),
+        LOADER: loader_way(work, reader),
+    }
+    runs = {name: _run_of(start, max_batches, progress) for name, start in contenders.items()}
+    timings = take_turns(runs, rounds)
+    records = len(reader)
+    if max_batches is not None:
+        records = min(records, max_batches * work.batch_size)
+    payload_bytes = sum(int(shard.lengths.sum()) for shard in reader.shards)
+    share = records / max(1, len(reader))
+    return Comparison(data, str(work), records, round(payload_bytes * share), way, timings)
+
+
+def timed_passes(rounds: int) -> int:
+    """How often `compare` goes over the files: the trials, a warm-up, the rounds."""
+    return 2 * (1 + _TRIALS) + 3 * (1 + rounds)
+
+
+def _fastest(ways: dict[str, Epoch], max_batches: int | None, progress: Callable[[], None]) -> str:
+    runs = {name: _run_of(start, max_batches, progress) for name, start in ways.items()}
+    trials = take_turns(runs, _TRIALS)
+    return min(trials, key=lambda name: min(trials[name].seconds))
+
+
+def _run_of(
+    start: Epoch, max_batches: int | None, progress: Callable[[], None]
+) -> Callable[[], None]:
+    def run() -> None:
+        for _ in itertools.islice(start(), max_batches):
+            pass
+        progress()
+
+    return run

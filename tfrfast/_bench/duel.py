@@ -1,0 +1,51 @@
+"""Two or more ways to do the same work, timed in turns: a machine that slows down slows all."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+
+class Timing(NamedTuple):
+    """Seconds of each round."""
+
+    seconds: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def spread(self) -> str:
+        return f"{min(self.seconds):.3g}..{max(self.seconds):.3g} s"
+
+
+def take_turns(
+    contenders: Mapping[str, Callable[[], object]],
+    rounds: int = 5,
+    warmups: int = 1,
+    before_each: Callable[[], object] = lambda: None,
+) -> dict[str, Timing]:
+    """Times every contender once a round, `rounds` times, after `warmups` rounds not counted."""
+    timings: dict[str, Timing] = {name: Timing([]) for name in contenders}
+    for round_number in range(-warmups, rounds):
+        for name, work in contenders.items():
+            before_each()
+            began = time.perf_counter()
+            work()
+            took = time.perf_counter() - began
+            if round_number >= 0:
+                timings[name].seconds.append(took)
+    return timings
+
+
+def speedups(timings: dict[str, Timing], of: str) -> dict[str, float]:
+    """How many times as fast `of` is as each other, the median of the ratios round by round."""
+    return {
+        name: statistics.median(
+            other / mine for other, mine in zip(timing.seconds, timings[of].seconds, strict=True)
+        )
+        for name, timing in timings.items()
+        if name != of
+    }

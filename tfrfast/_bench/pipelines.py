@@ -1,0 +1,145 @@
+"""Ways to read shards in batches: TensorFlow's, as its guides tune them, and ours.
+
+A dataset is built, and a reader opened, once, as for training; a way is a function that starts an
+epoch and returns an iterable of its batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from tfrfast.features import Features, FixedLen, VarLen
+from tfrfast.loader import Loader
+from tfrfast.reader import Reader
+
+WINDOW = 8192
+TENSORFLOW_WAYS = ("file after file", "interleave")
+_FILES_AT_ONCE = 4
+
+Epoch = Callable[[], Iterable[Any]]
+
+
+class Work(NamedTuple):
+    """What to read, in what order, and as what."""
+
+    files: list[str]
+    batch_size: int
+    shuffled: bool
+    features: Features | None = None
+    """None: the records as they are."""
+
+    def __str__(self) -> str:
+        order = "shuffled" if self.shuffled else "in order"
+        return f"{'records' if self.features is None else 'decoded'}, {order}"
+
+
+def import_tensorflow() -> Any:
+    """TensorFlow, quiet; or an ImportError that says how to get it."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ImportError(
+            f"this compares with TensorFlow, which cannot be imported ({error}). "
+            "Install it: pip install tensorflow"
+        ) from error
+    return tensorflow
+
+
+def tensorflow_ways(work: Work) -> dict[str, Epoch]:
+    """The configurations that its guides recommend, of which the fastest is the one to beat."""
+    return {way: tensorflow_way(work, way) for way in TENSORFLOW_WAYS}
+
+
+def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
+    """`way` says how files are read: one after the other, or several at once."""
+    tf = import_tensorflow()
+    auto = tf.data.AUTOTUNE
+    if way == "interleave":
+        names = tf.data.Dataset.from_tensor_slices(work.files)
+        if work.shuffled:
+            names = names.shuffle(len(work.files))
+        dataset = names.interleave(
+            tf.data.TFRecordDataset,
+            cycle_length=min(_FILES_AT_ONCE, len(work.files)),
+            num_parallel_calls=auto,
+            deterministic=False,
+        )
+    else:
+        dataset = tf.data.TFRecordDataset(work.files)
+    if work.shuffled:
+        dataset = dataset.shuffle(WINDOW)
+    dataset = dataset.batch(work.batch_size)
+    if work.features is not None:
+        specs = tensorflow_features(work.features)
+        dataset = dataset.map(
+            lambda records: tf.io.parse_example(records, specs), num_parallel_calls=auto
+        )
+    return _epochs_of(dataset.prefetch(auto), threads)
+
+
+def tensorflow_usual_way(work: Work, threads: int | None = None) -> Epoch:
+    """What is often written: files read by AUTOTUNE, each record parsed on its own."""
+    tf = import_tensorflow()
+    auto = tf.data.AUTOTUNE
+    dataset = tf.data.TFRecordDataset(work.files, num_parallel_reads=auto)
+    if work.shuffled:
+        dataset = dataset.shuffle(WINDOW)
+    if work.features is not None:
+        specs = tensorflow_features(work.features)
+        dataset = dataset.map(
+            lambda record: tf.io.parse_single_example(record, specs), num_parallel_calls=auto
+        )
+    return _epochs_of(dataset.batch(work.batch_size).prefetch(auto), threads)
+
+
+def dataset_way(work: Work, threads: int | None = None) -> Epoch:
+    """The drop-in, in the words of the usual pipeline."""
+    tf = import_tensorflow()
+    from tfrfast.tensorflow import TFRecordDataset
+
+    dataset = TFRecordDataset(work.files)
+    if work.shuffled:
+        dataset = dataset.shuffle(WINDOW)
+    dataset = dataset.batch(work.batch_size)
+    if work.features is not None:
+        dataset = dataset.parse_example(work.features)
+    return _epochs_of(dataset.prefetch(tf.data.AUTOTUNE), threads)
+
+
+def loader_way(work: Work, reader: Reader, threads: int | None = None) -> Epoch:
+    """Batches for NumPy. The loader is made anew, so that nothing was read ahead before."""
+
+    def start() -> Iterable[Any]:
+        loader = Loader(
+            reader, work.batch_size, features=work.features, shuffle=work.shuffled, threads=threads
+        )
+        yield from loader
+        loader.close()
+
+    return start
+
+
+def _epochs_of(dataset: Any, threads: int | None) -> Epoch:
+    if threads is not None:
+        options = import_tensorflow().data.Options()
+        options.threading.private_threadpool_size = threads
+        dataset = dataset.with_options(options)
+    return lambda: dataset
+
+
+def tensorflow_features(features: Features) -> dict[str, Any]:
+    """The same features in tf.io's words."""
+    tf = import_tensorflow()
+    kinds = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
+    made = {}
+    for name, spec in features.items():
+        if isinstance(spec, FixedLen):
+            made[name] = tf.io.FixedLenFeature(spec.shape, kinds[spec.dtype])
+        elif isinstance(spec, VarLen):
+            made[name] = tf.io.RaggedFeature(kinds[spec.dtype], row_splits_dtype=tf.int64)
+        else:
+            raise TypeError(f"{name!r}: {spec!r} has no counterpart here.")
+    return made

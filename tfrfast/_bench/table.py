@@ -1,0 +1,42 @@
+"""Comparisons as lines of text: ratios, their range, and where ours is the slower one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfrfast._bench.compare import DATASET, LOADER, TENSORFLOW, Comparison
+
+HEADER = (
+    "data",
+    "work",
+    "TensorFlow, records/s",
+    "configuration",
+    "TFRecordDataset",
+    "(range)",
+    "Loader",
+    "(range)",
+)
+
+
+def row_of(comparison: Comparison) -> list[str]:
+    cells = [
+        comparison.data,
+        comparison.work,
+        f"{comparison.records_per_s(TENSORFLOW):,.0f}",
+        comparison.tensorflow_way,
+    ]
+    for contender in (DATASET, LOADER):
+        low, high = comparison.ratio_range(contender)
+        cells += [f"{comparison.ratio(contender):.1f} x", f"{low:.1f} to {high:.1f}"]
+    return cells
+
+
+def where_slower(comparisons: Sequence[Comparison]) -> list[str]:
+    """A line for each of our ways that TensorFlow beats."""
+    return [
+        f"{contender} is slower than TensorFlow: {each.data}, {each.work}: "
+        f"{each.ratio(contender):.2f} x"
+        for each in comparisons
+        for contender in (DATASET, LOADER)
+        if each.ratio(contender) < 1
+    ]

@@ -1,0 +1,1 @@
+"""What `tfrfast demo` shows, one module for each thing."""

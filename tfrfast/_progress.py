@@ -1,0 +1,72 @@
+"""A progress bar on stderr, for work that takes long enough to wonder."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+_PATIENCE_S = 1.0
+_REDRAW_S = 0.1
+_BAR_CELLS = 30
+
+
+class ProgressBar:
+    """Draws `done` of `total` bytes; by default only on a terminal, and only after a second.
+
+    `show`: True or False forces it. `unit`: what is counted, if not bytes. Use as a context manager,
+    so that the line is left clean.
+    """
+
+    def __init__(self, label: str, show: bool | None = None, unit: str | None = None) -> None:
+        self._label = label
+        self._unit = unit
+        self._enabled = sys.stderr.isatty() if show is None else show
+        self._started = time.monotonic()
+        self._next_draw = self._started + (0.0 if show else _PATIENCE_S)
+        self._drawn = False
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._drawn:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+    def update(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        finished = done >= total
+        if not self._enabled or (now < self._next_draw and not (finished and self._drawn)):
+            return
+        self._next_draw = now + _REDRAW_S
+        self._drawn = True
+        share = done / total if total else 1.0
+        cells = round(share * _BAR_CELLS)
+        elapsed = now - self._started
+        rate = done / elapsed if elapsed > 0 else 0.0
+        left = f"{(total - done) / rate:4.0f} s left" if rate > 0 else ""
+        sys.stderr.write(
+            f"\r{self._label} [{'#' * cells}{'.' * (_BAR_CELLS - cells)}] {share:4.0%}  "
+            f"{self._amounts(done, total, rate)}  {left}\033[K"
+        )
+        sys.stderr.flush()
+
+    def _amounts(self, done: int, total: int, rate: float) -> str:
+        if self._unit is not None:
+            return f"{done} of {total} {self._unit}"
+        return f"{format_bytes(done)} of {format_bytes(total)}  {format_bytes(rate)}/s"
+
+
+def format_bytes(count: float) -> str:
+    """1536 -> '1.5 KiB'."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(count) < 1024 or unit == "TiB":
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError("the last unit returns")

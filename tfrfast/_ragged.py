@@ -1,0 +1,188 @@
+"""Columns made of other columns: sparse positions, and rows divided into rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
+from tfrfast.errors import FeatureError
+from tfrfast.features import Partition
+
+__all__ = ["aligned", "aligned_zeros", "as_sparse", "divide", "place", "splits_of", "with_splits"]
+
+_ALIGNMENT = 64
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros that begin where TensorFlow and others take them without a copy."""
+    size = math.prod(shape) * dtype.itemsize
+    room = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % _ALIGNMENT
+    return room[start : start + size].view(dtype).reshape(shape)
+
+
+def aligned(values: Array) -> Array:
+    """A copy that begins where TensorFlow and others take it without another."""
+    copy = aligned_zeros(values.shape, values.dtype)
+    copy[...] = values
+    return copy
+
+
+def _as_ragged(column: Column) -> Ragged:
+    """The rows of a column that was parsed as one of any length."""
+    if isinstance(column, Sparse):
+        counts = np.bincount(column.indices[:, 0], minlength=int(column.dense_shape[0]))
+        return Ragged(column.values, splits_of(counts))
+    assert isinstance(column, Ragged)
+    return column
+
+
+def splits_of(lengths: Array) -> Array:
+    """Where each row starts, and where the last ends."""
+    splits = aligned_zeros((len(lengths) + 1,), np.dtype(np.int64))
+    np.cumsum(lengths, out=splits[1:])
+    return splits
+
+
+def as_sparse(column: Column) -> Sparse:
+    """The values of ragged rows at (row, position in the row)."""
+    if isinstance(column, Sparse):
+        return column
+    rows = _as_ragged(column)
+    assert not isinstance(rows.values, Ragged)
+    lengths = rows.row_lengths
+    indices = aligned_zeros((int(rows.row_splits[-1]), 2), np.dtype(np.int64))
+    indices[:, 0] = np.repeat(np.arange(len(rows)), lengths)
+    indices[:, 1] = np.arange(len(indices)) - np.repeat(rows.row_splits[:-1], lengths)
+    shape = np.array([len(rows), lengths.max(initial=0)], np.int64)
+    return Sparse(indices, rows.values, shape)
+
+
+def place(
+    name: str,
+    index_columns: Sequence[Column],
+    value_column: Column,
+    size: tuple[int, ...],
+    *,
+    already_sorted: bool,
+) -> Sparse:
+    """The values where other features say they stand."""
+    rows = _as_ragged(value_column)
+    indices = aligned_zeros((int(rows.row_splits[-1]), 1 + len(size)), np.dtype(np.int64))
+    indices[:, 0] = np.repeat(np.arange(len(rows)), rows.row_lengths)
+    for dimension, column in enumerate(index_columns, start=1):
+        positions = _as_ragged(column)
+        different = np.flatnonzero(positions.row_splits != rows.row_splits)
+        if len(different):
+            raise FeatureError(
+                f"Feature '{name}': row {int(different[0]) - 1} has not as many positions as "
+                "values. Each value needs a position in every dimension.",
+                record=int(different[0]) - 1,
+            )
+        indices[:, dimension] = np.asarray(positions.values)
+    values: Any = rows.values
+    if not already_sorted:
+        order = np.lexsort(indices.T[::-1])
+        if (order[1:] < order[:-1]).any():
+            indices = aligned(indices[order])
+            values = _take(values, order)
+    return Sparse(indices, values, np.array([len(rows), *size], np.int64))
+
+
+def _take(values: Array | Bytes, order: Array) -> Array | Bytes:
+    if not isinstance(values, Bytes):
+        return aligned(values[order])
+    lengths = np.diff(values.offsets)[order]
+    offsets = splits_of(lengths)
+    starts = np.repeat(values.offsets[:-1][order] - offsets[:-1], lengths)
+    return Bytes(aligned(values.data[starts + np.arange(int(offsets[-1]))]), offsets)
+
+
+def divide(
+    name: str, column: Column, partitions: Sequence[Partition], parsed: Mapping[str, Column]
+) -> Ragged:
+    """Rows divided into rows of rows, the last partition being the innermost."""
+    rows = _as_ragged(column)
+    for how, argument in reversed(partitions):
+        if how == "uniform_row_length":
+            rows = _divide_uniformly(name, rows, int(argument))
+        else:
+            rows = _divide_by(name, rows, how, _as_ragged(parsed[str(argument)]))
+    return rows
+
+
+def _refuse(name: str, row: int, why: str) -> FeatureError:
+    return FeatureError(f"Feature '{name}': row {row} cannot be divided: {why}.", record=row)
+
+
+def _divide_uniformly(name: str, rows: Ragged, length: int) -> Ragged:
+    uneven = np.flatnonzero(rows.row_lengths % length)
+    if len(uneven):
+        row = int(uneven[0])
+        found = int(rows.row_lengths[row])
+        raise _refuse(name, row, f"its {found} values are not a multiple of {length}")
+    splits = aligned(rows.row_splits // length)
+    values = rows.values
+    if isinstance(values, Ragged):
+        inner = aligned(np.arange(int(splits[-1]) + 1) * length)
+        return Ragged(Ragged(values, inner), splits)
+    if isinstance(values, Bytes):
+        shape = (values.size // length, length) if values.ndim == 1 else _grouped(values, length)
+        return Ragged(Bytes(values.data, values.offsets, shape), splits)
+    return Ragged(values.reshape(-1, length, *values.shape[1:]), splits)
+
+
+def _grouped(values: Bytes, length: int) -> tuple[int, ...]:
+    return (values.shape[0] // length, length, *values.shape[1:])
+
+
+def _divide_by(name: str, rows: Ragged, how: str, partition: Ragged) -> Ragged:
+    """Each row into the rows that its own row of `partition` describes."""
+    lengths: list[Array] = []
+    for row in range(len(rows)):
+        total = int(rows.row_splits[row + 1] - rows.row_splits[row])
+        numbers: Array = partition[row]
+        lengths.append(_lengths_of(name, row, how, numbers, total))
+    outer = splits_of(np.array([len(part) for part in lengths], np.int64))
+    inner = splits_of(np.concatenate(lengths) if lengths else np.zeros(0, np.int64))
+    return Ragged(Ragged(rows.values, inner), outer)
+
+
+def _lengths_of(name: str, row: int, how: str, numbers: Array, total: int) -> Array:
+    if how == "row_lengths":
+        found = numbers
+    elif how == "row_splits":
+        if len(numbers) and numbers[0] != 0:
+            raise _refuse(name, row, "row splits begin with 0")
+        found = np.diff(numbers)
+    elif how == "row_limits":
+        found = np.diff(numbers, prepend=0)
+    elif how == "row_starts":
+        if len(numbers) and numbers[0] != 0:
+            raise _refuse(name, row, "row starts begin with 0")
+        found = np.diff(numbers, append=total) if len(numbers) else numbers
+    else:
+        if len(numbers) != total:
+            raise _refuse(name, row, f"{len(numbers)} row ids for {total} values")
+        if len(numbers) and (numbers[0] < 0 or (np.diff(numbers) < 0).any()):
+            raise _refuse(name, row, "row ids do not ascend from 0")
+        if len(numbers) and numbers[-1] > 1 << 32:
+            raise _refuse(name, row, f"the row id {int(numbers[-1])} is too large")
+        found = np.bincount(numbers) if len(numbers) else numbers
+    if (found < 0).any() or int(found.sum()) != total:
+        raise _refuse(name, row, f"its parts do not add up to its {total} values")
+    return found.astype(np.int64, copy=False)
+
+
+def with_splits(rows: Ragged, dtype: str) -> Ragged:
+    """The same rows with row splits of another integer type, all the way down."""
+    if dtype == "int64":
+        return rows
+    values = rows.values
+    if isinstance(values, Ragged):
+        values = with_splits(values, dtype)
+    return Ragged(values, aligned(rows.row_splits.astype(dtype)))

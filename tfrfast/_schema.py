@@ -1,0 +1,324 @@
+"""Feature descriptions, compiled: what the native parser fills, and how its columns become ours."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from tfrfast import _ragged
+from tfrfast._native import ExampleParser
+from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
+from tfrfast.features import (
+    Features,
+    FixedLen,
+    FixedLenSequence,
+    Partition,
+    SparseIndexed,
+    VarLen,
+)
+
+__all__ = ["CompiledFeatures", "NativeColumn", "compile_features", "remember", "understand"]
+
+_INTEGERS = ("int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "bool")
+_PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_rowids")
+
+Layout = Literal["fixed", "padded", "ragged", "sparse"]
+# (values, offsets, row splits, indices, shape), as ExampleParser gives them.
+NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...]]
+
+
+class Slot(NamedTuple):
+    """One feature of the record, as the native parser is asked for it."""
+
+    layout: Layout
+    type: str
+    shape: tuple[int, ...] = ()
+    default_numbers: bytes | None = None
+    default_strings: tuple[bytes, ...] | None = None
+    raw_bytes: int = 0
+    required: bool = False
+
+
+@dataclass
+class CompiledFeatures:
+    """A feature description in the native parser's terms."""
+
+    slots: dict[str, Slot] = field(default_factory=dict)
+    builders: dict[str, Callable[[dict[str, Column]], Column]] = field(default_factory=dict)
+
+    @property
+    def specs(self) -> list[tuple[Any, ...]]:
+        """What the native parsers are made from."""
+        return [(name, *slot) for name, slot in self.slots.items()]
+
+    @cached_property
+    def parser(self) -> ExampleParser:
+        return ExampleParser(self.specs)
+
+    def assemble(self, native: Sequence[NativeColumn]) -> dict[str, Column]:
+        """The columns that were asked for, from those that were parsed."""
+        parsed: dict[str, Column] = {
+            name: column_of(slot, column)
+            for (name, slot), column in zip(self.slots.items(), native, strict=True)
+        }
+        return {name: build(parsed) for name, build in self.builders.items()}
+
+    def want(self, key: str, slot: Slot) -> None:
+        """Asks for a feature of the record, which several columns may be made of."""
+        known = self.slots.get(key)
+        if known is not None and known != slot:
+            variable = {known.layout, slot.layout} == {"ragged", "sparse"}
+            if not variable or known.type != slot.type:
+                raise ValueError(f"Feature '{key}' is asked for in two ways that do not agree.")
+            slot = slot._replace(layout="ragged")
+        self.slots[key] = slot
+
+
+def column_of(slot: Slot, native: NativeColumn) -> Column:
+    values, offsets, splits, indices, shape = native
+    if slot.type == "bytes":
+        values = Bytes(values, offsets, shape if slot.layout in ("fixed", "padded") else None)
+    if slot.layout == "ragged":
+        return Ragged(values, splits)
+    if slot.layout == "sparse":
+        return Sparse(indices, values, np.array(shape, np.int64))
+    return values  # type: ignore[no-any-return]
+
+
+def compile_features(features: Features) -> CompiledFeatures:
+    """Understands each spec and compiles the parser; ValueError or TypeError for a bad one."""
+    compiled = CompiledFeatures()
+    for name, given in features.items():
+        if not isinstance(name, str):
+            raise TypeError(f"feature names are str, not {type(name).__name__}")
+        spec = understand(name, given)
+        if isinstance(spec, FixedLen):
+            _compile_fixed(compiled, name, spec)
+        elif isinstance(spec, FixedLenSequence):
+            _compile_padded(compiled, name, spec)
+        elif isinstance(spec, VarLen):
+            _compile_variable(compiled, name, spec)
+        else:
+            _compile_indexed(compiled, name, spec)
+    return compiled
+
+
+def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> None:
+    shape = shape_of(name, spec.shape)
+    if spec.raw:
+        dtype = np.dtype(spec.dtype)
+        if dtype.hasobject or dtype.itemsize == 0:
+            raise ValueError(f"Feature '{name}': raw bytes cannot be read as {dtype}.")
+        default = (
+            None if spec.default is None else _full(name, spec.default, shape, dtype).tobytes()
+        )
+        row_bytes = math.prod(shape) * dtype.itemsize
+        compiled.want(name, Slot("fixed", "raw", shape, default, None, row_bytes))
+
+        def view(parsed: dict[str, Column]) -> Column:
+            rows: Array = parsed[name]  # type: ignore[assignment]
+            numbers: Array = rows.reshape(-1).view(dtype).reshape(len(rows), *shape)
+            return numbers
+
+        compiled.builders[name] = view
+        return
+    kind = type_name_of(name, spec.dtype)
+    numbers, strings = _default_of(name, kind, shape, spec.default)
+    compiled.want(name, Slot("fixed", kind, shape, numbers, strings))
+    compiled.builders[name] = lambda parsed: parsed[name]
+
+
+def _compile_padded(compiled: CompiledFeatures, name: str, spec: FixedLenSequence) -> None:
+    if not spec.allow_missing:
+        raise ValueError(
+            f"Feature '{name}': FixedLenSequence requires allow_missing=True in an Example; "
+            "records without it are empty."
+        )
+    kind = type_name_of(name, spec.dtype)
+    numbers, strings = _default_of(name, kind, (), spec.default)
+    slot = Slot("padded", kind, shape_of(name, spec.shape), numbers, strings)
+    compiled.want(name, slot)
+    compiled.builders[name] = lambda parsed: parsed[name]
+
+
+def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> None:
+    key = name if spec.key is None else spec.key
+    kind = type_name_of(name, spec.dtype)
+    if spec.sparse:
+        if spec.partitions:
+            raise ValueError(f"Feature '{name}': sparse columns have no partitions.")
+        compiled.want(key, Slot("sparse", kind))
+        compiled.builders[name] = lambda parsed: _ragged.as_sparse(parsed[key])
+        return
+    compiled.want(key, Slot("ragged", kind))
+    for how, argument in spec.partitions:
+        if how in _PARTITIONS and isinstance(argument, str):
+            compiled.want(argument, Slot("ragged", "int64"))
+        elif how != "uniform_row_length" or not isinstance(argument, int) or argument < 1:
+            raise ValueError(
+                f"Feature '{name}': {(how, argument)!r} is no partition. Give one of {_PARTITIONS} "
+                "with a feature's name, or 'uniform_row_length' with a positive number."
+            )
+
+    def build(parsed: dict[str, Column]) -> Column:
+        rows = _ragged.divide(name, parsed[key], spec.partitions, parsed)
+        return _ragged.with_splits(rows, spec.splits_dtype)
+
+    compiled.builders[name] = build
+
+
+def _compile_indexed(compiled: CompiledFeatures, name: str, spec: SparseIndexed) -> None:
+    keys = (spec.index_keys,) if isinstance(spec.index_keys, str) else tuple(spec.index_keys)
+    size = shape_of(name, spec.size)
+    if not keys or len(keys) != len(size):
+        raise ValueError(f"Feature '{name}': there must be one size for each index key.")
+    for key in keys:
+        compiled.want(key, Slot("ragged", "int64"))
+    compiled.want(spec.value_key, Slot("ragged", type_name_of(name, spec.dtype)))
+
+    def build(parsed: dict[str, Column]) -> Column:
+        return _ragged.place(
+            name,
+            [parsed[key] for key in keys],
+            parsed[spec.value_key],
+            size,
+            already_sorted=spec.already_sorted,
+        )
+
+    compiled.builders[name] = build
+
+
+def understand(name: str, spec: Any) -> FixedLen | FixedLenSequence | VarLen | SparseIndexed:
+    """Our own spec for one of tf.io's, which are known by their names: nothing is imported."""
+    if isinstance(spec, (FixedLen, FixedLenSequence, VarLen, SparseIndexed)):
+        return spec
+    kind = type(spec).__name__
+    if kind == "FixedLenFeature":
+        return FixedLen(spec.shape, spec.dtype, spec.default_value)
+    if kind == "FixedLenSequenceFeature":
+        return FixedLenSequence(spec.shape, spec.dtype, spec.default_value, spec.allow_missing)
+    if kind == "VarLenFeature":
+        return VarLen(spec.dtype, sparse=True)
+    if kind == "SparseFeature":
+        return SparseIndexed(
+            spec.index_key, spec.value_key, spec.dtype, spec.size, spec.already_sorted
+        )
+    if kind == "RaggedFeature":
+        partitions = tuple(_partition_of(name, partition) for partition in spec.partitions)
+        splits: Any = spec.row_splits_dtype.name
+        return VarLen(spec.dtype, False, spec.value_key, partitions, splits)
+    raise TypeError(
+        f"Feature '{name}': {spec!r} is no feature spec. Use tfr.FixedLen, tfr.FixedLenSequence, "
+        "tfr.VarLen or tfr.SparseIndexed, or those of tf.io."
+    )
+
+
+def _partition_of(name: str, partition: Any) -> Partition:
+    names = {
+        "RowLengths": "row_lengths",
+        "RowSplits": "row_splits",
+        "RowStarts": "row_starts",
+        "RowLimits": "row_limits",
+        "ValueRowIds": "value_rowids",
+    }
+    kind = type(partition).__name__
+    if kind == "UniformRowLength":
+        return "uniform_row_length", int(partition.length)
+    if kind in names:
+        return names[kind], partition.key
+    raise TypeError(f"Feature '{name}': {partition!r} is no partition.")
+
+
+def type_name_of(name: str, dtype: Any) -> str:
+    """The native parser's name for a dtype of NumPy, of TensorFlow, or by its name."""
+    if dtype is bytes or dtype == "bytes" or dtype == "string":
+        return "bytes"
+    named = getattr(dtype, "name", None)
+    kind = named if isinstance(named, str) else np.dtype(dtype).name
+    if kind == "string":
+        return "bytes"
+    if kind in ("float32", *_INTEGERS):
+        return kind
+    raise ValueError(
+        f"Feature '{name}': records hold int64, float32 and bytes, which cannot be read as {kind}. "
+        f"Integers also go into {', '.join(_INTEGERS[1:])}."
+    )
+
+
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(size) for size in shape)
+    except TypeError:
+        if shape is None or hasattr(shape, "rank"):
+            raise ValueError(f"Feature '{name}': every dimension of the shape is needed.") from None
+        sizes = (int(shape),)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"Feature '{name}': every dimension of the shape {sizes} is needed.")
+    return sizes
+
+
+def _full(name: str, default: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    values = np.asarray(default)
+    given = values.astype(dtype)
+    if dtype.kind in "iub" and not np.array_equal(given, values):
+        raise ValueError(f"Feature '{name}': the default {default!r} does not fit in {dtype}.")
+    if given.size == 1:
+        return np.full(shape, given.reshape(())[()], dtype)
+    if given.size != math.prod(shape):
+        raise ValueError(f"Feature '{name}': the default has {given.size} values, not {shape}.")
+    return given.reshape(shape)
+
+
+def _default_of(
+    name: str, kind: str, shape: tuple[int, ...], default: Any
+) -> tuple[bytes | None, tuple[bytes, ...] | None]:
+    if default is None or math.prod(shape) == 0:
+        return None, None
+    if hasattr(default, "numpy"):
+        default = default.numpy()
+    if kind != "bytes":
+        return _full(name, default, shape, np.dtype(kind)).tobytes(), None
+    flat = [
+        value.encode() if isinstance(value, str) else value
+        for value in np.asarray(default, dtype=object).reshape(-1).tolist()
+    ]
+    if not all(isinstance(value, bytes) for value in flat):
+        raise ValueError(f"Feature '{name}': the default {default!r} is not bytes.")
+    if len(flat) == 1:
+        flat *= math.prod(shape)
+    if len(flat) != math.prod(shape):
+        raise ValueError(f"Feature '{name}': the default has {len(flat)} values, not {shape}.")
+    return None, tuple(flat)
+
+
+Compiled = TypeVar("Compiled")
+_REMEMBERED = 16
+_remembering = threading.Lock()
+
+
+def remember(
+    memory: dict[int, tuple[dict[str, Any], Any]],
+    features: Features,
+    compiled_by: Callable[[Features], Compiled],
+) -> Compiled:
+    """Compiles `features` unless the very same specs were compiled from that dict before."""
+    key = id(features)
+    known = memory.get(key)
+    if known is not None:
+        specs, compiled = known
+        if len(specs) == len(features) and all(
+            specs.get(name) is spec for name, spec in features.items()
+        ):
+            return compiled  # type: ignore[no-any-return]
+    fresh = compiled_by(features)
+    with _remembering:
+        while len(memory) >= _REMEMBERED:
+            del memory[next(iter(memory))]
+        memory[key] = (dict(features), fresh)
+    return fresh

@@ -1,0 +1,198 @@
+"""The end of `tfr.shuffle`: finished shards and their indexes take their places."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tfrfast import _native
+from tfrfast._shuffle_work import WorkFolder
+from tfrfast.writer import Compression, Index, index_folder_bytes
+
+_VERSION = 2  # of the state
+
+
+class Shuffled(NamedTuple):
+    """What a shuffle has made.
+
+    `paths` are all shards, in order; `splits` those of each split. `content_hash` is the sum of a
+    hash of every record: the same before and after, whatever the order.
+    """
+
+    paths: list[str]
+    splits: dict[str, list[str]]
+    num_records: int
+    num_bytes: int
+    content_hash: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """One split, or the only one."""
+
+    name: str
+    prefix: str
+    share: float
+    num_shards: int  # 0: as many as max_bytes makes
+    max_bytes: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is made of the records, and where it goes."""
+
+    outputs: list[Output]
+    seed: int
+    overwrite: bool
+    index: Index
+    sync: bool
+    compression: Compression | None = None
+    level: int | None = None
+
+    def fingerprint(self) -> str:
+        """Tells targets apart whose finished shards differ."""
+        facts = [_VERSION, self.seed, [vars(each) for each in self.outputs], str(self.index)]
+        facts += [self.compression, self.level]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def taken_names(self) -> list[str]:
+        """Shards that are there already, of any count."""
+        return [
+            path
+            for output in self.outputs
+            if os.path.isdir(os.path.dirname(output.prefix) or ".")
+            for path in _native.list_shards(os.fsencode(output.prefix))
+        ]
+
+
+class Publication:
+    """Shards in a work folder whose state lists them, and gives each its name, before any has it."""
+
+    def __init__(self, work: WorkFolder, target: Target) -> None:
+        self._work = work
+        self._target = target
+
+    def has_begun(self) -> bool:
+        return self._work.state.get("stage") == "publish"
+
+    def replaces_its_input(self) -> bool:
+        """Whether one that was interrupted must be finished now, lest records be lost.
+
+        Some of its input may be gone, and exists only in the work folder.
+        """
+        state = self._work.state
+        if not self.has_begun() or not state["replaces_input"]:
+            return False
+        if state["target"] != self._target.fingerprint() or not self._target.overwrite:
+            raise ValueError(
+                "A shuffle to these names was interrupted while its shards replaced its own input. "
+                f"Some records are now only in {self._work.path!r}. Call it again with the "
+                "arguments it had, to let it finish."
+            )
+        return True
+
+    def begin(self, inputs: list[str], written: list[list[int]]) -> None:
+        """From here on the shards are complete, and only their names are missing."""
+        state = self._work.state
+        counts = [0] * len(self._target.outputs)
+        for output, *_ in written:
+            counts[output] += 1
+        numbers = [0] * len(counts)
+        state["published"] = []
+        for name, (output, *_) in enumerate(written):
+            prefix = self._target.outputs[output].prefix
+            final = f"{prefix}-{numbers[output]:05}-of-{counts[output]:05}"
+            numbers[output] += 1
+            state["published"].append([str(name), final, output])
+        going = {_own_name(path) for path in self._target.taken_names()}
+        state["replaces_input"] = any(
+            _own_name(path) in going or os.path.realpath(path) in going for path in inputs
+        )
+        state["target"] = self._target.fingerprint()
+        state["stage"] = "publish"
+        self._work.save(durable=self._target.sync)
+
+    def finish(self) -> Shuffled:
+        """Safe to interrupt and to begin again."""
+        state = self._work.state
+        outputs = self._target.outputs
+        splits: dict[str, list[str]] = {output.name: [] for output in outputs}
+        folders = set()
+        for name, final, output in state["published"]:
+            index_from = self._work.inside("index", f"{name}.index")
+            if self._target.index is not False and os.path.exists(index_from):
+                index_to = self._index_path(final)
+                os.makedirs(os.path.dirname(index_to), exist_ok=True)
+                _move_index(index_from, index_to)
+                folders.add(os.path.dirname(index_to))
+            self._publish_shard(self._work.inside("shards", name), final)
+            splits[outputs[output].name].append(final)
+            folders.add(os.path.dirname(final) or ".")
+        if self._target.overwrite:
+            self._remove_others()
+        if self._target.sync:
+            for folder in folders:
+                _flush_folder(folder)
+        records, payload_bytes, content_hash = state["totals"]
+        self._work.forget()
+        paths = [path for each in splits.values() for path in each]
+        return Shuffled(
+            paths,
+            {name: each for name, each in splits.items() if name},
+            records,
+            payload_bytes + 16 * records,
+            f"{content_hash:016x}",
+        )
+
+    def _publish_shard(self, temporary: str, final: str) -> None:
+        if not os.path.exists(temporary):
+            return  # published before the interruption
+        try:
+            _native.move_file(os.fsencode(temporary), os.fsencode(final), self._target.overwrite)
+        except FileExistsError:
+            if not os.path.samefile(temporary, final):
+                raise
+            os.unlink(temporary)  # a second name for what was published
+
+    def _remove_others(self) -> None:
+        kept = {final for _, final, _ in self._work.state["published"]}
+        for path in self._target.taken_names():
+            if path not in kept:
+                os.unlink(path)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._index_path(path))
+
+    def _index_path(self, shard: str) -> str:
+        folder = index_folder_bytes(self._target.index)
+        if folder:
+            return _native.index_path_in(folder, os.fsencode(shard))
+        return _native.sibling_index_path(os.fsencode(shard))
+
+
+def _own_name(path: str) -> str:
+    """The one name of a file, or of a link itself."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _move_index(source: str, target: str) -> None:
+    try:
+        os.replace(source, target)
+    except OSError:  # the index may be wanted on another filesystem
+        shutil.copyfile(source, f"{target}.new")
+        os.replace(f"{target}.new", target)
+        os.unlink(source)
+
+
+def _flush_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # some network filesystems cannot
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The tf.data source. Imported only on use: everything in here needs TensorFlow."""

@@ -1,0 +1,181 @@
+"""Features as tensors: what the ops decode into, and the dense, ragged and sparse ones of it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import parsing_config
+
+from tfrfast._schema import Slot, compile_features, shape_of, type_name_of, understand
+from tfrfast._tensorflow.library import ops
+from tfrfast.features import (
+    Features,
+    FixedLen,
+    FixedLenSequence,
+    Partition,
+    SparseIndexed,
+    VarLen,
+)
+
+# csrc/tensorflow/feature_tensors.cpp is the other side of these and of _described().
+_MAGIC = b"tfrffea1"
+_LAYOUTS = {"fixed": 0, "padded": 1, "ragged": 2, "sparse": 3}
+_TYPES = {
+    "bytes": 0,
+    "float32": 1,
+    "int64": 2,
+    "int32": 3,
+    "int16": 4,
+    "int8": 5,
+    "uint32": 6,
+    "uint16": 7,
+    "uint8": 8,
+    "bool": 9,
+    "raw": 10,
+}
+_PARTITIONS = {
+    "row_lengths": tf.io.RaggedFeature.RowLengths,
+    "row_splits": tf.io.RaggedFeature.RowSplits,
+    "row_starts": tf.io.RaggedFeature.RowStarts,
+    "row_limits": tf.io.RaggedFeature.RowLimits,
+    "value_rowids": tf.io.RaggedFeature.ValueRowIds,
+    "uniform_row_length": tf.io.RaggedFeature.UniformRowLength,
+}
+
+
+class TensorFeatures:
+    """A feature description, compiled for the ops."""
+
+    def __init__(self, features: Features) -> None:
+        self._slots: dict[str, Slot] = compile_features(features).slots
+        self._specs = {name: understand(name, spec) for name, spec in features.items()}
+        self._types = {name: self._type_of(name) for name in self._slots}
+        #: What the ops take.
+        self.text = self._described()
+        self.column_types = [
+            each for name, slot in self._slots.items() for each in self._outputs_of(name, slot)
+        ]
+
+    def _type_of(self, name: str) -> Any:
+        """The tensor type of a slot's values."""
+        spec = self._specs.get(name)
+        if self._slots[name].type == "raw":
+            assert isinstance(spec, FixedLen)
+            return tf.as_dtype(np.dtype(spec.dtype))
+        kind = self._slots[name].type
+        return tf.string if kind == "bytes" else tf.as_dtype(kind)
+
+    def _outputs_of(self, name: str, slot: Slot) -> list[Any]:
+        values = self._types[name]
+        if slot.layout == "ragged":
+            return [values, tf.int64]
+        if slot.layout == "sparse":
+            return [tf.int64, values, tf.int64]
+        return [values]
+
+    def _described(self) -> bytes:
+        def number(value: int) -> bytes:
+            return struct.pack("<q", value)
+
+        def string(value: bytes) -> bytes:
+            return number(len(value)) + value
+
+        parts = [_MAGIC, number(len(self._slots))]
+        for name, slot in self._slots.items():
+            strings = slot.default_strings or ()
+            has_default = slot.default_numbers is not None or slot.default_strings is not None
+            parts += [
+                string(name.encode()),
+                number(_LAYOUTS[slot.layout]),
+                number(_TYPES[slot.type]),
+                number(len(slot.shape)),
+                *map(number, slot.shape),
+                number(slot.raw_bytes),
+                number(has_default),
+            ]
+            if has_default:
+                parts += [string(slot.default_numbers or b""), number(len(strings))]
+                parts += map(string, strings)
+            parts.append(number(self._types[name].as_datatype_enum))
+        return b"".join(parts)
+
+    def assemble(self, outputs: Sequence[Any], rows: int | None) -> dict[str, Any]:
+        """The columns that were asked for, of an op's outputs; of `rows` rows where that is known."""
+        left = iter(outputs)
+        parsed: dict[str, Any] = {}
+        for name, slot in self._slots.items():
+            if slot.layout == "ragged":
+                values, splits = (tf.ensure_shape(next(left), [None]) for _ in range(2))
+                if rows is not None:
+                    splits = tf.ensure_shape(splits, [rows + 1])
+                parsed[name] = tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+            elif slot.layout == "sparse":
+                shapes: tuple[list[int | None], ...] = ([None, 2], [None], [2])
+                parsed[name] = tf.SparseTensor(
+                    *(tf.ensure_shape(next(left), shape) for shape in shapes)
+                )
+            else:
+                steps = [None] if slot.layout == "padded" else []
+                parsed[name] = tf.ensure_shape(next(left), [rows, *steps, *slot.shape])
+        return {name: self._build(name, spec, parsed) for name, spec in self._specs.items()}
+
+    def _build(self, name: str, spec: Any, parsed: dict[str, Any]) -> Any:
+        if isinstance(spec, (FixedLen, FixedLenSequence)):
+            return parsed[name]
+        if isinstance(spec, SparseIndexed):
+            return _placed(name, spec, parsed)
+        column = parsed[name if spec.key is None else spec.key]
+        if spec.sparse:
+            return column.to_sparse() if isinstance(column, tf.RaggedTensor) else column
+        return _divided(name, spec, parsed)
+
+    def parse(self, records: Any) -> dict[str, Any]:
+        """The columns of a vector of serialized Examples, as `tf.io.parse_example` gives them."""
+        columns = ops.tfrfast_parse_example(
+            records=records, features=tf.constant(self.text), column_types=self.column_types
+        )
+        return self.assemble(columns, records.shape[0])
+
+
+def _placed(name: str, spec: SparseIndexed, parsed: dict[str, Any]) -> Any:
+    one = isinstance(spec.index_keys, str)
+    size = shape_of(name, spec.size)
+    feature = tf.io.SparseFeature(
+        index_key=spec.index_keys if one else list(spec.index_keys),
+        value_key=spec.value_key,
+        dtype=parsed[spec.value_key].dtype,
+        size=size[0] if one else list(size),
+        already_sorted=spec.already_sorted,
+    )
+    keys = [spec.index_keys] if one else spec.index_keys
+    sparse = {key: parsed[key].to_sparse() for key in {*keys, spec.value_key}}
+    return _composite(name, feature, sparse)
+
+
+def _divided(name: str, spec: VarLen, parsed: dict[str, Any]) -> Any:
+    splits = tf.as_dtype(spec.splits_dtype)
+    feature = tf.io.RaggedFeature(
+        dtype=tf.as_dtype(type_name_of(name, spec.dtype).replace("bytes", "string")),
+        value_key=spec.key,
+        partitions=[_partition(each) for each in spec.partitions],
+        row_splits_dtype=splits,
+    )
+    keys = {name if spec.key is None else spec.key}
+    keys |= {argument for _, argument in spec.partitions if isinstance(argument, str)}
+    return _composite(
+        name, feature, {key: parsed[key].with_row_splits_dtype(splits) for key in keys}
+    )
+
+
+def _partition(partition: Partition) -> Any:
+    how, argument = partition
+    return _PARTITIONS[how](argument)
+
+
+def _composite(name: str, feature: Any, tensors: dict[str, Any]) -> Any:
+    """What TensorFlow makes of flat features: its own code decides."""
+    return parsing_config._construct_tensors_for_composite_features({name: feature}, tensors)[name]

@@ -1,0 +1,13 @@
+"""Errors of the op library as TensorFlow's exceptions."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def exception_from(text: str) -> Exception:
+    """The exception that "<code> <message>" stands for."""
+    code, _, message = text.partition(" ")
+    kind = tf.compat.v1.errors.exception_type_from_error_code(int(code))
+    error: Exception = kind(None, None, message)
+    return error

@@ -1,0 +1,95 @@
+"""The op library: loaded into TensorFlow once a process, and asked directly through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+_PATH = Path(__file__).resolve().parents[1] / "_tensorflow_ops.so"
+
+# The ops' Python wrappers. Loading must come first: TensorFlow sees only ops that are registered
+# while it loads a library.
+ops: Any = tf.load_op_library(str(_PATH))
+
+PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)
+
+
+def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
+    def declare(name: str, result: Any, *arguments: Any) -> None:
+        call = getattr(calls, name)
+        call.restype, call.argtypes = result, list(arguments)
+
+    plan = ctypes.c_void_p
+    declare(
+        "tfrfast_open_plan",
+        plan,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_int64,
+        PROGRESS,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    )
+    declare("tfrfast_close_plan", None, plan)
+    declare("tfrfast_plan_source", ctypes.c_void_p, plan, ctypes.POINTER(ctypes.c_size_t))
+    declare("tfrfast_plan_damage", ctypes.c_char_p, plan)
+    declare("tfrfast_plan_record_count", ctypes.c_int64, plan)
+    declare("tfrfast_plan_file_bytes", ctypes.c_int64, plan)
+    declare("tfrfast_plan_block_count", ctypes.c_int64, plan)
+    declare("tfrfast_plan_block_of", ctypes.c_int64, plan, ctypes.c_int64)
+    numbers = ctypes.POINTER(ctypes.c_int64)
+    declare("tfrfast_probe_counts", None, numbers, numbers)
+    declare("tfrfast_hand_out_views", None, ctypes.c_int)
+    declare("tfrfast_open_source_count", ctypes.c_int64)
+    return calls
+
+
+calls = _declare(ctypes.CDLL(str(_PATH)))
+
+
+def open_source_count() -> int:
+    """How many sources this process has open."""
+    return int(calls.tfrfast_open_source_count())
+
+
+def hand_out_views(yes: bool) -> None:
+    """Whether records become views of pooled memory or strings of their own."""
+    calls.tfrfast_hand_out_views(yes)
+
+
+def _probe_counts() -> tuple[int, int]:
+    copies, live = ctypes.c_int64(), ctypes.c_int64()
+    calls.tfrfast_probe_counts(ctypes.byref(copies), ctypes.byref(live))
+    return copies.value, live.value
+
+
+def _copy_and_drop_a_view() -> None:
+    def copy(count: Any) -> Any:
+        views = tf.ensure_shape(ops.tfrfast_probe_strings(count), [None])
+        return tf.strings.length(tf.gather(views, [0, 0]))
+
+    # A session of its own: running eagerly would start the runtime, and with that end the user's
+    # chance to configure it. The count is fed: TensorFlow would fold a constant one away, and the
+    # ops with it.
+    config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, use_per_session_threads=True)
+    with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
+        count = tf.compat.v1.placeholder(tf.int64, [])
+        session.run(copy(count), {count: 1})
+
+
+def runtime_counts_views(copy_and_drop: Callable[[], None] = _copy_and_drop_a_view) -> bool:
+    """Whether the runtime counts a view's references when it copies and drops it.
+
+    TensorFlow does so from 2.21 on. Before, a copy would outlive the memory it points to.
+    """
+    copies, live = _probe_counts()
+    copy_and_drop()
+    copies_after, live_after = _probe_counts()
+    return copies_after >= copies + 2 and live_after == live
+
+
+hand_out_views(runtime_counts_views())

@@ -1,0 +1,73 @@
+"""Opening shards when a dataset is made: what they hold decides what can be planned."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+
+from tfrfast._progress import ProgressBar
+from tfrfast._tensorflow.errors import exception_from
+from tfrfast._tensorflow.library import PROGRESS, calls
+
+_BUILD_INDEXES, _SKIP_DAMAGE, _ZERO_COPY, _COMPRESSION = 1, 2, 4, 8
+# As the ops number them; None finds out, shard by shard.
+COMPRESSION_CODES = {"": 0, "GZIP": 1, "ZLIB": 2, None: 3}
+_ERROR_BYTES = 4096
+
+
+class OpenPlan:
+    """Shards whose records are counted. Keeps them open in this process as long as it lives."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        weakref.finalize(self, calls.tfrfast_close_plan, handle)
+        size = ctypes.c_size_t()
+        text = calls.tfrfast_plan_source(handle, ctypes.byref(size))
+        self.source: bytes = ctypes.string_at(text, size.value)
+        self.record_count = int(calls.tfrfast_plan_record_count(handle))
+        self.file_bytes = int(calls.tfrfast_plan_file_bytes(handle))
+        self.block_count = int(calls.tfrfast_plan_block_count(handle))
+        self.damage: str = calls.tfrfast_plan_damage(handle).decode(errors="replace")
+
+    def block_of(self, record: int) -> int:
+        """The block of bytes that `record` begins in."""
+        return int(calls.tfrfast_plan_block_of(self._handle, record))
+
+
+def open_plan(
+    names: Sequence[bytes],
+    *,
+    build_indexes: bool,
+    skip_damage: bool,
+    zero_copy: bool,
+    compression: str | None = "",
+) -> OpenPlan | None:
+    """Opens shards by their indexes; None if one is missing, unless they are to be built.
+
+    Building raises what opening raises, as TensorFlow's exceptions.
+    """
+    flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage + _ZERO_COPY * zero_copy
+    flags += _COMPRESSION * COMPRESSION_CODES[compression]
+    packed = b"".join(name + b"\0" for name in names)
+    error = ctypes.create_string_buffer(_ERROR_BYTES)
+    interruption: list[BaseException] = []
+    with ProgressBar("Indexing", None if build_indexes else False) as bar:
+
+        def advance(done: int, total: int) -> int:
+            try:
+                bar.update(done, total)
+            except BaseException as exception:  # it cannot pass through the library
+                interruption.append(exception)
+                return 1
+            return 0
+
+        report = PROGRESS(advance) if build_indexes else PROGRESS()
+        handle = calls.tfrfast_open_plan(packed, len(packed), flags, report, error, len(error))
+    if interruption:
+        raise interruption[0]
+    if handle:
+        return OpenPlan(handle)
+    if build_indexes:
+        raise exception_from(error.value.decode(errors="replace"))
+    return None

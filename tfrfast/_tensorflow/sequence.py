@@ -1,0 +1,154 @@
+"""What take, skip, shard, shuffle, repeat and batch on a source add up to.
+
+The grammar: any of take, skip and shard on records; one shuffle; any of take, skip and shard on
+positions; one repeat; one batch; or repeat after batch. A method returns None where it does not
+fit, and plain tf.data takes over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from tfrfast.block_shuffle import BlockShuffle
+
+_VERSION = 1
+_ORDERS = {"given": 0, "exact": 1, "blocks": 2}
+
+
+@dataclass(frozen=True)
+class Progression:
+    """first, first + stride, ...: `count` of them."""
+
+    first: int
+    stride: int
+    count: int
+
+    def take(self, count: int) -> Progression:
+        kept = self.count if count < 0 else min(count, self.count)
+        return dataclasses.replace(self, count=kept)
+
+    def skip(self, count: int) -> Progression:
+        skipped = self.count if count < 0 else min(count, self.count)
+        return Progression(self.first + skipped * self.stride, self.stride, self.count - skipped)
+
+    def shard(self, num_shards: int, index: int) -> Progression:
+        count = max(0, -(-(self.count - index) // num_shards))
+        return Progression(self.first + index * self.stride, self.stride * num_shards, count)
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """The order of an epoch: of a seed and, if it reshuffles, of the epoch's number."""
+
+    seed: int
+    reshuffles: bool = True
+    blocks: BlockShuffle | None = None
+    #: A seed that the user chose: other processes can choose the same.
+    seeded: bool = True
+
+
+@dataclass(frozen=True)
+class Batch:
+    rows: int
+    drop_remainder: bool = False
+    #: Repeat came after batch: each epoch ends with a batch of its own.
+    ends_with_epoch: bool = False
+
+
+@dataclass(frozen=True)
+class Sequence:
+    records: Progression
+    shuffle: Shuffle | None = None
+    positions: Progression | None = None  # of the shuffled records; None before a shuffle
+    #: None: without end.
+    epochs: int | None = 1
+    repeated: bool = False
+    batch: Batch | None = None
+
+    @property
+    def epoch_size(self) -> int:
+        return (self.positions or self.records).count
+
+    def _narrowed(self, how: Literal["take", "skip", "shard"], *arguments: int) -> Sequence | None:
+        if self.repeated or self.batch is not None:
+            return None
+        if self.positions is None:
+            return dataclasses.replace(self, records=getattr(self.records, how)(*arguments))
+        return dataclasses.replace(self, positions=getattr(self.positions, how)(*arguments))
+
+    def take(self, count: int) -> Sequence | None:
+        return self._narrowed("take", count)
+
+    def skip(self, count: int) -> Sequence | None:
+        return self._narrowed("skip", count)
+
+    def shard(self, num_shards: int, index: int) -> Sequence | None:
+        return self._narrowed("shard", num_shards, index)
+
+    def shuffled(self, shuffle: Shuffle) -> Sequence | None:
+        if self.shuffle is not None or self.repeated or self.batch is not None:
+            return None
+        positions = Progression(0, 1, self.records.count)
+        return dataclasses.replace(self, shuffle=shuffle, positions=positions)
+
+    def repeat(self, count: int | None) -> Sequence | None:
+        if self.repeated:
+            return None
+        batch = self.batch and dataclasses.replace(self.batch, ends_with_epoch=True)
+        epochs = None if count is None or count < 0 else count
+        return dataclasses.replace(self, epochs=epochs, repeated=True, batch=batch)
+
+    def batched(self, rows: int, drop_remainder: bool) -> Sequence | None:
+        if self.batch is not None or rows < 1:
+            return None
+        return dataclasses.replace(self, batch=Batch(rows, drop_remainder))
+
+    @property
+    def length(self) -> int | None:
+        """How many elements it has; None: without end."""
+        size = self.epoch_size
+        if self.batch is None:
+            return _times(size, self.epochs)
+        if self.batch.ends_with_epoch:
+            return _times(self._batches_in(size), self.epochs)
+        total = _times(size, self.epochs)
+        return None if total is None else self._batches_in(total)
+
+    def _batches_in(self, rows: int) -> int:
+        assert self.batch is not None
+        if self.batch.drop_remainder:
+            return rows // self.batch.rows
+        return -(-rows // self.batch.rows)
+
+    def numbers(self, first_block: int = 0, block_count: int = 0) -> list[int]:
+        """As the ops read it; csrc/tensorflow/sequence.cpp is the other side."""
+        positions = self.positions or Progression(0, 1, self.records.count)
+        shuffle, batch = self.shuffle, self.batch or Batch(0)
+        blocks = shuffle.blocks if shuffle else None
+        order = "given" if shuffle is None else "exact" if blocks is None else "blocks"
+        return [
+            _VERSION,
+            *dataclasses.astuple(self.records),
+            _ORDERS[order],
+            *(
+                (blocks.block_records, blocks.window_blocks, blocks.streams)
+                if blocks
+                else (0, 0, 0)
+            ),
+            *dataclasses.astuple(positions),
+            -1 if self.epochs is None else self.epochs,
+            batch.rows,
+            int(batch.ends_with_epoch),
+            int(batch.drop_remainder),
+            first_block,
+            block_count,
+            int(shuffle is not None and shuffle.reshuffles),
+        ]
+
+
+def _times(size: int, epochs: int | None) -> int | None:
+    if size == 0 or epochs is not None:
+        return size * (epochs or 0)
+    return None

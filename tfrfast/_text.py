@@ -1,0 +1,19 @@
+"""Tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of columns wide enough for what is in them; numbers to the right."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(line[i]) for line in [list(header), *lines]) for i in range(len(header))]
+    numeric = [all(line[i][:1].isdigit() for line in lines) for i in range(len(header))]
+    return [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in [list(header), *lines]
+    ]

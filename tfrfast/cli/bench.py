@@ -1,0 +1,84 @@
+"""`tfrfast bench`: this machine, these files, beside TensorFlow."""
+
+from __future__ import annotations
+
+import argparse
+
+from tfrfast._bench.machine import describe_machine
+from tfrfast._bench.own_files import measure
+from tfrfast._bench.table import HEADER, row_of, where_slower
+from tfrfast._progress import ProgressBar, format_bytes
+from tfrfast._text import format_table
+from tfrfast.cli._common import (
+    Subparsers,
+    add_json,
+    add_paths,
+    add_progress,
+    parse_size,
+    print_json,
+)
+
+_PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "bench",
+        help="time these files beside TensorFlow",
+        description="Read the files in order and shuffled, as records and (tf.train.Examples) "
+        "decoded, with tfr.TFRecordDataset, tfr.Loader and the fastest of several configurations "
+        "of tf.data.TFRecordDataset, in turns, from a warm page cache. Needs TensorFlow.",
+    )
+    add_paths(parser)
+    parser.add_argument("--batch-size", type=int, metavar="N", help="(default: about 1 MiB)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="(default: 3)")
+    parser.add_argument(
+        "--max-bytes",
+        type=parse_size,
+        default=1 << 30,
+        metavar="BYTES",
+        help="read no more than about so much of the first shards (default: 1GiB)",
+    )
+    add_progress(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    for name in ("batch_size", "rounds", "max_bytes"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}.")
+    with ProgressBar("Timing", options.progress, unit="passes") as bar:
+        measured = measure(
+            options.paths,
+            batch_size=options.batch_size,
+            max_bytes=options.max_bytes,
+            rounds=options.rounds,
+            progress=bar.update,
+        )
+    machine = describe_machine(_PACKAGES)
+    if options.json:
+        print_json(
+            {
+                "machine": machine,
+                "shards": measured.shards,
+                "batch_size": measured.batch_size,
+                "comparisons": [each.facts() for each in measured.comparisons],
+            }
+        )
+        return 0
+    for name, fact in machine.items():
+        print(f"{name}: {fact}")
+    read = measured.comparisons[0]
+    print(
+        f"\n{read.records:,} records ({format_bytes(read.payload_bytes)}) of {len(measured.shards)} "
+        f"shards, batches of {measured.batch_size}, median of {options.rounds} rounds. The ratios "
+        "say how many times as fast\nas TensorFlow's fastest configuration each is.\n"
+    )
+    print("\n".join(format_table(HEADER, map(row_of, measured.comparisons))))
+    if measured.features is None:
+        print("\nThe records are no tf.train.Examples, so decoding was not timed.")
+    for line in where_slower(measured.comparisons):
+        print(line)
+    return 0

@@ -1,0 +1,76 @@
+"""`tfrfast cache`: the indexes that opening shards has left in the user's cache."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from tfrfast import _native
+from tfrfast._progress import format_bytes
+from tfrfast.cli._common import Subparsers, add_json, print_json, print_table
+
+_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "cache",
+        help="show or empty the index cache",
+        description="List the cached indexes, least recently used first. $TFRFAST_CACHE_DIR says "
+        "where they are kept and $TFRFAST_CACHE_BYTES how many bytes of them (4 GiB).",
+    )
+    parser.add_argument(
+        "--prune",
+        nargs="?",
+        const=0,
+        type=_size,
+        metavar="BYTES",
+        help="remove the least recently used until BYTES are left (512M, 2G; default: all)",
+    )
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    removed = None
+    if options.prune is not None:
+        removed = _native.prune_index_cache(options.prune)
+    cached = _native.cached_indexes()
+    total = sum(size for _, size, _ in cached)
+    folder = _native.index_cache_folder()
+    if options.json:
+        print_json(
+            {
+                "folder": folder,
+                "limit_bytes": _native.index_cache_limit_bytes(),
+                "bytes": total,
+                "removed": removed,
+                "indexes": [
+                    {"path": path, "bytes": size, "last_used": used / 1e9}
+                    for path, size, used in cached
+                ],
+            }
+        )
+        return 0
+    if removed is not None:
+        print(f"{removed} indexes removed")
+    limit = format_bytes(_native.index_cache_limit_bytes())
+    print(f"{folder}: {len(cached)} indexes, {format_bytes(total)} of at most {limit}")
+    if cached:
+        print_table(
+            ["last used", "bytes", "index"],
+            [
+                (time.strftime("%Y-%m-%d %H:%M", time.localtime(used / 1e9)), size, path)
+                for path, size, used in cached
+            ],
+        )
+    return 0
+
+
+def _size(text: str) -> int:
+    number, suffix = text.rstrip("iB").upper(), ""
+    if number and number[-1] in _SUFFIXES:
+        number, suffix = number[:-1], number[-1]
+    if not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a size like 512M or 2G, not {text!r}")
+    return int(number) * _SUFFIXES[suffix]

@@ -1,0 +1,85 @@
+"""`tfrfast index`: build indexes beside the data; exchange them with other tools."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from tfrfast import _native
+from tfrfast._paths import expand_paths
+from tfrfast.cli._common import (
+    Subparsers,
+    add_json,
+    add_paths,
+    add_progress,
+    print_json,
+    print_table,
+)
+from tfrfast.indexing import build_index, index_path
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "index",
+        help="build and save indexes",
+        description="Build the indexes of shards and save them in the folder beside the data's "
+        "(imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
+    )
+    add_paths(parser)
+    parser.add_argument("--folder", help="save here instead; readers then need index=FOLDER")
+    parser.add_argument("--force", action="store_true", help="build even where one still fits")
+    parser.add_argument("--workers", type=int, help="threads (default: all processors)")
+    text = parser.add_mutually_exclusive_group()
+    text.add_argument(
+        "--export-text",
+        metavar="FOLDER",
+        help="also write each index as text, '<offset> <length>' a line, as NVIDIA DALI and the "
+        "tfrecord package read it: FOLDER/<shard name>.idx",
+    )
+    text.add_argument(
+        "--import-text",
+        metavar="FOLDER",
+        help="do not read the shards: take over such text indexes from FOLDER/<shard name>.idx",
+    )
+    add_progress(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.import_text:
+        for shard in expand_paths(options.paths):
+            _native.import_text_index(
+                os.fsencode(_text_path(options.import_text, shard)),
+                os.fsencode(shard),
+                os.fsencode(index_path(shard, options.folder)),
+            )
+    built = build_index(
+        options.paths,
+        folder=options.folder,
+        workers=options.workers,
+        progress=options.progress,
+        force=options.force and not options.import_text,
+    )
+    if options.export_text:
+        for each in built:
+            _native.export_text_index(
+                os.fsencode(each.shard), os.fsencode(_text_path(options.export_text, each.shard))
+            )
+    if options.json:
+        print_json([each._asdict() for each in built])
+    else:
+        records = sum(each.num_records for each in built)
+        new = sum(each.was_built for each in built)
+        print(
+            f"{len(built)} shards, {records} records; {new} indexes built, {len(built) - new} kept"
+        )
+        damaged = [each for each in built if each.damage]
+        if damaged:
+            print("Damaged shards (`tfrfast verify` tells where):")
+            print_table(["damage", "shard"], [(each.damage, each.shard) for each in damaged])
+    return 1 if any(each.damage for each in built) else 0
+
+
+def _text_path(folder: str, shard: str) -> str:
+    return os.path.join(folder, os.path.basename(shard) + ".idx")

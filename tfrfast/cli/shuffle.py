@@ -1,0 +1,94 @@
+"""`tfrfast shuffle`: shuffle, reshard, merge and split data sets larger than memory."""
+
+from __future__ import annotations
+
+import argparse
+
+from tfrfast._progress import format_bytes
+from tfrfast.cli._common import (
+    Subparsers,
+    add_json,
+    add_paths,
+    add_progress,
+    parse_size,
+    print_json,
+)
+from tfrfast.shuffling import shuffle
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "shuffle",
+        help="shuffle, reshard, merge and split",
+        description="Write all records in a uniformly random order to new shards, in bounded "
+        "memory. If it is interrupted, the same command goes on where it was.",
+    )
+    add_paths(parser)
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="PREFIX",
+        help="the beginning of the new names: out/train makes out/train-00000-of-00064",
+    )
+    size = parser.add_mutually_exclusive_group(required=True)
+    size.add_argument("--num-shards", type=int, metavar="N", help="how many, splits together")
+    size.add_argument("--max-bytes", type=parse_size, metavar="BYTES", help="of a shard, like 200M")
+    parser.add_argument("--seed", type=int, default=0, help="determines the order (default: 0)")
+    parser.add_argument(
+        "--split",
+        action="append",
+        type=_split,
+        metavar="NAME=SHARE",
+        help="once for each split; the shares add up to 1",
+    )
+    parser.add_argument(
+        "--max-memory", type=parse_size, default=1 << 30, metavar="BYTES", help="(default: 1GiB)"
+    )
+    parser.add_argument("--work", metavar="FOLDER", help="for intermediate files")
+    parser.add_argument("--overwrite", action="store_true", help="replace shards of these names")
+    parser.add_argument("--compression", choices=["GZIP"], help="of the new shards (default: none)")
+    parser.add_argument("--level", type=int, metavar="0-9", help="of compression")
+    parser.add_argument("--no-index", action="store_true", help="make no indexes")
+    parser.add_argument(
+        "--no-sync", action="store_true", help="do not wait until everything is on the disk"
+    )
+    add_progress(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    made = shuffle(
+        options.paths,
+        options.out,
+        num_shards=options.num_shards,
+        max_bytes=options.max_bytes,
+        seed=options.seed,
+        splits=dict(options.split) if options.split else None,
+        max_memory=options.max_memory,
+        overwrite=options.overwrite,
+        compression=options.compression,
+        level=options.level,
+        index=not options.no_index,
+        sync=not options.no_sync,
+        work=options.work,
+        progress=options.progress,
+    )
+    if options.json:
+        print_json(made._asdict())
+        return 0
+    for name, paths in made.splits.items():
+        print(f"{name}: {len(paths)} shards")
+    print(
+        f"{made.num_records} records, {format_bytes(made.num_bytes)}, {len(made.paths)} shards, "
+        f"content hash {made.content_hash} before and after"
+    )
+    return 0
+
+
+def _split(text: str) -> tuple[str, float]:
+    name, _, share = text.partition("=")
+    try:
+        return name, float(share)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected NAME=SHARE, not {text!r}") from None

@@ -1,0 +1,61 @@
+"""What can go wrong with a record. I/O failures are plain `OSError`s with errno and filename."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CorruptRecordError",
+    "FeatureError",
+    "RecordError",
+    "StaleIndexError",
+    "TruncatedRecordError",
+]
+
+
+class RecordError(Exception):
+    """A shard, or a record in it, is not what it should be.
+
+    `path` is the shard, `record` the record's number and `offset` the byte where the trouble
+    starts; each is None where it does not apply.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        record: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.record = record
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), str(self), self.path, self.record, self.offset)
+
+
+class CorruptRecordError(RecordError):
+    """Bytes contradict their checksum, or the format."""
+
+
+class TruncatedRecordError(RecordError):
+    """The shard ends inside a record: its writer died, or a copy was cut short."""
+
+
+class StaleIndexError(RecordError):
+    """The shard is not the one its index describes; index it again."""
+
+
+class FeatureError(RecordError, ValueError):
+    """A record does not fit the feature description."""
+
+
+def _rebuild(
+    kind: type[RecordError],
+    message: str,
+    path: str | None,
+    record: int | None,
+    offset: int | None,
+) -> RecordError:
+    return kind(message, path=path, record=record, offset=offset)

@@ -1,0 +1,222 @@
+"""Which records make up a batch: a pure function of the epoch and the step."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from typing import SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast import _native
+from tfrfast._arguments import (
+    Int64Array,
+    IntegerArrayLike,
+    Remainder,
+    checked_remainder,
+    epoch_number,
+    integer,
+    integers,
+    rebuild,
+    seed_number,
+)
+from tfrfast.block_shuffle import BlockShuffle, checked_shuffle
+
+__all__ = ["Plan"]
+
+_DEFAULTS: dict[str, object] = {
+    "shuffle": True,
+    "seed": 0,
+    "rank": 0,
+    "world": 1,
+    "remainder": "keep",
+    "start": 0,
+}
+
+
+class Plan:
+    """The records of every batch, as a pure function of the epoch and the step.
+
+    An epoch is a sequence of positions, one for each record (or each of `indices`); `shuffle` says
+    which record stands at which position. A step takes the next `world * batch_size` positions and
+    deals them to the ranks, so that all ranks together take each position exactly once.
+
+    - `shuffle`: `True` (any record at any place, a new order every epoch), `False` (the given
+      order) or a `BlockShuffle`.
+    - `seed`: from -2**63 to 2**64 - 1; a negative seed is the same as `seed + 2**64`.
+    - `rank`, `world`: this worker's number and how many there are.
+    - `remainder`: what becomes of the positions behind the last full step. `"keep"` splits them as
+      evenly as can be, the low ranks first; a rank that gets none has one step fewer, so not for
+      collectives. `"drop"` leaves them out of this epoch: always fewer than `world * batch_size`.
+      `"pad"` splits them too and fills every batch up with records from the beginning of the
+      epoch, so that all ranks have the same number of full batches; `rows` tells which rows are
+      real. An epoch without records has no batches.
+    - `indices`: only these record numbers, in this order before shuffling; repeats are allowed.
+    - `start`: positions of the epoch already consumed, as `position_after` gives them. The plan is
+      then of the rest of the epoch and its steps count from there. World and batch size may differ
+      from those of the run that stopped: under `"keep"` and `"pad"` nothing is lost or repeated;
+      under `"drop"` what is left out at the end is what the last plan's world and batch size leave.
+
+    >>> plan = Plan(761, 50, shuffle=False)
+    >>> plan.steps, len(plan.indices(0, 15))
+    (16, 11)
+    """
+
+    __slots__ = (
+        "_core",
+        "batch_size",
+        "num_records",
+        "rank",
+        "remainder",
+        "seed",
+        "shuffle",
+        "start",
+        "world",
+    )
+
+    _core: _native.Plan
+    num_records: int
+    batch_size: int
+    shuffle: bool | BlockShuffle
+    seed: int
+    rank: int
+    world: int
+    remainder: Remainder
+    start: int
+
+    def __init__(
+        self,
+        num_records: SupportsIndex,
+        batch_size: SupportsIndex,
+        *,
+        shuffle: bool | BlockShuffle = True,
+        seed: SupportsIndex = 0,
+        rank: SupportsIndex = 0,
+        world: SupportsIndex = 1,
+        remainder: Remainder = "keep",
+        indices: IntegerArrayLike | None = None,
+        start: SupportsIndex = 0,
+    ) -> None:
+        fields: dict[str, object] = {
+            "num_records": integer("num_records", num_records, 0, _native.MAX_RECORDS),
+            "batch_size": integer("batch_size", batch_size, 1, 2**31 - 1),
+            "shuffle": checked_shuffle(shuffle),
+            "seed": seed_number(seed),
+            "rank": integer("rank", rank, 0, 2**31 - 1),
+            "world": integer("world", world, 1, 2**31 - 1),
+            "remainder": checked_remainder(remainder),
+            "start": integer("start", start, 0, _native.MAX_RECORDS),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        chosen = None if indices is None else integers("indices", indices, ValueError)
+        if chosen is not None and chosen.ndim != 1:
+            raise ValueError(f"indices must have one dimension, not {chosen.ndim}.")
+        core = _native.Plan(
+            num_records=self.num_records,
+            batch_size=self.batch_size,
+            shuffle=self.shuffle is not False,
+            blocks=None if isinstance(self.shuffle, bool) else dataclasses.astuple(self.shuffle),
+            seed=self.seed,
+            rank=self.rank,
+            world=self.world,
+            remainder=self.remainder,
+            indices=chosen,
+            start=self.start,
+        )
+        object.__setattr__(self, "_core", core)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A Plan cannot be changed; make another one with {name}={value!r}.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("A Plan cannot be changed.")
+
+    @property
+    def steps(self) -> int:
+        """Batches in an epoch for this rank, from `start` on."""
+        return self._core.steps
+
+    @property
+    def positions(self) -> int:
+        """Positions in a whole epoch: `num_records`, or how many `indices` there are."""
+        return self._core.positions
+
+    @property
+    def order(self) -> str:
+        """A line of text that fixes which record stands at which position of every epoch.
+
+        Plans with the same text may continue each other at `position_after`, whatever their rank,
+        world, batch size and remainder.
+        """
+        return self._core.order_description()
+
+    def indices(self, epoch: SupportsIndex, step: SupportsIndex) -> Int64Array:
+        """The record numbers of a batch. `IndexError` if the epoch has no such step."""
+        return self._core.indices(epoch_number(epoch), self._step(step))
+
+    def rows(
+        self, epoch: SupportsIndex, step: SupportsIndex
+    ) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
+        """The record numbers of a batch, and for each row whether it is real.
+
+        Rows that are not real exist only with `remainder="pad"`, behind the real ones.
+        """
+        return self._core.rows(epoch_number(epoch), self._step(step))
+
+    def position_after(self, step: SupportsIndex) -> int:
+        """Positions of the epoch consumed once all ranks have taken the batches up to `step`.
+
+        This is the `start` of a plan that carries on, with any world and batch size; -1 stands for
+        before the first batch. With `remainder="keep"`, when ranks end with different numbers of
+        steps, rank 0 has the most: its position is everyone's.
+        """
+        number = operator.index(step)
+        if -1 <= number < self.steps:
+            return self._core.position_after(number)
+        raise IndexError(self._no_such_step(number))
+
+    def _step(self, step: SupportsIndex) -> int:
+        number = operator.index(step)
+        if 0 <= number < self.steps:
+            return number
+        raise IndexError(self._no_such_step(number))
+
+    def _no_such_step(self, step: int) -> str:
+        return f"Step {step} is out of range: rank {self.rank} has {self.steps} steps in an epoch."
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return self._fields() == other._fields() and (
+            (self._chosen is None and other._chosen is None)
+            or (
+                self._chosen is not None
+                and other._chosen is not None
+                and np.array_equal(self._chosen, other._chosen)
+            )
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.order, *self._fields().values()))
+
+    def __repr__(self) -> str:
+        fields = self._fields()
+        parts = [str(fields.pop("num_records")), str(fields.pop("batch_size"))]
+        parts += [f"{name}={value!r}" for name, value in fields.items() if value != _DEFAULTS[name]]
+        if self._chosen is not None:
+            parts.append(f"indices=<{self.positions} record numbers>")
+        return f"Plan({', '.join(parts)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = self._fields() | {"indices": self._chosen}
+        arguments = fields.pop("num_records"), fields.pop("batch_size")
+        return rebuild, (_native.ORDER_VERSION, Plan, arguments, fields)
+
+    def _fields(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in ("num_records", "batch_size", *_DEFAULTS)}
+
+    @property
+    def _chosen(self) -> Int64Array | None:
+        return self._core.chosen

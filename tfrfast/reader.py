@@ -1,0 +1,162 @@
+"""Random access to the records of TFRecord shards."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfrfast import _native
+from tfrfast._paths import Paths, expand_paths
+from tfrfast._progress import ProgressBar
+
+_INDEX_USES = ("auto", "memory", "require")
+
+
+class Location(NamedTuple):
+    """Where a record lies: the number of its shard, its frame's first byte, its payload's length."""
+
+    shard: int
+    offset: int
+    length: int
+
+
+class Skipped(NamedTuple):
+    """Bytes that were passed over, and how many records were lost in them (None: unknown)."""
+
+    path: str
+    begin: int
+    end: int
+    records: int | None
+
+
+class Shard:
+    """One file of a Reader."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self._native_frames: _native.ShardFrames = facts["frames"]
+        self.path: str = facts["path"]
+        self.num_records: int = facts["num_records"]
+        self.num_bytes: int = facts["num_bytes"]
+        self.compression: str | None = facts["compression"] or None
+        #: The index file in use, or None if the index was built in memory.
+        self.index: str | None = facts["index"] or None
+
+    @cached_property
+    def _frames(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self._native_frames.offsets_and_lengths()
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each record's frame begins, in bytes of the uncompressed shard."""
+        return self._frames[0]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many bytes each record has."""
+        return self._frames[1]
+
+    def __repr__(self) -> str:
+        return f"Shard({self.path!r}, num_records={self.num_records}, num_bytes={self.num_bytes})"
+
+
+class Reader(_native.Reader):
+    """Any record of any TFRecord shards by number, verified.
+
+    Args:
+      paths: a path, a glob, or an iterable of either. A path that exists is taken literally; what a
+        glob finds is sorted so that shard 10 follows shard 9.
+      compression: "auto" finds out; None or "", "GZIP", "ZLIB" insist.
+      verify: "full" checks both CRCs of every record read. "header" and "none" leave the payload's
+        out. The header is compared with the index in every mode.
+      on_corruption: "raise", or "skip" to leave damaged records out; see `skipped`.
+      io: "mmap", "pread", or "auto": mapped on local filesystems.
+      index: "auto" uses a valid index or builds one and keeps it in the cache folder; "memory"
+        builds one and keeps nothing; "require" makes a missing or stale one an error; anything else
+        is the folder to keep indexes in.
+      threads: for indexing and for one read; by default all processors this process may use.
+      progress: a bar on stderr while indexing; by default on a terminal, after a second.
+
+    Safe to use from many threads. Pickles as its arguments: the copy opens the same files.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        compression: Literal["auto", "", "GZIP", "ZLIB"] | None = "auto",
+        verify: Literal["full", "header", "none"] = "full",
+        on_corruption: Literal["raise", "skip"] = "raise",
+        io: Literal["auto", "mmap", "pread"] = "auto",
+        index: str | os.PathLike[str] = "auto",
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}.")
+        names = expand_paths(paths)
+        index_name = os.fspath(index)
+        use, folder = (index_name, "") if index_name in _INDEX_USES else ("auto", index_name)
+        self._options: dict[str, Any] = {
+            "compression": compression,
+            "verify": verify,
+            "on_corruption": on_corruption,
+            "io": io,
+            "index": index_name,
+            "threads": threads,
+            "progress": progress,
+        }
+        self._paths = names
+        with ProgressBar("Indexing", progress) as bar:
+            super().__init__(
+                [os.fsencode(name) for name in names],
+                compression=compression or "",
+                verify=verify,
+                on_corruption=on_corruption,
+                io=io,
+                index=use,
+                index_folder=os.fsencode(folder),
+                threads=threads or _native.usable_processors(),
+                progress=bar.update,
+            )
+
+    def locate(self, i: int) -> Location:
+        """Where record `i` lies; reads nothing but the index."""
+        return Location(*self._locate(i))
+
+    @cached_property
+    def shards(self) -> tuple[Shard, ...]:
+        """The files, in order."""
+        return tuple(Shard(self._describe_shard(number)) for number in range(self._num_shards()))
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        """What `on_corruption="skip"` has passed over so far."""
+        return [Skipped(*each) for each in self._skipped()]
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _open, (self._paths, self._options)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "Reader(closed)"
+        return f"Reader({self._num_shards()} shards, {len(self)} records)"
+
+
+def _open(paths: list[str], options: dict[str, Any]) -> Reader:
+    return Reader(paths, **options)

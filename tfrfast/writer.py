@@ -1,0 +1,186 @@
+"""Writing shards that appear under their names only when they are complete."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, cast
+
+from tfrfast import _native
+from tfrfast._arguments import integer
+from tfrfast.encoding import encode_example
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Index = bool | str | os.PathLike[str]
+Compression = Literal["", "GZIP"]
+
+_DEFAULT_LEVEL = -1  # zlib's own choice
+
+
+class _NativeWriter(Protocol):
+    """What the native part of either writer does."""
+
+    @property
+    def closed(self) -> bool: ...
+    def write(self, record: Buffer) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class _PublishesAtExit:
+    """What both writers do with what their native parts do."""
+
+    def write_example(self: _NativeWriter, features: Mapping[str, Any]) -> None:
+        """Adds one tf.train.Example, made as `tfr.encode_example` does."""
+        self.write(encode_example(features))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self: _NativeWriter,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        if not cast(_NativeWriter, self).closed:
+            warnings.warn(
+                f"{self!r} was never closed, so nothing was published. Use `with`.",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+
+class Writer(_PublishesAtExit, _native.Writer):
+    """Writes one shard, which appears under its name, with its index, when it is complete.
+
+    Args:
+      path: the shard. Its folder must exist. Of a link, what it points at is replaced.
+      compression: None or "" for a plain shard, "GZIP" for one of members of at most 1 MiB, which
+        TensorFlow reads like any other and tfrfast at random without more ado.
+      level: of compression, 0 to 9; by default zlib's, which is 6.
+      index: True keeps the index where every reader looks first, in the sibling folder of the
+        data's (`imagenet/` -> `imagenet.tfrfast/`); a folder keeps it there; False makes none.
+      sync: wait until everything is on the disk, so that a power cut after `close` loses nothing.
+      overwrite: whether a file of that name is replaced, in one step, when the shard is complete;
+        else it is an error.
+
+    Until `close`, nothing is to be seen under the shard's name, and where the filesystem can do it
+    nothing at all. Leaving `with` by an exception, or dying, publishes nothing. Safe to use from
+    many threads.
+    """
+
+    def __init__(
+        self,
+        path: FilePath,
+        *,
+        compression: Compression | None = None,
+        level: int | None = None,
+        index: Index = True,
+        sync: bool = True,
+        overwrite: bool = True,
+    ) -> None:
+        native_level = compression_level(compression, level)
+        super().__init__(
+            os.fsencode(path),
+            index=index is not False,
+            index_folder=index_folder_bytes(index),
+            durable=sync,
+            overwrite=overwrite,
+            compression=compression or "",
+            level=native_level,
+        )
+
+    @property
+    def path(self) -> str:
+        """The shard's name, links followed."""
+        return self._paths()[0]
+
+    def __repr__(self) -> str:
+        state = "closed, " if self.closed else ""
+        return f"Writer({self.path!r}, {state}{self.num_records} records)"
+
+
+class ShardedWriter(_PublishesAtExit, _native.ShardedWriter):
+    """Writes a set of shards, `prefix-00000-of-00064` and so on, published together.
+
+    Args:
+      prefix: the beginning of the shards' names, folder included; the folder is made if need be.
+      num_shards: how many. Record i goes to shard i % num_shards, so that they differ by at most
+        one record, and reading one record of each shard in turn gives the order of writing.
+      max_bytes: instead of `num_shards`, how large a shard may get before compression. Shards are filled one after the
+        other, so that reading them in order gives the order of writing; a larger record has a shard
+        of its own. No record at all makes one empty shard.
+      compression, level, index, sync: as for `Writer`.
+      overwrite: False makes it an error if there are shards of that prefix, of any number: a glob
+        would mix old and new ones. True replaces all of them.
+
+    All shards are complete before the first appears. Leaving `with` by an exception publishes none.
+    Safe to use from many threads.
+    """
+
+    def __init__(
+        self,
+        prefix: FilePath,
+        *,
+        num_shards: SupportsIndex | None = None,
+        max_bytes: SupportsIndex | None = None,
+        compression: Compression | None = None,
+        level: int | None = None,
+        index: Index = True,
+        sync: bool = True,
+        overwrite: bool = False,
+    ) -> None:
+        native_level = compression_level(compression, level)
+        if (num_shards is None) == (max_bytes is None):
+            raise ValueError("Say either num_shards or max_bytes.")
+        super().__init__(
+            os.fsencode(prefix),
+            num_shards=0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6),
+            max_bytes=0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1),
+            index=index is not False,
+            index_folder=index_folder_bytes(index),
+            durable=sync,
+            overwrite=overwrite,
+            compression=compression or "",
+            level=native_level,
+        )
+
+    @property
+    def paths(self) -> list[str]:
+        """The shards' names; with `max_bytes` they are known when the writer is closed."""
+        return self._paths()
+
+    def __repr__(self) -> str:
+        state = "closed, " if self.closed else ""
+        return f"ShardedWriter({len(self.paths)} shards, {state}{self.num_records} records)"
+
+
+def compression_level(compression: object, level: SupportsIndex | None) -> int:
+    """As the core has it. Raises ValueError for what makes no sense."""
+    if compression is None or compression == "":
+        if level is not None:
+            raise ValueError("level means nothing without compression.")
+    elif compression == "ZLIB":
+        raise ValueError(
+            "ZLIB has no members that could be read one by one: of several, TensorFlow reads only "
+            'the first. Write "GZIP", or use tfr.TFRecordWriter.'
+        )
+    elif compression != "GZIP":
+        raise ValueError(f'compression must be None, "" or "GZIP", not {compression!r}.')
+    return _DEFAULT_LEVEL if level is None else integer("level", level, 0, 9)
+
+
+def index_folder_bytes(index: Any) -> bytes:
+    return b"" if index is True or index is False else os.fsencode(index)

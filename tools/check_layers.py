@@ -1,0 +1,135 @@
+"""The layer rule: imports point down only. Prints every breach and exits 1 if there is one.
+
+The core knows neither Python nor TensorFlow; the two kinds of bindings do not know each other;
+inside the core each folder knows only the folders before it. In Python, `import tfrfast` reaches
+for nothing but NumPy and the standard library.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The core's folders, from the ground up.
+CORE_ORDER = [
+    "base",
+    "crc32c",
+    "shard",
+    "deflate",
+    "index",
+    "read",
+    "order",
+    "example",
+    "load",
+    "write",
+]
+
+# Which quoted includes each tree may use, by the include's first folder.
+QUOTED = {
+    "csrc/core": {"core"},
+    "csrc/python": {"core", "python"},
+    "csrc/tensorflow": {"core", "tensorflow"},
+    "tests/core": {"core"},
+    "tests/fuzz": {"core"},
+    "benchmarks/core": {"core"},
+}
+
+# Which headers in angle brackets, beyond standard C++ and the operating system's.
+ANGLED = {
+    "csrc/core": r"(?!)",
+    "csrc/python": r"pybind11/.*|Python\.h",
+    "csrc/tensorflow": r"(?!)",
+    "tests/core": r"doctest/.*",
+    "tests/fuzz": r"(?!)",
+    "benchmarks/core": r"benchmark/.*",
+}
+STANDARD_CXX = re.compile(r"[a-z_0-9]+")
+OPERATING_SYSTEM = re.compile(
+    r"(sys|linux|mach|mach-o|machine|asm)/[a-z_0-9-]+\.h"
+    r"|(dirent|dlfcn|errno|fcntl|poll|pthread|pwd|sched|setjmp|signal|stdio|time|ucontext|unistd)\.h"
+    r"|(arm_acle|arm_neon|cpuid|immintrin|nmmintrin|wmmintrin|x86intrin)\.h"
+)
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+
+# What a Python module may import while it is itself being imported.
+ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
+FRAMEWORKS = ("tensorflow", "torch", "jax")
+
+
+def include_breaches(tree: str, path: Path) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not (match := INCLUDE.match(line)):
+            continue
+        quoted, angled = match.groups()
+        if angled:
+            known = STANDARD_CXX.fullmatch(angled) or OPERATING_SYSTEM.fullmatch(angled)
+            if not known and not re.fullmatch(ANGLED[tree], angled):
+                yield number, f"{tree} may not include <{angled}>"
+            continue
+        folders = Path(quoted).parts
+        if len(folders) > 1 and folders[0] not in QUOTED[tree]:
+            yield number, f'{tree} may not include "{quoted}"'
+        elif not (ROOT / "csrc" / quoted).is_file() and not (path.parent / quoted).is_file():
+            yield number, f'"{quoted}" is not a file of ours'
+        elif tree == "csrc/core" and (reason := order_breach(path, folders)):
+            yield number, reason
+
+
+def order_breach(path: Path, included: tuple[str, ...]) -> str | None:
+    own = path.relative_to(ROOT / "csrc/core").parts[0]
+    other = included[1] if len(included) > 2 else own
+    for folder in (own, other):
+        if folder not in CORE_ORDER:
+            return f"csrc/core/{folder} has no place in CORE_ORDER of tools/check_layers.py"
+    if CORE_ORDER.index(other) > CORE_ORDER.index(own):
+        return f"core/{own} lies below core/{other} and may not include it"
+    return None
+
+
+def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """What runs when the module is imported: bodies of functions and TYPE_CHECKING do not."""
+    pending: list[ast.AST] = [module]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.lineno, node.module
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending.extend(node.orelse)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            pending.extend(ast.iter_child_nodes(node))
+
+
+def import_breaches(path: Path) -> Iterator[tuple[int, str]]:
+    """A framework's own adapter carries its name: tfrfast/torch.py, tfrfast/_tensorflow/*.py."""
+    names = {part.strip("_") for part in path.relative_to(ROOT).with_suffix("").parts}
+    allowed = ALWAYS_IMPORTED | names.intersection(FRAMEWORKS)
+    for line, imported in top_level_imports(ast.parse(path.read_text(encoding="utf-8"))):
+        if imported.partition(".")[0] not in allowed:
+            yield line, f"imports {imported} at top level"
+
+
+def main() -> int:
+    breaches: list[str] = []
+
+    def note(path: Path, found: Iterator[tuple[int, str]]) -> None:
+        breaches.extend(f"{path.relative_to(ROOT)}:{line}: {what}" for line, what in found)
+
+    for tree in QUOTED:
+        for path in sorted((ROOT / tree).rglob("*")):
+            if path.suffix in (".h", ".cpp"):
+                note(path, include_breaches(tree, path))
+    for path in sorted((ROOT / "tfrfast").rglob("*.py")):
+        note(path, import_breaches(path))
+    print("\n".join(breaches) or "layers: imports point down only")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
