@@ -4,8 +4,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import tfrfast
+
+# The same examples in every run, and no verdict by the clock. TFRFAST_TEST_EXAMPLES, which asks
+# the differential tests for more examples, asks all tests for new ones.
+settings.register_profile(
+    "tfrfast",
+    derandomize="TFRFAST_TEST_EXAMPLES" not in os.environ,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("tfrfast")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,18 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrfast as tfr
 from tfrecord_model import Damage, Frame, crc32c, masked, scan, shard_of
 
 records = st.lists(st.binary(max_size=60), max_size=12)
-often = settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+often = settings(max_examples=150)
 
 
 @pytest.fixture

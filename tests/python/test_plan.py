@@ -34,7 +34,7 @@ def real_rows(plans: list[tfr.Plan], epoch: int, begin: int, end: int) -> list[i
     return rows
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @given(data=st.data(), shuffle=SHUFFLES, remainder=REMAINDERS)
 def test_every_position_exactly_once(
     data: st.DataObject, shuffle: bool | tfr.BlockShuffle, remainder: Remainder

@@ -80,7 +80,7 @@ class TestRecords:
         ):
             writer.write_batch(b"many?")
 
-    @settings(deadline=None, max_examples=30)
+    @settings(max_examples=30)
     @given(
         lengths=st.lists(
             st.sampled_from([0, 1, 300, 2**19 - 1, 2**19, 2**20 - 16, 2**20]), max_size=20

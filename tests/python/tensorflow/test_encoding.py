@@ -53,7 +53,6 @@ LISTS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(row=st.dictionaries(NAMES, LISTS, max_size=6))
 def test_an_example_has_the_bytes_of_deterministic_serialization(row: dict[str, Any]) -> None:
     encoded = tfr.encode_example(row)
@@ -62,7 +61,7 @@ def test_an_example_has_the_bytes_of_deterministic_serialization(row: dict[str, 
         assert encoded == tfr.encode_examples({name: [values] for name, values in row.items()})[0]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(data=st.data(), rows=st.integers(1, 40))
 def test_columns_have_the_bytes_of_deterministic_serialization(data: Any, rows: int) -> None:
     columns: dict[str, Any] = {}
