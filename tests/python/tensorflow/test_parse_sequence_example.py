@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import tfrfast as tfr
+from tensorflow_oracle import assert_parsed_the_same
 from wire_examples import (
     byte_strings,
     bytes_feature,
@@ -32,35 +31,8 @@ EXAMPLES = int(os.environ.get("TFRFAST_TEST_EXAMPLES", "100"))
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def as_plain(column):
-    """Something that compares with ==, whichever library made it."""
-    if isinstance(column, tfr.Bytes):
-        return "dense", column.shape, repr(column.tolist())
-    if isinstance(column, tfr.Ragged):
-        return "ragged", repr(column.tolist())
-    if isinstance(column, tf.RaggedTensor):
-        return "ragged", repr(column.to_list())
-    if isinstance(column, (tfr.Sparse, tf.SparseTensor)):
-        parts = [column.indices, column.values, column.dense_shape]
-        return "sparse", *[repr(np.asarray(part).tolist()) for part in parts]
-    array = np.asarray(column)
-    return "dense", array.shape, repr(array.tolist())
-
-
-def outcome(parse, records, context, sequences):
-    try:
-        parsed = parse(records, context, sequences)
-    except (tfr.FeatureError, tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
-        return None, str(error)
-    return [{name: as_plain(part[name]) for name in part} for part in parsed], ""
-
-
 def assert_same(records, context, sequences):
-    ours, our_text = outcome(tfr.parse_sequence_example, records, context, sequences)
-    theirs, their_text = outcome(
-        tf.io.parse_sequence_example, tf.constant(records, tf.string), context, sequences
-    )
-    assert ours == theirs, f"{records!r}\nours: {our_text}\ntheirs: {their_text}"
+    assert_parsed_the_same("parse_sequence_example", records, context, sequences)
 
 
 def sequence_example(context=(), lists=()):
