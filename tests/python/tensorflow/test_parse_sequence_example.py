@@ -131,6 +131,12 @@ def test_corner_of_a_sequence_example_means_the_same(name):
         assert_same([WHOLE, RECORDS[name]], {}, sequences)
 
 
+def test_a_record_that_crashes_tensorflow_is_refused():
+    past_its_list = steps(byte_strings(b"x"), bytes_feature(b"\x0a\x7fw"))
+    record = sequence_example([], [entry(A, past_its_list)])
+    assert_same([record], {}, {"a": tf.io.VarLenFeature(tf.string)})
+
+
 KINDS = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
 KEYS = [b"a", b"b", b"a longer name"]
 
