@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from patience import PATIENCE_S
 from tfrecord_model import write_shard
 
 RECORDS = [b"%d" % i for i in range(300)]
@@ -182,7 +183,7 @@ def in_fresh_process(code: str, *arguments: str, **options: Any) -> "subprocess.
 
 
 def finished(process: "subprocess.Popen[str]") -> str:
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     return output
 
@@ -252,8 +253,8 @@ def test_interrupted_building_stops(tmp_path: Path) -> None:
     path = write_shard(tmp_path / "s", RECORDS)
     code = """
         import os, signal, sys, threading, tfrfast as tfr
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             while True:
                 tfr.build_index(sys.argv[1:], force=True)
         except KeyboardInterrupt:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from patience import PATIENCE_S
 from tfrecord_model import frame, header
 
 FEW_DESCRIPTORS = """
@@ -41,7 +42,7 @@ def test_many_shards_with_few_descriptors(tmp_path: Path, io: Any, count: int) -
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.stdout == "right\n", done.stderr

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from patience import PATIENCE_S
 from tfrecord_model import write_shard
 
 RECORDS = [b"%d" % i * 5 for i in range(5000)]
@@ -53,9 +54,9 @@ def test_children_read_while_threads_of_the_parent_read(
         ]
         for child in children:
             child.start()
-        assert [results.get(timeout=60) for _ in children] == ["right"] * len(children)
+        assert [results.get(timeout=PATIENCE_S) for _ in children] == ["right"] * len(children)
         for child in children:
-            child.join(60)
+            child.join(PATIENCE_S)
             assert child.exitcode == 0
     finally:
         stop.set()
@@ -120,7 +121,7 @@ def test_a_mapped_shard_is_cut_beside_faulthandler(tmp_path: Path, when: str) ->
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
@@ -142,7 +143,7 @@ def test_a_real_crash_is_still_reported(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode < 0

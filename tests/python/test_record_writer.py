@@ -10,6 +10,13 @@ import pytest
 import tfrfast as tfr
 from file_limits import few_bytes_a_file
 
+
+@pytest.fixture(autouse=True)
+def _nobody_imported_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As errors are TensorFlow's where it was imported, by a test before this one, say."""
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+
+
 SCRIPT = """
 import sys
 import tfrfast as tfr

@@ -1,4 +1,5 @@
 import os
+import random
 import signal
 import stat
 import subprocess
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 import tfrfast as tfr
 from file_limits import few_bytes_a_file
+from patience import PATIENCE_S
 
-RECORDS = [b"", b"one", bytes(5), os.urandom(300), os.urandom(70_000), os.urandom(3_000_000)]
+RECORDS = [b"", b"one", bytes(5), *map(random.Random(0).randbytes, [300, 70_000, 3_000_000])]
 
 
 def read_back(path: Any) -> list[bytes]:
@@ -302,8 +304,8 @@ class TestForks:
                 thread.start()
             try:
                 for _ in range(20):
-                    assert self.in_child(lambda: signal.alarm(20) or writer.closed) == 0
-                    assert self.in_child(lambda: signal.alarm(20) or writer.close()) == 1
+                    assert self.in_child(lambda: signal.alarm(PATIENCE_S) or writer.closed) == 0
+                    assert self.in_child(lambda: signal.alarm(PATIENCE_S) or writer.close()) == 1
             finally:
                 stop.set()
                 for thread in threads:
