@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import sys
-import zlib
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tfrfast import _native
+from tfrfast._compressed_stream import CompressedStream
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["TFRecordWriter"]
 
 _TYPE_OF_NUMBER = {0: "", 1: "ZLIB", 2: "GZIP"}  # TensorFlow's TFRecordCompressionType
-_COMPRESSED_PIECE = 64 << 10
-_MEMBER_BYTES = 1 << 20  # of GZIP: each can be inflated without those before it
 
 _TENSORFLOW_ERRORS = {
     errno.ENOENT: "NotFoundError",
@@ -52,24 +49,16 @@ class TFRecordWriter:
 
     def __init__(self, path: str | bytes | os.PathLike[str], options: Any = None) -> None:
         self._path = os.fsdecode(path)
+        self._home = _native.HomeProcess()
         compression = _compression_type(options)
-        self._compressor: Any = None
         if "://" in self._path:
             import tensorflow as tf
 
             self._out: Any = tf.io.TFRecordWriter(self._path, options)
             return
-        if compression:
-            self._new_compressor = functools.partial(_compressor, compression, options)
-            self._compressor = self._new_compressor()
-            # TensorFlow reads only the first of several ZLIB streams.
-            self._member_bytes = _MEMBER_BYTES if compression == "GZIP" else sys.maxsize
-            self._room = self._member_bytes
-            flush_mode = getattr(options, "flush_mode", None)
-            self._flush_mode = zlib.Z_SYNC_FLUSH if flush_mode is None else flush_mode
         with _tensorflow_errors(self._path):
             if compression:
-                self._out = open(self._path, "wb", buffering=_COMPRESSED_PIECE)  # noqa: SIM115
+                self._out = CompressedStream(self._path, compression, options)
             else:
                 self._out = _native.FrameStream(os.fsencode(self._path))
 
@@ -78,37 +67,17 @@ class TFRecordWriter:
         if isinstance(record, str):
             record = record.encode()
         with _tensorflow_errors(self._path):
-            if self._compressor is None:
-                self._out.write(record)
-            else:
-                self._check_open()
-                frame = _native.frame(record)
-                if len(frame) > self._room:
-                    self._out.write(self._compressor.flush())
-                    self._compressor = self._new_compressor()
-                    self._room = self._member_bytes
-                self._room -= len(frame)
-                self._out.write(self._compressor.compress(frame))
+            self._out.write(record)
 
     def flush(self) -> None:
         """Lets others see what was written so far."""
         with _tensorflow_errors(self._path):
-            if self._compressor is not None:
-                self._check_open()
-                self._out.write(self._compressor.flush(self._flush_mode))
             self._out.flush()
 
     def close(self) -> None:
         """Completes the file; once is enough, more does no harm."""
         with _tensorflow_errors(self._path):
-            if self._compressor is not None and not self._out.closed:
-                with self._out:
-                    self._out.write(self._compressor.flush())
             self._out.close()
-
-    def _check_open(self) -> None:
-        if self._out.closed:
-            raise ValueError("Writer is closed.")
 
     def __enter__(self) -> Self:
         return self
@@ -119,7 +88,9 @@ class TFRecordWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        # A forked child that ends by an exception has nothing to say about its parent's file.
+        if error is None or self._home.is_this_one():
+            self.close()
 
 
 def _compression_type(options: Any) -> str:
@@ -133,22 +104,6 @@ def _compression_type(options: Any) -> str:
     if isinstance(kind, str) and kind in _TYPE_OF_NUMBER.values():
         return kind
     raise ValueError(f'Not a valid compression_type: "{kind}"')
-
-
-def _compressor(compression: str, options: Any) -> Any:
-    def option(name: str, default: int) -> int:
-        value = getattr(options, name, None)
-        return default if value is None else int(value)
-
-    # TensorFlow takes the wrapper from the type and only the window's size from its option.
-    window = option("window_bits", zlib.MAX_WBITS)
-    return zlib.compressobj(
-        option("compression_level", zlib.Z_DEFAULT_COMPRESSION),
-        option("compression_method", zlib.DEFLATED),
-        window + 16 if compression == "GZIP" else window,
-        option("mem_level", 9),
-        option("compression_strategy", zlib.Z_DEFAULT_STRATEGY),
-    )
 
 
 class _tensorflow_errors:  # noqa: N801
@@ -166,7 +121,7 @@ class _tensorflow_errors:  # noqa: N801
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        closed = isinstance(error, ValueError) and "closed" in str(error)
+        closed = isinstance(error, ValueError) and str(error) == _native.WRITER_IS_CLOSED
         if not closed and not isinstance(error, OSError):
             return
         tensorflow = sys.modules.get("tensorflow")

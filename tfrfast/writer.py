@@ -27,6 +27,8 @@ class _NativeWriter(Protocol):
 
     @property
     def closed(self) -> bool: ...
+    @property
+    def _is_of_this_process(self) -> bool: ...
     def write(self, record: Buffer) -> None: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
@@ -54,7 +56,9 @@ class _PublishesAtExit:
             self.abort()
 
     def __del__(self) -> None:
-        if not cast(_NativeWriter, self).closed:
+        writer = cast(_NativeWriter, self)
+        # A forked child leaves its parent's writer to the parent.
+        if not writer.closed and writer._is_of_this_process:
             warnings.warn(
                 f"{self!r} was never closed, so nothing was published. Use `with`.",
                 ResourceWarning,

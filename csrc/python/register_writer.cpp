@@ -35,7 +35,7 @@ std::unique_ptr<Output<ShardWriter>> open_shard(const std::string& path, bool in
   return std::make_unique<Output<ShardWriter>>(
       std::make_unique<ShardWriter>(
           path, options_of(index, index_folder, durable, overwrite, compression, level)),
-      durable);
+      path, durable);
 }
 
 std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
@@ -48,7 +48,7 @@ std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
       num_shards, max_bytes,
       options_of(index, index_folder, durable, overwrite, compression, level)};
   return std::make_unique<Output<ShardedWriter>>(std::make_unique<ShardedWriter>(prefix, options),
-                                                 durable);
+                                                 prefix, durable);
 }
 
 template <class Core>
@@ -62,6 +62,7 @@ py::class_<Output<Core>> declare(py::module_& module, const char* name) {
            "Completes and publishes everything. Once is enough; more does no harm.")
       .def("abort", &Self::abort, "Publishes nothing: all that was written is gone.")
       .def_property_readonly("closed", &is_closed<Self>)
+      .def_property_readonly("_is_of_this_process", &Self::is_of_this_process)
       .def_property_readonly("num_records", &Self::record_count, "Records written so far.")
       .def_property_readonly("num_bytes", &Self::bytes, "Bytes of all shards so far.")
       .def("_paths", [](Self& self) {
@@ -71,51 +72,12 @@ py::class_<Output<Core>> declare(py::module_& module, const char* name) {
       });
 }
 
-// A FrameStream for many Python threads.
-class Stream {
- public:
-  explicit Stream(const std::string& path) : core_(open(path)) {}
+using Stream = SharedWriter<FrameStream>;
 
-  void write(py::handle record) {
-    const Payload payload(record);
-    {
-      const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-      if (lock.owns_lock() && core_ != nullptr && core_->has_room(payload.bytes().size())) {
-        core_->write(payload.bytes());
-        return;
-      }
-    }
-    with_core([&](FrameStream& core) { core.write(payload.bytes()); });
-  }
-
-  void flush() {
-    with_core([](FrameStream& core) { core.flush(); });
-  }
-
-  void close() {
-    const py::gil_scoped_release release;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const std::unique_ptr<FrameStream> closing = std::move(core_);
-    if (closing != nullptr) closing->close();
-  }
-
- private:
-  static std::unique_ptr<FrameStream> open(const std::string& path) {
-    const py::gil_scoped_release release;
-    return std::make_unique<FrameStream>(path);
-  }
-  template <class Work>
-  void with_core(const Work& work) {
-    const py::gil_scoped_release release;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (core_ == nullptr)
-      throw Error(ErrorKind::closed, "Writer not initialized or previously closed");
-    work(*core_);
-  }
-
-  std::mutex mutex_;
-  std::unique_ptr<FrameStream> core_;
-};
+std::unique_ptr<Stream> open_stream(const std::string& path) {
+  const py::gil_scoped_release release;
+  return std::make_unique<Stream>(std::make_unique<FrameStream>(path), path);
+}
 
 py::bytes frame_of(py::handle record) {
   const Payload payload(record);
@@ -139,10 +101,15 @@ void register_writer(py::module_& module) {
            py::arg("index"), py::arg("index_folder"), py::arg("durable"), py::arg("overwrite"),
            py::arg("compression"), py::arg("level"));
   py::class_<Stream>(module, "FrameStream")
-      .def(py::init<const std::string&>(), py::arg("path"))
+      .def(py::init(&open_stream), py::arg("path"))
       .def("write", &Stream::write, py::arg("record"))
-      .def("flush", &Stream::flush)
-      .def("close", &Stream::close);
+      .def("flush", [](Stream& self) { self.use([](FrameStream& stream) { stream.flush(); }); })
+      .def("close", [](Stream& self) { self.finish([](FrameStream& stream) { stream.close(); }); });
+  py::class_<HomeProcess>(module, "HomeProcess", "The process that it is made in.")
+      .def(py::init<>())
+      .def("is_this_one", &HomeProcess::is_this_one)
+      .def("refuse_in_child", &HomeProcess::refuse_in_child, py::arg("path"));
+  module.attr("WRITER_IS_CLOSED") = kWriterIsClosed;
   module.def("frame", &frame_of, py::arg("record"), "The record as it lies in a shard.");
   module.def(
       "move_file",

@@ -53,24 +53,6 @@ def test_without_tensorflow_errors_are_pythons(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_forked_child_writes_nothing_of_its_parents(tmp_path: Path) -> None:
-    writer = tfr.TFRecordWriter(tmp_path / "shard")
-    writer.write(b"one")
-    child = os.fork()
-    if child == 0:
-        try:
-            writer.flush()
-        except ValueError as error:
-            del writer
-            os._exit("forked" in str(error))
-        os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-    writer.write(b"two")
-    writer.close()
-    with tfr.Reader(tmp_path / "shard", index="memory") as reader:
-        assert list(reader) == [b"one", b"two"]
-
-
 def test_after_a_failure_nothing_is_put_behind_half_a_record(tmp_path: Path) -> None:
     writer = tfr.TFRecordWriter(tmp_path / "shard")
     with few_bytes_a_file(2000):

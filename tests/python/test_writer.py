@@ -1,6 +1,5 @@
 import os
 import random
-import signal
 import stat
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 
 import tfrfast as tfr
 from file_limits import few_bytes_a_file
-from patience import PATIENCE_S
 
 RECORDS = [b"", b"one", bytes(5), *map(random.Random(0).randbytes, [300, 70_000, 3_000_000])]
 
@@ -250,67 +248,6 @@ class TestClosing:
             writer.write(b"one")
             writer.abort()
         assert names_in(data) == []
-
-
-class TestForks:
-    """A child shares its parent's open files, and must not touch them."""
-
-    @staticmethod
-    def in_child(work: Callable[[], Any]) -> int:
-        child = os.fork()
-        if child == 0:
-            try:
-                work()
-            except ValueError as error:
-                os._exit(1 if "forked" in str(error) else 2)
-            except BaseException:
-                os._exit(3)
-            os._exit(0)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-    def test_publish_and_write_nothing_of_their_parents(self, data: Path) -> None:
-        for make in (
-            lambda: tfr.Writer(data / "shard"),
-            lambda: tfr.ShardedWriter(data / "set", num_shards=2, overwrite=True),
-        ):
-            with make() as writer:
-                writer.write_batch([b"one", b"two", b"three"])
-
-                def drop(writer: Any = writer) -> None:
-                    assert (writer.closed, writer.num_records) == (False, 3)
-                    writer.abort()
-
-                assert self.in_child(writer.close) == 1
-                assert self.in_child(lambda: writer.write(bytes(5_000_000))) == 1
-                assert self.in_child(lambda: writer.write_batch([b"four"] * 10_000_000)) == 1
-                assert self.in_child(drop) == 0
-                assert not [name for name in names_in(data) if name.startswith("set")]
-                writer.write(b"four")
-            assert self.in_child(writer.close) == 0  # it is closed already
-        assert read_back(data / "shard") == [b"one", b"two", b"three", b"four"]
-        assert sorted(read_back(f"{data}/set-*")) == [b"four", b"one", b"three", b"two"]
-
-    def test_do_not_wait_for_threads_that_they_do_not_have(self, data: Path) -> None:
-        with tfr.Writer(data / "shard", sync=False) as writer:
-            stop = threading.Event()
-
-            def write() -> None:
-                records = [bytes(600_000)] * 4
-                while not stop.is_set():
-                    writer.write_batch(records)
-
-            threads = [threading.Thread(target=write) for _ in range(2)]
-            for thread in threads:
-                thread.start()
-            try:
-                for _ in range(20):
-                    assert self.in_child(lambda: signal.alarm(PATIENCE_S) or writer.closed) == 0
-                    assert self.in_child(lambda: signal.alarm(PATIENCE_S) or writer.close()) == 1
-            finally:
-                stop.set()
-                for thread in threads:
-                    thread.join()
-            writer.abort()
 
 
 class TestFailure:

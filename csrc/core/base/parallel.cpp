@@ -1,7 +1,6 @@
 #include "core/base/parallel.h"
 
 #include <pthread.h>
-#include <unistd.h>
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -19,6 +18,8 @@
 #include <string>
 #include <thread>
 #include <utility>
+
+#include "core/base/process.h"
 
 namespace tfrfast {
 namespace {
@@ -88,7 +89,7 @@ class Team {
     static std::atomic<Team*> team{nullptr};
     Team* current = team.load(std::memory_order_acquire);
     // A forked child has the parent's bookkeeping but none of its threads: it leaves that alone.
-    if (current != nullptr && current->process_ == ::getpid()) return *current;
+    if (current != nullptr && current->home_.is_this_one()) return *current;
     auto* made = new Team;  // never destroyed: its threads may outlive every static
     if (team.compare_exchange_strong(current, made)) return *made;
     delete made;
@@ -150,7 +151,7 @@ class Team {
     }
   }
 
-  const pid_t process_ = ::getpid();
+  const HomeProcess home_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Job>> jobs_;

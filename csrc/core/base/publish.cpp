@@ -79,7 +79,7 @@ std::string unchanged(const std::string& path) {
 
 }  // namespace
 
-PublishedFile::PublishedFile(std::string path) : path_(std::move(path)), owner_(::getpid()) {
+PublishedFile::PublishedFile(std::string path) : path_(std::move(path)) {
   descriptor_ = open_unnamed(folder_of(path_));
   if (descriptor_ >= 0) return;
   temporary_path_ = temporary_name(folder_of(path_));
@@ -89,7 +89,7 @@ PublishedFile::PublishedFile(std::string path) : path_(std::move(path)), owner_(
 
 PublishedFile::~PublishedFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (has_name() && !committed_ && ::getpid() == owner_) ::unlink(temporary_path_.c_str());
+  if (has_name() && !committed_ && home_.is_this_one()) ::unlink(temporary_path_.c_str());
 }
 
 void PublishedFile::append(const void* bytes, std::size_t count) {
@@ -174,7 +174,7 @@ void PublishedFile::flush() {
 }
 
 void PublishedFile::park() {
-  refuse_in_child(owner_, path_);
+  home_.refuse_in_child(path_);
   if (descriptor_ < 0) return;
   if (!has_name()) take_temporary_name();
   const int closing = descriptor_;
@@ -195,7 +195,7 @@ void PublishedFile::take_temporary_name() {
 }
 
 void PublishedFile::open_again() {
-  refuse_in_child(owner_, path_);
+  home_.refuse_in_child(path_);
   if (descriptor_ >= 0) return;
   descriptor_ = ::open(temporary_path_.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw_system_error(errno, "Opening a file for", path_, unchanged(path_));
@@ -215,7 +215,7 @@ void PublishedFile::take_name(Existing existing) {
 }
 
 void PublishedFile::commit(bool durable, Existing existing) {
-  refuse_in_child(owner_, path_);
+  home_.refuse_in_child(path_);
   if (descriptor_ >= 0) give_back_space();
   if (durable) flush();
   take_name(existing);
@@ -223,15 +223,6 @@ void PublishedFile::commit(bool durable, Existing existing) {
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = -1;
   if (durable) flush_folder(folder_of(path_));
-}
-
-void refuse_in_child(int owner, const std::string& path) {
-  if (::getpid() == owner) return;
-  throw Error(ErrorKind::closed,
-              "'" + path +
-                  "' is being written by the process that this one was forked from, and only that "
-                  "one can go on. Open a writer of your own, for another name.",
-              {path, {}, {}});
 }
 
 void move_file(const std::string& from, const std::string& to, Existing existing) {

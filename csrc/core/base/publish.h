@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "core/base/process.h"
+
 namespace tfrfast {
 
 // What commit() does where there is a file of that name already.
@@ -71,7 +73,7 @@ class PublishedFile {
   std::string temporary_folder_;
   std::string temporary_path_;  // empty while the file has no name
   int descriptor_ = -1;
-  int owner_;  // the process that may remove the temporary file: not its forked children
+  const HomeProcess home_;  // which alone may remove the temporary file
   bool committed_ = false;
   std::uint64_t appended_bytes_ = 0;
   std::uint64_t reserved_bytes_ = 0;
@@ -79,10 +81,6 @@ class PublishedFile {
   std::uint64_t flushing_bytes_ = 0;
   bool flushes_behind_ = false;
 };
-
-// Throws Error closed in a process that is not `owner`: a forked child shares its parent's files,
-// and what both write ends up in both.
-void refuse_in_child(int owner, const std::string& path);
 
 // Gives a complete file another name on its filesystem, in one step. Throws Error io.
 void move_file(const std::string& from, const std::string& to, Existing existing);

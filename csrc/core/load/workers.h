@@ -1,8 +1,6 @@
 // The threads of a loader, and the ring of batches that they fill.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/process.h"
 #include "core/load/batch_work.h"
 #include "core/load/read_ahead.h"
 #include "core/order/plan.h"
@@ -51,7 +50,7 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  bool belong_to_this_process() const { return process_ == ::getpid(); }
+  bool belong_to_this_process() const { return home_.is_this_one(); }
 
   // The batch of the next ticket; false if it is not there in time. Rethrows what its worker threw,
   // every time it is asked. One thread asks.
@@ -70,7 +69,7 @@ class Workers {
   void work();
   void announce_behind(std::uint64_t number, RowNumbers& ahead);
 
-  const pid_t process_ = ::getpid();
+  const HomeProcess home_;
   const std::shared_ptr<const Reader> reader_;
   const std::shared_ptr<const FeaturePlan> features_;
   const LoaderStart start_;

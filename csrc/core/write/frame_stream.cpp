@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/base/publish.h"
-
 namespace tfrfast {
 namespace {
 
@@ -15,7 +13,7 @@ constexpr std::size_t kBufferBytes = 256 << 10;
 
 }  // namespace
 
-FrameStream::FrameStream(std::string path) : path_(std::move(path)), owner_(::getpid()) {
+FrameStream::FrameStream(std::string path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw_system_error(errno, "Creating", path_);
   buffer_.allocate(kBufferBytes);
@@ -24,7 +22,7 @@ FrameStream::FrameStream(std::string path) : path_(std::move(path)), owner_(::ge
 FrameStream::~FrameStream() {
   if (descriptor_ < 0) return;
   try {
-    if (::getpid() == owner_) flush();
+    if (home_.is_this_one()) flush();
   } catch (const Error&) {
     // Whoever wants to know calls close().
   }
@@ -62,7 +60,7 @@ void FrameStream::close() {
 
 void FrameStream::write_all(std::span<const std::uint8_t> bytes) {
   try {
-    refuse_in_child(owner_, path_);
+    home_.refuse_in_child(path_);
     while (!bytes.empty()) {
       const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/process.h"
 #include "core/write/frame_buffer.h"
 
 namespace tfrfast {
@@ -37,7 +38,7 @@ class FrameStream {
 
   std::string path_;
   int descriptor_ = -1;
-  const int owner_;
+  const HomeProcess home_;
   std::optional<Error> failure_;
   FrameBuffer buffer_;
 };

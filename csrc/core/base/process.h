@@ -1,0 +1,25 @@
+// The process that an object belongs to.
+#pragma once
+
+#include <string>
+
+namespace tfrfast {
+
+// Remembers the process that it was made in. A forked child has a copy of the object it is a part
+// of, but none of the threads at work on that one, and it shares the files that are open.
+class HomeProcess {
+ public:
+  HomeProcess();
+
+  // Without a system call. Safe from many threads.
+  bool is_this_one() const noexcept;
+
+  // Throws Error closed in a forked child, where nothing may be written to `path`: what parent and
+  // child both write ends up in one file.
+  void refuse_in_child(const std::string& path) const;
+
+ private:
+  int number_;
+};
+
+}  // namespace tfrfast

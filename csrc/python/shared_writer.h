@@ -1,0 +1,117 @@
+// A core writer that many Python threads share.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/process.h"
+#include "python/payload.h"
+
+namespace tfrfast::python {
+
+namespace py = pybind11;
+
+inline constexpr const char* kWriterIsClosed = "This writer has been closed.";
+
+// Nobody waits for the mutex with the GIL held. In a forked child the writer can be asked about and
+// let go of; all else is Error closed, at once. There a thread that does not exist may hold the
+// mutex, for ever.
+template <class Core>
+class SharedWriter {
+ public:
+  // `name` says in errors what is written.
+  SharedWriter(std::unique_ptr<Core> core, std::string name)
+      : name_(std::move(name)), core_(std::move(core)) {}
+  ~SharedWriter() {
+    forget([](const Core&) {});
+  }
+  SharedWriter(const SharedWriter&) = delete;
+  SharedWriter& operator=(const SharedWriter&) = delete;
+
+  // One record.
+  void write(py::handle record) {
+    const Payload payload(record);
+    if (home_.is_this_one()) {
+      // Most records only go into the buffer: quicker than giving the GIL away and getting it back.
+      const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+      if (lock.owns_lock() && core_ != nullptr && core_->has_room(payload.bytes().size())) {
+        core_->write(payload.bytes());
+        return;
+      }
+    }
+    use([&payload](Core& core) { core.write(payload.bytes()); });
+  }
+
+  // Returns work(core), called without the GIL. Throws Error closed.
+  template <class Work>
+  auto use(const Work& work) {
+    const py::gil_scoped_release release;
+    return use_without_gil(work);
+  }
+  template <class Work>
+  auto use_without_gil(const Work& work) {
+    const auto lock = hold();
+    if (core_ == nullptr) throw Error(ErrorKind::closed, kWriterIsClosed);
+    return work(*core_);
+  }
+
+  // Closes it: calls work(core), without the GIL, for the last time. Nothing if it is closed.
+  template <class Work>
+  void finish(const Work& work) {
+    const py::gil_scoped_release release;
+    const auto lock = hold();
+    if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) work(*last);
+  }
+
+  // Closes it, in a forked child too, but without finishing anything. Calls remember(core) if it
+  // can be looked at.
+  template <class Remember>
+  void forget(const Remember& remember) {
+    const auto lock = hold_if_possible();
+    if (lock.owns_lock()) {
+      if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) remember(*last);
+    } else {
+      (void)core_.release();  // half altered, by a thread that will never complete it
+    }
+  }
+
+  // Returns ask(core, or null if it is closed).
+  template <class Ask>
+  auto ask(const Ask& ask) {
+    const py::gil_scoped_release release;
+    const auto lock = hold_if_possible();
+    if (!lock.owns_lock()) home_.refuse_in_child(name_);
+    return ask(core_.get());
+  }
+
+  bool is_of_this_process() const noexcept { return home_.is_this_one(); }
+  bool closed() {
+    const py::gil_scoped_release release;
+    const auto lock = hold_if_possible();
+    return core_ == nullptr;
+  }
+
+ private:
+  std::unique_lock<std::mutex> hold() {
+    auto lock = hold_if_possible();
+    if (core_ != nullptr) home_.refuse_in_child(name_);
+    return lock;
+  }
+  std::unique_lock<std::mutex> hold_if_possible() {
+    if (home_.is_this_one()) return std::unique_lock<std::mutex>(mutex_);
+    return std::unique_lock<std::mutex>(mutex_, std::try_to_lock);
+  }
+
+  const HomeProcess home_;
+  const std::string name_;
+  std::mutex mutex_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace tfrfast::python

@@ -1,0 +1,176 @@
+"""A forked child shares its parent's open files, and must neither touch them nor wait for anything."""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from patience import PATIENCE_S
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+WRITERS = [
+    'tfr.Writer(data / "a")',
+    'tfr.Writer(data / "a", compression="GZIP")',
+    'tfr.ShardedWriter(data / "a", num_shards=2)',
+    'tfr.ShardedWriter(data / "a", max_bytes=50)',
+    'tfr.TFRecordWriter(data / "a")',
+    'tfr.TFRecordWriter(data / "a", "GZIP")',
+    'tfr.TFRecordWriter(data / "a", "ZLIB")',
+]
+
+
+def make(writer: str, data: Path) -> Any:
+    return eval(writer, {"tfr": tfr, "data": data})
+
+
+def run_in_child(work: Callable[[], Any]) -> int:
+    """0 if `work` returned, 1 if it was told where the writer was made, else something else."""
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(PATIENCE_S)  # a child that hangs dies
+        try:
+            work()
+        except ValueError as error:
+            told = f"made in process {parent}, and this is process {os.getpid()}, " in str(error)
+            os._exit(1 if told else 2)
+        except BaseException:
+            os._exit(3)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def records_in(data: Path) -> list[bytes]:
+    with tfr.Reader(f"{data}/*", index="memory") as reader:
+        return sorted(reader)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_child_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    with make(kind, tmp_path) as writer:
+        writer.write(b"one")
+        attempts = [
+            lambda: writer.write(b"two"),
+            lambda: writer.write(bytes(5_000_000)),
+            writer.close,
+            writer.flush if hasattr(writer, "flush") else lambda: writer.write_batch([b"two"]),
+        ]
+        for attempt in attempts:
+            assert run_in_child(attempt) == 1
+        writer.write(b"three")
+    assert records_in(tmp_path) == [b"one", b"three"]
+    assert run_in_child(writer.close) == 0  # it is closed already
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_child_lets_go_of_it_without_a_trace(tmp_path: Path, kind: str) -> None:
+    holders = [make(kind, tmp_path)]
+    holders[0].write(b"one")
+
+    def drop() -> None:
+        holders.clear()
+        gc.collect()
+
+    def abort() -> None:
+        assert (holders[0].closed, holders[0].num_records) == (False, 1)
+        holders[0].abort()
+
+    before = sorted(os.listdir(tmp_path))
+    assert run_in_child(drop) == 0
+    if hasattr(holders[0], "abort"):
+        assert run_in_child(abort) == 0
+    assert sorted(os.listdir(tmp_path)) == before
+    with holders[0] as writer:
+        writer.write(b"two")
+    assert records_in(tmp_path) == [b"one", b"two"]
+
+
+MORE_SHARDS_THAN_MAY_BE_OPEN = 'tfr.ShardedWriter(data / "a", num_shards=9)'  # they have names
+
+SCRIPT = """
+import os, pathlib, resource, sys
+import tfrfast as tfr
+data = pathlib.Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+with eval(sys.argv[2]) as writer:
+    writer.write(b"one")
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    writer.write(b"two")
+"""
+
+
+@pytest.mark.parametrize("kind", [*WRITERS, MORE_SHARDS_THAN_MAY_BE_OPEN])
+def test_a_child_that_ends_leaves_it_to_its_parent(tmp_path: Path, kind: str) -> None:
+    """The child comes out of `with` and of the interpreter as any program does."""
+    done = subprocess.run(
+        [sys.executable, "-W", "always::ResourceWarning", "-c", SCRIPT, str(tmp_path), kind],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert records_in(tmp_path) == [b"one", b"two"]
+
+
+@contextlib.contextmanager
+def running(work: Callable[[], Any]) -> Iterator[None]:
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_a_child_does_not_wait_for_a_thread_that_it_does_not_have(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    outlet = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writer = tfr.TFRecordWriter(tmp_path / "pipe")
+    with running(lambda: writer.write(bytes(5_000_000))):
+        select.select([outlet], [], [])  # it is being written, and no pipe takes so much
+        attempts = [lambda: writer.write(b"two"), writer.flush, writer.close]
+        outcomes = [run_in_child(attempt) for attempt in attempts]
+        os.set_blocking(outlet, True)
+        left = 5_000_016
+        while left > 0:
+            left -= len(os.read(outlet, left))
+    assert outcomes == [1, 1, 1]
+    writer.close()
+    assert os.read(outlet, 1) == b""
+    os.close(outlet)
+
+
+def test_nor_for_one_that_writes_a_shard(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "shard", sync=False) as writer:
+        stop = threading.Event()
+
+        def write() -> None:
+            records = [bytes(600_000)] * 4
+            while not stop.is_set():
+                writer.write_batch(records)
+
+        with running(write), running(write):
+            try:
+                outcomes = {run_in_child(lambda: writer.closed) for _ in range(5)}
+                refused = {run_in_child(writer.close) for _ in range(5)}
+                forgotten = {run_in_child(writer.abort) for _ in range(5)}
+            finally:
+                stop.set()
+        assert (outcomes, refused, forgotten) == ({0}, {1}, {0})
+        writer.abort()

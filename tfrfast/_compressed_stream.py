@@ -1,0 +1,99 @@
+"""Frames to a compressed file that is seen while it is written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from tfrfast import _native
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_PIECE_BYTES = 64 << 10
+_MEMBER_BYTES = 1 << 20  # of GZIP: each can be inflated without those before it
+
+
+class CompressedStream:
+    """What `_native.FrameStream` is to a plain file: the same methods and the same errors.
+
+    What could not be written stays pending, and whatever comes next tries it again. The file has no
+    buffer of Python's: a forked child that lets go of it would write out its parent's.
+    """
+
+    def __init__(self, path: str, compression: str, options: Any) -> None:
+        self._home = _native.HomeProcess()
+        self._path = path
+        self._compression = compression
+        self._options = options
+        flush_mode = getattr(options, "flush_mode", None)
+        self._flush_mode = zlib.Z_SYNC_FLUSH if flush_mode is None else flush_mode
+        # TensorFlow reads only the first of several ZLIB streams.
+        self._member_bytes = _MEMBER_BYTES if compression == "GZIP" else sys.maxsize
+        self._pending = bytearray()
+        self._begin_member()
+        self._file = open(path, "wb", buffering=0)  # noqa: SIM115
+
+    def write(self, record: Buffer) -> None:
+        self._check_open()
+        frame = _native.frame(record)
+        if len(frame) > self._room:
+            self._pending += self._compressor.flush()
+            self._begin_member()
+        self._room -= len(frame)
+        self._pending += self._compressor.compress(frame)
+        if len(self._pending) >= _PIECE_BYTES:
+            self._write_out()
+
+    def flush(self) -> None:
+        self._check_open()
+        self._pending += self._compressor.flush(self._flush_mode)
+        self._write_out()
+
+    def close(self) -> None:
+        if self._file.closed:
+            return
+        self._home.refuse_in_child(os.fsencode(self._path))
+        with self._file:
+            self._pending += self._compressor.flush()
+            self._write_out()
+
+    def __del__(self) -> None:
+        if not hasattr(self, "_file"):
+            return
+        if self._home.is_this_one():
+            with contextlib.suppress(OSError):  # whoever wants to know calls close()
+                self.close()
+        self._file.close()
+
+    def _begin_member(self) -> None:
+        self._compressor = _compressor(self._compression, self._options)
+        self._room = self._member_bytes
+
+    def _write_out(self) -> None:
+        while self._pending:
+            del self._pending[: self._file.write(self._pending)]
+
+    def _check_open(self) -> None:
+        if self._file.closed:
+            raise ValueError(_native.WRITER_IS_CLOSED)
+        self._home.refuse_in_child(os.fsencode(self._path))
+
+
+def _compressor(compression: str, options: Any) -> Any:
+    def option(name: str, default: int) -> int:
+        value = getattr(options, name, None)
+        return default if value is None else int(value)
+
+    # TensorFlow takes the wrapper from the type and only the window's size from its option.
+    window = option("window_bits", zlib.MAX_WBITS)
+    return zlib.compressobj(
+        option("compression_level", zlib.Z_DEFAULT_COMPRESSION),
+        option("compression_method", zlib.DEFLATED),
+        window + 16 if compression == "GZIP" else window,
+        option("mem_level", 9),
+        option("compression_strategy", zlib.Z_DEFAULT_STRATEGY),
+    )
