@@ -1,0 +1,106 @@
+"""JAX on any number of devices and processes: columns become device arrays, each process reading its own rows.
+
+python examples/jax_loop.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from mnist_data import PIXELS, features, write_digits
+
+import tfrfast as tfr
+
+BATCH_SIZE = 64
+FEATURES = features("floats")
+
+
+class Model(NamedTuple):
+    weights: jax.Array
+    bias: jax.Array
+
+
+def rows_over_all_devices() -> NamedSharding:
+    return NamedSharding(Mesh(jax.devices(), ("rows",)), PartitionSpec("rows"))
+
+
+def make_loader(shards: list[str], **options: object) -> tfr.Loader:
+    """This process' rows of the epoch."""
+    return tfr.Loader(
+        shards,
+        BATCH_SIZE // jax.process_count(),
+        features=FEATURES,
+        rank=jax.process_index(),
+        world=jax.process_count(),
+        **options,
+    )
+
+
+def device_arrays(batch: tfr.Batch, sharding: NamedSharding) -> dict[str, jax.Array]:
+    """One global array a column: each process contributes its rows, each device holds its part."""
+    return {
+        name: jax.make_array_from_process_local_data(sharding, column)
+        for name, column in batch.items()
+    }
+
+
+def scores(model: Model, image: jax.Array) -> jax.Array:
+    return image / 255 @ model.weights + model.bias
+
+
+def loss(model: Model, image: jax.Array, label: jax.Array) -> jax.Array:
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(scores(model, image)), label[:, None], axis=1)
+    return -chosen.mean()
+
+
+@jax.jit
+def step(model: Model, image: jax.Array, label: jax.Array) -> Model:
+    slopes = jax.grad(loss)(model, image, label)
+    return jax.tree.map(lambda value, slope: value - 0.1 * slope, model, slopes)
+
+
+@jax.jit
+def count_right(model: Model, image: jax.Array, label: jax.Array, valid: jax.Array) -> jax.Array:
+    return ((scores(model, image).argmax(axis=1) == label) & valid).sum()
+
+
+def train(shards: list[str], sharding: NamedSharding, epochs: int = 2) -> Model:
+    """Batches of one shape, so that nothing is compiled twice."""
+    model = Model(jnp.zeros((PIXELS, 10)), jnp.zeros(10))
+    loader = make_loader(shards, seed=7, remainder="drop")
+    for _ in range(epochs):
+        for batch in loader:
+            model = step(model, **device_arrays(batch, sharding))
+    return model
+
+
+def accuracy(shards: list[str], sharding: NamedSharding, model: Model) -> float:
+    """The last batch is padded to the same shape, and its padding does not count."""
+    loader = make_loader(shards, shuffle=False, remainder="pad")
+    right = total = 0
+    for batch in loader:
+        valid = jax.make_array_from_process_local_data(sharding, batch.valid)
+        right += int(count_right(model, **device_arrays(batch, sharding), valid=valid))
+        total += int(valid.sum())
+    return right / total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--train", type=int, default=10_000)
+    options = parser.parse_args()
+    sharding = rows_over_all_devices()
+    with tempfile.TemporaryDirectory() as temporary:
+        digits = write_digits(Path(temporary), "floats", options.train)
+        model = train(digits.train, sharding)
+        print(f"{accuracy(digits.test, sharding, model):.1%} of the test right")
+
+
+if __name__ == "__main__":
+    main()
