@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <span>
 #include <thread>
 
 #include "core/deflate/deflater.h"
@@ -104,6 +106,50 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: a file that changed since is noticed 
   CHECK(error.kind() == ErrorKind::stale_index);
   CHECK(holds(error.message(), "of the uncompressed stream"));
   CHECK(holds(error.message(), "tfrfast index --force"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: it goes on with the next member that is whole") {
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    const std::uint64_t from = plain.offset(begin);
+    const std::uint64_t to = end == plain.records() ? plain.size() : plain.offset(end);
+    return plain.bytes().substr(from, to - from);
+  };
+  const std::string first = part(0, 1500), second = part(1500, 2500), third = part(2500, 4000);
+  std::string garbled = deflated(second, Compression::gzip);
+  garbled.erase(garbled.size() / 2, 100);
+  write_file(path, deflated(first, Compression::gzip) + garbled +
+                       deflated(third, Compression::gzip) + "no member");
+  FOR_EACH_IO(io) {
+    const IndexedShard shard = open_indexed(path, io, {IndexUse::memory, "", {}});
+    const std::span<const Damage> damage = shard.index->damage();
+    // What the garbled data inflate to before they are found out may have a bad header.
+    const auto gap = std::find_if(damage.begin(), damage.end(), [](const Damage& each) {
+      return each.kind == DamageKind::bad_stream;
+    });
+    REQUIRE(gap != damage.end());
+    const std::uint64_t good = shard.index->record_count();
+    CHECK(gap->records_before >= 1500);
+    CHECK(gap->records_before < 2500);
+    CHECK(good == gap->records_before + 1500);
+    CHECK(damage.back().kind == DamageKind::bad_stream);
+    CHECK(damage.back().records_before == good);
+    const Error error = error_of([&] { throw_damage(shard, *gap); });
+    CHECK(holds(error.message(), "The next good record begins at"));
+
+    save_index(*shard.index, folder / "index", false);
+    const auto loaded = load_index(folder / "index");
+    REQUIRE(loaded->record_count() == good);
+    const IndexedShard again{as_indexed(ShardFile::open(path, io), *loaded), loaded, false, {}};
+    const Reader reader(std::make_shared<const ShardSet>(std::vector{again}),
+                        {Verify::full, true, 1});
+    const std::vector<std::string> records = read_all(reader);
+    REQUIRE(records.size() > 3000);
+    REQUIRE(records.size() <= good);
+    for (std::size_t number = 0; number < 1500; ++number) {
+      REQUIRE(records[number] == plain.record(number));
+      REQUIRE(records[records.size() - 1 - number] == plain.record(3999 - number));
+    }
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "inflated file: what is cut off or garbled is damage at the end") {

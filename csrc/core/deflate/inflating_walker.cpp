@@ -91,8 +91,10 @@ bool InflatingWalker::inflate_next() {
   }
   if (inflater_.end() == StreamEnd::none) {
     begin_next();
-  } else {
+  } else if (inflater_.end() == StreamEnd::clean) {
     points_->complete(inflater_.file_offset());
+  } else {
+    points_->pause(inflater_.file_offset());
   }
   return true;
 }
@@ -124,6 +126,7 @@ SharedSpan InflatingWalker::inflate_span() {
     if (inflater_.at_boundary() && done >= (begins_member ? kSpanBytes / 2 : kSpanBytes)) break;
   }
   span->memory = std::move(memory);
+  if (ending() != Ending::clean) find_next_member(*span);
   return span;
 }
 
@@ -138,6 +141,41 @@ void InflatingWalker::begin_next() {
   const auto deflated = window_deflater_.deflate({end - window_bytes, window_bytes});
   next_window_.assign(deflated.begin(), deflated.end());
   next_.window_crc = crc32c(next_window_.data(), next_window_.size());
+}
+
+// What is no deflate data may have been taken for some, beyond the damaged member's end. Whatever
+// `span` got from the next member is cut off: no byte of the file is inflated twice.
+void InflatingWalker::find_next_member(InflatedSpan& span) {
+  if (inflated_->compression() != Compression::gzip) return;
+  if (!finder_) finder_.emplace(inflated_->file());
+  next_member_ = finder_->find(std::max(inflater_.member_offset() + 1, next_.place.file_offset));
+  const bool overlaps = next_member_ && *next_member_ < inflater_.file_offset();
+  if (!overlaps || span.bytes == 0) return;
+  std::uint8_t window[kDeflateWindowBytes];
+  Span begin = next_;
+  begin.window = next_window_;
+  StreamInflater inflater(inflated_->file(), Compression::gzip, StreamInflater::Mode::survey);
+  inflater.take_for_end(*next_member_);
+  inflater.begin_at(begin.place, {window, SeekPoints::inflate_window(begin, window)});
+  PooledBuffer again(span.bytes);
+  std::size_t done = 0;
+  while (done < span.bytes && inflater.end() == StreamEnd::none) {
+    done += inflater.read({again.data() + done, span.bytes - done});
+  }
+  span.bytes = done;
+}
+
+bool InflatingWalker::resume() {
+  if (ending() == Ending::clean) return false;
+  if (!next_member_) {
+    points_->complete(inflater_.file_offset());
+    return false;
+  }
+  inflater_.begin(*next_member_);
+  next_member_.reset();
+  begin_next();
+  again_ = nullptr;  // it may take what was known so far for the whole stream
+  return true;
 }
 
 std::uint64_t InflatingWalker::file_bytes_before(std::uint64_t offset) const {

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/deflate/deflater.h"
 #include "core/deflate/inflated_file.h"
+#include "core/deflate/member_finder.h"
 #include "core/deflate/seek_points.h"
 #include "core/deflate/stream_inflater.h"
 #include "core/shard/file.h"
@@ -29,6 +31,7 @@ class InflatingWalker final : public ShardWalker {
   bool reach(std::uint64_t bytes) override;
   std::uint64_t file_bytes_before(std::uint64_t offset) const override;
   Ending ending() const override;
+  bool resume() override;
 
  private:
   InflatingWalker(std::shared_ptr<const InflatedFile> inflated, std::shared_ptr<SeekPoints> points,
@@ -36,11 +39,14 @@ class InflatingWalker final : public ShardWalker {
   bool inflate_next();
   SharedSpan inflate_span();
   void begin_next();
+  void find_next_member(InflatedSpan& span);
 
   const std::shared_ptr<const InflatedFile> inflated_;
   const std::shared_ptr<SeekPoints> points_;
   const bool keep_spans_;
   StreamInflater inflater_;
+  std::optional<MemberFinder> finder_;        // from the first damage on
+  std::optional<std::uint64_t> next_member_;  // behind damage: where it begins in the file
   Deflater window_deflater_;
   std::unique_ptr<ShardWalker> again_;  // for what has been forgotten
   SharedSpan current_;                  // the last one inflated, behind a piece of the one before

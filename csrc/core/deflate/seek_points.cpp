@@ -34,10 +34,17 @@ std::shared_ptr<const SeekPoints> SeekPoints::of(std::vector<Span> spans, std::u
   points->spans_ = std::move(spans);
   points->owner_ = std::move(owner);
   points->file_end_ = file_end;
+  points->complete_ = true;
   return points;
 }
 
 void SeekPoints::complete(std::uint64_t file_end) {
+  const std::unique_lock lock(mutex_);
+  file_end_ = file_end;
+  complete_ = true;
+}
+
+void SeekPoints::pause(std::uint64_t file_end) {
   const std::unique_lock lock(mutex_);
   file_end_ = file_end;
 }
@@ -81,7 +88,7 @@ std::uint64_t SeekPoints::first_byte_from(std::uint64_t file_offset) const {
 
 bool SeekPoints::cover_file_to(std::uint64_t file_offset) const {
   const std::shared_lock lock(mutex_);
-  return file_end_ || (!spans_.empty() && spans_.back().place.file_offset >= file_offset);
+  return complete_ || (!spans_.empty() && spans_.back().place.file_offset >= file_offset);
 }
 
 std::size_t SeekPoints::inflate_window(const Span& span,

@@ -42,12 +42,14 @@ class SeekPoints {
   // Windows lie in memory that `owner` keeps.
   static std::shared_ptr<const SeekPoints> of(std::vector<Span> spans, std::uint64_t file_end,
                                               std::shared_ptr<const void> owner);
-  // Nothing follows; the compressed data end, or cannot be read on, at byte `file_end`.
+  // The compressed data end, or cannot be read on, at byte `file_end`. Nothing follows, or what
+  // does is still being looked for.
   void complete(std::uint64_t file_end);
+  void pause(std::uint64_t file_end);
 
   std::size_t size() const;
   std::uint64_t stream_bytes() const;             // of the spans so far
-  std::optional<std::uint64_t> file_end() const;  // once complete
+  std::optional<std::uint64_t> file_end() const;  // once complete, or paused
   Span operator[](std::size_t number) const;
   // The number of the span that holds byte `offset`; size() if none does.
   std::size_t find(std::uint64_t offset) const;
@@ -68,6 +70,7 @@ class SeekPoints {
   std::vector<std::vector<std::uint8_t>> windows_;  // the allocations stay where they are
   std::shared_ptr<const void> owner_;
   std::optional<std::uint64_t> file_end_;
+  bool complete_ = false;
 };
 
 }  // namespace tfrfast

@@ -30,12 +30,14 @@ StreamInflater::StreamInflater(std::shared_ptr<const ShardFile> file, Compressio
       compression_(compression),
       checks_(mode == Mode::survey),
       inflater_(mode == Mode::survey ? make_zlib_inflater() : make_fast_inflater()),
+      end_of_file_(file_->bytes()),
       buffer_(kInputBytes) {}
 
-void StreamInflater::begin() {
-  buffer_end_ = 0;
+void StreamInflater::begin(std::uint64_t member_offset) {
+  buffer_end_ = member_offset;
   ahead_ = {};
   end_ = StreamEnd::none;
+  verified_members_ = 0;
   open_member();
 }
 
@@ -53,7 +55,7 @@ void StreamInflater::begin_at(const InflatePlace& place, std::span<const std::ui
 
 bool StreamInflater::fill() {
   const auto count =
-      static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, file_->bytes() - buffer_end_));
+      static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, end_of_file_ - buffer_end_));
   if (count == 0) return false;
   file_->read(buffer_end_, buffer_.data(), count);
   buffer_end_ += count;
@@ -122,6 +124,7 @@ void StreamInflater::open_member() {
     end_ = StreamEnd::clean;
     return;
   }
+  member_offset_ = file_offset();
   const bool opened = compression_ == Compression::gzip ? open_gzip_member() : open_zlib_member();
   if (!opened) {
     if (end_ == StreamEnd::none) end_ = StreamEnd::corrupt;
@@ -191,7 +194,11 @@ void StreamInflater::close_member() {
                                    load_little_endian<std::uint32_t>(trailer + 4) ==
                                        static_cast<std::uint32_t>(member_bytes_)
                              : big_endian_at(trailer) == checksum_;
-  if (!holds) end_ = StreamEnd::corrupt;
+  if (holds) {
+    ++verified_members_;
+  } else {
+    end_ = StreamEnd::corrupt;
+  }
 }
 
 }  // namespace tfrfast

@@ -35,9 +35,13 @@ class StreamInflater {
   };
   StreamInflater(std::shared_ptr<const ShardFile> file, Compression compression, Mode mode);
 
-  // Behind the first member's header, or inside a member and behind `window`.
-  void begin();
+  // Behind the header of the member at that byte of the file, or inside a member and behind
+  // `window`.
+  void begin(std::uint64_t member_offset = 0);
   void begin_at(const InflatePlace& place, std::span<const std::uint8_t> window);
+
+  // From the next begin on, as if the file had no more bytes.
+  void take_for_end(std::uint64_t file_offset) noexcept { end_of_file_ = file_offset; }
 
   // Fills `out`; less of it only at the stream's end, where a member begins or, if asked, where a
   // block ends. Throws Error io.
@@ -50,6 +54,10 @@ class StreamInflater {
   // Of this member so far: matches reach no further back.
   std::uint64_t member_bytes() const noexcept { return member_bytes_; }
   std::uint64_t file_offset() const noexcept { return buffer_end_ - ahead_.size(); }
+  // Where the last member begins that begin() and read() came to, or what should have been one.
+  std::uint64_t member_offset() const noexcept { return member_offset_; }
+  // How many members since begin() had the length and checksum that they end with. Survey only.
+  std::uint64_t verified_members() const noexcept { return verified_members_; }
 
  private:
   bool fill();  // false at the file's end
@@ -65,6 +73,7 @@ class StreamInflater {
   const Compression compression_;
   const bool checks_;
   const std::unique_ptr<Inflater> inflater_;
+  std::uint64_t end_of_file_;
   PooledBuffer buffer_;
   std::uint64_t buffer_end_ = 0;         // in the file
   std::span<const std::uint8_t> ahead_;  // of the buffer, not yet consumed
@@ -74,6 +83,8 @@ class StreamInflater {
   unsigned bits_ = 0;
   bool whole_member_ = true;  // seen from its beginning: its checksum can be told
   std::uint64_t member_bytes_ = 0;
+  std::uint64_t member_offset_ = 0;
+  std::uint64_t verified_members_ = 0;
   unsigned long checksum_ = 0;
 };
 

@@ -52,9 +52,15 @@ bool payload_is_intact(ShardWalker& walker, std::uint64_t frame, std::uint64_t p
 }  // namespace
 
 FrameFinder::FrameFinder(const std::shared_ptr<const ShardFile>& file)
-    : probe_(walk(file)),
-      shard_bytes_(file->bytes()),
-      vain_bytes_left_(file->bytes() + kLeastVainBytes) {}
+    : file_(file), vain_bytes_left_(kLeastVainBytes) {}
+
+// A compressed shard may go on behind what cannot be inflated.
+void FrameFinder::take_notice_of_growth() {
+  if (file_->bytes() == shard_bytes_) return;
+  vain_bytes_left_ += file_->bytes() - shard_bytes_;
+  shard_bytes_ = file_->bytes();
+  probe_ = walk(file_);
+}
 
 bool FrameFinder::vouched_for(std::uint64_t frame, std::uint64_t payload_bytes) {
   const std::uint64_t next = frame + kFrameOverhead + payload_bytes;
@@ -68,6 +74,7 @@ bool FrameFinder::vouched_for(std::uint64_t frame, std::uint64_t payload_bytes) 
 }
 
 FrameFinder::Found FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
+  take_notice_of_growth();
   while (from < shard_bytes_ && shard_bytes_ - from >= kFrameOverhead) {
     const ShardWindow window = walker.window(from, kHeaderBytes);
     const std::uint64_t end = std::min(window.end, from + kPieceBytes);

@@ -20,15 +20,18 @@ class FrameFinder {
     std::uint64_t at = 0;  // the shard's size if there is none
     bool gave_up = false;  // after too many false headers: nobody knows what follows
   };
-  // The first frame at or after `from`. `walker` walks on, payloads are read apart from it. Throws
-  // Error for I/O failures only.
+  // The first frame at or after `from` of the bytes that the shard has now. `walker` walks on,
+  // payloads are read apart from it. Throws Error for I/O failures only.
   Found find(ShardWalker& walker, std::uint64_t from);
 
  private:
   bool vouched_for(std::uint64_t frame, std::uint64_t payload_bytes);
 
+  void take_notice_of_growth();
+
+  const std::shared_ptr<const ShardFile> file_;
   std::unique_ptr<ShardWalker> probe_;
-  std::uint64_t shard_bytes_;
+  std::uint64_t shard_bytes_ = 0;
   std::uint64_t vain_bytes_left_;
 };
 

@@ -77,6 +77,14 @@ void ShardScanner::advance(std::uint64_t limit) {
 }
 
 void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t records) {
+  if (!found_.damage.empty() && kind == DamageKind::bad_stream) {
+    // Members without a good record, one after the other, are one loss.
+    Damage& last = found_.damage.back();
+    if (last.kind == kind && last.end == at_ && last.records_before == found_.offsets.size()) {
+      last.end = end;
+      return;
+    }
+  }
   found_.damage.push_back({kind, at_, end, found_.offsets.size(), records});
 }
 
@@ -95,6 +103,10 @@ void ShardScanner::take_large_frame() {
 }
 
 void ShardScanner::end(std::optional<DamageKind> torn) {
+  if (walker_->ending() != ShardWalker::Ending::clean) {
+    const std::uint64_t cut = file_->bytes();
+    if (walker_->resume()) return get_over_bad_stream(cut);
+  }
   finished_ = true;
   switch (walker_->ending()) {
     case ShardWalker::Ending::clean:
@@ -111,17 +123,26 @@ void ShardScanner::end(std::optional<DamageKind> torn) {
 
 void ShardScanner::get_over_bad_header() {
   const FrameHeader bad = header_at(*walker_, at_);
-  walker_->set_read_ahead(kReadAheadBytes);
-  if (!finder_) {
-    walker_->reach(std::numeric_limits<std::uint64_t>::max());  // the next one may be anywhere
-    finder_.emplace(file_);
-  }
-  const FrameFinder::Found found = finder_->find(*walker_, at_ + 1);
+  const FrameFinder::Found found = find_frame(at_ + 1);
   const bool only_crc_was_bad =
       found.at - at_ >= kFrameOverhead && bad.payload_bytes == found.at - at_ - kFrameOverhead;
   lose(found.gave_up ? DamageKind::lost_track : DamageKind::bad_header, found.at,
        only_crc_was_bad && !found.gave_up ? 1 : 0);
   at_ = found.at;
+}
+
+// The bytes from `cut` on are not those that followed the ones before.
+void ShardScanner::get_over_bad_stream(std::uint64_t cut) {
+  const FrameFinder::Found found = find_frame(cut);
+  lose(DamageKind::bad_stream, found.at, 0);
+  at_ = found.at;
+}
+
+FrameFinder::Found ShardScanner::find_frame(std::uint64_t from) {
+  walker_->set_read_ahead(kReadAheadBytes);
+  walker_->reach(std::numeric_limits<std::uint64_t>::max());  // the next one may be anywhere
+  if (!finder_) finder_.emplace(file_);
+  return finder_->find(*walker_, from);
 }
 
 std::uint64_t ShardScanner::file_bytes_done() const {

@@ -58,6 +58,8 @@ class ShardScanner {
  private:
   void lose(DamageKind kind, std::uint64_t end, std::uint64_t records);
   void get_over_bad_header();
+  void get_over_bad_stream(std::uint64_t cut);
+  FrameFinder::Found find_frame(std::uint64_t from);
   void take_large_frame();
   void end(std::optional<DamageKind> torn);
 

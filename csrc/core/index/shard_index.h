@@ -28,7 +28,8 @@ enum class DamageKind : std::uint8_t {
   // A bad header, and behind it so many false ones that the rest of the shard was given up.
   lost_track = 4,
   torn_stream = 5,  // the compressed data end inside a member; what was before them is there
-  bad_stream = 6,   // the compressed data cannot be read on
+  bad_stream = 6,   // the compressed data cannot be read on; what follows, if anything, is not what
+                    // followed, and how many bytes there were between is unknown
 };
 
 // Bytes [begin, end) hold no record that can be trusted.

@@ -178,15 +178,21 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
                       shard.file->describe_byte(shard.file->bytes()) +
                       ". Good records: " + std::to_string(damage.records_before) + "." + advice,
                   place);
-    case DamageKind::bad_stream:
+    case DamageKind::bad_stream: {
+      std::string last = shard.file->describe_byte(shard.file->bytes());
+      std::string next;
+      if (damage.end < shard.file->bytes()) {
+        last = damage.begin == 0 ? "its beginning" : shard.file->describe_byte(damage.begin - 1);
+        next = " The next good record begins at " + shard.file->describe_byte(damage.end) + ".";
+      }
       throw Error(ErrorKind::corrupt,
                   "'" + path +
                       "' is corrupt: its compressed data cannot be inflated, or do not "
                       "match their checksum, behind " +
-                      shard.file->describe_byte(shard.file->bytes()) +
-                      ". Good records before that: " + std::to_string(damage.records_before) + "." +
-                      advice,
+                      last + ". Good records before that: " +
+                      std::to_string(damage.records_before) + "." + next + advice,
                   place);
+    }
   }
   throw Error(ErrorKind::corrupt, "'" + path + "' is damaged at " + where + "." + advice, place);
 }

@@ -115,6 +115,9 @@ class ShardWalker {
   // Why a compressed stream ends where it does, once reach() has been there.
   enum class Ending : std::uint8_t { clean, truncated, corrupt };
   virtual Ending ending() const { return Ending::clean; }
+  // Behind compressed data that cannot be read on, looks for some that can: true if there are any,
+  // whose bytes then follow those there were so far. The record that was cut goes on nowhere.
+  virtual bool resume() { return false; }
 
  protected:
   std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }

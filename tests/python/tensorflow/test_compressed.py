@@ -178,6 +178,29 @@ def test_everything_before_damage_arrives_first(tmp_path: Path, compression: str
             assert ours == records[: len(ours)]
 
 
+def test_what_lies_behind_a_damaged_member_is_read_if_damage_is_skipped(tmp_path: Path) -> None:
+    records = records_of(8, 9000)
+    data = shard_of(records)
+    members = [deflated(data[at : at + 400_000], "GZIP") for at in range(0, len(data), 400_000)]
+    members[5] = members[5][:1000] + members[5][1500:]
+    members[12] = b""  # nothing tells of this one but that the chain of records breaks
+    path = str(tmp_path / "shard")
+    Path(path).write_bytes(b"".join(members))
+    with tfr.Reader(path, index="memory", on_corruption="skip") as reader:
+        expected = list(reader)
+        assert len(reader.skipped) >= 2
+    assert len(records) // 2 < len(expected) < len(records)
+    assert (expected[:500], expected[-500:]) == (records[:500], records[-500:])
+    for _ in range(2):  # indexed while it is read, then by its index
+        assert values(tfr.TFRecordDataset(path, "GZIP", on_corruption="skip")) == expected
+        before = []
+        with pytest.raises(tf.errors.DataLossError, match=path):
+            for record in tfr.TFRecordDataset(path, "GZIP").as_numpy_iterator():
+                before.append(record)
+        assert 500 < len(before) < len(expected)
+        assert before == records[: len(before)]
+
+
 def test_what_is_not_compressed_as_it_should_be_is_damage(tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(shard_of(RECORDS[:10]))
     (tmp_path / "empty").write_bytes(b"")

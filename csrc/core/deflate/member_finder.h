@@ -1,0 +1,35 @@
+// Behind compressed data that cannot be read on: where the next GZIP member begins.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "core/base/pool.h"
+#include "core/deflate/stream_inflater.h"
+#include "core/shard/file.h"
+
+namespace tfrfast {
+
+// For one walk along one file. A member is believed when it inflates to the length and the checksum
+// that it ends with; compressed data hold sequences that look like its first bytes by accident. A
+// file may be made of nothing but false members that reach to its end; so what is inflated in vain
+// over the whole walk is bounded by a small multiple of the file's size. One thread.
+class MemberFinder {
+ public:
+  explicit MemberFinder(std::shared_ptr<const ShardFile> file);
+
+  // The first member that begins at or after byte `from` of the file; none if there is none, or
+  // after too many false ones. Throws Error io.
+  std::optional<std::uint64_t> find(std::uint64_t from);
+
+ private:
+  bool inflates(std::uint64_t member);
+
+  const std::shared_ptr<const ShardFile> file_;
+  StreamInflater probe_;
+  PooledBuffer out_;
+  std::uint64_t vain_bytes_left_;
+};
+
+}  // namespace tfrfast
