@@ -114,12 +114,13 @@ void tamper(Bytes& index, std::span<const std::uint8_t> how) {
 
 void check(const std::shared_ptr<const ShardFile>& file, Compression compression,
            std::span<const std::uint8_t> how) {
-  auto [stream, may_go_on] = survey(file, compression);
+  Survey surveyed = survey(file, compression);
+  Bytes& stream = surveyed.stream;
   if (stream.size() >= kMostInflated) return;
   const auto index = index_of(*file, compression, scan_shard(file, nullptr, compression));
   const std::size_t before_damage = stream.size();
   stream.resize(static_cast<std::size_t>(index->facts().stream_bytes));
-  require(stream.size() == before_damage || (may_go_on && stream.size() > before_damage));
+  require(stream.size() == before_damage || (surveyed.may_go_on && stream.size() > before_damage));
   as_indexed(file, *index)
       ->read(before_damage, stream.data() + before_damage, stream.size() - before_damage);
   Bytes saved = bytes_of(*index);
