@@ -7,26 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 
 #include "core/base/error.h"
+#include "core/base/temporary.h"
 
 namespace tfrfast {
 namespace {
 
 constexpr std::uint64_t kLeastReservedBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kFlushedPieceBytes = std::uint64_t{8} << 20;
-
-// Unlike any other of this or another process or machine that writes to the same folder.
-std::string temporary_name(const std::string& folder) {
-  static std::atomic<unsigned> serial{0};
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return folder + "/.tmp-" + std::to_string(::getpid()) + "-" +
-         std::to_string(serial.fetch_add(1)) + "-" + std::to_string(now);
-}
 
 // The only way for everyone to name a file that has no name.
 std::string descriptor_path(int descriptor) {
@@ -80,11 +71,17 @@ std::string unchanged(const std::string& path) {
 }  // namespace
 
 PublishedFile::PublishedFile(std::string path) : path_(std::move(path)) {
+  remove_abandoned(folder_of(path_));
   descriptor_ = open_unnamed(folder_of(path_));
   if (descriptor_ >= 0) return;
   temporary_path_ = temporary_name(folder_of(path_));
   descriptor_ = ::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw_system_error(errno, "Creating a file for", path_);
+}
+
+void PublishedFile::keep_temporary_in(std::string folder) {
+  remove_abandoned(folder);
+  temporary_folder_ = std::move(folder);
 }
 
 PublishedFile::~PublishedFile() {

@@ -21,7 +21,8 @@ enum class Existing : std::uint8_t {
 // Bytes in the folder of `path` that commit() gives that name. Until then they have none at all
 // where the filesystem can do that, so that nothing is left of a process that was killed; elsewhere
 // a temporary one, that of a dot file. Destroyed before commit(), the bytes are gone, and whatever
-// `path` was stays as it was. One thread at a time.
+// `path` was stays as it was. What killed processes left in the folder under such names is removed.
+// One thread at a time.
 //
 // A file is its process's: in a forked child whatever would change or publish it is Error closed,
 // and the destructor leaves it alone.
@@ -38,7 +39,7 @@ class PublishedFile {
 
   // Where it gets a temporary name, if ever it needs one and that is the same filesystem: a folder
   // whose files nobody takes for data.
-  void keep_temporary_in(std::string folder) { temporary_folder_ = std::move(folder); }
+  void keep_temporary_in(std::string folder);
 
   // Takes space in large pieces, up to `most_bytes` and to what was written so far at a time, and
   // gives back at the end what was too much. Spares a filesystem most of the work of growing.
