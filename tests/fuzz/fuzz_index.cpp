@@ -9,6 +9,7 @@
 #include "core/index/index_store.h"
 #include "core/index/shard_set.h"
 #include "core/read/reader.h"
+#include "may_throw.h"
 #include "memory_file.h"
 #include "reference_scan.h"
 
@@ -97,15 +98,6 @@ void repair(Bytes& index, std::uint8_t how, const ShardFile& file) {
   }
   if (how & 32) {
     store_little_endian<std::uint32_t>(&index[kHeaderCrcAt], crc32c(index.data(), kHeaderCrcAt));
-  }
-}
-
-template <class Action>
-void may_throw(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    require(!error.message().empty());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "core/index/index_file.h"
 #include "core/index/index_store.h"
 #include "core/read/reader.h"
+#include "may_throw.h"
 #include "memory_file.h"
 
 using namespace tfrfast;
@@ -38,15 +39,6 @@ Bytes pack(std::span<const std::uint8_t> input, Compression compression, unsigne
   }
   if ((how & 128) != 0) packed.resize(packed.size() - packed.size() / 3);
   return packed;
-}
-
-template <class Action>
-void may_throw(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    require(!error.message().empty());
-  }
 }
 
 struct Survey {

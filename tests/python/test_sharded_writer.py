@@ -1,11 +1,11 @@
 import os
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import tfrfast as tfr
+from file_limits import few_open_files
 
 RECORDS = [b"record %d" % i * (i % 50) for i in range(1000)]
 
@@ -37,16 +37,12 @@ class TestNumShards:
             assert [shard.num_records for shard in reader.shards] == [1, 0, 0]
 
     def test_may_be_more_than_files_may_be_open(self, data: Path) -> None:
-        before = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-        try:
+        with few_open_files(256):
             with tfr.ShardedWriter(data / "train", num_shards=400, sync=False) as writer:
                 writer.write_batch(RECORDS)
                 writer.write_batch([bytes(200_000)] * 400)
             with tfr.Reader(data / "train-*", index="require") as reader:
                 assert len(reader) == 1400
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, before)
         assert len(names_in(data)) == 400
 
 
@@ -74,13 +70,11 @@ class TestMaxBytes:
         assert names_in(data) == ["train-00000-of-00001"]
 
     def test_may_make_more_shards_than_files_may_be_open(self, data: Path) -> None:
-        before = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-        try:
-            with tfr.ShardedWriter(data / "train", max_bytes=1, sync=False) as writer:
-                writer.write_batch(RECORDS)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        with (
+            few_open_files(256),
+            tfr.ShardedWriter(data / "train", max_bytes=1, sync=False) as writer,
+        ):
+            writer.write_batch(RECORDS)
         assert len(names_in(data)) == 1000
         with tfr.Reader(data / "train-*") as reader:
             assert list(reader) == RECORDS

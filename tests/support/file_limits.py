@@ -1,4 +1,4 @@
-"""Files that the system lets grow only so far."""
+"""Files that the system lets grow only so far, and so many of them."""
 
 import contextlib
 import resource
@@ -20,3 +20,14 @@ def few_bytes_a_file(limit: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+@contextlib.contextmanager
+def few_open_files(limit: int) -> Iterator[None]:
+    """The system opens no file whose descriptor would not be below a limit."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

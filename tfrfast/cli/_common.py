@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tfrfast._text import format_table
@@ -14,21 +14,34 @@ from tfrfast.shuffling import parse_bytes
 Subparsers = Any  # argparse has no public name for it
 
 
-def add_paths(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", nargs="+", metavar="PATHS", help="shards, or quoted globs")
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
-
-
-def add_progress(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="draw a progress bar on stderr (default: on a terminal, when it takes long)",
+def add_command(
+    subparsers: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    help: str,
+    description: str,
+    paths: bool = True,
+    progress: bool = True,
+    json: bool = True,
+) -> argparse.ArgumentParser:
+    """The subcommand `name`, with those arguments that most of them have."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=help, description=description
     )
+    parser.set_defaults(run=run)
+    if paths:
+        parser.add_argument("paths", nargs="+", metavar="PATHS", help="shards, or quoted globs")
+    if progress:
+        parser.add_argument(
+            "--progress",
+            action=argparse.BooleanOptionalAction,
+            default=None,
+            help="draw a progress bar on stderr (default: on a terminal, when it takes long)",
+        )
+    if json:
+        parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    return parser
 
 
 def parse_size(text: str) -> int:

@@ -9,27 +9,21 @@ from tfrfast._bench.own_files import measure
 from tfrfast._bench.table import HEADER, row_of, where_slower
 from tfrfast._progress import ProgressBar, format_bytes
 from tfrfast._text import format_table
-from tfrfast.cli._common import (
-    Subparsers,
-    add_json,
-    add_paths,
-    add_progress,
-    parse_size,
-    print_json,
-)
+from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
 
 _PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "bench",
+        run,
         help="time these files beside TensorFlow",
         description="Read the files in order and shuffled, as records and (tf.train.Examples) "
         "decoded, with tfr.TFRecordDataset, tfr.Loader and the fastest of several configurations "
         "of tf.data.TFRecordDataset, in turns, from a warm page cache. Needs TensorFlow.",
     )
-    add_paths(parser)
     parser.add_argument("--batch-size", type=int, metavar="N", help="(default: about 1 MiB)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="(default: 3)")
     parser.add_argument(
@@ -39,9 +33,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="BYTES",
         help="read no more than about so much of the first shards (default: 1GiB)",
     )
-    add_progress(parser)
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

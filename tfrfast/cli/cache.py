@@ -7,28 +7,28 @@ import time
 
 from tfrfast import _native
 from tfrfast._progress import format_bytes
-from tfrfast.cli._common import Subparsers, add_json, print_json, print_table
-
-_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json, print_table
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "cache",
+        run,
         help="show or empty the index cache",
         description="List the cached indexes, least recently used first. $TFRFAST_CACHE_DIR says "
         "where they are kept and $TFRFAST_CACHE_BYTES how many bytes of them (4 GiB).",
+        paths=False,
+        progress=False,
     )
     parser.add_argument(
         "--prune",
         nargs="?",
         const=0,
-        type=_size,
+        type=parse_size,
         metavar="BYTES",
         help="remove the least recently used until BYTES are left (512M, 2G; default: all)",
     )
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,12 +65,3 @@ def run(options: argparse.Namespace) -> int:
             ],
         )
     return 0
-
-
-def _size(text: str) -> int:
-    number, suffix = text.rstrip("iB").upper(), ""
-    if number and number[-1] in _SUFFIXES:
-        number, suffix = number[:-1], number[-1]
-    if not number.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a size like 512M or 2G, not {text!r}")
-    return int(number) * _SUFFIXES[suffix]

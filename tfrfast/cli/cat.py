@@ -8,19 +8,22 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from tfrfast.cli._common import Subparsers, add_paths
+from tfrfast.cli._common import Subparsers, add_command
 from tfrfast.cli._examples import example_values, jsonable, shorten, shorten_bytes
 from tfrfast.reader import Reader
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "cat",
+        run,
         help="show records",
         description="Print records, the first ten by default: tf.train.Examples feature by feature, "
         "anything else as bytes.",
+        progress=False,
+        json=False,
     )
-    add_paths(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--record", type=int, metavar="I", help="one record; negative from the end")
     which.add_argument("--range", metavar="A:B", type=_slice, help="records A to B-1")
@@ -29,7 +32,6 @@ def add_parser(subparsers: Subparsers) -> None:
     how.add_argument(
         "--raw", action="store_true", help="the bytes themselves, nothing between them"
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

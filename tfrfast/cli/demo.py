@@ -6,16 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from tfrfast.cli._common import Subparsers, add_json, add_progress, print_json
+from tfrfast.cli._common import Subparsers, add_command, print_json
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "demo",
+        run,
         help="show all of it on this machine",
         description="Make small data sets of three shapes, verify them, count that every record "
         "comes exactly once, train, stop and resume a Keras model, and time tfrfast beside "
         "tf.data.TFRecordDataset. Takes a minute or two and 400 MB of disk. Needs TensorFlow.",
+        paths=False,
     )
     parser.add_argument(
         "--out",
@@ -25,9 +28,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="for the two pictures, and for the data while it runs (default: tfrfast-demo)",
     )
     parser.add_argument("--keep", action="store_true", help="do not remove the data at the end")
-    add_progress(parser)
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,25 +7,19 @@ import os
 
 from tfrfast import _native
 from tfrfast._paths import expand_paths
-from tfrfast.cli._common import (
-    Subparsers,
-    add_json,
-    add_paths,
-    add_progress,
-    print_json,
-    print_table,
-)
+from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.indexing import build_index, index_path
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "index",
+        run,
         help="build and save indexes",
         description="Build the indexes of shards and save them in the folder beside the data's "
         "(imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
     )
-    add_paths(parser)
     parser.add_argument("--folder", help="save here instead; readers then need index=FOLDER")
     parser.add_argument("--force", action="store_true", help="build even where one still fits")
     parser.add_argument("--workers", type=int, help="threads (default: all processors)")
@@ -41,9 +35,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FOLDER",
         help="do not read the shards: take over such text indexes from FOLDER/<shard name>.idx",
     )
-    add_progress(parser)
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast._progress import format_bytes
-from tfrfast.cli._common import (
-    Subparsers,
-    add_json,
-    add_paths,
-    add_progress,
-    print_json,
-    print_table,
-)
+from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.reader import Reader
 
 _BAR_CELLS = 40
@@ -26,16 +19,14 @@ _TRIED_RECORDS = 16
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "info",
+        run,
         help="count records, sizes, damage",
         description="Counts, sizes, compression and a histogram of record sizes.",
     )
-    add_paths(parser)
     parser.add_argument("--shards", action="store_true", help="list every shard")
-    add_progress(parser)
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

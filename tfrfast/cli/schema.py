@@ -6,23 +6,23 @@ import argparse
 
 import numpy as np
 
-from tfrfast.cli._common import Subparsers, add_json, add_paths, print_json, print_table
+from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.example import infer_features
 from tfrfast.features import FixedLen, VarLen
 from tfrfast.reader import Reader
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "schema",
+        run,
         help="infer the features of Examples",
         description="Infer the features of tf.train.Examples from the first records: as a table, "
         "and as the Python to parse them with.",
+        progress=False,
     )
-    add_paths(parser)
     parser.add_argument("--sample", type=int, default=1000, help="records to look at (1000)")
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

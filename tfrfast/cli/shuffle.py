@@ -5,25 +5,19 @@ from __future__ import annotations
 import argparse
 
 from tfrfast._progress import format_bytes
-from tfrfast.cli._common import (
-    Subparsers,
-    add_json,
-    add_paths,
-    add_progress,
-    parse_size,
-    print_json,
-)
+from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
 from tfrfast.shuffling import shuffle
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "shuffle",
+        run,
         help="shuffle, reshard, merge and split",
         description="Write all records in a uniformly random order to new shards, in bounded "
         "memory. If it is interrupted, the same command goes on where it was.",
     )
-    add_paths(parser)
     parser.add_argument(
         "--out",
         required=True,
@@ -52,9 +46,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--no-sync", action="store_true", help="do not wait until everything is on the disk"
     )
-    add_progress(parser)
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,28 +6,19 @@ import argparse
 
 from tfrfast._progress import ProgressBar
 from tfrfast._verifying import count_good_records
-from tfrfast.cli._common import (
-    Subparsers,
-    add_json,
-    add_paths,
-    add_progress,
-    print_json,
-    print_table,
-)
+from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.reader import Reader
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    add_command(
+        subparsers,
         "verify",
+        run,
         help="check every CRC",
         description="Read every record and check both its CRCs. Exit code 1 and a list of the "
         "damaged byte ranges if there are any.",
     )
-    add_paths(parser)
-    add_progress(parser)
-    add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,19 +78,25 @@ def test_concatenated_zlib_is_read_on(tmp_path: Path) -> None:
     assert list(tfr.Reader(path, index="memory")) == 2 * RECORDS
 
 
-@pytest.mark.parametrize("compression", KINDS)
-def test_damage_is_never_missed_and_hides_no_record(tmp_path: Path, compression: str) -> None:
-    records = RECORDS[:400]
-    whole = deflated(shard_of(records), compression)
-    rng = random.Random(2)
-    for turn in range(60):
+def damaged_shards(tmp_path: Path, compression: str, count: int, seed: int) -> Iterator[Path]:
+    """Of the first 400 records: every other one is cut off, the rest have a bit flipped."""
+    whole = deflated(shard_of(RECORDS[:400]), compression)
+    rng = random.Random(seed)
+    for number in range(count):
         data = bytearray(whole)
-        if turn % 3 == 0:
+        if number % 2:
             del data[rng.randrange(20, len(data)) :]
         else:
             data[rng.randrange(10, len(data))] ^= 1 << rng.randrange(8)
-        path = tmp_path / f"shard{turn}"
+        path = tmp_path / f"shard{number}"
         path.write_bytes(data)
+        yield path
+
+
+@pytest.mark.parametrize("compression", KINDS)
+def test_damage_is_never_missed_and_hides_no_record(tmp_path: Path, compression: str) -> None:
+    records = RECORDS[:400]
+    for path in damaged_shards(tmp_path, compression, 60, seed=2):
         theirs, damaged = told_by_tensorflow(path, compression)
         ours = list(tfr.Reader(path, on_corruption="skip", index="memory"))
         assert ours[: len(theirs)] == theirs == records[: len(theirs)]
@@ -158,16 +165,7 @@ def test_a_loader_over_compressed_and_plain_shards(tmp_path: Path) -> None:
 @pytest.mark.parametrize("compression", KINDS)
 def test_everything_before_damage_arrives_first(tmp_path: Path, compression: str) -> None:
     records = RECORDS[:400]
-    whole = deflated(shard_of(records), compression)
-    rng = random.Random(4)
-    for turn in range(8):
-        data = bytearray(whole)
-        if turn % 2:
-            del data[rng.randrange(20, len(data)) :]
-        else:
-            data[rng.randrange(10, len(data))] ^= 1 << rng.randrange(8)
-        path = tmp_path / f"shard{turn}"
-        path.write_bytes(data)
+    for path in damaged_shards(tmp_path, compression, 8, seed=4):
         theirs, _ = told_by_tensorflow(path, compression)
         for _ in range(2):
             ours = []
