@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 #include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/publish.h"
+#include "core/crc32c/hex.h"
 
 namespace tfrfast {
 namespace {
@@ -42,12 +42,6 @@ class ProgressMeter {
   std::chrono::steady_clock::time_point last_report_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> done_bytes_{0};
 };
-
-std::string hex(std::uint32_t value) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%08x", value);
-  return text;
-}
 
 std::uint64_t fingerprint_of(const std::vector<IndexedShard>& shards) {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
@@ -154,9 +148,8 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
       }
       throw Error(ErrorKind::corrupt,
                   "'" + path + "' is corrupt: the length of " + where + " has masked CRC-32C " +
-                      hex(masked_crc32c(bytes, sizeof(std::uint64_t)).value) +
-                      ", but the file expects " + hex(header.length_crc.value) + ". " + lost +
-                      advice,
+                      hex(masked_crc32c(bytes, sizeof(std::uint64_t))) + ", but the file expects " +
+                      hex(header.length_crc) + ". " + lost + advice,
                   place);
     }
     case DamageKind::torn_header:

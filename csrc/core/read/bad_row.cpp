@@ -1,0 +1,120 @@
+#include "core/read/bad_row.h"
+
+#include <optional>
+#include <string>
+
+#include "core/crc32c/hex.h"
+
+namespace tfrfast {
+namespace {
+
+// How many headers on each side tell a damaged one from an index that no longer fits.
+constexpr int kNeighbours = 4;
+
+// A mapping shows what was cut off a file's last page as zeros, without a fault.
+bool is_shorter_now(const ShardFile& file) {
+  try {
+    return file.identify_now().bytes < file.identity().bytes;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool changed_since_indexed(const IndexedShard& shard) {
+  try {
+    const FileIdentity now = shard.file->identify_now();
+    if (shard.index == nullptr) return now != shard.file->identity();  // indexed while it is read
+    return now.bytes != shard.index->facts().file_bytes ||
+           now.mtime_ns != shard.index->facts().mtime_ns;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+// Whether, going from `row` in the direction of `step`, the first header that is intact is the one
+// that the index says is there. Nothing either way where the shard ends before.
+std::optional<bool> next_header_fits(const Row& row, std::uint64_t step) {
+  const ShardIndex& index = *row.shard->index;
+  std::uint64_t number = row.number + step;  // below the first record lies a number beyond the last
+  for (int tries = 0; tries < kNeighbours; ++tries, number += step) {
+    if (number >= index.record_count()) return std::nullopt;
+    const Frame frame = index.frame(number);
+    std::uint8_t bytes[kHeaderBytes];
+    row.shard->file->read(frame.offset, bytes, sizeof bytes);
+    const FrameHeader header = decode_header(bytes);
+    if (header_is_intact(header)) return header.payload_bytes == frame.payload_bytes;
+  }
+  return false;
+}
+
+// Of a shard that was touched: whether only this header and some of its neighbours are damaged.
+// Had records moved, the first that is longer or shorter would show it on the way to this one.
+bool index_fits_around(const Row& row) {
+  if (row.shard->index == nullptr) return false;
+  try {
+    const std::optional<bool> before = next_header_fits(row, ~std::uint64_t{0});
+    const std::optional<bool> behind = next_header_fits(row, 1);
+    return (before || behind) && before.value_or(true) && behind.value_or(true);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string describe(const Row& row) {
+  std::string text =
+      "record " + std::to_string(row.number) + " of '" + row.shard->file->path() + "'";
+  if (row.record != row.number) text += " (record " + std::to_string(row.record) + " of all)";
+  return text + " at " + row.shard->file->describe_byte(row.frame.offset);
+}
+
+}  // namespace
+
+BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Seal& seal,
+               MaskedCrc computed) {
+  if (is_shorter_now(*row.shard->file)) {
+    try {
+      throw_mapping_fault(*row.shard->file, row.frame.offset);
+    } catch (const Error& error) {
+      return {batch_row, error, false};
+    }
+  }
+  const FrameHeader header = decode_header(seal.header);
+  const ErrorPlace place{row.shard->file->path(), static_cast<std::int64_t>(row.number),
+                         static_cast<std::int64_t>(row.frame.offset)};
+  const std::string reindex =
+      " The file was changed since it was indexed: index it again with `tfrfast index --force " +
+      row.shard->file->path() + "`, then open it anew.";
+  const std::string restore =
+      " Restore the file, or leave such records out with on_corruption=\"skip\".";
+  if (verdict == Verdict::other_length) {
+    return {batch_row,
+            Error(ErrorKind::stale_index,
+                  "The index does not fit: " + describe(row) + " should have " +
+                      std::to_string(row.frame.payload_bytes) + " bytes, but the file says " +
+                      std::to_string(header.payload_bytes) + "." + reindex,
+                  place),
+            false};
+  }
+  if (verdict == Verdict::bad_header) {
+    const bool changed = changed_since_indexed(*row.shard) && !index_fits_around(row);
+    return {batch_row,
+            Error(changed ? ErrorKind::stale_index : ErrorKind::corrupt,
+                  (changed ? "The index does not fit: " : "Corrupt header: ") + describe(row) +
+                      " should have a length of " + std::to_string(row.frame.payload_bytes) +
+                      " with masked CRC-32C " + hex(mask_crc(crc32c_u64(row.frame.payload_bytes))) +
+                      ", but the file has length " + std::to_string(header.payload_bytes) +
+                      " and CRC " + hex(header.length_crc) + "." + (changed ? reindex : restore),
+                  place),
+            !changed};
+  }
+  return {batch_row,
+          Error(ErrorKind::corrupt,
+                "Corrupt payload: " + describe(row) + " has " +
+                    std::to_string(row.frame.payload_bytes) + " bytes with masked CRC-32C " +
+                    hex(computed) + ", but the file expects " + hex(decode_footer(seal.footer)) +
+                    "." + restore,
+                place),
+          true};
+}
+
+}  // namespace tfrfast

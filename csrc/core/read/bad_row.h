@@ -1,0 +1,25 @@
+// Why a frame in a file is not the record that its index promises.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/read/frame_reader.h"
+#include "core/shard/framing.h"
+
+namespace tfrfast {
+
+// What surrounds a payload in the file.
+struct Seal {
+  std::uint8_t header[kHeaderBytes];
+  std::uint8_t footer[kFooterBytes];
+};
+
+enum class Verdict : std::uint8_t { good, bad_header, other_length, bad_payload };
+
+// `seal` is what was found around the row's payload, whose checksum is `computed`. The verdict is
+// not good. Looks at the file once more, to tell damage from an index that no longer fits.
+BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Seal& seal,
+               MaskedCrc computed);
+
+}  // namespace tfrfast
