@@ -338,7 +338,7 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
         compiled = TensorFeatures(features)
         if self._source is not None and self._sequence is not None and self._sequence.batch:
             return self._derived(self._sequence, features=compiled)
-        return _plain(graphs.parallel_map(super(), compiled.parse))
+        return _plain(graphs.parallel_map(self, compiled.parse))
 
 
 def _plain(dataset: Any) -> FusedDataset:
