@@ -77,4 +77,8 @@ Records Source::read(std::span<const std::int64_t> records) const {
   return Records::read(rows, spec_.skip_damage, place());
 }
 
+void fail_full_batch(const Sequence& sequence, std::string_view error) {
+  if (sequence.drop_remainder && !error.empty()) throw failure_of(error);
+}
+
 }  // namespace tfrfast::tensorflow

@@ -43,10 +43,14 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
     return write(std::move(batch.columns), batch.rows, "");
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::feature) throw;
-    if (source == nullptr) return write(kernel.decode(features, {}, {}), 0, encode_error(error));
+    if (source == nullptr) {
+      fail_full_batch(sequence, encode_error(error));
+      return write(kernel.decode(features, {}, {}), 0, encode_error(error));
+    }
   }
   // Something is damaged: once more, for what is not.
   const Records read = source->read(records);
+  fail_full_batch(sequence, read.error());
   std::vector<WireBytes> wires;
   std::vector<std::int64_t> numbers;
   read.for_each([&](std::size_t row, WireBytes payload) {
@@ -73,8 +77,7 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
 
   const Records read = source->read(rows.records);
   if (const std::string error = read.error(); !error.empty()) {
-    const DecodedError decoded = decode_error(error);
-    throw KernelFailure{decoded.code, decoded.message};
+    throw failure_of(error);
   }
   PooledBuffer indices = buffer_for(rows.records.size() * sizeof(std::int64_t));
   PooledBuffer valid = buffer_for(rows.records.size());

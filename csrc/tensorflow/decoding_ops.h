@@ -10,7 +10,7 @@ namespace tfrfast::tensorflow {
 void compute_parse_example(DecodingKernel& kernel, KernelCall& call);
 
 // TfrfastDecodeBatch: a step of a sequence into columns. Where there is an error they are of the
-// step's good records.
+// step's good records; batches that have to be full fail.
 //   source, sequence, seed, step, features -> columns..., rows, error
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
 

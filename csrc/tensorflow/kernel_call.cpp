@@ -7,6 +7,11 @@
 
 namespace tfrfast::tensorflow {
 
+KernelFailure failure_of(std::string_view encoded_error) {
+  const DecodedError error = decode_error(encoded_error);
+  return {error.code, error.message};
+}
+
 KernelCall::KernelCall(TF_OpKernelContext* context)
     : api_(*c_api()), context_(context), status_(api_.TF_NewStatus()) {}
 

@@ -25,6 +25,7 @@ struct KernelFailure {
   Code code;
   std::string message;
 };
+KernelFailure failure_of(std::string_view encoded_error);
 
 // Lives as long as the call; inputs stay valid as long. One thread.
 class KernelCall {

@@ -29,39 +29,41 @@ void compute_block_count(SourceHolder& holder, KernelCall& call) {
 }
 
 // TfrfastReadBlock and TfrfastReadBatch: trouble with the data is a result, so that what precedes
-// it arrives first.
+// it arrives first. Only batches that have to be full fail.
 template <class Read>
-void read_records(SourceHolder& holder, KernelCall& call, const Read& read) {
+Records read_records(SourceHolder& holder, std::string_view text, const Read& read) {
   std::shared_ptr<const Source> source;
   try {
-    source = holder.open(call.string(0));
+    source = holder.open(text);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid) throw;
-    return Records::of_error(encode_error(error)).write(call, 0);
+    return Records::of_error(encode_error(error));
   }
-  read(*source).write(call, 0);
+  return read(*source);
 }
 
 void compute_read_block(SourceHolder& holder, KernelCall& call) {
   const Sequence sequence = decode_sequence(call.integers(1));
   const std::int64_t block = call.integer(2);
-  read_records(holder, call,
-               [&](const Source& source) { return source.read_block(sequence, block); });
+  read_records(holder, call.string(0), [&](const Source& source) {
+    return source.read_block(sequence, block);
+  }).write(call, 0);
 }
 
 void compute_read_batch(SourceHolder& holder, KernelCall& call) {
   const Sequence sequence = decode_sequence(call.integers(1));
   const auto seed = static_cast<std::uint64_t>(call.integer(2));
   const std::int64_t step = call.integer(3);
-  read_records(holder, call, [&](const Source& source) {
+  const Records records = read_records(holder, call.string(0), [&](const Source& source) {
     return source.read(Source::records_of_batch(sequence, seed, step));
   });
+  fail_full_batch(sequence, records.error());
+  records.write(call, 0);
 }
 
 // TfrfastRaise: fails with an error that came as text.
 void compute_raise(KernelCall& call) {
-  const DecodedError error = decode_error(call.string(0));
-  throw KernelFailure{error.code, error.message};
+  throw failure_of(call.string(0));
 }
 
 // Of a kernel that keeps a `State` from call to call.

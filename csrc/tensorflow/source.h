@@ -81,4 +81,8 @@ class Source {
   std::shared_ptr<const Reader> reader_;    // of a planned one
 };
 
+// A batch that has to be full is nothing without the records that an error took: throws
+// KernelFailure if the sequence has only such, and there is an error ("" for none).
+void fail_full_batch(const Sequence& sequence, std::string_view error);
+
 }  // namespace tfrfast::tensorflow

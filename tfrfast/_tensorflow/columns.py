@@ -103,24 +103,24 @@ class TensorFeatures:
             parts.append(number(self._types[name].as_datatype_enum))
         return b"".join(parts)
 
-    def assemble(self, outputs: Sequence[Any], rows: int | None) -> dict[str, Any]:
-        """The columns that were asked for, of an op's outputs; of `rows` rows where that is known."""
-        left = iter(outputs)
+    def shaped(self, outputs: Sequence[Any], rows: int | None) -> tuple[Any, ...]:
+        """An op's outputs, their shapes known and checked; of `rows` rows where that is known."""
+        shapes = [each for slot in self._slots.values() for each in _shapes_of(slot, rows)]
+        return tuple(map(tf.ensure_shape, outputs, shapes))
+
+    def assemble(self, columns: Sequence[Any]) -> dict[str, Any]:
+        """The features that were asked for, of what shaped() gave."""
+        left = iter(columns)
         parsed: dict[str, Any] = {}
         for name, slot in self._slots.items():
             if slot.layout == "ragged":
-                values, splits = (tf.ensure_shape(next(left), [None]) for _ in range(2))
-                if rows is not None:
-                    splits = tf.ensure_shape(splits, [rows + 1])
-                parsed[name] = tf.RaggedTensor.from_row_splits(values, splits, validate=False)
-            elif slot.layout == "sparse":
-                shapes: tuple[list[int | None], ...] = ([None, 2], [None], [2])
-                parsed[name] = tf.SparseTensor(
-                    *(tf.ensure_shape(next(left), shape) for shape in shapes)
+                parsed[name] = tf.RaggedTensor.from_row_splits(
+                    next(left), next(left), validate=False
                 )
+            elif slot.layout == "sparse":
+                parsed[name] = tf.SparseTensor(next(left), next(left), next(left))
             else:
-                steps = [None] if slot.layout == "padded" else []
-                parsed[name] = tf.ensure_shape(next(left), [rows, *steps, *slot.shape])
+                parsed[name] = next(left)
         return {name: self._build(name, spec, parsed) for name, spec in self._specs.items()}
 
     def _build(self, name: str, spec: Any, parsed: dict[str, Any]) -> Any:
@@ -138,7 +138,17 @@ class TensorFeatures:
         columns = ops.tfrfast_parse_example(
             records=records, features=tf.constant(self.text), column_types=self.column_types
         )
-        return self.assemble(columns, records.shape[0])
+        return self.assemble(self.shaped(columns, records.shape[0]))
+
+
+def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
+    """Of the outputs that a slot becomes."""
+    if slot.layout == "ragged":
+        return [[None], [None if rows is None else rows + 1]]
+    if slot.layout == "sparse":
+        return [[None, 2], [None], [2]]
+    steps = [None] if slot.layout == "padded" else []
+    return [[rows, *steps, *slot.shape]]
 
 
 def _placed(name: str, spec: SparseIndexed, parsed: dict[str, Any]) -> Any:

@@ -47,9 +47,8 @@ def parallel_map(dataset: Any, function: Callable[..., Any], parallel: int | Non
     )
 
 
-def _records(outputs: Any) -> Any:
-    """Head, error and tail, as the reading ops give them."""
-    head, error, tail = outputs
+def _records(head: Any, error: Any, tail: Any) -> Any:
+    """What the reading ops give."""
     return (
         tf.ensure_shape(head, [None]),
         tf.ensure_shape(error, []),
@@ -94,20 +93,6 @@ def _emit_batch(head: Any, error: Any, tail: Any) -> Any:
     )
 
 
-def _emit_full_batch(rows: int) -> Callable[..., Any]:
-    """Of batches that all have `rows` rows; one that is hit is lost."""
-
-    @as_it_stands
-    def emit(head: Any, error: Any, tail: Any) -> Any:
-        return tf.cond(
-            tf.equal(error, ""),
-            lambda: tf.data.Dataset.from_tensors(tf.ensure_shape(head, [rows])),
-            lambda: _failure(error).map(lambda records: tf.ensure_shape(records, [rows])),
-        )
-
-    return emit
-
-
 def _with_length(dataset: Any, length: int | None) -> Any:
     """Declares how many elements there are (None: endless), without insisting.
 
@@ -121,8 +106,12 @@ def _with_length(dataset: Any, length: int | None) -> Any:
         stop_on_empty_dataset=False,
     )
     spec = dataset.element_spec
-    nothing = nothing.map(as_it_stands(lambda _: tf.nest.map_structure(_nothing_like, spec)))
-    declared = dataset.concatenate(nothing)
+
+    @as_it_stands
+    def like_it(_: Any) -> Any:
+        return tf.nest.map_structure(_nothing_like, spec, expand_composites=True)
+
+    declared = dataset.concatenate(nothing.map(like_it))
     return declared if length is None else declared.take(length)
 
 
@@ -153,7 +142,7 @@ def streaming_blocks(names: Any, skip_damage: bool, zero_copy: bool, compression
         count = tf.ensure_shape(ops.tfrfast_block_count(each), [])
         return parallel_map(
             tf.data.Dataset.range(count),
-            lambda block: _records(ops.tfrfast_read_block(each, sequence, block)),
+            lambda block: _records(*ops.tfrfast_read_block(each, sequence, block)),
         ).flat_map(_emit_block)
 
     return tf.data.Dataset.from_tensors(source).flat_map(blocks_of)
@@ -184,7 +173,7 @@ def _planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
         mean_bytes = plan.file_bytes // max(1, plan.record_count)
         rows = max(1, min(_MOST_BLOCK_RECORDS, _BLOCK_BYTES // max(1, mean_bytes)))
         in_blocks = dataclasses.replace(sequence, batch=Batch(rows))
-        blocks = _read_batches(plan, in_blocks).flat_map(_emit_block)
+        blocks = _read_batches(plan, in_blocks, _records).flat_map(_emit_block)
     records = blocks.unbatch()
     # Damage may lie behind the last record: to stop at that would be to miss it.
     return records if plan.damage else _with_length(records, sequence.length)
@@ -192,9 +181,12 @@ def _planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
 
 def _planned_batches(plan: OpenPlan, sequence: Sequence) -> Any:
     assert sequence.batch is not None
-    full = sequence.batch.drop_remainder
-    emit = _emit_full_batch(sequence.batch.rows) if full else _emit_batch
-    return _with_length(_read_batches(plan, sequence).flat_map(emit), sequence.length)
+    if sequence.batch.drop_remainder:  # one that is hit is lost: reading it fails
+        full = [sequence.batch.rows]
+        batches = _read_batches(plan, sequence, lambda head, *_: tf.ensure_shape(head, full))
+    else:
+        batches = _read_batches(plan, sequence, _records).flat_map(_emit_batch)
+    return _with_length(batches, sequence.length)
 
 
 def _planned_blocks(plan: OpenPlan, sequence: Sequence) -> Any:
@@ -212,16 +204,16 @@ def _planned_blocks(plan: OpenPlan, sequence: Sequence) -> Any:
     numbers = tf.constant(sequence.numbers(first_block, block_count), tf.int64)
     count = None if sequence.length is None else block_count * (sequence.epochs or 0)
     return parallel_map(
-        steps(count), lambda block: _records(ops.tfrfast_read_block(source, numbers, block))
+        steps(count), lambda block: _records(*ops.tfrfast_read_block(source, numbers, block))
     ).flat_map(_emit_block)
 
 
-def _read_batches(plan: OpenPlan, sequence: Sequence) -> Any:
+def _read_batches(plan: OpenPlan, sequence: Sequence, shaped: Callable[..., Any]) -> Any:
     source = tf.constant(plan.source)
     numbers = tf.constant(sequence.numbers(), tf.int64)
     return _map_steps(
         sequence,
-        lambda step, key: _records(ops.tfrfast_read_batch(source, numbers, key, step)),
+        lambda step, key: shaped(*ops.tfrfast_read_batch(source, numbers, key, step)),
     )
 
 
@@ -236,32 +228,29 @@ def _planned_columns(plan: OpenPlan, sequence: Sequence, features: TensorFeature
         columns, rows, error = ops.tfrfast_decode_batch(
             source, numbers, key, step, features.text, column_types=features.column_types
         )
-        return tuple(columns), tf.ensure_shape(rows, []), tf.ensure_shape(error, [])
+        columns = features.shaped(columns, rows_of_all)
+        if full:  # one that is hit is lost: reading it fails
+            return features.assemble(columns)
+        return columns, tf.ensure_shape(rows, []), tf.ensure_shape(error, [])
 
     @as_it_stands
     def emit(columns: Any, rows: Any, error: Any) -> Any:
-        """As _emit_batch and, of full batches, _emit_full_batch."""
+        """As _emit_batch."""
+        batch = tf.data.Dataset.from_tensors(features.assemble(columns))
 
         @as_it_stands
-        def fail(text: Any) -> Any:
-            # Columns that need what never comes: a mere control dependency is optimised away.
-            return tuple(column[: tf.size(_raise(text))] for column in columns)
-
-        def what_is_left() -> Any:
-            failing = tf.data.Dataset.from_tensors(error).map(fail)
-            left = tf.data.Dataset.from_tensors(columns)
-            return failing.concatenate(left.take(0 if full else tf.minimum(rows, 1)))
+        def fails(_: Any) -> Any:
+            # Needs what never comes: a mere control dependency is optimised away.
+            return tf.size(_raise(error)) > 0
 
         return tf.cond(
-            tf.equal(error, ""), lambda: tf.data.Dataset.from_tensors(columns), what_is_left
+            tf.equal(error, ""),
+            lambda: batch,
+            lambda: batch.filter(fails).concatenate(batch.take(tf.minimum(rows, 1))),
         )
 
-    @as_it_stands
-    def assemble(*columns: Any) -> Any:
-        return features.assemble(columns, rows_of_all)
-
-    columns = _map_steps(sequence, decode).flat_map(emit)
-    return _with_length(columns, sequence.length).map(assemble)
+    batches = _map_steps(sequence, decode)
+    return _with_length(batches if full else batches.flat_map(emit), sequence.length)
 
 
 def _map_steps(sequence: Sequence, function: Callable[[Any, Any], Any]) -> Any:

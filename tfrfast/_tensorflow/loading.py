@@ -64,7 +64,7 @@ def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_vali
         if features is None:
             batch: Any = tf.ensure_shape(columns[0], [rows])
         else:
-            batch = features.assemble(columns, rows)
+            batch = features.assemble(features.shaped(columns, rows))
         extra = [
             tf.ensure_shape(tensor, [rows])
             for tensor, wanted in ((indices, with_indices), (valid, with_valid))

@@ -135,8 +135,10 @@ class TestDamage:
     def ids(self, dataset: Any) -> list[int]:
         return [number for batch in dataset for number in batch["id"].numpy().tolist()]
 
-    def test_comes_behind_the_batches_before_it(self, damaged: list[str]) -> None:
-        dataset = tfr.TFRecordDataset(damaged).batch(8).parse_example({"id": FEATURES["id"]})
+    @pytest.mark.parametrize("full", [False, True], ids=["batches", "full batches"])
+    def test_comes_behind_the_batches_before_it(self, damaged: list[str], full: bool) -> None:
+        dataset = tfr.TFRecordDataset(damaged).batch(8, drop_remainder=full)
+        dataset = dataset.parse_example({"id": FEATURES["id"]})
         got: list[int] = []
         with pytest.raises(tf.errors.DataLossError, match="record 21"):
             for batch in dataset:
@@ -155,6 +157,12 @@ class TestDamage:
         assert set(ours) >= set(survivors(tf.data.TFRecordDataset))
         if dataset.cardinality() != tf.data.UNKNOWN_CARDINALITY:
             assert ours == [each for each in range(50) if each != 21]
+
+    def test_leaves_the_columns_of_the_rest(self, damaged: list[str]) -> None:
+        tfr.Reader(damaged).close()
+        dataset = tfr.TFRecordDataset(damaged).batch(50).parse_example(FEATURES)
+        rest = [some_example(number) for number in range(50) if number != 21]
+        assert elements(dataset.ignore_errors()) == [plain(tf.io.parse_example(rest, FEATURES))]
 
     def test_ignored_behind_a_shuffle_loses_one_record(self, damaged: list[str]) -> None:
         dataset = tfr.TFRecordDataset(damaged).shuffle(1).batch(50)

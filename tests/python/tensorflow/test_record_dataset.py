@@ -329,5 +329,9 @@ class TestDamage:
         tfr.Reader(damaged, compression="").close()
         dataset = tfr.TFRecordDataset(damaged).batch(20, drop_remainder=True)
         assert dataset.element_spec.shape == [20]
+        iterator = iter(dataset)
+        assert next(iterator).numpy().tolist() == self.RECORDS[:20]
+        with pytest.raises(tf.errors.DataLossError, match="record 25"):
+            next(iterator)
         got = values(dataset.ignore_errors().unbatch())
         assert got == self.RECORDS[:20] + self.RECORDS[40:] + some_records(20, 7)
