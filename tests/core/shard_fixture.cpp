@@ -6,10 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "core/base/bytes.h"
 #include "core/shard/framing.h"
@@ -49,7 +52,11 @@ std::string frame_of(const std::string& payload) {
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), {}};
+  // In one piece: byte by byte takes the thread sanitizer minutes.
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  REQUIRE(file);
+  return bytes;
 }
 
 void write_file(const std::string& path, const std::string& bytes) {
@@ -184,20 +191,43 @@ bool holds(const std::string& text, const std::string& part) {
 
 namespace {
 
+constexpr unsigned kPatienceSeconds = 600;  // with what hangs, however slow the machine
+
+// Whether all other threads of this process sleep.
+bool others_sleep() {
+  const std::string own = std::to_string(::gettid());
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == own) continue;
+    std::ifstream file(task.path() / "stat");
+    const std::string stat{std::istreambuf_iterator<char>(file), {}};
+    const auto name_end = stat.rfind(") ");  // a thread that is gone has an empty one
+    if (name_end != std::string::npos && stat[name_end + 2] != 'S') return false;
+  }
+  return true;
+}
+
+// A thread whose work is done may still be giving back its memory.
+void wait_for_sleep() {
+  for (int times = 0; times < 3; times = others_sleep() ? times + 1 : 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
 int status_of(pid_t child) {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-}  // namespace
-
-int run_in_child(const std::function<int()>& body) {
+pid_t start_child(const std::function<int()>& body) {
   std::fflush(nullptr);
+  if (!kAllocatorSurvivesFork) wait_for_sleep();
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    ::alarm(60);  // a child that hangs dies
+    ::alarm(kPatienceSeconds);  // a child that hangs dies
     int status = 99;
     try {
       status = body();
@@ -205,7 +235,11 @@ int run_in_child(const std::function<int()>& body) {
     }
     ::_exit(status);
   }
-  return status_of(child);
+  return child;
+}
+
+int run_in_child(const std::function<int()>& body) {
+  return status_of(start_child(body));
 }
 
 int run_test_case_in_process(const std::string& name) {
@@ -213,12 +247,19 @@ int run_test_case_in_process(const std::string& name) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    ::alarm(60);
+    ::alarm(kPatienceSeconds);
     const std::string filter = "--test-case=" + name;
     ::execl("/proc/self/exe", "core_tests", filter.c_str(), "--no-skip", "--minimal", nullptr);
     ::_exit(98);
   }
   return status_of(child);
+}
+
+bool meet(std::atomic<int>& inside, int count) {
+  ++inside;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  while (inside < count && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return inside >= count;
 }
 
 Environment::Environment(const char* name, const std::string& value) : name_(name) {

@@ -1,7 +1,10 @@
 // Verbs for tests: a folder that goes away, and a shard that is written, damaged and read.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -105,11 +108,17 @@ inline constexpr bool kAllocatorSurvivesFork = false;
 inline constexpr bool kAllocatorSurvivesFork = true;
 #endif
 
-// Runs `body` in a forked child; its exit status, or minus the signal that killed it. Where other
-// threads allocate meanwhile, only if kAllocatorSurvivesFork.
+// Starts `body` in a forked child. Where other threads allocate meanwhile, only if
+// kAllocatorSurvivesFork; else those that still tidy up after a test are waited for.
+pid_t start_child(const std::function<int()>& body);
+// The exit status of a child, or minus the signal that killed it.
+int status_of(pid_t child);
 int run_in_child(const std::function<int()>& body);
 // Runs the test case `name` of this program, decorated with doctest::skip(), in a fresh process.
 int run_test_case_in_process(const std::string& name);
+
+// Waits for `count` threads to have come here; false if they do not come at all.
+bool meet(std::atomic<int>& inside, int count);
 
 // Sets an environment variable for as long as it lives.
 class Environment {

@@ -191,7 +191,6 @@ TEST_CASE("file: a pipe is refused instead of waited for") {
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   FOR_EACH_IO(io) {
     CHECK(run_in_child([&] {
-            ::alarm(5);
             return error_of([&] { ShardFile::open(folder / "pipe", io); }).kind() ==
                            ErrorKind::invalid
                        ? 0
