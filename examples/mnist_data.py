@@ -14,7 +14,7 @@ import tfrfast as tfr
 from tfrfast._bench.digits import SIDE, draw_digit
 
 PIXELS = SIDE * SIDE
-KERAS_FILE = Path.home() / ".keras" / "datasets" / "mnist.npz"
+KERAS_FILE = Path("~/.keras/datasets/mnist.npz").expanduser()
 
 Pixels = Literal["floats", "bytes"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,4 +15,7 @@ def load_example(name: str) -> Any:
     """Imports examples/<name>.py as running it would: with its folder on the path."""
     if str(EXAMPLES) not in sys.path:
         sys.path.append(str(EXAMPLES))
-    return importlib.import_module(name)
+    module = importlib.import_module(name)
+    if name == "mnist_data":
+        module.KERAS_FILE = Path(os.devnull, "mnist.npz")  # drawn, whatever this user has
+    return module
