@@ -3,8 +3,10 @@
 # environment for each TensorFlow and each Python that wheels are tried on), build, dist.
 
 PYTHON ?= $(shell tools/find_python)
-JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+JOBS ?= $(shell tools/count_jobs)
 SECONDS_EACH ?= 10
+# Which random numbers the fuzzers take: the same ones in every run, or with 0 others each time.
+FUZZ_SEED ?= 1
 TENSORFLOW ?= tensorflow-cpu
 TENSORFLOW_VERSIONS ?= 2.15 2.21
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13
@@ -19,6 +21,7 @@ SHELL := /bin/bash
 VENV := $(CURDIR)/.venv
 export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_RETRIES := 10
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 # Warnings are errors in whatever pip builds here.
 export SKBUILD_CMAKE_DEFINE := TFRFAST_DEVELOPER=ON
@@ -85,17 +88,17 @@ cpp-test-dev cpp-test-release cpp-test-asan-ubsan cpp-test-tsan: cpp-test-%: .ve
 	@tools/need compiler doctest
 	cmake --preset $* >/dev/null
 	cmake --build --preset $*
-	ctest --preset $* --parallel $(JOBS) --timeout 600
+	ctest --preset $* --parallel $(JOBS)
 
-fuzz: .venv/.tools ## Every fuzzer for SECONDS_EACH=10 seconds
+fuzz: .venv/.tools ## Every fuzzer for SECONDS_EACH=10 seconds, the same inputs in every run
 	@tools/need fuzzer
 	cmake --preset fuzz >/dev/null
 	cmake --build --preset fuzz
-	tools/run_fuzzers $(SECONDS_EACH) $(JOBS)
+	tools/run_fuzzers $(SECONDS_EACH) $(JOBS) $(FUZZ_SEED)
 
-fuzz-long: ## Every fuzzer for SECONDS=... seconds
+fuzz-long: ## Every fuzzer for SECONDS=... seconds, going on from what it learnt
 	@test -n "$(filter-out 0,$(SECONDS))" || { echo "say how long: make fuzz-long SECONDS=3600"; exit 2; }
-	$(MAKE) fuzz SECONDS_EACH=$(SECONDS)
+	$(MAKE) fuzz SECONDS_EACH=$(SECONDS) FUZZ_SEED=0
 
 test-tensorflow: wheel ## The one wheel against each TensorFlow, all at once
 	$(MAKE) --jobs=$(JOBS) --output-sync=target $(TENSORFLOW_VERSIONS:%=test-tensorflow-%)

@@ -2,6 +2,7 @@
 // agree, and nothing is read or written where it should not be.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "core/base/bytes.h"
 #include "core/crc32c/crc32c.h"
@@ -58,7 +59,9 @@ Survey survey(const std::shared_ptr<const ShardFile>& file, Compression compress
 }
 
 Bytes bytes_of(const ShardIndex& index) {
-  PublishedFile published("/dev/shm/tfrfast-fuzz-" + std::to_string(::getpid()));
+  static const std::string path =
+      std::filesystem::temp_directory_path() / ("tfrfast-fuzz-" + std::to_string(::getpid()));
+  PublishedFile published(path);
   write_index(index, published);
   published.commit(false);
   const auto file = ShardFile::open(published.path(), IoMode::pread);
