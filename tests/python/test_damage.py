@@ -2,7 +2,9 @@
 
 import errno
 import gzip
+import os
 import re
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,13 @@ class Damaged:
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "shard")
         self.data = bytearray(shard_of(RECORDS))
+        self._time_ns = time.time_ns()
         self._write()
 
     def _write(self) -> None:
         Path(self.path).write_bytes(self.data)
+        self._time_ns += 2_000_000_000  # a new time, even where the filesystem's clock ticks slowly
+        os.utime(self.path, ns=(self._time_ns, self._time_ns))
 
     def flip_bit(self, offset: int, bit: int = 0) -> None:
         self.data[offset] ^= 1 << bit

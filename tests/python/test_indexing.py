@@ -203,8 +203,9 @@ def test_a_full_disk_is_no_error_for_the_cache_and_one_for_a_folder(
             print(error.errno, error.filename)
     """
     output = finished(in_fresh_process(code, str(tmp_path / "to"), *shards, preexec_fn=small_files))
-    assert output.split()[0] == "27"  # EFBIG
-    assert output.split()[1].startswith(str(tmp_path / "to"))
+    number, name = output.split(maxsplit=1)
+    assert number == "27"  # EFBIG
+    assert name.startswith(str(tmp_path / "to"))
     assert files_in(cache) == files_in(tmp_path / "to") == []
 
 
