@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import tfrfast as tfr
+from patience import PATIENCE_S
 
 # What damaged records may make TensorFlow allocate, beside what it maps when it is imported.
 ADDRESS_SPACE = 16 << 30
-SECONDS_TO_ANSWER = 250
 
 Plain = Any  # what compares with ==, whichever library made it
 Outcome = tuple[Plain, str]  # what was parsed, None if it was refused, and what was said then
@@ -55,6 +55,8 @@ def ours(parser: str, records: list[bytes], *specs: Any) -> Outcome:
 def _answer_questions(questions: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    # Each thread reserves address space, and there would be two for each processor.
+    os.environ["TF_NUM_INTRAOP_THREADS"] = os.environ["TF_NUM_INTEROP_THREADS"] = "2"
     import tensorflow as tf
 
     # TensorFlow puts the record into its message, which need not be UTF-8.
@@ -88,7 +90,7 @@ class Oracle:
             self._start()
         try:
             self._questions.send((parser, records, specs))
-            if not self._questions.poll(SECONDS_TO_ANSWER):
+            if not self._questions.poll(PATIENCE_S):
                 raise TimeoutError(f"TensorFlow does not answer: {records!r} {specs!r}")
             return self._questions.recv()
         except (EOFError, ConnectionError):
@@ -108,7 +110,7 @@ class Oracle:
         process, self._process = self._process, None
         assert process is not None
         self._questions.close()
-        process.join(SECONDS_TO_ANSWER)
+        process.join(PATIENCE_S)
         assert process.exitcode is not None
         return process.exitcode
 
