@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import map_op
 
 from tfrfast import _native
 from tfrfast._tensorflow.columns import TensorFeatures
@@ -33,14 +33,31 @@ def parallel_reads() -> int:
     return min(_MOST_PARALLEL_READS, _native.usable_processors())
 
 
+def _dataset_behind_map() -> Any:
+    """The class that Dataset.map makes; None where it is not as it was in TensorFlow 2.15 to 2.21."""
+    try:
+        from tensorflow.python.data.ops.map_op import _ParallelMapDataset
+    except ImportError:
+        return None
+    options = {"deterministic", "use_inter_op_parallelism", "preserve_cardinality"}
+    found = inspect.signature(_ParallelMapDataset).parameters
+    return _ParallelMapDataset if options <= found.keys() else None
+
+
+_ParallelMap = _dataset_behind_map()
+
+
 def parallel_map(dataset: Any, function: Callable[..., Any], parallel: int | None = None) -> Any:
     """In order, whatever is read when."""
+    function, calls = as_it_stands(function), parallel or parallel_reads()
+    if _ParallelMap is None:
+        return dataset.map(function, num_parallel_calls=calls, deterministic=True)
     # Each call on one thread: what it calls is one op of weight and a few that weigh nothing, and
     # to hand those from thread to thread takes longer than to run them. Dataset.map cannot say so.
-    return map_op._ParallelMapDataset(
+    return _ParallelMap(
         dataset,
-        as_it_stands(function),
-        parallel or parallel_reads(),
+        function,
+        calls,
         deterministic=True,
         use_inter_op_parallelism=False,
         preserve_cardinality=True,

@@ -23,6 +23,7 @@ from record_files import (
 )
 
 tf = pytest.importorskip("tensorflow")
+graphs = pytest.importorskip("tfrfast._tensorflow.graphs")
 
 
 @pytest.fixture(params=["tensorflow", "tfrfast", "tfrfast, indexed"])
@@ -54,6 +55,17 @@ def written(files: list[str]) -> list[bytes]:
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     return write_shards(tmp_path, [70, 0, 31, 1])
+
+
+def test_a_map_that_tensorflow_has_changed_is_done_without(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert graphs._ParallelMap is not None  # in the versions that are tested
+    monkeypatch.setattr(graphs, "_ParallelMap", None)
+    assert values(tfr.TFRecordDataset(files)) == written(files)
+    shuffled = tfr.TFRecordDataset(files).shuffle(1, seed=3)
+    assert len(shuffled) == 102
+    assert sorted(values(shuffled)) == sorted(written(files))
 
 
 def test_records_come_in_file_order(make: Any, files: list[str]) -> None:
