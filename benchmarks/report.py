@@ -167,7 +167,8 @@ three shapes ([shapes.py](../tfrfast/_bench/shapes.py)): `ctr`, 2,000,000 record
 16,000 of 110 KB. All contenders of a case take turns; figures are medians of {rounds} rounds with the lowest and the
 highest, ratios are medians of the ratios round by round. A turn is an epoch, or its first {limit_s:g} s, in which case the
 time to the first batch is not counted. Shuffled means an exact global shuffle for tfrfast, ArrayRecord and Grain, and a window of
-8,192 records for TensorFlow, DALI and `tfrecord`. DALI and `tfrecord` check no CRC. Cold means that the files were dropped from memory before
+8,192 records for TensorFlow, DALI and `tfrecord`. DALI and `tfrecord` check no CRC. Grain is
+left out of `ctr`, where a turn would take it minutes. Cold means that the files were dropped from memory before
 each turn. A `load` above the number of processors means that the machine was busy with other work, too: absolute figures are
 low then, and ranges wide.
 
