@@ -91,6 +91,7 @@ class Oracle:
         try:
             self._questions.send((parser, records, specs))
             if not self._questions.poll(PATIENCE_S):
+                self._stop()  # an answer that comes later would be taken for the next one
                 raise TimeoutError(f"TensorFlow does not answer: {records!r} {specs!r}")
             return self._questions.recv()
         except (EOFError, ConnectionError):
@@ -114,10 +115,10 @@ class Oracle:
         assert process.exitcode is not None
         return process.exitcode
 
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._ended()
+    def _stop(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._ended()
 
 
 tensorflow = Oracle()  # its process starts with the first question and ends with ours
