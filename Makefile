@@ -7,8 +7,8 @@ JOBS ?= $(shell tools/count_jobs)
 SECONDS_EACH ?= 10
 # Which random numbers the fuzzers take: the same ones in every run, or with 0 others each time.
 FUZZ_SEED ?= 1
-TENSORFLOW ?= tensorflow-cpu
-TENSORFLOW_VERSIONS ?= 2.15 2.21
+# The oldest TensorFlow; the newest comes with the README's test command.
+TENSORFLOW_VERSIONS ?= 2.15
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13
 # Cheap first, and the wheel is built once for everything that follows it.
 CI_STAGES ?= lint cpp-test test types test-tensorflow sanitize fuzz
@@ -25,6 +25,8 @@ export PIP_RETRIES := 10
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 # Warnings are errors in whatever pip builds here.
 export SKBUILD_CMAKE_DEFINE := TFRFAST_DEVELOPER=ON
+# What was built once is not built again; without this pip builds in a temporary folder.
+export SKBUILD_BUILD_DIR := build/wheel-{wheel_tag}
 
 PACKAGED := pyproject.toml CMakeLists.txt README.md \
   $(shell find csrc tfrfast -type f ! -name '*.so' ! -path '*/__pycache__/*')
@@ -74,7 +76,7 @@ sdist: .venv/.tools ## dist/tfrfast-*.tar.gz
 
 ## ---- tests
 
-.PHONY: test cpp-test sanitize fuzz fuzz-long test-tensorflow bench report
+.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow bench report
 test: .venv/.tools ## The README's test command
 	pip install ".[test]" && pytest
 	@touch .venv/.installed
@@ -100,7 +102,19 @@ fuzz-long: ## Every fuzzer for SECONDS=... seconds, going on from what it learnt
 	@test -n "$(filter-out 0,$(SECONDS))" || { echo "say how long: make fuzz-long SECONDS=3600"; exit 2; }
 	$(MAKE) fuzz SECONDS_EACH=$(SECONDS) FUZZ_SEED=0
 
-test-tensorflow: wheel ## The one wheel against each TensorFlow, all at once
+stress: .venv/.installed ## Attacks of every kind for SECONDS=600 seconds; SEED=... for those of another run
+	PYTHONPATH=$(CURDIR)/tests/support python tests/stress/attack.py \
+	  --seconds $(or $(filter-out 0,$(SECONDS)),600) $(SEED:%=--seed %)
+
+stress-threads: export SKBUILD_BUILD_DIR := build/stress-threads/cmake
+stress-threads: export SKBUILD_INSTALL_STRIP := false
+stress-threads: export SKBUILD_CMAKE_DEFINE := TFRFAST_SANITIZE=thread;CMAKE_CXX_FLAGS_RELEASE=-O1 -g1
+stress-threads: .venv/.installed ## Threads, exits, forks under the thread sanitizer for SECONDS=600 seconds
+	pip install --quiet --no-deps --no-build-isolation --upgrade --target build/stress-threads/site .
+	python tests/stress/races.py build/stress-threads/site \
+	  --seconds $(or $(filter-out 0,$(SECONDS)),600) $(SEED:%=--seed %)
+
+test-tensorflow: wheel ## One wheel against the oldest TensorFlow; make test has the newest
 	$(MAKE) --jobs=$(JOBS) --output-sync=target $(TENSORFLOW_VERSIONS:%=test-tensorflow-%)
 
 .PHONY: $(TENSORFLOW_VERSIONS:%=test-tensorflow-%)
@@ -111,7 +125,7 @@ $(TENSORFLOW_VERSIONS:%=test-tensorflow-%): test-tensorflow-%: .envs/tensorflow-
 	rm -rf .envs/tensorflow-$*
 	.venv/bin/python -m venv .envs/tensorflow-$*
 	.envs/tensorflow-$*/bin/pip install --quiet --upgrade pip
-	.envs/tensorflow-$*/bin/pip install --quiet '$(TENSORFLOW)==$*.*'
+	.envs/tensorflow-$*/bin/pip install --quiet 'tensorflow==$*.*'
 	@touch $@
 
 bench: .venv/.installed ## Python benchmarks; results depend on the machine

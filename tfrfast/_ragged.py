@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
+from tfrfast._columns.arrays import Array, aligned, aligned_zeros, splits_of
+from tfrfast.columns import Bytes, Column, Ragged, Sparse
 from tfrfast.errors import FeatureError
 from tfrfast.features import Partition
 
-__all__ = ["aligned", "aligned_zeros", "as_sparse", "divide", "place", "splits_of", "with_splits"]
-
-_ALIGNMENT = 64
-
-
-def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Zeros that begin where TensorFlow and others take them without a copy."""
-    size = math.prod(shape) * dtype.itemsize
-    room = np.zeros(size + _ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % _ALIGNMENT
-    return room[start : start + size].view(dtype).reshape(shape)
-
-
-def aligned(values: Array) -> Array:
-    """A copy that begins where TensorFlow and others take it without another."""
-    copy = aligned_zeros(values.shape, values.dtype)
-    copy[...] = values
-    return copy
+__all__ = ["as_sparse", "divide", "place", "with_splits"]
 
 
 def _as_ragged(column: Column) -> Ragged:
@@ -39,13 +22,6 @@ def _as_ragged(column: Column) -> Ragged:
         return Ragged(column.values, splits_of(counts))
     assert isinstance(column, Ragged)
     return column
-
-
-def splits_of(lengths: Array) -> Array:
-    """Where each row starts, and where the last ends."""
-    splits = aligned_zeros((len(lengths) + 1,), np.dtype(np.int64))
-    np.cumsum(lengths, out=splits[1:])
-    return splits
 
 
 def as_sparse(column: Column) -> Sparse:
@@ -89,17 +65,8 @@ def place(
         order = np.lexsort(indices.T[::-1])
         if (order[1:] < order[:-1]).any():
             indices = aligned(indices[order])
-            values = _take(values, order)
+            values = values[order] if isinstance(values, Bytes) else aligned(values[order])
     return Sparse(indices, values, np.array([len(rows), *size], np.int64))
-
-
-def _take(values: Array | Bytes, order: Array) -> Array | Bytes:
-    if not isinstance(values, Bytes):
-        return aligned(values[order])
-    lengths = np.diff(values.offsets)[order]
-    offsets = splits_of(lengths)
-    starts = np.repeat(values.offsets[:-1][order] - offsets[:-1], lengths)
-    return Bytes(aligned(values.data[starts + np.arange(int(offsets[-1]))]), offsets)
 
 
 def divide(

@@ -51,6 +51,8 @@ class CompiledFeatures:
 
     slots: dict[str, Slot] = field(default_factory=dict)
     builders: dict[str, Callable[[dict[str, Column]], Column]] = field(default_factory=dict)
+    #: Whether the names were compared with those of some records.
+    names_checked: bool = False
 
     @property
     def specs(self) -> list[tuple[Any, ...]]:
@@ -68,6 +70,12 @@ class CompiledFeatures:
             for (name, slot), column in zip(self.slots.items(), native, strict=True)
         }
         return {name: build(parsed) for name, build in self.builders.items()}
+
+    def requires(self, key: str) -> bool:
+        """Whether a record without this feature is an error."""
+        slot = self.slots[key]
+        has_default = slot.default_numbers is not None or slot.default_strings is not None
+        return slot.layout == "fixed" and not has_default
 
     def want(self, key: str, slot: Slot) -> None:
         """Asks for a feature of the record, which several columns may be made of."""
@@ -240,11 +248,19 @@ def type_name_of(name: str, dtype: Any) -> str:
     if dtype is bytes or dtype == "bytes" or dtype == "string":
         return "bytes"
     named = getattr(dtype, "name", None)
-    kind = named if isinstance(named, str) else np.dtype(dtype).name
+    try:
+        kind = named if isinstance(named, str) else np.dtype(dtype).name
+    except TypeError:
+        raise TypeError(
+            f'Feature \'{name}\': {dtype!r} is not a dtype. Give "int64", "float32" or '
+            '"bytes", for example.'
+        ) from None
     if kind == "string":
         return "bytes"
     if kind in ("float32", *_INTEGERS):
         return kind
+    if kind.startswith(("str", "bytes", "object")):
+        raise ValueError(f"Feature '{name}': for strings the dtype is \"bytes\", not {dtype!r}.")
     raise ValueError(
         f"Feature '{name}': records hold int64, float32 and bytes, which cannot be read as {kind}. "
         f"Integers also go into {', '.join(_INTEGERS[1:])}."

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrfast import _ragged
+from tfrfast._columns.arrays import aligned_zeros, splits_of
 from tfrfast._native import SequenceParser
 from tfrfast._schema import (
     CompiledFeatures,
@@ -90,7 +91,7 @@ def _sparse(rows: Ragged) -> Sparse:
     inner = _ragged.as_sparse(steps)
     row_of_step = np.repeat(np.arange(len(rows)), rows.row_lengths)
     step = inner.indices[:, 0]
-    indices = _ragged.aligned_zeros((len(step), 3), np.dtype(np.int64))
+    indices = aligned_zeros((len(step), 3), np.dtype(np.int64))
     indices[:, 0] = row_of_step[step]
     indices[:, 1] = step - rows.row_splits[:-1][indices[:, 0]]
     indices[:, 2] = inner.indices[:, 1]
@@ -113,9 +114,9 @@ def _padding(shape: tuple[int, ...]) -> Callable[[Ragged], Column]:
         if isinstance(values, Bytes):
             sizes = np.zeros(whole, np.int64)
             sizes[real] = np.diff(values.offsets).reshape(-1, *shape)
-            return Bytes(values.data, _ragged.splits_of(sizes.reshape(-1)), whole)
+            return Bytes(values.data, splits_of(sizes.reshape(-1)), whole)
         assert isinstance(values, np.ndarray)
-        padded = _ragged.aligned_zeros(whole, values.dtype)
+        padded = aligned_zeros(whole, values.dtype)
         padded[real] = values.reshape(-1, *shape)
         return padded
 

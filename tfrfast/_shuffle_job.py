@@ -73,6 +73,7 @@ class ShuffleJob:
         if not publication.has_begun():
             self._refuse_taken_names()
             self._make_folders()
+            self._target.check_places()
             with ProgressBar("Shuffling", self._progress) as self._bar:
                 self._write_shards(self._deal_out())
             self._check_totals()

@@ -60,6 +60,16 @@ class Target:
         facts += [self.compression, self.level]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
+    def check_places(self) -> None:
+        """Raises the OSError that publication would end in, before there is anything to publish."""
+        for output in self.outputs:
+            _native.check_shard_places(
+                os.fsencode(output.prefix),
+                output.num_shards,
+                self.index is not False,
+                index_folder_bytes(self.index),
+            )
+
     def taken_names(self) -> list[str]:
         """Shards that are there already, of any count."""
         return [
@@ -125,12 +135,15 @@ class Publication:
         folders = set()
         for name, final, output in state["published"]:
             index_from = self._work.inside("index", f"{name}.index")
+            index_to = self._index_path(final)
             if self._target.index is not False and os.path.exists(index_from):
-                index_to = self._index_path(final)
                 os.makedirs(os.path.dirname(index_to), exist_ok=True)
                 _move_index(index_from, index_to)
                 folders.add(os.path.dirname(index_to))
             self._publish_shard(self._work.inside("shards", name), final)
+            if self._target.index is not False:
+                # Moving has changed the shard's ctime, which its index must know.
+                _native.stamp_index(os.fsencode(index_to), os.fsencode(final))
             splits[outputs[output].name].append(final)
             folders.add(os.path.dirname(final) or ".")
         if self._target.overwrite:

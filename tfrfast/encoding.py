@@ -58,7 +58,8 @@ def encode_examples(
     Types are those of `encode_example`. `raw` names arrays whose rows are to be one byte string
     each, the bytes as they lie in memory: what `tfr.FixedLen(shape, dtype, raw=True)` reads.
 
-    Works without the GIL: arrays must not be changed meanwhile.
+    Works without the GIL. Who changes arrays meanwhile may get a mixture of old and new values, or
+    an error, but never anything else.
     """
     made = [
         _raw_column(name, value) if name in raw else _column(_checked_name(name), value)
@@ -141,12 +142,14 @@ def _raw_column(name: str, value: Any) -> tuple[_Column, int]:
 
 
 def _ragged_column(name: str, value: Ragged) -> tuple[_Column, int]:
-    splits = np.ascontiguousarray(value.row_splits, np.int64)
+    splits = np.array(value.row_splits, np.int64)  # of our own: it is checked, and then used
     rows = len(splits) - 1
     inner, count = _column(name, value.values)
     if len(splits) and not 0 <= int(splits[0]) <= int(splits[-1]) <= count:
         raise _unfit(name, f"its row splits reach past its {count} values.")
     nested = inner.row_splits
+    if nested is not None and np.any(splits[1:] < splits[:-1]):
+        raise _unfit(name, "its row splits do not ascend.")
     splits = splits * inner.row_values if nested is None else nested[splits]
     return inner._replace(row_splits=splits, row_values=0), rows
 
@@ -155,13 +158,17 @@ def _sparse_column(name: str, value: Sparse) -> tuple[_Column, int]:
     shape = np.asarray(value.dense_shape)
     if len(shape) != 2:
         raise _unfit(name, f"a sparse column must be of rows and values, not of shape {shape}.")
+    if value.indices.ndim != 2 or value.indices.shape[1] != 2:
+        raise _unfit(name, f"its indices must be pairs, not of shape {value.indices.shape}.")
+    if len(value.indices) != len(value.values):
+        raise _unfit(name, f"it has {len(value.indices)} indices for {len(value.values)} values.")
     rows = int(shape[0])
     row_of_value = np.ascontiguousarray(value.indices[:, 0])
-    if np.any(np.diff(row_of_value) < 0):
+    if np.any((row_of_value < 0) | (row_of_value >= rows)):
+        raise _unfit(name, f"it has values in rows that its shape {shape.tolist()} does not have.")
+    if np.any(row_of_value[1:] < row_of_value[:-1]):
         raise _unfit(name, "its indices are not in order.")
     splits = np.searchsorted(row_of_value, np.arange(rows + 1))
-    if splits[0] != 0 or splits[-1] != len(row_of_value):
-        raise _unfit(name, f"it has values in rows that its shape {shape.tolist()} does not have.")
     if np.any(value.indices[:, 1] != np.arange(len(row_of_value)) - splits[row_of_value]):
         raise _unfit(
             name,
@@ -249,6 +256,8 @@ def _sequence_values(name: str, items: Sequence[Any]) -> _Array | Bytes:
 def _flat_values(name: str, array: _Array) -> _Array | Bytes:
     """All values of an array, in C order, as int64, float32 or Bytes."""
     flat = np.ascontiguousarray(array).reshape(-1)
+    if not flat.flags.aligned:
+        flat = flat.copy()
     kind = flat.dtype.kind
     if kind in "bi":
         return flat.astype(np.int64, copy=False)

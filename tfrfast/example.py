@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._native import survey_examples
+from tfrfast._inference import Sample, check_names, describe, explained, settle
 from tfrfast._schema import CompiledFeatures, compile_features, remember
 from tfrfast._sequence import compile_sequences
 from tfrfast.columns import Batch
-from tfrfast.features import Features, FixedLen, VarLen
+from tfrfast.errors import FeatureError
+from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
 from tfrfast.reader import Reader
 
 __all__ = [
@@ -41,20 +43,52 @@ Serialized: TypeAlias = Iterable[bytes] | FlatRecords
 _compiled: dict[int, tuple[dict[str, Any], CompiledFeatures]] = {}
 
 
-def parse_example(serialized: Serialized, features: Features) -> Batch:
+def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
     """Parses a batch of serialized Examples; the same values as `tf.io.parse_example` gives.
 
-    `serialized` is a list of bytes or a RecordBatch. FeatureError names the record and the feature
-    that do not fit together. Parsing runs without the GIL, and fastest when the same dict of
-    features is used again.
+    `serialized` is a list of bytes or a RecordBatch. `features` is a dict of specs; or a list of
+    names or "infer" for all, whose specs are then those that `infer_features` finds in these very
+    records. FeatureError names the record and the feature that do not fit together. Parsing runs
+    without the GIL, and fastest when the same dict of features is used again.
     """
-    compiled = remember(_compiled, features, compile_features)
     source = source_of(serialized)
-    if isinstance(source, Flat):
-        native = compiled.parser.parse_flat(source.data, source.offsets, source.indices)
-        return Batch(compiled.assemble(native), source.indices, source.valid)
-    native = compiled.parser.parse(source)
-    return Batch(compiled.assemble(native), *real_rows(len(source)))
+    if type(features) is not dict and not isinstance(features, Mapping):
+        features = settle(features, functools.partial(_first, source))
+    compiled = remember(_compiled, features, compile_features)
+    try:
+        if isinstance(source, Flat):
+            native = compiled.parser.parse_flat(source.data, source.offsets, source.indices)
+            indices, valid = source.indices, source.valid
+        else:
+            native = compiled.parser.parse(source)
+            indices, valid = real_rows(len(source))
+    except FeatureError as error:
+        raise _explained(error, compiled, source) from None
+    if not compiled.names_checked:
+        compiled.names_checked = True
+        check_names(compiled, functools.partial(_first, source), stacklevel=3)
+    return Batch(compiled.assemble(native), indices, valid)
+
+
+def _first(source: Flat | list[bytes], count: int) -> Sample:
+    if not isinstance(source, Flat):
+        return Sample(source[:count], range(count))
+    bounds = itertools.pairwise(source.offsets[: count + 1].tolist())
+    records = [source.data[start:end].tobytes() for start, end in bounds]
+    return Sample(records, source.indices[:count].tolist())
+
+
+def _explained(
+    error: FeatureError, compiled: CompiledFeatures, source: Flat | list[bytes]
+) -> FeatureError:
+    """The error, and if a name seems to be wrong, which ones the record has."""
+    if error.record is None:
+        return error
+    if not isinstance(source, Flat):
+        return explained(error, compiled, source[error.record])
+    row = int(np.flatnonzero(source.indices == error.record)[0])
+    start, end = source.offsets[row : row + 2].tolist()
+    return explained(error, compiled, source.data[start:end].tobytes())
 
 
 def parse_sequence_example(
@@ -89,24 +123,16 @@ def infer_features(
 
     `source` is a Reader, a list of records, or a path or glob of shards.
 
-    A feature that every record has, with the same number of values, is FixedLen; any other is
-    VarLen. Features that were only seen empty are left out. FeatureError if a feature holds values
-    of different types in different records.
+    A feature that every record has, with the same number of values, is FixedLen; one of a single
+    value that some records lack is FixedLen with zero or b"" as its default; any other is VarLen.
+    Features that were only seen empty are left out. FeatureError if a feature holds values of
+    different types in different records.
     """
     if isinstance(source, (str, os.PathLike)):
         with Reader(source) as reader:
             return infer_features(reader, sample)
     records = list(itertools.islice(source, sample))
-    features: dict[str, FixedLen | VarLen] = {}
-    for name, kind, present, fewest, most in survey_examples(records):
-        if present == 0:
-            continue
-        dtype = {"string": "bytes", "float": "float32"}.get(kind, kind)
-        if present == len(records) and fewest == most and most > 0:
-            features[name.decode()] = FixedLen(() if most == 1 else (most,), dtype)
-        else:
-            features[name.decode()] = VarLen(dtype)
-    return features
+    return describe(Sample(records, range(len(records))))
 
 
 class Flat(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 __all__ = [
+    "AnyFeatures",
     "FeatureSpec",
     "Features",
     "FixedLen",
@@ -88,3 +89,5 @@ class SparseIndexed:
 # SparseFeature and RaggedFeature.
 FeatureSpec = Any
 Features = Mapping[str, FeatureSpec]
+# Or names, whose types are inferred from the records, or all that the records have.
+AnyFeatures = Features | Sequence[str] | Literal["infer"]

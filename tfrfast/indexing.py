@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
 from tfrfast import _native
-from tfrfast._paths import Paths, expand_paths
+from tfrfast._paths import Paths, expand_paths, written_file
 from tfrfast._progress import ProgressBar
+from tfrfast._warning import core_warnings
 
 
 class BuiltIndex(NamedTuple):
@@ -43,7 +44,7 @@ def build_index(
     lock = threading.Lock()
     stop = threading.Event()
 
-    with ProgressBar("Indexing", progress) as bar:
+    with core_warnings(1), ProgressBar("Indexing", progress) as bar:
 
         def advance(newly: int) -> None:
             nonlocal done
@@ -54,7 +55,7 @@ def build_index(
                 bar.update(done, total)
 
         def build(shard: str) -> BuiltIndex:
-            into = b"" if folder is None else os.fsencode(folder)
+            into = b"" if folder is None else written_file(folder)
             return BuiltIndex(shard, *_native.build_index(os.fsencode(shard), into, force, advance))
 
         with ThreadPoolExecutor(workers or _native.usable_processors()) as pool:

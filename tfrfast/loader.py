@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import operator
-import weakref
 from collections.abc import Iterator
+from types import EllipsisType
 from typing import Any, NamedTuple, SupportsIndex
 
 from tfrfast import _native
 from tfrfast._arguments import IntegerArrayLike, Remainder, epoch_number
+from tfrfast._inference import planned_features
 from tfrfast._paths import Paths
 from tfrfast._schema import compile_features
+from tfrfast._worker_share import WorkerShare
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.columns import Batch
-from tfrfast.features import Features
+from tfrfast.features import AnyFeatures, Features
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
 
@@ -44,8 +46,10 @@ class Loader:
       source: a Reader, or anything that Reader takes.
       batch_size: rows of a batch of this rank.
       features: without, batches are RecordBatches; a feature dict, as for `parse_example`, makes
-        them Batches of columns, decoded by the workers.
-      shuffle, seed, rank, world, remainder, indices: as in Plan.
+        them Batches of columns, decoded by the workers. So does a list of names, or "infer" for all
+        features: then the specs are inferred from some records, and kept as `loader.features`.
+      shuffle, seed, rank, world, remainder, indices: as in Plan; `world` is 1 by default. In a worker
+        of PyTorch's DataLoader they must say that worker's share, else iterating is an error.
       threads: workers that read ahead; by default one for each processor this process may use.
       prefetch: batches read, or being read, ahead of the consumer; by default two more than threads.
 
@@ -53,8 +57,9 @@ class Loader:
     first batches of the next one are read before this one ends. A batch that cannot be read raises
     at its place in the order and does not count as received: `next()` tries it again.
 
-    One thread at a time may iterate. A forked child has its own workers and stands where the parent
-    stood.
+    Threads may share one iterator: each batch goes to one of them, and the end of the epoch ends
+    all. A second `for` ends the first one, with RuntimeError. A forked child has its own workers. It
+    stands where the parent stood, as a pickled copy does: its first `for` finishes that epoch.
     """
 
     def __init__(
@@ -62,11 +67,11 @@ class Loader:
         source: Reader | Paths,
         batch_size: SupportsIndex,
         *,
-        features: Features | None = None,
+        features: AnyFeatures | None = None,
         shuffle: bool | BlockShuffle = True,
         seed: SupportsIndex = 0,
         rank: SupportsIndex = 0,
-        world: SupportsIndex = 1,
+        world: SupportsIndex | None = None,
         remainder: Remainder = "keep",
         indices: IntegerArrayLike | None = None,
         threads: int | None = None,
@@ -82,11 +87,12 @@ class Loader:
             shuffle=shuffle,
             seed=seed,
             rank=rank,
-            world=world,
+            world=1 if world is None else world,
             remainder=remainder,
             indices=indices,
         )
-        self._set_up(reader, plan, features, threads, prefetch)
+        self._set_up(reader, plan, planned_features(features, reader, plan), threads, prefetch)
+        self._share = WorkerShare(world)
 
     def _set_up(
         self,
@@ -98,6 +104,7 @@ class Loader:
     ) -> None:
         self.reader = reader
         self.plan = plan
+        self._share = WorkerShare(None)
         self._threads = threads
         self._prefetch = prefetch
         threads = threads or _native.usable_processors()
@@ -107,60 +114,56 @@ class Loader:
         self._native = _native.Loader(
             reader, plan._core, threads, prefetch or threads + 2, feature_plan
         )
-        # Workers are joined before the interpreter goes, whoever still holds the loader then.
-        self._finalizer = weakref.finalize(self, self._native.close)
-        self._iterations = 0
-        self._stands_at_beginning = True  # of what the next `for` is to deliver
 
     def __len__(self) -> int:
         """Steps of a whole epoch."""
         return self.plan.steps
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._stands_at_beginning:
-            self._native.next_epoch()
-        self._stands_at_beginning = False
-        self._iterations += 1
-        return _Epoch(self, self._iterations)
+        self._share.check(self.plan)
+        return _Epoch(self)
 
     @property
     def epoch(self) -> int:
         """The epoch that is being delivered, or that the next `for` will deliver."""
-        return self._native.epoch
+        return self._native.place()[0]
 
     @property
     def step(self) -> int:
         """Batches of this epoch received, since its beginning or since a state was loaded."""
-        return self._native.step
+        return self._native.place()[1]
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
-        """Makes the next `for` deliver this epoch, from its beginning."""
+        """Makes the next `for` deliver this epoch, from its beginning.
+
+        A `for` that is running ends with RuntimeError at its next batch.
+        """
         self._native.seek(epoch_number(epoch), 0)
-        self._stands_at_beginning = True
 
     def state_dict(self) -> dict[str, Any]:
         """Where the consumer stands: a few hundred bytes, JSON-able, the same for every rank.
 
         Counts what has been received, not what has been read ahead.
         """
+        epoch, _, position = self._native.place()
         return {
             "format": _STATE_FORMAT,
             "version": _STATE_VERSION,
             "data": f"{self.reader.fingerprint:016x}",
             "order": self.plan.order,
-            "epoch": self._native.epoch,
-            "position": self._native.position,
+            "epoch": epoch,
+            "position": position,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes to where `state_dict` was taken; the next `for` finishes that epoch first.
 
         World, rank, batch size, remainder, threads and prefetch may differ. Other data, another
-        seed or another shuffle would not continue the same epoch: ValueError.
+        seed or another shuffle would not continue the same epoch: ValueError. A `for` that is
+        running ends with RuntimeError at its next batch.
         """
         self._check_state(state)
         self._native.seek(int(state["epoch"]), int(state["position"]))
-        self._stands_at_beginning = True
 
     def _check_state(self, state: dict[str, Any]) -> None:
         mine = self.state_dict()
@@ -184,18 +187,35 @@ class Loader:
             )
 
     def to_tf_dataset(
-        self, *, epochs: int | None = 1, with_indices: bool = False, with_valid: bool = False
+        self,
+        *,
+        epochs: int | EllipsisType | None = ...,
+        with_indices: bool = False,
+        with_valid: bool = False,
     ) -> Any:
         """The batches as a `tf.data.Dataset`, in the order in which iterating gives them.
 
         It begins where the loader stands now, with the rest of that epoch, and goes on for `epochs`
-        of them; `None` never ends. Every iteration of the dataset begins there again. RecordBatches
-        become vectors of strings, Batches dicts of dense, ragged and sparse tensors. With
-        `with_indices` or `with_valid` elements are tuples: the batch, its record numbers, which of
-        its rows are real. Reading happens in TensorFlow's threads; the loader does not move.
+        of them; `None` never ends. RecordBatches become vectors of strings, Batches dicts of dense,
+        ragged and sparse tensors. With `with_indices` or `with_valid` elements are tuples: the
+        batch, its record numbers, which of its rows are real. Reading happens in TensorFlow's
+        threads; the loader does not move.
+
+        With `world` 1, `epochs` is 1 unless given, and each further iteration of the dataset has as
+        many batches in another order. These orders are no epochs of the loader; they are the same
+        in each run. With `world` above 1, `epochs` has to be given: every iteration is the same,
+        so that what ranks read does not depend on how often each of them has iterated.
         """
         from tfrfast._tensorflow.loading import dataset_of
 
+        if isinstance(epochs, EllipsisType):
+            if self.plan.world > 1:
+                raise ValueError(
+                    "epochs must be given where world is above 1: every iteration of the dataset "
+                    "is the same there, lest the order depend on how often a rank has iterated. "
+                    "epochs=None never ends; with Keras, give steps_per_epoch then."
+                )
+            epochs = 1
         if epochs is not None and operator.index(epochs) < 1:
             raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
         return dataset_of(self, epochs, with_indices, with_valid)
@@ -205,8 +225,11 @@ class Loader:
         return LoaderStats(**self._native.stats())
 
     def close(self) -> None:
-        """Stops the workers and lets go of what they have read ahead. The reader stays open."""
-        self._finalizer()
+        """Stops the workers and lets go of what they have read ahead. The reader stays open.
+
+        Any thread may close: those that wait for a batch get ValueError at once.
+        """
+        self._native.close()
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (
@@ -225,32 +248,22 @@ class Loader:
 class _Epoch:
     """One `for` loop's iterator."""
 
-    def __init__(self, loader: Loader, iteration: int) -> None:
-        self._loader = loader
-        self._next = loader._native.next
-        self._iteration = iteration
-        self._ended = False
+    def __init__(self, loader: Loader) -> None:
+        self._compiled = loader._compiled
+        self._next = loader._native.begin().next
 
     def __iter__(self) -> _Epoch:
         return self
 
     def __next__(self) -> _native.RecordBatch | Batch:
-        if self._ended:
-            raise StopIteration
-        if self._iteration != self._loader._iterations:
-            raise RuntimeError("Another iteration of this loader has begun; this one has ended.")
         batch = self._next()
         if batch is None:
-            self._ended = True
-            self._loader._native.next_epoch()
-            self._loader._stands_at_beginning = True
             raise StopIteration
-        compiled = self._loader._compiled
-        if compiled is None:
+        if self._compiled is None:
             records: _native.RecordBatch = batch
             return records
         columns, indices, valid = batch
-        return Batch(compiled.assemble(columns), indices, valid)
+        return Batch(self._compiled.assemble(columns), indices, valid)
 
 
 def _restore(

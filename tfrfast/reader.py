@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
-from tfrfast._paths import Paths, expand_paths
+from tfrfast._paths import Paths, expand_paths, written_file
 from tfrfast._progress import ProgressBar
+from tfrfast._warning import core_warnings
 
 _INDEX_USES = ("auto", "memory", "require")
 
@@ -111,7 +112,7 @@ class Reader(_native.Reader):
             "progress": progress,
         }
         self._paths = names
-        with ProgressBar("Indexing", progress) as bar:
+        with core_warnings(1), ProgressBar("Indexing", progress) as bar:
             super().__init__(
                 [os.fsencode(name) for name in names],
                 compression=compression or "",
@@ -119,7 +120,7 @@ class Reader(_native.Reader):
                 on_corruption=on_corruption,
                 io=io,
                 index=use,
-                index_folder=os.fsencode(folder),
+                index_folder=written_file(folder),
                 threads=threads or _native.usable_processors(),
                 progress=bar.update,
             )

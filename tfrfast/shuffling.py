@@ -11,7 +11,7 @@ from typing import SupportsIndex
 
 from tfrfast import _native
 from tfrfast._arguments import integer, seed_number
-from tfrfast._paths import Paths, expand_paths
+from tfrfast._paths import Paths, expand_paths, written_file
 from tfrfast._shuffle_job import ShuffleJob
 from tfrfast._shuffle_publication import Output, Publication, Shuffled, Target
 from tfrfast._shuffle_work import WorkFolder
@@ -67,7 +67,7 @@ def shuffle(
     what was read. If it is interrupted, the same call goes on where it was; see `work`.
     Every record's checksum is verified; damage is an error.
     """
-    name = os.fsdecode(out)
+    name = os.fsdecode(written_file(out))
     target = Target(
         outputs=_outputs(name, num_shards, max_bytes, splits),
         seed=seed_number(seed),
@@ -163,7 +163,7 @@ def _work_folder(out: str, work: str | os.PathLike[str] | None) -> str:
     if work is not None:
         # Shuffles to names that are alike in different folders may share it.
         where = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:8]
-        return os.path.join(os.fsdecode(work), f"shuffle-{name}-{where}")
+        return os.path.join(os.fsdecode(written_file(work)), f"shuffle-{name}-{where}")
     os.makedirs(folder or ".", exist_ok=True)
     sibling = os.path.dirname(_native.sibling_index_path(os.fsencode(os.path.join(folder, "any"))))
     with contextlib.suppress(OSError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, cast
 
 from tfrfast import _native
 from tfrfast._arguments import integer
+from tfrfast._paths import written_file
 from tfrfast.encoding import encode_example
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ class Writer(_PublishesAtExit, _native.Writer):
       index: True keeps the index where every reader looks first, in the sibling folder of the
         data's (`imagenet/` -> `imagenet.tfrfast/`); a folder keeps it there; False makes none.
       sync: wait until everything is on the disk, so that a power cut after `close` loses nothing.
-      overwrite: whether a file of that name is replaced, in one step, when the shard is complete;
-        else it is an error.
+      overwrite: whether a file of that name is replaced, in one step, when the shard is complete,
+        and its permissions are kept; else it is an error.
 
     Until `close`, nothing is to be seen under the shard's name, and where the filesystem can do it
     nothing at all. Leaving `with` by an exception, or dying, publishes nothing. Safe to use from
@@ -97,7 +98,7 @@ class Writer(_PublishesAtExit, _native.Writer):
     ) -> None:
         native_level = compression_level(compression, level)
         super().__init__(
-            os.fsencode(path),
+            written_file(path),
             index=index is not False,
             index_folder=index_folder_bytes(index),
             durable=sync,
@@ -150,7 +151,7 @@ class ShardedWriter(_PublishesAtExit, _native.ShardedWriter):
         if (num_shards is None) == (max_bytes is None):
             raise ValueError("Say either num_shards or max_bytes.")
         super().__init__(
-            os.fsencode(prefix),
+            written_file(prefix),
             num_shards=0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6),
             max_bytes=0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1),
             index=index is not False,
@@ -187,4 +188,4 @@ def compression_level(compression: object, level: SupportsIndex | None) -> int:
 
 
 def index_folder_bytes(index: Any) -> bytes:
-    return b"" if index is True or index is False else os.fsencode(index)
+    return b"" if index is True or index is False else written_file(index)

@@ -2,7 +2,7 @@
 
 The core knows neither Python nor TensorFlow; the two kinds of bindings do not know each other;
 inside the core each folder knows only the folders before it. In Python, `import tfrfast` reaches
-for nothing but NumPy and the standard library.
+for nothing but NumPy and the standard library. What is easily done wrong is done in one place.
 """
 
 from __future__ import annotations
@@ -51,10 +51,31 @@ ANGLED = {
 STANDARD_CXX = re.compile(r"[a-z_0-9]+")
 OPERATING_SYSTEM = re.compile(
     r"(sys|linux|mach|mach-o|machine|asm)/[a-z_0-9-]+\.h"
-    r"|(dirent|dlfcn|errno|fcntl|poll|pthread|pwd|sched|setjmp|signal|stdio|time|ucontext|unistd)\.h"
+    r"|(cxxabi|dirent|dlfcn|errno|fcntl|poll|pthread|pwd|sched|setjmp|signal|stdio|time|ucontext|unistd)\.h"
     r"|(arm_acle|arm_neon|cpuid|immintrin|nmmintrin|wmmintrin|x86intrin)\.h"
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+
+# What is done in one place only: pattern, where, and what to use elsewhere.
+RESERVED = [
+    (
+        re.compile(
+            r"gil_scoped_\w+|PyGILState_\w+|PyEval_(?:Save|Restore)Thread|Py_BEGIN_ALLOW\w+"
+        ),
+        ("csrc/python/without_gil.h", "csrc/python/without_gil.cpp"),
+        "WithoutGil of python/without_gil.h",
+    ),
+    (
+        re.compile(r"std::(?:jthread|async)\b|std::thread\(|pthread_create|pthread_sigmask"),
+        ("csrc/core/base/thread.cpp", "csrc/core/shard/fault_guard.cpp"),
+        "start_thread() of core/base/thread.h",
+    ),
+    (
+        re.compile(r"\bgetpp?id\b"),
+        ("csrc/core/base/process.cpp", "csrc/core/base/temporary.cpp"),
+        "HomeProcess of core/base/process.h",
+    ),
+]
 
 # What a Python module may import while it is itself being imported.
 ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
@@ -91,6 +112,15 @@ def order_breach(path: Path, included: tuple[str, ...]) -> str | None:
     return None
 
 
+def reserved_breaches(path: Path) -> Iterator[tuple[int, str]]:
+    name = path.relative_to(ROOT).as_posix()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        code = line.partition("//")[0]
+        for pattern, places, instead in RESERVED:
+            if name not in places and (match := pattern.search(code)):
+                yield number, f"{match[0]}: use {instead}"
+
+
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
     """What runs when the module is imported: bodies of functions and TYPE_CHECKING do not."""
     pending: list[ast.AST] = [module]
@@ -125,6 +155,8 @@ def main() -> int:
         for path in sorted((ROOT / tree).rglob("*")):
             if path.suffix in (".h", ".cpp"):
                 note(path, include_breaches(tree, path))
+                if tree.startswith("csrc/"):
+                    note(path, reserved_breaches(path))
     for path in sorted((ROOT / "tfrfast").rglob("*.py")):
         note(path, import_breaches(path))
     print("\n".join(breaches) or "layers: imports point down only")

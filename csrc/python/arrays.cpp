@@ -1,37 +1,45 @@
 #include "python/arrays.h"
 
+#include "core/base/memory.h"
+
 namespace py = pybind11;
 
 namespace tfrfast::python {
 namespace {
 
 template <class Number>
-[[noreturn]] void throw_out_of_range(Number number, std::int64_t count) {
-  throw py::index_error("Record " + std::to_string(number) + " does not exist: there are " +
-                        std::to_string(count) + " records.");
+[[noreturn]] void throw_out_of_range(Number number, std::int64_t count, const std::string& what) {
+  throw py::index_error(what + " " + std::to_string(number) + " does not exist: there are " +
+                        std::to_string(count) + (what == "Row" ? " rows." : " records."));
+}
+
+std::int64_t checked(std::int64_t number, std::int64_t count, const char* what) {
+  if (number >= count || number < -count) throw_out_of_range(number, count, what);
+  return number < 0 ? number + count : number;
 }
 
 }  // namespace
 
 std::int64_t record_number(std::int64_t number, std::int64_t count) {
-  if (number >= count || number < -count) throw_out_of_range(number, count);
-  return number < 0 ? number + count : number;
+  return checked(number, count, "Record");
 }
 
-std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t count) {
+std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t count,
+                                         const char* what) {
   py::array array = py::array::ensure(numbers);
   if (!array) {
     PyErr_Clear();
-    throw py::type_error("Record numbers must be integers, in a list or an array.");
+    throw py::type_error(std::string(what) + " numbers must be integers, in a list or an array.");
   }
   const char kind = array.dtype().kind();
   if (array.size() != 0 && kind != 'i' && kind != 'u') {
-    throw py::type_error("Record numbers must be integers, not " +
+    throw py::type_error(std::string(what) + " numbers must be integers, not " +
                          py::str(array.dtype()).cast<std::string>() +
                          (kind == 'b' ? ". For a mask, pass numpy.flatnonzero(mask)." : "."));
   }
   if (array.ndim() != 1) {
-    throw py::type_error("Record numbers must be one-dimensional, not of shape with " +
+    throw py::type_error(std::string(what) +
+                         " numbers must be one-dimensional, not of shape with " +
                          std::to_string(array.ndim()) + " dimensions.");
   }
   if (kind == 'u' && array.itemsize() == sizeof(std::uint64_t)) {
@@ -40,13 +48,24 @@ std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t
         py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>(array);
     for (py::ssize_t i = 0; i < unsigned_numbers.size(); ++i) {
       const std::uint64_t number = unsigned_numbers.data()[i];
-      if (number >= static_cast<std::uint64_t>(count)) throw_out_of_range(number, count);
+      if (number >= static_cast<std::uint64_t>(count)) throw_out_of_range(number, count, what);
     }
   }
   const auto as_int64 = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>(array);
   std::vector<std::int64_t> result(as_int64.data(), as_int64.data() + as_int64.size());
-  for (std::int64_t& number : result) number = record_number(number, count);
+  for (std::int64_t& number : result) number = checked(number, count, what);
   return result;
+}
+
+std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t count) {
+  std::size_t start = 0, stop = 0, step = 0, length = 0;
+  if (!slice.compute(count, &start, &stop, &step, &length)) throw py::error_already_set();
+  bytes_for<std::int64_t>(length);
+  std::vector<std::int64_t> numbers(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    numbers[i] = static_cast<std::int64_t>(start + i * step);  // a negative step wraps, rightly
+  }
+  return numbers;
 }
 
 }  // namespace tfrfast::python

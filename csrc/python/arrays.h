@@ -11,7 +11,8 @@
 
 namespace tfrfast::python {
 
-// A writable array over `data` that keeps `owner` alive.
+// A writable array over `data` that keeps `owner` alive. The capsule that it is based on is not a
+// buffer, so NumPy never makes an array writable again that was made read-only.
 template <class T, class Owner>
 pybind11::array_t<T> array_over(const T* data, std::size_t count, std::shared_ptr<Owner> owner) {
   auto* kept = new std::shared_ptr<Owner>(std::move(owner));
@@ -20,11 +21,28 @@ pybind11::array_t<T> array_over(const T* data, std::size_t count, std::shared_pt
   return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(count), data, base);
 }
 
+// Whether numbers lie where C++ may read them; c_style and forcecast do not see to it.
+inline bool is_aligned(const pybind11::array& array) {
+  return (array.flags() & pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_) != 0;
+}
+
+template <class T>
+pybind11::array_t<T> read_only(pybind11::array_t<T> array) {
+  pybind11::detail::array_proxy(array.ptr())->flags &=
+      ~pybind11::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+  return array;
+}
+
 // One record's number; a negative one counts from `count`. Throws IndexError.
 std::int64_t record_number(std::int64_t number, std::int64_t count);
 
 // Record numbers from a sequence or an array of integers; negative ones count from `count`, as in
-// lists. Throws TypeError for anything else, floats and masks included, and IndexError.
-std::vector<std::int64_t> record_numbers(const pybind11::object& numbers, std::int64_t count);
+// lists. Throws TypeError for anything else, floats and masks included, and IndexError. `what` they
+// are numbers of is for its words.
+std::vector<std::int64_t> record_numbers(const pybind11::object& numbers, std::int64_t count,
+                                         const char* what = "Record");
+
+// The numbers that a slice of `count` takes.
+std::vector<std::int64_t> slice_numbers(const pybind11::slice& slice, std::size_t count);
 
 }  // namespace tfrfast::python

@@ -7,6 +7,7 @@ PYBIND11_MODULE(_native, module) {
   register_crc32c(module);
   register_index(module);
   register_record_batch(module);
+  register_pieces(module);
   register_reader(module);
   register_encode(module);
   register_writer(module);

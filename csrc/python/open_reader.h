@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/read/reader.h"
 #include "python/constructed.h"
+#include "python/without_gil.h"
 
 namespace tfrfast::python {
 
@@ -24,7 +25,7 @@ class OpenReader {
   bool closed() const { return reader_ == nullptr; }
   void close() {
     std::shared_ptr<const Reader> closing = std::exchange(reader_, nullptr);
-    const pybind11::gil_scoped_release release;  // unmapping thousands of shards takes a while
+    const WithoutGil without_gil;  // unmapping thousands of shards takes a while
     closing = nullptr;
   }
 

@@ -15,6 +15,7 @@
 #include "core/write/sharded_writer.h"
 #include "python/constructed.h"
 #include "python/shared_writer.h"
+#include "python/without_gil.h"
 
 namespace tfrfast::python {
 
@@ -54,7 +55,7 @@ class Output {
   void write_batch(const py::object& records) {
     if (py::isinstance<RecordBatch>(records)) {
       const auto batch = records.cast<std::shared_ptr<const RecordBatch>>();
-      const py::gil_scoped_release release;
+      const WithoutGil without_gil;
       for (std::size_t first = 0; first < batch->size(); first += kBatchRows) {
         writer_.use_without_gil([&](Core& core) {
           core.write(*batch, first, std::min(first + kBatchRows, batch->size()));
@@ -65,7 +66,16 @@ class Output {
     if (PyBytes_Check(records.ptr()) || PyUnicode_Check(records.ptr())) {
       throw py::type_error("write_batch takes many records; write takes one.");
     }
-    for (const py::handle record : records) write(record);
+    const auto iterator = py::reinterpret_steal<py::object>(
+        call_python([&] { return PyObject_GetIter(records.ptr()); }));
+    if (!iterator) throw py::error_already_set();
+    for (;;) {
+      const auto record = py::reinterpret_steal<py::object>(
+          call_python([&] { return PyIter_Next(iterator.ptr()); }));
+      if (!record) break;
+      write(record);
+    }
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
   }
 
   void close() {
@@ -77,7 +87,7 @@ class Output {
   }
 
   void abort() {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     writer_.forget([this](const Core& core) { remember(core); });
   }
 

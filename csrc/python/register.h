@@ -10,6 +10,7 @@ void register_encode(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_index(pybind11::module_& module);
 void register_loader(pybind11::module_& module);
+void register_pieces(pybind11::module_& module);
 void register_reader(pybind11::module_& module);
 void register_record_batch(pybind11::module_& module);
 void register_shuffle(pybind11::module_& module);

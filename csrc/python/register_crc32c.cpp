@@ -3,6 +3,7 @@
 #include "core/crc32c/crc32c.h"
 #include "python/byte_view.h"
 #include "python/register.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -14,8 +15,8 @@ constexpr std::size_t kReleaseGilBytes = 64 << 10;
 
 std::uint32_t crc_of(py::handle data, std::uint32_t value) {
   const ByteView bytes(data);
-  std::optional<py::gil_scoped_release> release;
-  if (bytes.size() >= kReleaseGilBytes) release.emplace();
+  std::optional<WithoutGil> without_gil;
+  if (bytes.size() >= kReleaseGilBytes) without_gil.emplace();
   return crc32c(bytes.data(), bytes.size(), value);
 }
 

@@ -1,7 +1,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -9,7 +10,9 @@
 
 #include "core/base/error.h"
 #include "core/example/encode.h"
+#include "python/arrays.h"
 #include "python/register.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -31,31 +34,45 @@ using ColumnTuple =
   throw Error(ErrorKind::invalid, "Feature '" + name + "': " + what);
 }
 
-// Ascending, from 0 or more to `most` or less.
-void check_ascending(const std::string& name, const char* what,
-                     const Numbers<std::int64_t>& numbers, std::size_t least_count,
-                     std::size_t most) {
-  const std::int64_t* number = numbers.data();
+// A copy of them, if they ascend from 0 or more to `most` or less. What is checked is the copy: the
+// array is the user's, and another thread may be changing it.
+std::vector<std::int64_t> copy_ascending(const std::string& name, const char* what,
+                                         const Numbers<std::int64_t>& numbers,
+                                         std::size_t least_count, std::size_t most) {
   const auto count = static_cast<std::size_t>(numbers.size());
-  bool fits = count >= least_count && count > 0 && number[0] >= 0 &&
-              static_cast<std::uint64_t>(number[count - 1]) <= most;
-  for (std::size_t i = 1; fits && i < count; ++i) fits = number[i - 1] <= number[i];
+  std::vector<std::int64_t> copy(count);
+  if (count != 0) std::memcpy(copy.data(), numbers.data(), count * sizeof(std::int64_t));
+  const bool fits = count >= least_count && count > 0 && copy.front() >= 0 &&
+                    static_cast<std::uint64_t>(copy.back()) <= most &&
+                    std::is_sorted(copy.begin(), copy.end());
   if (!fits) {
     refuse(name, std::string("its ") + what + " do not ascend from 0 to at most " +
                      std::to_string(most) + " in " + std::to_string(least_count) + " steps.");
   }
+  return copy;
 }
 
-ColumnSource source_of(const ColumnTuple& tuple, std::size_t rows) {
-  const auto& [name, values, offsets, row_splits, row_values, value_bytes, present] = tuple;
+// What a column is encoded from: its source, and what of it had to be copied.
+struct CheckedColumn {
   ColumnSource source;
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> row_splits;
+};
+
+// `tuple` must outlive it.
+CheckedColumn check_column(const ColumnTuple& tuple, std::size_t rows) {
+  const auto& [name, values, offsets, row_splits, row_values, value_bytes, present] = tuple;
+  CheckedColumn checked;
+  ColumnSource& source = checked.source;
   source.name = name;
   source.row_values = row_values;
   source.value_bytes = value_bytes;
   std::size_t count = 0;
   if (values) {
     count = static_cast<std::size_t>(values->size());
-    if ((values->flags() & py::array::c_style) == 0) refuse(name, "its values are not contiguous.");
+    if ((values->flags() & py::array::c_style) == 0 || !is_aligned(*values)) {
+      refuse(name, "its values are not contiguous, or not aligned.");
+    }
     if (values->dtype().equal(py::dtype::of<std::int64_t>())) {
       source.kind = ListKind::ints;
       source.ints = static_cast<const std::int64_t*>(values->data());
@@ -66,9 +83,9 @@ ColumnSource source_of(const ColumnTuple& tuple, std::size_t rows) {
       source.kind = ListKind::bytes;
       source.data = static_cast<const std::uint8_t*>(values->data());
       if (offsets) {
-        check_ascending(name, "offsets", *offsets, 1, count);
-        source.offsets = offsets->data();
-        count = static_cast<std::size_t>(offsets->size()) - 1;
+        checked.offsets = copy_ascending(name, "offsets", *offsets, 1, count);
+        source.offsets = checked.offsets.data();
+        count = checked.offsets.size() - 1;
       } else if (value_bytes > 0) {
         count /= value_bytes;
       } else {
@@ -79,8 +96,8 @@ ColumnSource source_of(const ColumnTuple& tuple, std::size_t rows) {
     }
   }
   if (row_splits) {
-    check_ascending(name, "row splits", *row_splits, rows + 1, count);
-    source.row_splits = row_splits->data();
+    checked.row_splits = copy_ascending(name, "row splits", *row_splits, rows + 1, count);
+    source.row_splits = checked.row_splits.data();
   } else if (values && rows > 0 && count / rows < row_values) {
     refuse(name, "it has " + std::to_string(count) + " values for " + std::to_string(rows) +
                      " rows of " + std::to_string(row_values) + ".");
@@ -89,14 +106,18 @@ ColumnSource source_of(const ColumnTuple& tuple, std::size_t rows) {
     if (static_cast<std::size_t>(present->size()) != rows) refuse(name, "its rows do not agree.");
     source.present = present->data();
   }
-  return source;
+  return checked;
 }
 
 std::shared_ptr<RecordBatch> encode_columns(const std::vector<ColumnTuple>& columns,
                                             std::size_t rows, unsigned threads) {
+  std::vector<CheckedColumn> checked;
+  checked.reserve(columns.size());
   std::vector<ColumnSource> sources;
-  for (const ColumnTuple& column : columns) sources.push_back(source_of(column, rows));
-  const py::gil_scoped_release release;
+  for (const ColumnTuple& column : columns) {
+    sources.push_back(checked.emplace_back(check_column(column, rows)).source);
+  }
+  const WithoutGil without_gil;
   return encode_examples(sources, rows, threads);
 }
 
@@ -110,6 +131,7 @@ struct SingleFeature {
   py::array array;
   py::object string;  // converting other features may run Python code, which could let go of it
   std::optional<ColumnTuple> column;
+  CheckedColumn checked;
 };
 
 bool is_int(PyObject* item) {
@@ -184,6 +206,7 @@ bool take_items(SingleFeature& feature, PyObject* const* items, py::ssize_t coun
 
 // Arrays of numbers; the rest of what NumPy has goes on to encoding.py.
 bool take_array(SingleFeature& feature, const py::array& array) {
+  if (!is_aligned(array)) return false;
   const char kind = array.dtype().kind();
   if (kind == 'b' || kind == 'i' || (kind == 'u' && array.itemsize() < 8)) {
     feature.array = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>(array);
@@ -221,8 +244,14 @@ void take_value(SingleFeature& feature, py::handle value, const py::function& to
     if (feature.source.data == nullptr) feature.source.data = feature.data.data();
     return;
   }
-  feature.column = to_column(feature.source.name, value).cast<ColumnTuple>();
-  feature.source = source_of(*feature.column, 1);
+  const py::str name(feature.source.name);
+  const auto column = py::reinterpret_steal<py::object>(call_python([&] {
+    return PyObject_CallFunctionObjArgs(to_column.ptr(), name.ptr(), value.ptr(), nullptr);
+  }));
+  if (!column) throw py::error_already_set();
+  feature.column = column.cast<ColumnTuple>();
+  feature.checked = check_column(*feature.column, 1);
+  feature.source = feature.checked.source;
 }
 
 std::string name_of_key(py::handle key) {

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "python/register.h"
 #include "python/text.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -19,17 +20,23 @@ py::object number_or_none(const std::optional<Number>& value) {
 void raise_record_error(const char* class_name, const Error& error) {
   const py::object type = py::module_::import("tfrfast.errors").attr(class_name);
   const ErrorPlace& place = error.place();
-  const py::object raised = type(to_text(error.message()), py::arg("path") = to_text(place.path),
-                                 py::arg("record") = number_or_none(place.record),
-                                 py::arg("offset") = number_or_none(place.offset));
-  PyErr_SetObject(type.ptr(), raised.ptr());
+  const py::tuple arguments = py::make_tuple(to_text(error.message()));
+  py::dict names;
+  names["path"] = to_text(place.path);
+  names["record"] = number_or_none(place.record);
+  names["offset"] = number_or_none(place.offset);
+  const auto raised = py::reinterpret_steal<py::object>(
+      call_python([&] { return PyObject_Call(type.ptr(), arguments.ptr(), names.ptr()); }));
+  if (raised) PyErr_SetObject(type.ptr(), raised.ptr());
 }
 
 void raise_os_error(const Error& error) {
   // OSError(errno, text, filename) picks FileNotFoundError and its siblings by itself.
   const py::object type = py::reinterpret_borrow<py::object>(PyExc_OSError);
-  const py::object raised =
-      type(error.system_error(), to_text(error.message()), to_text(error.place().path));
+  const py::str message = to_text(error.message());
+  const py::object raised = error.place().path.empty()
+                                ? type(error.system_error(), message)
+                                : type(error.system_error(), message, to_text(error.place().path));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
 }
 
@@ -47,6 +54,8 @@ void raise(const Error& error) {
       return raise_os_error(error);
     case ErrorKind::out_of_range:
       return PyErr_SetObject(PyExc_IndexError, to_text(error.message()).ptr());
+    case ErrorKind::memory:
+      return PyErr_SetObject(PyExc_MemoryError, to_text(error.message()).ptr());
     case ErrorKind::invalid:
     case ErrorKind::closed:
       return PyErr_SetObject(PyExc_ValueError, to_text(error.message()).ptr());
@@ -61,6 +70,8 @@ void register_errors(py::module_&) {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const Error& error) {
       raise(error);
+    } catch (const PythonErrorIsSet&) {
+      // Then it is raised.
     }
   });
 }

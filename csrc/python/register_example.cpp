@@ -1,8 +1,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "core/example/survey.h"
 #include "python/columns.h"
 #include "python/register.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -68,7 +69,9 @@ FeatureSpec spec_of(const SpecTuple& tuple) {
 
 // The records of a list of bytes, which `keeper` keeps alive and as they are.
 std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) {
-  const py::tuple tuple(list);
+  const auto tuple =
+      py::reinterpret_steal<py::tuple>(call_python([&] { return PySequence_Tuple(list.ptr()); }));
+  if (!tuple) throw py::error_already_set();
   keeper = tuple;
   std::vector<WireBytes> records;
   records.reserve(tuple.size());
@@ -86,11 +89,17 @@ std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) 
 using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
 using Int64s = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
+// The records of somebody's arrays. Bounds are checked in a copy, since another thread may change
+// them. The bytes stay where they are: no decoder relies on what it has read of them before.
 std::vector<WireBytes> records_of(const Bytes& data, const Int64s& offsets) {
-  const auto* starts = offsets.data();
+  std::vector<std::int64_t> starts(static_cast<std::size_t>(offsets.size()));
+  if (!starts.empty()) {
+    std::memcpy(starts.data(), offsets.data(), starts.size() * sizeof(std::int64_t));
+  }
   const auto bytes = static_cast<std::int64_t>(data.size());
   std::vector<WireBytes> records;
-  for (py::ssize_t i = 0; i + 1 < offsets.size(); ++i) {
+  if (!starts.empty()) records.reserve(starts.size() - 1);
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     if (starts[i] < 0 || starts[i] > starts[i + 1] || starts[i + 1] > bytes) {
       throw Error(ErrorKind::invalid,
                   "The offsets of record " + std::to_string(i) + " do not lie within the data.");
@@ -108,25 +117,21 @@ std::shared_ptr<FeaturePlan> plan_of(const std::vector<SpecTuple>& specs) {
   return std::make_shared<FeaturePlan>(std::move(features));
 }
 
-// Decoders that are not busy: each remembers the records' order and the batches' sizes.
+// Decoders that are not busy: each remembers the records' order and the batches' sizes. The GIL is
+// the lock: one of its own could be inherited, held, by a forked child.
 template <class Decoder>
 class IdleDecoders {
  public:
   // Null if all are busy.
   std::unique_ptr<Decoder> take() {
-    const std::lock_guard lock(mutex_);
     if (idle_.empty()) return nullptr;
     std::unique_ptr<Decoder> decoder = std::move(idle_.back());
     idle_.pop_back();
     return decoder;
   }
-  void put(std::unique_ptr<Decoder> decoder) {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(decoder));
-  }
+  void put(std::unique_ptr<Decoder> decoder) { idle_.push_back(std::move(decoder)); }
 
  private:
-  std::mutex mutex_;
   std::vector<std::unique_ptr<Decoder>> idle_;
 };
 
@@ -153,17 +158,16 @@ class Parser {
  private:
   py::object decode(const std::vector<WireBytes>& records, std::span<const std::int64_t> numbers) {
     auto& derived = static_cast<Derived&>(*this);
-    auto finished = [&] {
-      const py::gil_scoped_release release;
-      std::unique_ptr<Decoder> decoder = idle_.take();
+    std::unique_ptr<Decoder> decoder = idle_.take();
+    auto columns = [&] {
+      const WithoutGil without_gil;
       if (decoder == nullptr) decoder = derived.make_decoder();
       decoder->begin(records.size());
       decoder->decode(records, numbers);
-      auto columns = decoder->finish();
-      idle_.put(std::move(decoder));
-      return columns;
+      return decoder->finish();
     }();
-    return derived.convert(std::move(finished));
+    idle_.put(std::move(decoder));
+    return derived.convert(std::move(columns));
   }
 
   IdleDecoders<Decoder> idle_;
@@ -219,7 +223,7 @@ py::list survey_examples(const py::iterable& serialized) {
   const std::vector<WireBytes> records = records_of(serialized, keeper);
   Survey survey;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     for (const WireBytes& record : records) survey.add(record);
   }
   py::list features;

@@ -3,11 +3,15 @@
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/publish.h"
+#include "core/base/warnings.h"
+#include "core/index/index_cache.h"
 #include "core/index/index_file.h"
+#include "core/index/index_state.h"
 #include "core/index/index_store.h"
 #include "core/index/text_index.h"
 #include "python/register.h"
 #include "python/text.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -16,15 +20,15 @@ namespace {
 
 void import_text(const std::string& text_path, const std::string& shard_path,
                  const std::string& index_path) {
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   const auto file = ShardFile::open(shard_path);
-  const auto index = import_text_index(text_path, *file);
+  const auto index = import_text_index(text_path, file);
   make_folders(folder_of(index_path));
   save_index(*index, index_path, true);
 }
 
 void export_text(const std::string& shard_path, const std::string& text_path) {
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   const IndexedShard shard = open_indexed(shard_path, IoMode::automatic, {});
   make_folders(folder_of(text_path));
   export_text_index(*shard.index, text_path);
@@ -35,12 +39,9 @@ py::tuple build(const std::string& shard_path, const std::string& folder, bool f
                 const py::object& progress) {
   IndexedShard shard;
   {
-    const py::gil_scoped_release release;
-    shard = build_index(shard_path, folder, force, {}, [&progress](std::uint64_t bytes) {
-      const py::gil_scoped_acquire acquire;
-      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-      if (!progress.is_none()) progress(bytes);
-    });
+    WithoutGil without_gil;
+    shard = build_index(shard_path, folder, force, {},
+                        [&](std::uint64_t bytes) { without_gil.call_back(progress, bytes); });
   }
   return py::make_tuple(to_text(shard.index_path), shard.was_built, shard.index->record_count(),
                         shard.index->damage().size());
@@ -61,6 +62,19 @@ void register_index(py::module_& module) {
              py::arg("progress"));
   module.def("import_text_index", &import_text, py::arg("text_path"), py::arg("shard_path"),
              py::arg("index_path"));
+  module.def(
+      "identity_lasts",
+      [](const std::string& path) {
+        return ShardFile::open(path, IoMode::pread)->identity_lasts();
+      },
+      py::arg("path"));
+  module.def(
+      "stamp_index",
+      [](const std::string& index_path, const std::string& shard_path) {
+        const WithoutGil without_gil;
+        return stamp_index(index_path, shard_path);
+      },
+      py::arg("index_path"), py::arg("shard_path"));
   module.def("export_text_index", &export_text, py::arg("shard_path"), py::arg("text_path"));
   module.def(
       "sibling_index_path",
@@ -78,7 +92,15 @@ void register_index(py::module_& module) {
   module.def("index_cache_folder", [] { return to_text(index_cache_folder()); });
   module.def("index_cache_limit_bytes", &index_cache_limit_bytes);
   module.def("cached_indexes", &cached_indexes);
-  module.def("prune_index_cache", &prune_index_cache, py::arg("most_bytes"));
+  module.def("take_warnings", [] {
+    py::list all;
+    for (const std::string& each : take_warnings()) all.append(to_text(each));
+    return all;
+  });
+  module.def(
+      "prune_index_cache",
+      [](std::uint64_t most_bytes) { return prune_index_cache(most_bytes, FreshIndexes::remove); },
+      py::arg("most_bytes"));
 }
 
 }  // namespace tfrfast::python

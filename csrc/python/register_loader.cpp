@@ -3,6 +3,7 @@
 #include "python/columns.h"
 #include "python/open_reader.h"
 #include "python/register.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -12,27 +13,48 @@ namespace {
 // How long Ctrl-C may have to wait.
 constexpr double kSecondsBetweenSignals = 0.1;
 
-// Joins its workers, when it goes, without holding the GIL.
+class PythonLoader;
+
+// One `for` loop's.
+class PythonPass {
+ public:
+  PythonPass(PythonLoader& loader, std::shared_ptr<LoaderPass> pass)
+      : loader_(loader), pass_(std::move(pass)) {}
+
+  // The next batch, or None at the end: a RecordBatch, or (columns, indices, valid).
+  py::object next();
+
+ private:
+  PythonLoader& loader_;  // kept alive by the binding
+  const std::shared_ptr<LoaderPass> pass_;
+};
+
+// Stops its workers, when it goes, without holding the GIL.
 class PythonLoader {
  public:
   PythonLoader(const OpenReader& reader, const Plan& plan, unsigned threads, unsigned prefetch,
                std::shared_ptr<FeaturePlan> features)
       : features_(std::move(features)),
-        loader_(std::make_unique<Loader>(reader.get(), plan.options(),
-                                         LoaderOptions{threads, prefetch}, features_)) {}
+        loader_(reader.get(), plan.options(), LoaderOptions{threads, prefetch}, features_) {}
   ~PythonLoader() { close(); }
 
+  Loader& core() { return loader_; }
+
+  std::unique_ptr<PythonPass> begin() {
+    const WithoutGil without_gil;
+    return std::make_unique<PythonPass>(*this, loader_.begin());
+  }
+
+  void seek(std::uint64_t epoch, std::int64_t position) {
+    const WithoutGil without_gil;
+    loader_.seek(epoch, position);
+  }
+
   void close() {
-    const py::gil_scoped_release release;
-    loader_ = nullptr;
+    const WithoutGil without_gil;
+    loader_.close();
   }
 
-  Loader& get() const {
-    if (loader_ == nullptr) throw Error(ErrorKind::closed, "This loader has been closed.");
-    return *loader_;
-  }
-
-  // A RecordBatch, or (columns, indices, valid).
   py::object to_python(LoadedBatch batch) const {
     if (features_ == nullptr) return py::cast(std::move(batch.records));
     const auto rows = static_cast<py::ssize_t>(batch.rows);
@@ -43,25 +65,42 @@ class PythonLoader {
 
  private:
   const std::shared_ptr<FeaturePlan> features_;
-  std::unique_ptr<Loader> loader_;
+  Loader loader_;
 };
 
-// The next batch, or None at the end of the epoch.
-py::object next(const PythonLoader& self) {
-  Loader& loader = self.get();
+py::object PythonPass::next() {
+  Loader& loader = loader_.core();
   LoadedBatch batch;
-  Loader::Wait wait = loader.wait_next(0, &batch);
+  Loader::Wait wait = loader.poll_next(*pass_, &batch);
   while (wait == Loader::Wait::timed_out) {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    const py::gil_scoped_release release;
-    wait = loader.wait_next(kSecondsBetweenSignals, &batch);
+    const WithoutGil without_gil;
+    wait = loader.wait_next(*pass_, kSecondsBetweenSignals, &batch);
   }
-  if (wait == Loader::Wait::epoch_ended) return py::none();
-  return self.to_python(std::move(batch));
+  switch (wait) {
+    case Loader::Wait::ready:
+      return loader_.to_python(std::move(batch));
+    case Loader::Wait::replaced:
+      throw std::runtime_error("Another iteration of this loader has begun; this one has ended.");
+    case Loader::Wait::moved:
+      throw std::runtime_error(
+          "set_epoch() or load_state_dict() has moved this loader; this iteration has ended. "
+          "The next one begins where the loader stands now.");
+    case Loader::Wait::pass_ended:
+    case Loader::Wait::timed_out:
+      break;
+  }
+  return py::none();
 }
 
-py::dict stats(const PythonLoader& self) {
-  const LoaderStats sums = self.get().stats();
+// (epoch, batches received since it was entered, positions)
+py::tuple place(PythonLoader& self) {
+  const Loader::Place here = self.core().place();
+  return py::make_tuple(here.epoch, here.step, here.position);
+}
+
+py::dict stats(PythonLoader& self) {
+  const LoaderStats sums = self.core().stats();
   py::dict result;
   result["records"] = sums.records;
   result["bytes"] = sums.bytes;
@@ -75,32 +114,17 @@ py::dict stats(const PythonLoader& self) {
 }  // namespace
 
 void register_loader(py::module_& module) {
+  py::class_<PythonPass>(module, "LoaderPass").def("next", &PythonPass::next);
   py::class_<PythonLoader>(module, "Loader")
       .def(py::init<const OpenReader&, const Plan&, unsigned, unsigned,
                     std::shared_ptr<FeaturePlan>>(),
            py::arg("reader"), py::arg("plan"), py::arg("threads"), py::arg("prefetch"),
            py::arg("features"))
-      .def("next", &next)
-      .def(
-          "seek",
-          [](const PythonLoader& self, std::uint64_t epoch, std::int64_t position) {
-            Loader& loader = self.get();
-            const py::gil_scoped_release release;
-            loader.seek(epoch, position);
-          },
-          py::arg("epoch"), py::arg("position"))
-      .def("next_epoch",
-           [](const PythonLoader& self) {
-             Loader& loader = self.get();
-             const py::gil_scoped_release release;
-             loader.next_epoch();
-           })
+      .def("begin", &PythonLoader::begin, py::keep_alive<0, 1>())
+      .def("seek", &PythonLoader::seek, py::arg("epoch"), py::arg("position"))
       .def("close", &PythonLoader::close)
-      .def("stats", &stats)
-      .def_property_readonly("epoch", [](const PythonLoader& self) { return self.get().epoch(); })
-      .def_property_readonly("step", [](const PythonLoader& self) { return self.get().step(); })
-      .def_property_readonly("position",
-                             [](const PythonLoader& self) { return self.get().position(); });
+      .def("place", &place)
+      .def("stats", &stats);
 }
 
 }  // namespace tfrfast::python

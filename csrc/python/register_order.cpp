@@ -13,6 +13,7 @@
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
 #include "python/register.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -25,9 +26,9 @@ using Int64Array = py::array_t<std::int64_t, py::array::c_style | py::array::for
 constexpr std::size_t kReleaseGilValues = 4096;
 
 template <class Work>
-void without_gil(std::size_t values, Work&& work) {
+void compute(std::size_t values, Work&& work) {
   if (values < kReleaseGilValues) return work();
-  py::gil_scoped_release release;
+  const WithoutGil without_gil;
   work();
 }
 
@@ -51,7 +52,7 @@ Int64Array map_array(const Permutation& permutation, const Int64Array& values) {
   const std::int64_t* in = values.data();
   std::int64_t* out = result.mutable_data();
   const auto count = static_cast<std::size_t>(values.size());
-  without_gil(count, [&] {
+  compute(count, [&] {
     copy_checked(in, count, permutation.size(), out);
     if constexpr (kForward) {
       permutation.evaluate(out, count, out);
@@ -66,7 +67,7 @@ Int64Array map_range(const Permutation& permutation, std::int64_t first, std::in
   Int64Array result(count);
   std::int64_t* out = result.mutable_data();
   const auto values = static_cast<std::size_t>(count);
-  without_gil(values, [&] { permutation.evaluate_range(first, values, out); });
+  compute(values, [&] { permutation.evaluate_range(first, values, out); });
   return result;
 }
 
@@ -105,7 +106,7 @@ py::tuple plan_rows(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
   py::array_t<bool> valid(static_cast<py::ssize_t>(count));
   std::int64_t* out_indices = indices.mutable_data();
   bool* out_valid = valid.mutable_data();
-  without_gil(count, [&] { plan.rows(epoch, step, out_indices, out_valid); });
+  compute(count, [&] { plan.rows(epoch, step, out_indices, out_valid); });
   return py::make_tuple(indices, valid);
 }
 
@@ -113,7 +114,7 @@ Int64Array plan_indices(const Plan& plan, std::uint64_t epoch, std::int64_t step
   const std::size_t count = plan.row_count(step);
   Int64Array indices(static_cast<py::ssize_t>(count));
   std::int64_t* out = indices.mutable_data();
-  without_gil(count, [&] { plan.rows(epoch, step, out, nullptr); });
+  compute(count, [&] { plan.rows(epoch, step, out, nullptr); });
   return indices;
 }
 

@@ -1,36 +1,23 @@
 #include <pybind11/stl.h>
 
-#include <mutex>
-
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/read/reader.h"
+#include "core/read/room.h"
 #include "python/arrays.h"
 #include "python/choices.h"
 #include "python/open_reader.h"
+#include "python/record_iterator.h"
 #include "python/register.h"
 #include "python/text.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
 namespace tfrfast::python {
 namespace {
 
-// Batches that iteration reads ahead: large enough to keep the threads busy, small enough to be
-// held in the cache.
-constexpr std::uint64_t kIterationBytes = 1 << 20;
-constexpr std::uint64_t kIterationRecords = 8192;
-
 using Core = std::shared_ptr<const Reader>;
-
-// Calls back into Python, if there is something to call, and lets Ctrl-C end the opening.
-OpeningProgress progress_to(const py::object& callback) {
-  return [callback](std::uint64_t done, std::uint64_t all) {
-    const py::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (!callback.is_none()) callback(done, all);
-  };
-}
 
 std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
                                         const std::string& compression, const std::string& verify,
@@ -45,39 +32,32 @@ std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
   shards.skip_damage = skips_damage(on_corruption);
   shards.threads = threads;
   const ReadOptions reading{verify_mode(verify), shards.skip_damage, threads};
-  const OpeningProgress report = progress_to(progress);
-  const py::gil_scoped_release release;
+  WithoutGil without_gil;
+  const OpeningProgress report = [&](std::uint64_t done, std::uint64_t all) {
+    without_gil.call_back(progress, done, all);
+  };
   return std::make_unique<OpenReader>(
       std::make_shared<const Reader>(ShardSet::open(paths, shards, report), reading));
 }
 
 py::bytes read_one(const Core& reader, std::uint64_t record) {
   const Row row = reader->locate(record);
+  check_room(row);
   PyObject* bytes =
       PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(row.frame.payload_bytes));
   if (bytes == nullptr) throw py::error_already_set();
   auto result = py::reinterpret_steal<py::bytes>(bytes);
   auto* out = reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(bytes));
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   reader->read_into(row, out);
   return result;
 }
 
 std::shared_ptr<RecordBatch> read_many(const Core& reader,
                                        const std::vector<std::int64_t>& records) {
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   // Python is the only owner, and free to write into its arrays.
   return std::const_pointer_cast<RecordBatch>(reader->read(records));
-}
-
-std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t count) {
-  std::size_t start = 0, stop = 0, step = 0, length = 0;
-  if (!slice.compute(count, &start, &stop, &step, &length)) throw py::error_already_set();
-  std::vector<std::int64_t> numbers(length);
-  for (std::size_t i = 0; i < length; ++i) {
-    numbers[i] = static_cast<std::int64_t>(start + i * step);  // a negative step wraps, rightly
-  }
-  return numbers;
 }
 
 // Integers of any kind, arrays without dimensions included. Other arrays claim to be indexes, too.
@@ -100,53 +80,6 @@ py::object get_item(const OpenReader& self, const py::object& key) {
   return py::cast(read_many(reader, record_numbers(key, count)));
 }
 
-// Records in order, a batch at a time. What lies before a damaged record arrives before its error;
-// asked again, it goes on behind that record. May be shared by threads.
-class RecordIterator {
- public:
-  explicit RecordIterator(const OpenReader& reader) : reader_(reader) {}
-
-  py::bytes next() {
-    std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) {
-      // Its owner may be waiting for the GIL.
-      const py::gil_scoped_release release;
-      lock.lock();
-    }
-    const Core reader = reader_.get();
-    while (row_ == batch_size()) {
-      if (error_) throw *std::exchange(error_, std::nullopt);
-      if (next_ == reader->record_count()) throw py::stop_iteration();
-      advance(*reader);
-    }
-    const auto payload = (*batch_)[row_++];
-    return {reinterpret_cast<const char*>(payload.data()), payload.size()};
-  }
-
- private:
-  std::size_t batch_size() const { return batch_ == nullptr ? 0 : batch_->size(); }
-
-  void advance(const Reader& reader) {
-    const py::gil_scoped_release release;
-    batch_ = nullptr;  // its memory serves the next one
-    row_ = 0;
-    // What fails as a whole (an index that went bad, say) ends the iteration.
-    const std::uint64_t begin = std::exchange(next_, reader.record_count());
-    const std::uint64_t end = reader.range_end(begin, kIterationBytes, kIterationRecords);
-    Reader::Range range = reader.read_range(begin, end);
-    batch_ = std::move(range.batch);
-    error_ = std::move(range.error);
-    next_ = range.next;
-  }
-
-  const OpenReader& reader_;  // kept alive by the binding
-  std::mutex mutex_;
-  std::shared_ptr<const RecordBatch> batch_;
-  std::optional<Error> error_;
-  std::size_t row_ = 0;
-  std::uint64_t next_ = 0;
-};
-
 py::tuple locate(const OpenReader& self, std::int64_t number) {
   const Core reader = self.get();
   const auto count = static_cast<std::int64_t>(reader->record_count());
@@ -167,7 +100,7 @@ class ShardFrames {
     std::int64_t* const offset = offsets.mutable_data();
     std::int64_t* const length = lengths.mutable_data();
     {
-      const py::gil_scoped_release release;
+      const WithoutGil without_gil;
       for (py::ssize_t i = 0; i < count; ++i) {
         const Frame frame = index_->frame(static_cast<std::uint64_t>(i));
         offset[i] = static_cast<std::int64_t>(frame.offset);
@@ -211,7 +144,7 @@ py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t
   const Core reader = self.get();
   Reader::Range range;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     const std::uint64_t end = reader->range_end(begin, most_bytes, reader->record_count());
     range = reader->read_range(begin, end);
   }

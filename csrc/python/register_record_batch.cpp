@@ -5,6 +5,7 @@
 #include "core/read/record_batch.h"
 #include "python/arrays.h"
 #include "python/register.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -13,6 +14,9 @@ namespace {
 
 using Batch = std::shared_ptr<RecordBatch>;
 
+template <class T>
+using AnyNumbers = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
 std::size_t row_of(const RecordBatch& batch, py::ssize_t row) {
   const auto rows = static_cast<py::ssize_t>(batch.size());
   if (row < -rows || row >= rows) {
@@ -20,6 +24,31 @@ std::size_t row_of(const RecordBatch& batch, py::ssize_t row) {
                           std::to_string(rows) + " rows.");
   }
   return static_cast<std::size_t>(row < 0 ? row + rows : row);
+}
+
+Batch take_rows(const RecordBatch& batch, const std::vector<std::int64_t>& rows) {
+  const WithoutGil without_gil;
+  return batch.rows(rows);
+}
+
+// The rows of a mask, or of an array of row numbers.
+std::vector<std::int64_t> rows_of(const RecordBatch& batch, const py::object& key) {
+  const auto count = static_cast<std::int64_t>(batch.size());
+  const py::array array = py::array::ensure(key);
+  if (!array || array.dtype().kind() != 'b' || array.ndim() != 1) {
+    PyErr_Clear();
+    return record_numbers(key, count, "Row");
+  }
+  if (array.size() != count) {
+    throw py::index_error("The mask has " + std::to_string(array.size()) +
+                          " entries, but there are " + std::to_string(count) + " rows.");
+  }
+  const AnyNumbers<bool> mask(array);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < count; ++row) {
+    if (mask.data()[row]) rows.push_back(row);
+  }
+  return rows;
 }
 
 py::bytes payload_of(const RecordBatch& batch, std::size_t row) {
@@ -45,27 +74,34 @@ py::list list_of(const RecordBatch& batch) {
   return all;
 }
 
-template <class T>
-using Numbers = py::array_t<T, py::array::c_style | py::array::forcecast>;
-
-Batch batch_from_parts(const Numbers<std::uint8_t>& data, const Numbers<std::int64_t>& offsets,
-                       const Numbers<std::int64_t>& indices, const Numbers<bool>& valid) {
-  const py::ssize_t rows = indices.size();
-  bool fits = offsets.size() == rows + 1 && valid.size() == rows && offsets.data()[0] == 0 &&
-              offsets.data()[rows] == data.size();
-  for (py::ssize_t row = 0; fits && row < rows; ++row) {
-    fits = offsets.data()[row] <= offsets.data()[row + 1];
+// Everything is copied before it is looked at: a thread that works without the GIL may change the
+// arrays meanwhile.
+Batch batch_from_parts(const AnyNumbers<std::uint8_t>& data,
+                       const AnyNumbers<std::int64_t>& offsets,
+                       const AnyNumbers<std::int64_t>& indices, const AnyNumbers<bool>& valid) {
+  const auto rows = static_cast<std::size_t>(indices.size());
+  const auto bytes = static_cast<std::size_t>(data.size());
+  auto batch = std::make_shared<RecordBatch>(rows);
+  bool fits = static_cast<std::size_t>(offsets.size()) == rows + 1 &&
+              static_cast<std::size_t>(valid.size()) == rows;
+  if (fits) {
+    std::memcpy(batch->offsets(), offsets.data(), (rows + 1) * sizeof(std::int64_t));
+    fits = batch->offsets()[0] == 0 && batch->data_bytes() == bytes;
+  }
+  for (std::size_t row = 0; fits && row < rows; ++row) {
+    fits = batch->offsets()[row] <= batch->offsets()[row + 1];
   }
   if (!fits) {
     throw Error(ErrorKind::invalid,
                 "Offsets must ascend from 0 to the number of bytes, one more than there are rows.");
   }
-  auto batch = std::make_shared<RecordBatch>(static_cast<std::size_t>(rows));
-  std::copy_n(offsets.data(), rows + 1, batch->offsets());
-  std::copy_n(indices.data(), rows, batch->indices());
-  std::copy_n(valid.data(), rows, batch->valid());
+  if (rows != 0) {
+    std::memcpy(batch->indices(), indices.data(), rows * sizeof(std::int64_t));
+    std::memcpy(batch->valid(), valid.data(), rows);
+  }
+  for (std::size_t row = 0; row < rows; ++row) batch->valid()[row] = batch->is_real(row);
   batch->allocate_data();
-  if (data.size() != 0) std::memcpy(batch->data(), data.data(), batch->data_bytes());
+  if (bytes != 0) std::memcpy(batch->data(), data.data(), bytes);
   return batch;
 }
 
@@ -73,12 +109,22 @@ Batch batch_from_parts(const Numbers<std::uint8_t>& data, const Numbers<std::int
 
 void register_record_batch(py::module_& module) {
   py::class_<RecordBatch, Batch>(module, "RecordBatch",
-                                 "Many records side by side: `data[offsets[i]:offsets[i + 1]]`.")
+                                 "Many records side by side: `data[offsets[i]:offsets[i + 1]]`.\n\n"
+                                 "`batch[i]` is a record. A slice, a mask or a list of row numbers "
+                                 "makes a RecordBatch of these rows, a copy.")
       .def(py::init(&batch_from_parts), py::arg("data"), py::arg("offsets"), py::arg("indices"),
            py::arg("valid"))
       .def("__len__", &RecordBatch::size)
       .def("__getitem__", [](const RecordBatch& batch,
                              py::ssize_t row) { return payload_of(batch, row_of(batch, row)); })
+      .def("__getitem__",
+           [](const RecordBatch& batch, const py::slice& slice) {
+             return take_rows(batch, slice_numbers(slice, batch.size()));
+           })
+      .def("__getitem__",
+           [](const RecordBatch& batch, const py::object& key) {
+             return take_rows(batch, rows_of(batch, key));
+           })
       .def("__iter__",
            [](const py::object& batch) {
              return py::reinterpret_steal<py::object>(PySeqIter_New(batch.ptr()));
@@ -89,8 +135,10 @@ void register_record_batch(py::module_& module) {
       .def_property_readonly("data", &data_of, "All payloads, one after the other (uint8).")
       .def_property_readonly(
           "offsets",
-          [](const Batch& batch) { return array_over(batch->offsets(), batch->size() + 1, batch); },
-          "Where each payload begins in `data`, and where the last one ends (int64).")
+          [](const Batch& batch) {
+            return read_only(array_over(batch->offsets_to_show(), batch->size() + 1, batch));
+          },
+          "Where each payload begins in `data`, and where the last one ends (int64, read-only).")
       .def_property_readonly(
           "indices",
           [](const Batch& batch) { return array_over(batch->indices(), batch->size(), batch); },

@@ -11,6 +11,7 @@
 #include "core/write/shuffle_buckets.h"
 #include "python/output.h"
 #include "python/register.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -33,7 +34,7 @@ std::unique_ptr<ShuffleBuckets> open_buckets(const std::string& folder, std::siz
   }
   const auto& [records, payload_bytes, content_hash] = totals;
   const ShuffleBuckets::Options options{folder, bucket_bytes.size(), buffer_bytes, seed};
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   return std::make_unique<ShuffleBuckets>(
       options, ShuffleBuckets::State{{records, payload_bytes, content_hash},
                                      std::move(bucket_bytes),
@@ -46,7 +47,7 @@ std::tuple<std::uint64_t, std::uint64_t, bool> add_shard(ShuffleBuckets& buckets
                                                          const std::string& path,
                                                          std::uint64_t offset, std::uint64_t record,
                                                          std::uint64_t most_bytes) {
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   RecordStream stream(path, offset, record);
   std::span<const std::uint8_t> payload;
   while (stream.offset() - offset < most_bytes) {
@@ -57,7 +58,7 @@ std::tuple<std::uint64_t, std::uint64_t, bool> add_shard(ShuffleBuckets& buckets
 }
 
 std::unique_ptr<ShuffledBucket> take_bucket(ShuffleBuckets& buckets, std::size_t bucket) {
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   return std::make_unique<ShuffledBucket>(buckets.take(bucket));
 }
 
@@ -97,7 +98,7 @@ void register_shuffle(py::module_& module) {
            py::arg("totals"), py::arg("bucket_bytes"), py::arg("bucket_records"))
       .def("add_shard", &add_shard, py::arg("path"), py::arg("offset"), py::arg("record"),
            py::arg("most_bytes"))
-      .def("write_out", &ShuffleBuckets::write_out, py::call_guard<py::gil_scoped_release>())
+      .def("write_out", &ShuffleBuckets::write_out, py::call_guard<WithoutGil>())
       .def("take", &take_bucket, py::arg("bucket"))
       .def("remove", &ShuffleBuckets::remove, py::arg("bucket"))
       .def_property_readonly(
@@ -112,7 +113,7 @@ void register_shuffle(py::module_& module) {
       [](const RecordBatch& batch) {
         RecordTotals totals;
         for (std::size_t row = 0; row < batch.size(); ++row) {
-          if (batch.valid()[row]) totals.add(batch[row]);
+          if (batch.is_real(row)) totals.add(batch[row]);
         }
         return totals_of(totals);
       },

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "core/base/place.h"
 #include "core/write/frame_stream.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"
@@ -9,6 +10,7 @@
 #include "python/output.h"
 #include "python/register.h"
 #include "python/text.h"
+#include "python/without_gil.h"
 
 namespace py = pybind11;
 
@@ -31,7 +33,7 @@ std::unique_ptr<Output<ShardWriter>> open_shard(const std::string& path, bool in
                                                 const std::string& index_folder, bool durable,
                                                 bool overwrite, const std::string& compression,
                                                 int level) {
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   return std::make_unique<Output<ShardWriter>>(
       std::make_unique<ShardWriter>(
           path, options_of(index, index_folder, durable, overwrite, compression, level)),
@@ -43,7 +45,7 @@ std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
                                                    bool index, const std::string& index_folder,
                                                    bool durable, bool overwrite,
                                                    const std::string& compression, int level) {
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   const ShardedOptions options{
       num_shards, max_bytes,
       options_of(index, index_folder, durable, overwrite, compression, level)};
@@ -75,7 +77,7 @@ py::class_<Output<Core>> declare(py::module_& module, const char* name) {
 using Stream = SharedWriter<FrameStream>;
 
 std::unique_ptr<Stream> open_stream(const std::string& path) {
-  const py::gil_scoped_release release;
+  const WithoutGil without_gil;
   return std::make_unique<Stream>(std::make_unique<FrameStream>(path), path);
 }
 
@@ -116,8 +118,23 @@ void register_writer(py::module_& module) {
       [](const std::string& from, const std::string& to, bool overwrite) {
         move_file(from, to, overwrite ? Existing::replace : Existing::keep);
       },
-      py::arg("from_path"), py::arg("to_path"), py::arg("overwrite"),
-      py::call_guard<py::gil_scoped_release>(), "To another name on its filesystem, in one step.");
+      py::arg("from_path"), py::arg("to_path"), py::arg("overwrite"), py::call_guard<WithoutGil>(),
+      "To another name on its filesystem, in one step.");
+  module.def(
+      "check_place", [](const std::string& path) { check_place(path, "Creating", ""); },
+      py::arg("path"), "OSError if no file could be published there.");
+  module.def(
+      "check_shard_places",
+      [](const std::string& prefix, std::size_t num_shards, bool index,
+         const std::string& index_folder) {
+        WriteOptions options;
+        options.index = index;
+        options.index_folder = index_folder;
+        const WithoutGil without_gil;
+        check_shard_places(prefix, num_shards, options);
+      },
+      py::arg("prefix"), py::arg("num_shards"), py::arg("index"), py::arg("index_folder"),
+      "OSError if such shards, 0 for any number, could not be published.");
   module.def(
       "list_shards",
       [](const std::string& prefix) {

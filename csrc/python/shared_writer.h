@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/process.h"
 #include "python/payload.h"
+#include "python/without_gil.h"
 
 namespace tfrfast::python {
 
@@ -51,7 +52,7 @@ class SharedWriter {
   // Returns work(core), called without the GIL. Throws Error closed.
   template <class Work>
   auto use(const Work& work) {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     return use_without_gil(work);
   }
   template <class Work>
@@ -64,7 +65,7 @@ class SharedWriter {
   // Closes it: calls work(core), without the GIL, for the last time. Nothing if it is closed.
   template <class Work>
   void finish(const Work& work) {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     const auto lock = hold();
     if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) work(*last);
   }
@@ -84,7 +85,7 @@ class SharedWriter {
   // Returns ask(core, or null if it is closed).
   template <class Ask>
   auto ask(const Ask& ask) {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     const auto lock = hold_if_possible();
     if (!lock.owns_lock()) home_.refuse_in_child(name_);
     return ask(core_.get());
@@ -92,7 +93,7 @@ class SharedWriter {
 
   bool is_of_this_process() const noexcept { return home_.is_this_one(); }
   bool closed() {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     const auto lock = hold_if_possible();
     return core_ == nullptr;
   }

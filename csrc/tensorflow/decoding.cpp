@@ -8,9 +8,10 @@ std::shared_ptr<const NamedFeatures> DecodingKernel::features(std::string_view t
 }
 
 std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::span<const std::int64_t> numbers,
-                                                        std::span<const std::int64_t> chosen) {
-  return plans_.get([numbers](const LoadingPlan& last) { return last.is_of(numbers); },
-                    [numbers, chosen] { return LoadingPlan(numbers, chosen); });
+                                                        std::span<const std::int64_t> chosen,
+                                                        std::int64_t key) {
+  return plans_.get([=](const LoadingPlan& last) { return last.is_of(numbers, key); },
+                    [=] { return LoadingPlan(numbers, chosen, key); });
 }
 
 // A worker that throws is not put back: what it holds is half done.

@@ -78,7 +78,7 @@ class DecodingKernel {
   std::shared_ptr<const Source> source(std::string_view text) { return sources_.open(text); }
   std::shared_ptr<const NamedFeatures> features(std::string_view text);
   std::shared_ptr<const LoadingPlan> plan(std::span<const std::int64_t> numbers,
-                                          std::span<const std::int64_t> chosen);
+                                          std::span<const std::int64_t> chosen, std::int64_t key);
 
   // Reads, verifies and decodes, a cache-sized piece after the other. Throws Error.
   LoadedBatch load(const std::shared_ptr<const Source>& source,

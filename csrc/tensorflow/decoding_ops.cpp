@@ -62,9 +62,9 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
 
 void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
   const auto source = kernel.source(call.string(0));
-  const auto plan = kernel.plan(call.integers(1), call.integers(2));
-  const LoadingPlan::Rows rows = plan->rows(call.integer(3));
-  const std::string_view description = call.string(4);
+  const auto plan = kernel.plan(call.integers(1), call.integers(2), call.integer(3));
+  const LoadingPlan::Rows rows = plan->rows(call.integer(4));
+  const std::string_view description = call.string(5);
   if (!description.empty()) {
     const auto features = kernel.features(description);
     LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());

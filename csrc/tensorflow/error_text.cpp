@@ -30,6 +30,8 @@ Code code_of(const Error& error) noexcept {
         default:
           return Code::unknown;
       }
+    case ErrorKind::memory:
+      return Code::resource_exhausted;
     case ErrorKind::invalid:
     case ErrorKind::out_of_range:
     case ErrorKind::feature:

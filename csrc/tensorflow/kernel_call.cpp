@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "core/base/memory.h"
+
 namespace tfrfast::tensorflow {
 
 KernelFailure failure_of(std::string_view encoded_error) {
@@ -78,9 +80,13 @@ void* KernelCall::allocate(int output, DataType type, const Shape& shape, std::s
 
 std::span<TString> KernelCall::allocate_strings(int output, const Shape& shape) {
   std::size_t count = 1;
-  for (const std::int64_t size : shape) count *= static_cast<std::size_t>(size);
-  return {static_cast<TString*>(allocate(output, DataType::string, shape, count * sizeof(TString))),
-          count};
+  for (const std::int64_t size : shape) {
+    if (__builtin_mul_overflow(count, static_cast<std::size_t>(size), &count)) {
+      throw OutOfMemory(std::numeric_limits<std::uint64_t>::max());
+    }
+  }
+  const std::size_t bytes = bytes_for<TString>(count);
+  return {static_cast<TString*>(allocate(output, DataType::string, shape, bytes)), count};
 }
 
 void KernelCall::set_string(int output, std::string_view value) {
@@ -102,8 +108,11 @@ void KernelCall::set_tensor(int output, DataType type, const Shape& shape, Poole
   // Exactly the elements: tf.data service sends a buffer's bytes, whatever the shape says, and the
   // receiver makes room for what the shape says.
   std::size_t bytes = api_.TF_DataTypeSize(static_cast<int>(type));
-  for (const std::int64_t size : shape) bytes *= static_cast<std::size_t>(size);
-  if (bytes > memory.capacity()) {
+  bool fits = true;
+  for (const std::int64_t size : shape) {
+    fits = fits && !__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes);
+  }
+  if (!fits || bytes > memory.capacity()) {
     throw Error(ErrorKind::invalid, "Output " + std::to_string(output) +
                                         " has a type or shape that its memory is too small for.");
   }

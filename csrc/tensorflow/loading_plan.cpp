@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/order/siphash.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -10,11 +11,16 @@ namespace {
 constexpr std::int64_t kVersion = 1;
 constexpr std::size_t kNumbers = 15;
 
+std::uint64_t seed_of(std::uint64_t seed, std::int64_t key) {
+  if (key == 0) return seed;
+  return siphash({static_cast<std::uint64_t>(key), 0}, {seed});
+}
+
 }  // namespace
 
 LoadingPlan::LoadingPlan(std::span<const std::int64_t> numbers,
-                         std::span<const std::int64_t> chosen)
-    : numbers_(numbers.begin(), numbers.end()) {
+                         std::span<const std::int64_t> chosen, std::int64_t key)
+    : numbers_(numbers.begin(), numbers.end()), key_(key) {
   if (numbers.size() != kNumbers || numbers[0] != kVersion) {
     throw Error(ErrorKind::invalid,
                 "This is no plan of this version of tfrfast: the graph was built by another one. "
@@ -25,7 +31,7 @@ LoadingPlan::LoadingPlan(std::span<const std::int64_t> numbers,
   options.batch_size = numbers[2];
   options.shuffle = static_cast<Shuffle>(numbers[3]);
   options.blocks = {numbers[4], numbers[5], numbers[6]};
-  options.seed = static_cast<std::uint64_t>(numbers[7]);
+  options.seed = seed_of(static_cast<std::uint64_t>(numbers[7]), key);
   options.rank = numbers[8];
   options.world = numbers[9];
   options.remainder = static_cast<Remainder>(numbers[10]);
@@ -39,8 +45,9 @@ LoadingPlan::LoadingPlan(std::span<const std::int64_t> numbers,
   first_ = std::make_unique<const Plan>(options);
 }
 
-bool LoadingPlan::is_of(std::span<const std::int64_t> numbers) const noexcept {
-  return std::equal(numbers.begin(), numbers.end(), numbers_.begin(), numbers_.end());
+bool LoadingPlan::is_of(std::span<const std::int64_t> numbers, std::int64_t key) const noexcept {
+  return key == key_ &&
+         std::equal(numbers.begin(), numbers.end(), numbers_.begin(), numbers_.end());
 }
 
 LoadingPlan::Rows LoadingPlan::rows(std::int64_t step) const {

@@ -1,13 +1,18 @@
 // What the Python side of the ops asks the library directly, through ctypes: planning happens when
 // a dataset is made, outside of any graph.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/foreign_call.h"
+#include "core/base/memory.h"
+#include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/string_probe.h"
 #include "tensorflow/tstring.h"
@@ -55,7 +60,7 @@ OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
                     const OpeningProgress& progress) {
   const std::optional<Compression> compression = compression_of_code(flags >> kCompressionShift);
   ShardSetOptions options = shard_options(compression);
-  if ((flags & build_indexes) == 0) options.index.use = IndexUse::require;
+  if ((flags & build_indexes) == 0) options.index.use = IndexUse::proven;
   const auto shards = ShardSet::open(paths, options, progress);
   SourceSpec spec;
   spec.planned = true;
@@ -83,7 +88,8 @@ void copy_text(const std::string& text, char* out, std::size_t capacity) {
 
 // Opens shards whose names, each with a null behind it, are in `names`. Null with `error`
 // ("<code> <message>") filled in if that fails: without `build_indexes` also if an index is
-// missing. `progress` may be null; returning other than 0 ends the opening.
+// missing, or would have to be proven by a scan. `progress` may be null; returning other than 0
+// ends the opening.
 TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
                                          int (*progress)(std::uint64_t, std::uint64_t), char* error,
                                          std::size_t error_capacity) noexcept {
@@ -91,7 +97,9 @@ TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, s
     OpeningProgress report;
     if (progress != nullptr) {
       report = [progress](std::uint64_t done, std::uint64_t all) {
-        if (progress(done, all) != 0) throw Error(ErrorKind::closed, "Opening was interrupted.");
+        // ctypes takes the GIL in there, which a program that exits gives to nobody.
+        const int interrupted = call_foreign([&] { return progress(done, all); });
+        if (interrupted != 0) throw Error(ErrorKind::closed, "Opening was interrupted.");
       };
     }
     return open_plan(split_names(names, bytes), flags, report);
@@ -100,6 +108,7 @@ TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, s
   } catch (const std::exception& failure) {
     copy_text(encode_error(Code::internal, failure.what()), error, error_capacity);
   }
+  print_warnings();
   return nullptr;
 }
 
@@ -122,8 +131,11 @@ TFRFAST_CALL std::int64_t tfrfast_plan_record_count(const OpenPlan* plan) noexce
 
 TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept {
   std::uint64_t bytes = 0;
-  for (const ShardSpec& shard : plan->source->spec().shards) bytes += shard.file_bytes;
-  return static_cast<std::int64_t>(bytes);
+  for (const ShardSpec& shard : plan->source->spec().shards) {
+    bytes = add_or_most(bytes, shard.file_bytes);
+  }
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::int64_t>(std::min(bytes, kMost));
 }
 
 TFRFAST_CALL std::int64_t tfrfast_plan_block_count(const OpenPlan* plan) noexcept {

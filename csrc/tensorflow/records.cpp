@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
+#include "core/base/memory.h"
+#include "core/read/room.h"
 #include "tensorflow/shared_strings.h"
 
 namespace tfrfast::tensorflow {
@@ -23,10 +26,25 @@ std::size_t piece_end(std::span<const Row> rows, std::size_t begin) {
   return end;
 }
 
-// The run of rows of one file.
+// Of a piece: at most kPieceBytes, or one row's.
+std::uint64_t payload_bytes_of(std::span<const Row> piece) {
+  std::uint64_t bytes = 0;
+  for (const Row& row : piece) bytes += row.frame.payload_bytes;
+  return bytes;
+}
+
+// What memory cannot hold is not verified where it is mapped either: it may have no end.
+bool is_mapped(const Row& row) {
+  return row.shard->file->mapping() != nullptr && row.frame.payload_bytes <= most_memory_bytes();
+}
+
+// The run of mapped rows of one file.
 std::size_t end_of_file(std::span<const Row> rows, std::size_t begin) {
   std::size_t end = begin + 1;
-  while (end < rows.size() && rows[end].shard->file == rows[begin].shard->file) ++end;
+  while (end < rows.size() && rows[end].shard->file == rows[begin].shard->file &&
+         is_mapped(rows[end])) {
+    ++end;
+  }
   return end;
 }
 
@@ -36,13 +54,22 @@ Records Records::read(std::span<const Row> rows, bool skip_damage, Place place) 
   Records records;
   records.rows_ = rows.size();
   const bool may_map = place == Place::mapped && hands_out_views();
+  std::uint64_t bytes_left = most_memory_bytes();
+  bool is_full = false;
   for (std::size_t begin = 0; begin < rows.size();) {
-    const bool map = may_map && rows[begin].shard->file->mapping() != nullptr;
+    const bool map = may_map && is_mapped(rows[begin]);
     const std::size_t end = map ? end_of_file(rows, begin) : piece_end(rows, begin);
+    const std::span<const Row> piece = rows.subspan(begin, end - begin);
+    const std::uint64_t bytes = map ? 0 : payload_bytes_of(piece);
     if (map) {
-      records.map_piece(rows.subspan(begin, end - begin), begin, skip_damage);
+      records.map_piece(piece, begin, skip_damage);
+    } else if (bytes <= bytes_left) {
+      bytes_left -= bytes;
+      records.copy_piece(piece, begin, skip_damage);
     } else {
-      records.copy_piece(rows.subspan(begin, end - begin), begin, skip_damage);
+      if (!is_full) records.add_trouble(begin, encode_error(too_large(rows)));
+      is_full = true;
+      records.leave_out(begin, end);
     }
     begin = end;
   }
@@ -51,11 +78,7 @@ Records Records::read(std::span<const Row> rows, bool skip_damage, Place place) 
 
 void Records::copy_piece(std::span<const Row> rows, std::size_t first, bool skip_damage) {
   auto batch = std::make_shared<RecordBatch>(rows.size());
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    batch->offsets()[row + 1] =
-        batch->offsets()[row] + static_cast<std::int64_t>(rows[row].frame.payload_bytes);
-  }
-  batch->allocate_data();
+  make_room(rows, *batch);
   leave_out(read_frames(rows, Verify::full, AtBadRow::go_on, *batch, 0), first, skip_damage);
   pieces_.push_back({first, std::move(batch), nullptr, {}});
 }
@@ -78,6 +101,12 @@ void Records::leave_out(const std::vector<BadRow>& bad, std::size_t first, bool 
     left_out_[first + each.row] = true;
     if (!skip_damage || !each.is_damage) add_trouble(first + each.row, encode_error(each.error));
   }
+}
+
+void Records::leave_out(std::size_t begin, std::size_t end) {
+  if (left_out_.empty()) left_out_.resize(rows_);
+  std::fill(left_out_.begin() + static_cast<std::ptrdiff_t>(begin),
+            left_out_.begin() + static_cast<std::ptrdiff_t>(end), true);
 }
 
 Records Records::of_error(std::string error) {

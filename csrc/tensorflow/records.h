@@ -26,7 +26,8 @@ class Records {
     // What is mapped stays there, if strings can keep the mapping: for files that nobody changes.
     mapped,
   };
-  // Reads `rows`. Damaged ones are left out; under `skip_damage` without a word.
+  // Reads `rows`. Damaged ones are left out; under `skip_damage` without a word. Those that memory
+  // cannot hold beside the ones before them are left out, with one error for all.
   static Records read(std::span<const Row> rows, bool skip_damage, Place place);
   static Records of_error(std::string error);
 
@@ -71,6 +72,7 @@ class Records {
   };
   void copy_piece(std::span<const Row> rows, std::size_t first, bool skip_damage);
   void map_piece(std::span<const Row> rows, std::size_t first, bool skip_damage);
+  void leave_out(std::size_t begin, std::size_t end);
   void leave_out(const std::vector<BadRow>& bad, std::size_t first, bool skip_damage);
   void write_rows(KernelCall& call, int output, std::size_t begin, std::size_t end) const;
 

@@ -164,8 +164,8 @@ void register_op(const CApi& api, const Op& op) {
           {"columns: column_types", "rows: int64", "error: string"}, {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_load_batch>(
                         "TfrfastLoadBatch",
-                        {"source: string", "plan: int64", "chosen: int64", "step: int64",
-                         "features: string"},
+                        {"source: string", "plan: int64", "chosen: int64", "key: int64",
+                         "step: int64", "features: string"},
                         {"columns: column_types", "indices: int64", "valid: bool"},
                         {"column_types: list(type)"}));
   register_op(*api, stateless<compute_probe_strings>("TfrfastProbeStrings", {"count: int64"},

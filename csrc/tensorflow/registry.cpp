@@ -19,6 +19,7 @@ struct Entry {
   const std::string text;
   std::mutex mutex;  // guards the rest; held while the source is opened
   std::weak_ptr<const Source> source;
+  std::weak_ptr<const Source> first;  // what plans of this text were made of
   Clock::time_point next_look;
 };
 
@@ -38,10 +39,18 @@ class Registry {
     std::shared_ptr<const Source> source = entry->source.lock();
     const Clock::time_point begin = Clock::now();
     if (source != nullptr && begin < entry->next_look && !look) return source;
-    // Opened anew, changed files are judged by what they hold now: touching one is no change.
+    // Opened anew, changed files are judged by what they hold now: touching one is no change. But
+    // under a plan no record may move.
     if (source == nullptr || !source->still_fits()) {
-      source = at_hand != nullptr ? std::move(at_hand)
-                                  : std::make_shared<const Source>(decode_source(text));
+      const std::shared_ptr<const Source> first = entry->first.lock();
+      if (at_hand != nullptr) {
+        source = std::move(at_hand);
+        entry->first = source;
+      } else {
+        source = std::make_shared<const Source>(decode_source(text));
+        if (first == nullptr) entry->first = source;
+        if (first != nullptr) source->refuse_other_records(*first);
+      }
       entry->source = source;
     }
     const Clock::time_point end = Clock::now();

@@ -7,16 +7,19 @@
 #include "core/base/parallel.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/permutation.h"
+#include "tensorflow/print_warnings.h"
 
 namespace tfrfast::tensorflow {
 namespace {
 
-std::uint64_t block_bytes_of(bool is_compressed) {
-  return is_compressed ? kCompressedBlockBytes : kBlockBytes;
+std::uint64_t block_bytes_of(bool is_compressed, std::uint64_t file_bytes) {
+  std::uint64_t bytes = is_compressed ? kCompressedBlockBytes : kBlockBytes;
+  while (file_bytes / bytes >= kMostBlocks) bytes *= 2;
+  return bytes;
 }
 
 std::uint64_t block_bytes_of(const ShardIndex& index) {
-  return block_bytes_of(index.seek_points() != nullptr);
+  return block_bytes_of(index.seek_points() != nullptr, index.facts().file_bytes);
 }
 
 std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
@@ -65,14 +68,16 @@ ShardSetOptions shard_options(std::optional<Compression> compression) {
 Source::Source(SourceSpec spec) : spec_(std::move(spec)), first_blocks_{0} {
   first_blocks_.reserve(spec_.shards.size() + 1);
   if (!spec_.planned) {
-    const std::uint64_t block_bytes = block_bytes_of(spec_.compression != Compression::none);
+    const bool is_compressed = spec_.compression != Compression::none;
     slots_ = std::make_unique<Slot[]>(spec_.shards.size());
     for (const ShardSpec& shard : spec_.shards) {
       identities_.push_back(identify_or_zeros(shard.path));
       // A file that is missing takes one block, so that its turn to be reported comes.
       const bool missing = identities_.back() == FileIdentity{};
-      first_blocks_.push_back(first_blocks_.back() +
-                              (missing ? 1 : blocks_of(identities_.back().bytes, block_bytes)));
+      const std::uint64_t bytes = identities_.back().bytes;
+      const std::int64_t blocks =
+          missing ? 1 : blocks_of(bytes, block_bytes_of(is_compressed, bytes));
+      first_blocks_.push_back(first_blocks_.back() + blocks);
     }
     return;
   }
@@ -88,6 +93,7 @@ Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards)
 }
 
 void Source::plan(std::shared_ptr<const ShardSet> shards) {
+  print_warnings();
   for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
     const ShardIndex& index = *(*shards)[i].index;
     const ShardSpec& then = spec_.shards[i];
@@ -111,12 +117,24 @@ bool Source::still_fits() const {
   return true;
 }
 
+void Source::refuse_other_records(const Source& then) const {
+  if (!spec_.planned) return;
+  for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
+    if (identities_[i] == then.identities_[i] ||
+        shard_set()[i].index->has_same_entries(*then.shard_set()[i].index)) {
+      continue;
+    }
+    refuse_changed(spec_.shards[i], "as many of both, but the records lie elsewhere");
+  }
+}
+
 std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
   Slot& slot = slots_[shard];
   std::lock_guard lock(slot.mutex);
   if (slot.shard == nullptr) {
     slot.shard = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, IoMode::automatic,
                                                     shard_options(spec_.compression).index);
+    print_warnings();
   }
   return slot.shard;
 }
@@ -142,17 +160,17 @@ Records Source::read_block(const Sequence& sequence, std::int64_t block) const {
                           sequence.records);
     }
     const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
-    const IndexedShard indexed{reached->file(), nullptr, false, {}};
-    const std::uint64_t bytes = block_bytes_of(spec_.compression != Compression::none);
+    const bool is_unreadable =
+        spec_.compression != Compression::none && !reached->file()->is_inflated();
+    const IndexedShard indexed{
+        reached->file(), is_unreadable ? reached->index() : nullptr, false, {}};
+    const std::uint64_t bytes =
+        block_bytes_of(spec_.compression != Compression::none, identities_[shard].bytes);
     const std::uint64_t begin = block_here * bytes;
     Records records = read_stretch(indexed, reached->stretch_in_file(begin, begin + bytes), 0,
                                    {0, 1, std::numeric_limits<std::int64_t>::max()});
     return records;
   } catch (const Error& error) {
-    // To TensorFlow, a file that is not compressed as it should be is a damaged one.
-    if (error.kind() == ErrorKind::invalid && spec_.compression != Compression::none) {
-      return Records::of_error(encode_error(Code::data_loss, error.message()));
-    }
     return Records::of_error(encode_error(error));
   }
 }

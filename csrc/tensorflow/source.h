@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kBlockBytes = 1 << 20;
 // The same for compressed shards, in bytes of the file: a block has what the spans that begin in it
 // hold, which is one of about 1 MiB or, more often, nothing.
 inline constexpr std::uint64_t kCompressedBlockBytes = 256 << 10;
+// Of files that would have more of them, blocks are larger by a power of two: a sparse file of any
+// size is gone through in the end.
+inline constexpr std::uint64_t kMostBlocks = 1 << 15;
 
 // How the ops want shards opened: compressed as the user said, whatever they look like; damage is
 // met when its turn comes.
@@ -59,6 +62,9 @@ class Source {
 
   // Whether all files are what they were when this was made.
   bool still_fits() const;
+  // Throws Error stale_index if a file that changed since `then`, a source of the same spec, holds
+  // its records elsewhere now.
+  void refuse_other_records(const Source& then) const;
 
  private:
   struct Slot {  // a shard that is opened when it is reached

@@ -1,7 +1,10 @@
 #include "failing_calls.h"
 
+#include <pwd.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,6 +17,10 @@ std::atomic<const char*> failing{nullptr};
 std::atomic<int> allowed_left{0};
 std::atomic<int> made{0};
 int failing_error = 0;
+std::atomic<pid_t> process_number{0};  // 0: the real one
+
+std::atomic<ino_t> pretended_inode{0};
+uid_t pretended_owner = 0;
 
 bool fails(const char* call) {
   const char* chosen = failing.load();
@@ -43,10 +50,32 @@ int FailingCall::calls() const {
   return made;
 }
 
+SameProcessNumber::SameProcessNumber() {
+  process_number = ::getpid();
+}
+
+SameProcessNumber::~SameProcessNumber() {
+  process_number = 0;
+}
+
+PretendedOwner::PretendedOwner(const std::string& path, unsigned owner) {
+  struct stat status = {};
+  ::stat(path.c_str(), &status);
+  pretended_owner = owner;
+  pretended_inode = status.st_ino;
+}
+
+PretendedOwner::~PretendedOwner() {
+  pretended_inode = 0;
+}
+
 }  // namespace tfrfast::testing
 
 using tfrfast::testing::failing_error;
 using tfrfast::testing::fails;
+using tfrfast::testing::pretended_inode;
+using tfrfast::testing::pretended_owner;
+using tfrfast::testing::process_number;
 
 extern "C" {
 
@@ -57,6 +86,20 @@ ssize_t __wrap_pwritev(int descriptor, const iovec* pieces, int count, off_t off
   while (pieces->iov_len == 0) ++pieces;
   const iovec byte{pieces->iov_base, 1};
   return __real_pwritev(descriptor, &byte, 1, offset);
+}
+
+int __real_fstat(int, struct stat*);
+int __wrap_fstat(int descriptor, struct stat* status) {
+  const int result = __real_fstat(descriptor, status);
+  if (result == 0 && status->st_ino == pretended_inode) status->st_uid = pretended_owner;
+  return result;
+}
+
+int __real_getpwuid_r(uid_t, passwd*, char*, std::size_t, passwd**);
+int __wrap_getpwuid_r(uid_t number, passwd* entry, char* text, std::size_t bytes, passwd** user) {
+  if (!fails("getpwuid_r")) return __real_getpwuid_r(number, entry, text, bytes, user);
+  *user = nullptr;
+  return failing_error;
 }
 
 int __real_fsync(int);
@@ -77,6 +120,12 @@ int __wrap_rename(const char* from, const char* to) {
 int __real_fallocate(int, int, off_t, off_t);
 int __wrap_fallocate(int descriptor, int mode, off_t offset, off_t length) {
   return fails("fallocate") ? -1 : __real_fallocate(descriptor, mode, offset, length);
+}
+
+pid_t __real_getpid();
+pid_t __wrap_getpid() {
+  const pid_t number = process_number;
+  return number != 0 ? number : __real_getpid();
 }
 
 }  // extern "C"

@@ -7,8 +7,8 @@
 namespace tfrfast::testing {
 
 // While it lives, the calls after the first `allowed` ones to `call` ("pwritev", "fsync", "linkat",
-// "rename", "fallocate") fail with `error`; with error 0, pwritev writes one byte a call. All
-// threads.
+// "rename", "fallocate", "getpwuid_r") fail with `error`; with error 0, pwritev writes one byte a
+// call. All threads.
 class FailingCall {
  public:
   FailingCall(const std::string& call, int allowed, int error);
@@ -16,6 +16,25 @@ class FailingCall {
   FailingCall(const FailingCall&) = delete;
   FailingCall& operator=(const FailingCall&) = delete;
   int calls() const;  // so far
+};
+
+// While it lives, getpid() says what it says now, in forked children, too: as where each process is
+// the first one of its container.
+class SameProcessNumber {
+ public:
+  SameProcessNumber();
+  ~SameProcessNumber();
+  SameProcessNumber(const SameProcessNumber&) = delete;
+  SameProcessNumber& operator=(const SameProcessNumber&) = delete;
+};
+
+// While it lives, fstat() says that the file at `path` belongs to `owner`. One at a time.
+class PretendedOwner {
+ public:
+  PretendedOwner(const std::string& path, unsigned owner);
+  ~PretendedOwner();
+  PretendedOwner(const PretendedOwner&) = delete;
+  PretendedOwner& operator=(const PretendedOwner&) = delete;
 };
 
 }  // namespace tfrfast::testing

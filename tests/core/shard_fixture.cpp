@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "core/base/bytes.h"
+#include "core/shard/file_descriptor.h"
 #include "core/shard/framing.h"
 
 namespace tfrfast::testing {
@@ -116,6 +117,7 @@ TestShard& TestShard::overwrite(std::uint64_t offset, const std::string& bytes) 
 TestShard& TestShard::truncate_to(std::uint64_t bytes) {
   bytes_.resize(bytes);
   REQUIRE(::truncate(path_.c_str(), static_cast<off_t>(bytes)) == 0);
+  grow_older();
   return *this;
 }
 
@@ -123,6 +125,21 @@ TestShard& TestShard::replace_with(const std::string& bytes) {
   bytes_ = bytes;
   write_file(path_ + ".new", bytes);
   REQUIRE(std::rename((path_ + ".new").c_str(), path_.c_str()) == 0);
+  grow_older();
+  return *this;
+}
+
+void TestShard::write() {
+  write_file(path_, bytes_);
+  grow_older();
+}
+
+void TestShard::grow_older() {
+  set_mtime_ns(mtime_ns() - 5 * kRecentNs);
+}
+
+TestShard& TestShard::set_mtime_to_now() {
+  REQUIRE(::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0) == 0);
   return *this;
 }
 
@@ -136,6 +153,20 @@ TestShard& TestShard::set_mtime_ns(std::int64_t mtime_ns) {
   const timespec times[2] = {time, time};
   REQUIRE(::utimensat(AT_FDCWD, path_.c_str(), times, 0) == 0);
   return *this;
+}
+
+void give_up_descriptors() {
+  while (SharedDescriptors::instance().give_up_one()) {
+  }
+}
+
+void wait_for_another_ctime(const std::string& path) {
+  const std::int64_t ctime_ns = identify_file(path).ctime_ns;
+  const std::string probe = path + ".probe";
+  do {
+    write_file(probe, "");
+  } while (identify_file(probe).ctime_ns <= ctime_ns);
+  std::filesystem::remove(probe);
 }
 
 const char* name_of_io(IoMode io) {

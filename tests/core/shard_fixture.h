@@ -40,7 +40,8 @@ std::string frame_of(const std::string& payload);
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& bytes);
 
-// A shard under construction: its bytes in memory, written to `path` by each verb.
+// A shard under construction: its bytes in memory, written to `path` by each verb. Its time of
+// modification is always some seconds ago, so that nobody takes it for one that is being written.
 class TestShard {
  public:
   explicit TestShard(std::string path) : path_(std::move(path)) { write(); }
@@ -63,14 +64,30 @@ class TestShard {
   TestShard& replace_with(const std::string& bytes);  // by another file of the same name
   std::int64_t mtime_ns() const;
   TestShard& set_mtime_ns(std::int64_t mtime_ns);
+  TestShard& set_mtime_to_now();
 
  private:
-  void write() const { write_file(path_, bytes_); }
+  void write();
+  void grow_older();
 
   std::string path_;
   std::string bytes_;
   std::vector<std::string> payloads_;
   std::vector<std::uint64_t> offsets_;
+};
+
+// Closes all descriptors that files read by pread share: what comes next opens them by name again.
+void give_up_descriptors();
+
+// Returns when a change of the file would give it another ctime, however slowly the clock ticks.
+void wait_for_another_ctime(const std::string& path);
+
+// Takes back what assume_identity_lasts() was told.
+struct AssumedToLast {
+  AssumedToLast() = default;
+  AssumedToLast(const AssumedToLast&) = delete;
+  AssumedToLast& operator=(const AssumedToLast&) = delete;
+  ~AssumedToLast() { assume_identity_lasts({}); }
 };
 
 // Calls check(io) for both ways to read.

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 
@@ -45,6 +46,21 @@ TEST_CASE("varint writers: all agree, stay inside, and are read back") {
       out.resize(bytes);
       CHECK(out == expected);
       CHECK(count_varints({out.data(), bytes}) == values.size());
+    }
+  }
+}
+
+TEST_CASE("varint writers: values that have grown since they were measured are not written") {
+  for (const char* name : {"portable", "bmi2"}) {
+    const VarintWriter* writer = varint_writer(name);
+    if (writer == nullptr) continue;
+    const std::vector<std::int64_t> values = values_of_every_length();
+    const std::size_t bytes = writer->measure(values.data(), values.size());
+    for (std::size_t room = 0; room < bytes; ++room) {
+      std::vector<std::uint8_t> out(bytes + 16, 0xee);
+      CHECK(writer->write(values.data(), values.size(), out.data(), out.data() + room) == nullptr);
+      CHECK(std::all_of(out.begin() + static_cast<std::ptrdiff_t>(room), out.end(),
+                        [](std::uint8_t byte) { return byte == 0xee; }));
     }
   }
 }

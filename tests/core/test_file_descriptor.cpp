@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -111,4 +112,39 @@ TEST_CASE("shared descriptors: threads race for more than there are, and fork me
   for (std::thread& thread : threads) thread.join();
   CHECK(closed == 0);
   for (const int& owner : owners) shared.forget(&owner);
+}
+
+TEST_CASE("shared descriptors: a process that may have few keeps a quarter of them here") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "x");
+  CHECK(run_in_child([&] {
+          const rlimit few = {64, 64};
+          ::setrlimit(RLIMIT_NOFILE, &few);
+          const auto open = [&] { return std::make_shared<const FileDescriptor>(folder / "file"); };
+          std::vector<int> owners(100);
+          for (const int& owner : owners) SharedDescriptors::instance().acquire(&owner, open);
+          int kept = 0;
+          while (SharedDescriptors::instance().give_up_one()) ++kept;
+          return kept == 16 ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("shared descriptors: the least recently used make room where there are no more") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "x");
+  CHECK(run_in_child([&] {
+          const auto open = [&] { return std::make_shared<const FileDescriptor>(folder / "file"); };
+          std::vector<int> owners(10);
+          int highest = 0;
+          for (const int& owner : owners) {
+            highest = SharedDescriptors::instance().acquire(&owner, open)->get();
+          }
+          const auto limit = static_cast<rlim_t>(highest) + 1;
+          const rlimit used_up = {limit, limit};
+          ::setrlimit(RLIMIT_NOFILE, &used_up);
+          std::vector<std::shared_ptr<const FileDescriptor>> more;
+          for (int i = 0; i < 10; ++i) more.push_back(open());
+          // Now there are none to give up, and the failure is passed on.
+          return error_of([&] { open(); }).system_error() == EMFILE ? 0 : 1;
+        }) == 0);
 }

@@ -26,7 +26,7 @@ constexpr std::size_t kBlockCrcsAt = 64;
 constexpr std::size_t kOffsetsAt = 72;
 constexpr std::size_t kIndexBytesAt = 80;
 constexpr std::size_t kBlockOffsetsAt = 88;
-constexpr std::size_t kHeaderCrcAt = 124;
+constexpr std::size_t kHeaderCrcAt = 156;
 
 std::uint8_t* bytes_of(std::string& text) {
   return reinterpret_cast<std::uint8_t*>(text.data());
@@ -46,7 +46,7 @@ struct Fixture {
 
   ShardIndex damaged_index() const {
     return ShardIndex(
-        {300, 12345, 300, Compression::none}, {0, 20, 60, 100, 150},
+        {300, 12345, 300, Compression::none, 6, 7, -89, true, true}, {0, 20, 60, 100, 150},
         {{DamageKind::bad_header, 40, 60, 2, 1}, {DamageKind::torn_payload, 150, 300, 4, 1}});
   }
   std::string saved(const ShardIndex& index) const {
@@ -80,6 +80,11 @@ TEST_CASE_FIXTURE(Fixture, "index file: what is saved is loaded") {
   CHECK(loaded->facts().mtime_ns == 12345);
   CHECK(loaded->facts().stream_bytes == 300);
   CHECK(loaded->facts().compression == Compression::none);
+  CHECK(loaded->facts().device == 6);
+  CHECK(loaded->facts().inode == 7);
+  CHECK(loaded->facts().ctime_ns == -89);
+  CHECK(loaded->facts().settled);
+  CHECK(loaded->facts().by_writer);
   CHECK(loaded->origin() == path);
   CHECK(loaded->copy_offsets() == std::vector<std::uint64_t>{0, 20, 60, 100, 150});
   REQUIRE(loaded->damage().size() == 2);
@@ -160,9 +165,9 @@ TEST_CASE_FIXTURE(Fixture, "index file: the refusal says what is wrong") {
   flipped[20] ^= 1;
   CHECK(holds(refusal_of(flipped), "header does not match its checksum"));
   CHECK(holds(refusal_of(with_header_field<std::uint32_t>(good, kVersionAt, 7)),
-              "has version 7 and this tfrfast reads 1"));
+              "has version 7 and this tfrfast reads version 3"));
   flipped = good;
-  flipped[130] ^= 1;
+  flipped[162] ^= 1;
   CHECK(holds(refusal_of(flipped), "list of damage and checksums does not match"));
 }
 
@@ -178,9 +183,65 @@ TEST_CASE_FIXTURE(Fixture, "index file: a header that lies with a good checksum 
       refusal_of(with_header_field(good, field, value));
     }
   }
-  refusal_of(with_header_field<std::uint64_t>(good, kOffsetsAt, 129));  // not aligned
+  refusal_of(with_header_field<std::uint64_t>(good, kOffsetsAt, 161));  // not aligned
   refusal_of(with_header_field<std::uint32_t>(good, kCompressionAt, 3));
   refusal_of(with_header_field<std::uint32_t>(good, kBlockOffsetsAt, 1));
+}
+
+TEST_CASE_FIXTURE(Fixture, "index file: one that leaves out a part of its shard is refused") {
+  using Offsets = std::vector<std::uint64_t>;
+  using DamageList = std::vector<Damage>;
+  constexpr DamageKind kBad = DamageKind::bad_header;
+  const auto loads = [&](const Offsets& offsets, const DamageList& damage, std::uint64_t bytes) {
+    const ShardIndex index({bytes, 1, bytes, Compression::none}, offsets, damage);
+    const std::string saved_bytes = saved(index);
+    if (index.covers_shard()) return load_index(path) != nullptr;
+    CHECK(holds(refusal_of(saved_bytes), "do not add up to its shard"));
+    return false;
+  };
+  CHECK(loads({0, 20, 40}, {}, 40));
+  CHECK(loads({0}, {}, 0));
+  CHECK(loads({0}, {{kBad, 0, 40, 0, 0}}, 40));
+  CHECK(loads({0, 20, 40}, {{kBad, 40, 50, 2, 0}}, 50));
+  CHECK(loads({10, 30, 50}, {{kBad, 0, 10, 0, 0}}, 50));
+  CHECK(loads({0, 30, 50}, {{kBad, 20, 30, 1, 0}}, 50));
+  CHECK(loads({0, 20}, {{kBad, 20, 30, 1, 0}, {DamageKind::torn_header, 30, 33, 1, 1}}, 33));
+  CHECK(loads({0, 20}, {{DamageKind::torn_stream, 20, 20, 1, 0}}, 20));
+
+  // Nothing is said of what comes last, or first, or between.
+  CHECK_FALSE(loads({0, 20, 40}, {}, 60));
+  CHECK_FALSE(loads({0, 20, 40}, {}, 39));
+  CHECK_FALSE(loads({0}, {}, 40));
+  CHECK_FALSE(loads({20, 40, 60}, {}, 60));
+  CHECK_FALSE(loads({20}, {{kBad, 0, 40, 0, 0}}, 40));
+  CHECK_FALSE(loads({0, 20, 40}, {{kBad, 40, 50, 2, 0}}, 60));
+  CHECK_FALSE(loads({0, 20, 40}, {{kBad, 45, 60, 2, 0}}, 60));
+  CHECK_FALSE(loads({10, 30, 50}, {{kBad, 0, 9, 0, 0}}, 50));
+  CHECK_FALSE(loads({0, 30, 50}, {{kBad, 20, 29, 1, 0}}, 50));
+  CHECK_FALSE(loads({0, 30, 50}, {{kBad, 15, 30, 1, 0}}, 50));
+  // Damage in another order, after more records than there are, or that overlaps.
+  CHECK_FALSE(loads({0, 30, 60}, {{kBad, 50, 60, 2, 0}, {kBad, 20, 30, 1, 0}}, 60));
+  CHECK_FALSE(loads({0, 20, 40}, {{kBad, 40, 60, 3, 0}}, 60));
+  CHECK_FALSE(loads({0, 20}, {{kBad, 20, 50, 1, 0}, {kBad, 40, 60, 1, 0}}, 60));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "index file: records that begin inside others are refused when touched") {
+  constexpr std::size_t kBlock = ShardIndex::kBlockOffsets;
+  // Inside a block, and where one ends.
+  for (const std::size_t wrong : {std::size_t{1}, std::size_t{7000}, kBlock - 1, kBlock}) {
+    for (const std::int64_t moved : {-100, -85, 85, 99, 100, 5000}) {
+      CAPTURE(wrong);
+      CAPTURE(moved);
+      std::vector<std::uint64_t> offsets = large_index(10'000).copy_offsets();
+      offsets[wrong] += static_cast<std::uint64_t>(moved);
+      saved(ShardIndex({1'000'000, 1, 1'000'000, Compression::none}, offsets, {}));
+      const Error error = error_of([&] { load_index(path)->copy_offsets(); });
+      CHECK(error.kind() == ErrorKind::stale_index);
+      CHECK(error.place().path == path);
+      CHECK(holds(error.message(), "some begin inside others"));
+    }
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "index file: one that is truncated while mapped is noticed, not fatal") {

@@ -4,12 +4,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <thread>
 
 #include "core/base/publish.h"
+#include "core/base/warnings.h"
+#include "core/index/index_cache.h"
 #include "core/index/index_file.h"
 #include "core/index/index_store.h"
+#include "core/index/shard_set.h"
+#include "failing_calls.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -132,7 +137,7 @@ TEST_CASE_FIXTURE(Fixture,
   open();
   const std::string path = cached_index_path(shard.path());
   const std::string good = read_file(path);
-  for (const std::size_t at : {std::size_t{0}, std::size_t{8}, std::size_t{130}, good.size() - 1}) {
+  for (const std::size_t at : {std::size_t{0}, std::size_t{8}, std::size_t{162}, good.size() - 1}) {
     std::string bad = good;
     bad[at] ^= 0x40;
     write_file(path, bad);
@@ -154,39 +159,6 @@ TEST_CASE_FIXTURE(Fixture, "index store: a shard that grew or shrank is indexed 
   CHECK(open().index->record_count() == 50);
 }
 
-TEST_CASE_FIXTURE(Fixture, "index store: one as large, with other records, is indexed again") {
-  shard.write_records(100, 20);
-  TestShard other(folder / "other");
-  other.write_record(payload(10)).write_records(98, 20).write_record(payload(30));
-  REQUIRE(other.size() == shard.size());
-  open();
-  const std::int64_t mtime_ns = shard.mtime_ns();
-  for (const bool set_back : {false, true}) {
-    open();
-    shard.replace_with(shard.bytes() == other.bytes()
-                           ? TestShard(folder / "x").write_records(100, 20).bytes()
-                           : other.bytes());
-    if (set_back) shard.set_mtime_ns(mtime_ns);
-    CHECK_FALSE(finds_index());
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: a touched shard keeps its index") {
-  shard.write_records(100, 20);
-  open();
-  shard.set_mtime_ns(shard.mtime_ns() + 5'000'000'000);
-  CHECK(finds_index());
-}
-
-TEST_CASE_FIXTURE(Fixture, "index store: a touched shard with damage is looked at again") {
-  shard.write_records(100, 20).append("torn");
-  CHECK(open().index->damage().size() == 1);
-  CHECK(finds_index());
-  shard.overwrite(shard.size() - 4, "more");
-  shard.set_mtime_ns(shard.mtime_ns() + 5'000'000'000);
-  CHECK_FALSE(finds_index());
-}
-
 TEST_CASE_FIXTURE(Fixture,
                   "index store: an empty shard, and one with nothing good, are remembered") {
   CHECK_FALSE(finds_index());
@@ -195,6 +167,86 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK_FALSE(finds_index());
   CHECK(finds_index());
   CHECK(open().index->record_count() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "index store: what belongs to a stranger is passed over, with a warning") {
+  shard.write_records(100, 20);
+  build_index(shard.path(), "", false);
+  const std::string sibling = sibling_index_path(shard.path());
+  const IndexOptions require{IndexUse::require, "", {}};
+  take_warnings();
+  CHECK(finds_index(require));
+  for (const unsigned harmless : {0u, static_cast<unsigned>(::geteuid())}) {
+    const PretendedOwner root(sibling, harmless);
+    CHECK(finds_index(require));
+  }
+  {
+    const PretendedOwner stranger(sibling, 54321);
+    const Error error = error_of([&] { open(IoMode::mapped, require); });
+    CHECK(error.kind() == ErrorKind::stale_index);
+    CHECK(holds(error.message(), "'" + sibling + "' is ignored: it belongs to user 54321"));
+    CHECK(open().was_built);
+    CHECK(open().index_path == cached_index_path(shard.path()));
+    const std::vector<std::string> warnings = take_warnings();
+    REQUIRE(warnings.size() == 1);  // although it was met three times
+    CHECK(holds(warnings[0], "'" + sibling + "' is ignored: it belongs to user 54321"));
+    CHECK(holds(warnings[0], "owner of '" + shard.path() + "'"));
+  }
+  {
+    // Whoever owns the data can change them, too.
+    const PretendedOwner data_owner(shard.path(), 54321);
+    CHECK(open().index_path == sibling);
+  }
+  CHECK(take_warnings().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "index store: a cache that others may write to is not used") {
+  shard.write_records(100, 20);
+  take_warnings();
+  CHECK_FALSE(finds_index());
+  struct stat status;
+  REQUIRE(::stat(index_cache_folder().c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0700);
+  CHECK(finds_index());
+  for (const mode_t mode : {0777, 01777, 0775, 0702}) {
+    CAPTURE(mode);
+    REQUIRE(::chmod(index_cache_folder().c_str(), mode) == 0);
+    CHECK_FALSE(finds_index());
+    CHECK_FALSE(finds_index());
+  }
+  const std::vector<std::string> warnings = take_warnings();
+  REQUIRE(warnings.size() == 1);
+  CHECK(holds(warnings[0], "index cache '" + index_cache_folder() + "' is not used"));
+  CHECK(holds(warnings[0], "chmod go-w"));
+  REQUIRE(::chmod(index_cache_folder().c_str(), 0755) == 0);
+  CHECK(finds_index());
+}
+
+TEST_CASE_FIXTURE(Fixture, "index store: without a home there is no cache, least of all in /tmp") {
+  shard.write_records(100, 20);
+  CHECK(run_in_child([&] {
+          ::unsetenv("TFRFAST_CACHE_DIR");
+          ::unsetenv("XDG_CACHE_HOME");
+          ::unsetenv("HOME");
+          const FailingCall nobody("getpwuid_r", 0, ENOENT);
+          if (!index_cache_folder().empty() || !cached_index_path("x").empty()) return 1;
+          if (!list_index_cache().empty() || prune_index_cache(0, FreshIndexes::remove) != 0)
+            return 2;
+          return open_indexed(shard.path(), IoMode::mapped, {}).was_built ? 0 : 3;
+        }) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "index store: a file in place of the sibling folder") {
+  shard.write_records(10, 20);
+  write_file(data + ".tfrfast", "");
+  const Error error = error_of([&] { build_index(shard.path(), "", false); });
+  CHECK(error.kind() == ErrorKind::io);
+  CHECK(error.system_error() == ENOTDIR);
+  CHECK(error.place().path == data + ".tfrfast");
+  CHECK(holds(error.message(), "A file has that name: move it, or use another folder."));
+  CHECK_FALSE(finds_index());  // the cache serves as well
+  CHECK(finds_index());
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: a cache that cannot be written is no error") {
@@ -251,10 +303,10 @@ TEST_CASE_FIXTURE(Fixture, "index store: what a killed builder leaves does not d
   std::filesystem::create_directories(data + ".tfrfast");
   write_file(data + ".tfrfast/.tmp-1-0-12345", "half an index");
   make_folders(folder / "cache/index");
-  write_file(folder / "cache/index/.tmp-1-0-12345", "half an index");
+  write_file(folder / "cache/index/.tmp-1-0-12345", "TFRFIDX\nhalf an index");
   CHECK_FALSE(finds_index());
   CHECK(finds_index());
-  CHECK(prune_index_cache(0) == 2);
+  CHECK(prune_index_cache(0, FreshIndexes::remove) == 2);
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: building keeps an index that fits, unless forced") {
@@ -316,11 +368,58 @@ TEST_CASE_FIXTURE(Fixture, "index store: the cache is pruned from the least rece
   REQUIRE(cached.size() == 5);
   CHECK(cached[0].path == cached_index_path(data + "/part-3"));
   CHECK(cached[4].path == cached_index_path(data + "/part-2"));
-  CHECK(prune_index_cache(3 * cached[0].bytes) == 2);
+  CHECK(prune_index_cache(3 * cached[0].bytes, FreshIndexes::keep) == 2);
   CHECK(list_index_cache().size() == 3);
   CHECK(list_index_cache()[0].path == cached_index_path(data + "/part-0"));
-  CHECK(prune_index_cache(0) == 3);
-  CHECK(prune_index_cache(0) == 0);
+  CHECK(prune_index_cache(0, FreshIndexes::keep) == 3);
+  CHECK(prune_index_cache(0, FreshIndexes::keep) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "index store: what is just built stays, unless all is to go") {
+  shard.write_records(100, 20);
+  open_indexed(shard.path(), IoMode::mapped, {});
+  const std::string path = cached_index_path(shard.path());
+  CHECK(prune_index_cache(0, FreshIndexes::keep) == 0);
+  // Written, by the clock of another machine, a little later than now.
+  const timespec soon[2] = {{::time(nullptr) + 60, 0}, {::time(nullptr) + 60, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), soon, 0) == 0);
+  CHECK(prune_index_cache(0, FreshIndexes::keep) == 0);
+  CHECK(list_index_cache().size() == 1);
+  CHECK(prune_index_cache(0, FreshIndexes::remove) == 1);
+  CHECK(list_index_cache().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "index store: what somebody else keeps in the cache's folder stays") {
+  shard.write_records(100, 20);
+  open_indexed(shard.path(), IoMode::mapped, {});
+  const std::string index = cached_index_path(shard.path());
+  const std::string kept_in = index_cache_folder();
+  const std::vector<std::string> foreign = {
+      kept_in + "/a film.mkv",
+      kept_in + "/0123456789abcdef-shard.index",      // no index inside
+      kept_in + "/0123456789abcdef-shard.index.old",  // and here one under another name
+      kept_in + "/0123456789ABCDEF-shard.index",
+      kept_in + "/0123456789abcde-shard.index",
+      kept_in + "/shard.index",
+      kept_in + "/.tmp",
+  };
+  for (const std::string& path : foreign) write_file(path, read_file(index));
+  write_file(foreign[0], std::string(1 << 20, 'x'));
+  write_file(foreign[1], std::string(1 << 20, 'x'));
+  const std::string link = kept_in + "/1123456789abcdef-shard.index";
+  REQUIRE(::symlink(index.c_str(), link.c_str()) == 0);
+  const std::string inner = kept_in + "/2123456789abcdef-shard.index";
+  REQUIRE(::mkdir(inner.c_str(), 0700) == 0);
+
+  const auto cached = list_index_cache();
+  REQUIRE(cached.size() == 1);
+  CHECK(cached[0].path == index);
+  CHECK(prune_index_cache(0, FreshIndexes::remove) == 1);
+  CHECK(::access(index.c_str(), F_OK) != 0);
+  struct stat status;
+  CHECK(::lstat(link.c_str(), &status) == 0);
+  CHECK(::stat(inner.c_str(), &status) == 0);
+  for (const std::string& path : foreign) CHECK(::stat(path.c_str(), &status) == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: the cache's limit is a number of bytes, or the default") {
@@ -343,14 +442,26 @@ TEST_CASE_FIXTURE(Fixture, "index store: what only begins like a compressed shar
         DamageKind::bad_header);
 }
 
-TEST_CASE_FIXTURE(Fixture,
-                  "index store: insisting on a compression that is not there is an error") {
+TEST_CASE_FIXTURE(Fixture, "index store: what is not compressed as it should be is one damage") {
   shard.write_records(10, 20);
+  const IndexOptions zlib{IndexUse::automatic, "", Compression::zlib};
   for (const bool indexed : {false, true}) {
     if (indexed) open();
-    const Error error =
-        error_of([&] { open(IoMode::mapped, {IndexUse::automatic, "", Compression::zlib}); });
-    CHECK(error.kind() == ErrorKind::invalid);
-    CHECK(holds(error.message(), "does not begin like a ZLIB-compressed file"));
+    FOR_EACH_IO(io) {
+      const IndexedShard opened = open(io, zlib);
+      CHECK(opened.index->record_count() == 0);
+      REQUIRE(opened.index->damage().size() == 1);
+      const Damage damage = opened.index->damage()[0];
+      CHECK(damage.begin == 0);
+      CHECK(damage.end == shard.size());
+      CHECK(damage.records_lost == 0);
+      const Error error = error_of([&] { throw_damage(opened, damage); });
+      CHECK(error.kind() == ErrorKind::corrupt);
+      CHECK(holds(error.message(), "does not begin like a ZLIB-compressed file"));
+    }
+    // Nothing is kept of that.
+    CHECK(list_index_cache().size() == (indexed ? 1 : 0));
   }
+  shard.truncate_to(0);
+  CHECK(open(IoMode::mapped, zlib).index->damage().empty());
 }

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "core/load/loader.h"
 #include "shard_fixture.h"
@@ -37,12 +39,19 @@ PlanOptions plan_of(std::int64_t batch_size, std::uint64_t seed = 0, std::int64_
   return options;
 }
 
-// The next batch; false at the end of the epoch.
-bool next(Loader& loader, LoadedBatch* batch) {
+// Of the next batch; anything but that it is not there yet.
+Loader::Wait wait_next(Loader& loader, LoaderPass& pass, LoadedBatch* batch) {
   Loader::Wait wait;
   do {
-    wait = loader.wait_next(10, batch);
+    wait = loader.wait_next(pass, 10, batch);
   } while (wait == Loader::Wait::timed_out);
+  return wait;
+}
+
+// The next batch; false at the end of the pass.
+bool next(Loader& loader, LoaderPass& pass, LoadedBatch* batch) {
+  const Loader::Wait wait = wait_next(loader, pass, batch);
+  REQUIRE((wait == Loader::Wait::ready || wait == Loader::Wait::pass_ended));
   return wait == Loader::Wait::ready;
 }
 
@@ -74,9 +83,11 @@ TEST_CASE("each epoch delivers every record once, whatever the threads and the d
         for (int epoch = 0; epoch < 3; ++epoch) {
           std::map<std::int64_t, int> seen;
           LoadedBatch batch;
-          while (next(loader, &batch)) count_rows(data, batch, &seen);
+          const auto pass = loader.begin();
+          CHECK(loader.place().epoch == static_cast<std::uint64_t>(epoch));
+          while (next(loader, *pass, &batch)) count_rows(data, batch, &seen);
           CHECK(each_once(seen));
-          loader.next_epoch();
+          CHECK_FALSE(next(loader, *pass, &batch));
         }
       }
     }
@@ -102,10 +113,13 @@ TEST_CASE("50 random runs, stopped and resumed in other worlds, deliver every re
                       {throw_dice(4), throw_dice(6)});
         loader.seek(run, position);
         LoadedBatch batch;
-        for (unsigned step = 0; step < steps && next(loader, &batch); ++step) {
+        const auto pass = loader.begin();
+        for (unsigned step = 0; step < steps && next(loader, *pass, &batch); ++step) {
           count_rows(data, batch, &seen);
         }
-        reached = std::max(reached, loader.position());
+        const Loader::Place place = loader.place();
+        reached = place.epoch == run ? std::max(reached, place.position)
+                                     : static_cast<std::int64_t>(kRecords);
       }
       REQUIRE(reached > position);
       position = reached;
@@ -119,7 +133,8 @@ TEST_CASE("a loader goes at any moment, its workers with it") {
   for (unsigned steps = 0; steps < 40; ++steps) {
     Loader loader(data.reader, plan_of(1 + steps), {4, 1 + steps % 7});
     LoadedBatch batch;
-    for (unsigned step = 0; step < steps && next(loader, &batch); ++step) continue;
+    const auto pass = loader.begin();
+    for (unsigned step = 0; step < steps && next(loader, *pass, &batch); ++step) continue;
   }
 }
 
@@ -132,13 +147,13 @@ TEST_CASE("seeking moves the workers, or keeps them where nothing changes") {
   for (const std::int64_t step : {0, 40, 3, 0, 75}) {
     loader.seek(2, step * 10);
     loader.seek(2, step * 10);
-    CHECK(loader.position() == step * 10);
-    REQUIRE(next(loader, &batch));
+    CHECK(loader.place().position == step * 10);
+    REQUIRE(next(loader, *loader.begin(), &batch));
     plan.rows(2, step, expected.data(), nullptr);
     CHECK(std::equal(expected.begin(), expected.end(), batch.records->indices()));
   }
   CHECK(error_of([&] { loader.seek(0, kRecords + 1); }).kind() == ErrorKind::invalid);
-  CHECK(loader.position() == 760);
+  CHECK(loader.place().position == 760);
 }
 
 TEST_CASE("damage is an error at its place, again and again, and counts as nothing") {
@@ -154,15 +169,16 @@ TEST_CASE("damage is an error at its place, again and again, and counts as nothi
                 }(),
                 {3, 8});
   LoadedBatch batch;
-  for (int step = 0; step < 4; ++step) REQUIRE(next(loader, &batch));
+  const auto pass = loader.begin();
+  for (int step = 0; step < 4; ++step) REQUIRE(next(loader, *pass, &batch));
   for (int attempt = 0; attempt < 3; ++attempt) {
-    const Error error = error_of([&] { next(loader, &batch); });
+    const Error error = error_of([&] { next(loader, *pass, &batch); });
     CHECK(error.kind() == ErrorKind::corrupt);
     CHECK(error.place().record == 42);
-    CHECK(loader.position() == 40);
+    CHECK(loader.place().position == 40);
   }
   shard.flip_bit(shard.offset(42) + 20);
-  REQUIRE(next(loader, &batch));
+  REQUIRE(next(loader, *pass, &batch));
   CHECK(batch.records->indices()[2] == 42);
 }
 
@@ -170,16 +186,152 @@ TEST_CASE("a forked child starts workers of its own" * doctest::skip(!kAllocator
   const Data data;
   Loader loader(data.reader, plan_of(10), {3, 4});
   LoadedBatch batch;
-  REQUIRE(next(loader, &batch));
-  const int status = run_in_child([&] {
+  const auto pass = loader.begin();
+  REQUIRE(next(loader, *pass, &batch));
+  const auto steps_of = [&](LoaderPass& some_pass) {
     LoadedBatch in_child;
     int steps = 0;
-    while (next(loader, &in_child)) ++steps;
-    return steps == 76 ? 0 : 1;
-  });
-  CHECK(status == 0);
-  REQUIRE(next(loader, &batch));
-  CHECK(loader.position() == 20);
+    while (next(loader, some_pass, &in_child)) ++steps;
+    return steps;
+  };
+  CHECK(run_in_child([&] { return steps_of(*pass) == 76 ? 0 : 1; }) == 0);
+  // A pass of its own finishes the epoch that the parent stands in; the one after it is the next.
+  CHECK(run_in_child([&] {
+          if (steps_of(*loader.begin()) != 76) return 1;
+          return steps_of(*loader.begin()) == 77 ? 0 : 2;
+        }) == 0);
+  CHECK(run_in_child([&] {
+          LoadedBatch in_child;
+          next(loader, *pass, &in_child);  // it goes on with its parent's pass, then leaves it
+          loader.begin();
+          return loader.place().epoch == 1 ? 0 : 1;
+        }) == 0);
+  REQUIRE(next(loader, *pass, &batch));
+  CHECK(loader.place().position == 20);
+}
+
+TEST_CASE("a child forked while threads are at work on a loader finds it whole" *
+          doctest::skip(!kAllocatorSurvivesFork)) {
+  const Data data;
+  Loader loader(data.reader, plan_of(1), {2, 4});
+  std::atomic<bool> done{false};
+  std::vector<std::thread> consumers;
+  for (int thread = 0; thread < 2; ++thread) {
+    consumers.emplace_back([&] {
+      while (!done) {
+        const auto pass = loader.begin();
+        LoadedBatch batch;
+        while (!done && wait_next(loader, *pass, &batch) == Loader::Wait::ready) continue;
+      }
+    });
+  }
+  for (int round = 0; round < 20; ++round) {
+    CHECK(run_in_child([&] {
+            const Loader::Place place = loader.place();
+            const auto pass = loader.begin();
+            LoadedBatch batch;
+            std::int64_t steps = place.step;
+            while (next(loader, *pass, &batch)) ++steps;
+            return steps == static_cast<std::int64_t>(kRecords) ? 0 : 1;
+          }) == 0);
+  }
+  done = true;
+  for (std::thread& consumer : consumers) consumer.join();
+}
+
+TEST_CASE("threads share a pass: each batch goes to one of them, and its end ends all") {
+  const Data data;
+  for (const unsigned prefetch : {1u, 3u, 20u}) {
+    Loader loader(data.reader, plan_of(1), {2, prefetch});
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      const auto pass = loader.begin();
+      std::mutex mutex;
+      std::map<std::int64_t, int> seen;
+      std::vector<std::thread> consumers;
+      for (int thread = 0; thread < 4; ++thread) {
+        consumers.emplace_back([&] {
+          LoadedBatch batch;
+          while (wait_next(loader, *pass, &batch) == Loader::Wait::ready) {
+            const std::lock_guard lock(mutex);
+            ++seen[batch.records->indices()[0]];
+          }
+        });
+      }
+      for (std::thread& consumer : consumers) consumer.join();
+      CHECK(each_once(seen));
+      CHECK(loader.place().epoch == epoch + 1);
+      CHECK(loader.place().position == 0);
+    }
+  }
+}
+
+TEST_CASE("whatever other threads do to a loader, who waits is told") {
+  const Data data;
+  for (int round = 0; round < 60; ++round) {
+    Loader loader(data.reader, plan_of(1 + round % 3), {2, 1 + static_cast<unsigned>(round) % 2});
+    const auto pass = loader.begin();
+    std::atomic<int> told{0};
+    std::atomic<int> running{0};
+    std::vector<std::thread> consumers;
+    for (int thread = 0; thread < 3; ++thread) {
+      consumers.emplace_back([&] {
+        LoadedBatch batch;
+        Loader::Wait wait = Loader::Wait::ready;
+        ++running;
+        try {
+          while (wait == Loader::Wait::ready) wait = wait_next(loader, *pass, &batch);
+          if (wait == Loader::Wait::moved || wait == Loader::Wait::replaced ||
+              wait == Loader::Wait::pass_ended) {
+            ++told;
+          }
+        } catch (const Error& error) {
+          if (error.kind() == ErrorKind::closed) ++told;
+        }
+      });
+    }
+    meet(running, 4);
+    switch (round % 4) {
+      case 0:
+        loader.close();
+        loader.close();
+        break;
+      case 1:
+        loader.begin();
+        break;
+      case 2:
+        loader.seek(5, 0);
+        break;
+      default:
+        std::thread([&] { loader.close(); }).join();
+    }
+    for (std::thread& consumer : consumers) consumer.join();
+    CHECK(told == 3);
+  }
+}
+
+TEST_CASE("a pass that was left says why it has no more") {
+  const Data data;
+  Loader loader(data.reader, plan_of(10), {2, 3});
+  LoadedBatch batch;
+  const auto first = loader.begin();
+  REQUIRE(next(loader, *first, &batch));
+  const auto second = loader.begin();
+  CHECK(loader.wait_next(*first, 0, &batch) == Loader::Wait::replaced);
+  CHECK(loader.place().epoch == 1);
+  loader.seek(1, 0);  // where it stands already: the pass has ended all the same
+  CHECK(loader.poll_next(*second, &batch) == Loader::Wait::moved);
+  const auto third = loader.begin();
+  CHECK(loader.place().epoch == 1);
+  while (next(loader, *third, &batch)) continue;
+  loader.begin();
+  CHECK(loader.wait_next(*third, 0, &batch) == Loader::Wait::pass_ended);
+  loader.close();
+  CHECK(loader.wait_next(*third, 0, &batch) == Loader::Wait::pass_ended);
+  CHECK(error_of([&] { loader.wait_next(*first, 0, &batch); }).kind() == ErrorKind::closed);
+  CHECK(error_of([&] { loader.begin(); }).kind() == ErrorKind::closed);
+  CHECK(error_of([&] { loader.seek(0, 0); }).kind() == ErrorKind::closed);
+  CHECK(error_of([&] { loader.place(); }).kind() == ErrorKind::closed);
+  CHECK(error_of([&] { loader.stats(); }).kind() == ErrorKind::closed);
 }
 
 TEST_CASE("statistics may be read while another thread consumes") {
@@ -195,7 +347,8 @@ TEST_CASE("statistics may be read while another thread consumes") {
       before = now;
     }
   });
-  while (next(loader, &batch)) continue;
+  const auto pass = loader.begin();
+  while (next(loader, *pass, &batch)) continue;
   done = true;
   watcher.join();
   const LoaderStats stats = loader.stats();

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/process.h"
+#include "failing_calls.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -20,6 +21,16 @@ TEST_CASE("home process: children, and theirs, are told from it") {
           return run_in_child([&] { return home.is_this_one() || of_child.is_this_one() ? 2 : 0; });
         }) == 0);
   CHECK(home.is_this_one());
+}
+
+TEST_CASE("home process: a child is told from it even if it has the same number") {
+  const SameProcessNumber same;
+  const HomeProcess home;
+  const pid_t parent = ::getpid();
+  CHECK(run_in_child([&] {
+          if (::getpid() != parent) return 1;
+          return home.is_this_one() ? 2 : 0;
+        }) == 0);
 }
 
 TEST_CASE("home process: a child is told whose file it must not touch") {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/place.h"
 #include "core/base/publish.h"
 #include "shard_fixture.h"
 
@@ -106,6 +107,95 @@ TEST_CASE("publish: a forked child cannot touch its parent's file") {
   file.append("23", 2);
   file.commit(false);
   CHECK(read_file(folder / "file") == "0123");
+}
+
+TEST_CASE("publish: a file that replaces one grants no more than that, from the beginning") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  write_file(path, "old");
+  REQUIRE(::chmod(path.c_str(), 0440) == 0);
+  PublishedFile file(path);
+  file.keep_permissions();
+  file.park();  // it takes a name, and is opened again
+  struct stat status;
+  for (const std::string& name : names_in(folder.path())) {
+    REQUIRE(::stat((folder / name).c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777 & ~0600) == 0040);
+  }
+  file.append("new", 3);
+  file.park();
+  file.commit(false);
+  CHECK(read_file(path) == "new");
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0440);
+}
+
+TEST_CASE("publish: a group that cannot be kept leaves its rights behind") {
+  if (::geteuid() != 0) return;  // nobody else can give a file away to try it
+  constexpr unsigned kNobody = 65534, kGroup = 54321;
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  for (const auto& [mode, kept] :
+       {std::pair{0640u, 0600u}, {0644u, 0644u}, {0664u, 0644u}, {0666u, 0666u}, {0604u, 0644u}}) {
+    const std::string path = folder / std::to_string(mode);
+    write_file(path, "old");
+    REQUIRE(::chown(path.c_str(), 0, kGroup) == 0);
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    CHECK(run_in_child([&] {
+            if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) {
+              return 2;
+            }
+            PublishedFile file(path);
+            file.keep_permissions();
+            file.append("new", 3);
+            file.commit(false);
+            return 0;
+          }) == 0);
+    CHECK(read_file(path) == "new");
+    struct stat status;
+    REQUIRE(::stat(path.c_str(), &status) == 0);
+    CHECK(status.st_uid == kNobody);
+    CHECK(status.st_gid == kNobody);
+    CAPTURE(mode);
+    CHECK((status.st_mode & 0777) == kept);
+  }
+}
+
+TEST_CASE("publish: where nothing could be published is told beforehand") {
+  const TemporaryFolder folder;
+  const auto error_at = [](const std::string& path) {
+    return error_of([&] { check_place(path, "Creating", "Do something."); });
+  };
+  check_place(folder / "free", "Creating", "");
+  write_file(folder / "taken", "");
+  check_place(folder / "taken", "Creating", "");
+  std::filesystem::create_directory(folder / "folder");
+  CHECK(error_at(folder / "folder").system_error() == EISDIR);
+  CHECK(error_at(folder / "taken/below").system_error() == ENOTDIR);
+  CHECK(error_at(folder / "missing/below").system_error() == ENOENT);
+  CHECK(error_at(folder / std::string(300, 'n')).system_error() == ENAMETOOLONG);
+  CHECK(holds(error_at(folder / "folder").message(),
+              "Creating '" + (folder / "folder") + "' failed: Is a directory. Do something."));
+  CHECK(names_in(folder.path()) == std::set<std::string>{"folder", "taken"});
+  if (::geteuid() != 0) return;
+  const auto error_of_nobody = [&](const std::string& path) {
+    return run_in_child([&] {
+      if (::setuid(65534) != 0) return -1;
+      try {
+        check_place(path, "Creating", "");
+      } catch (const Error& error) {
+        return error.system_error();
+      }
+      return 0;
+    });
+  };
+  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
+  CHECK(error_of_nobody(folder / "free") == EACCES);
+  REQUIRE(::chmod(folder.path().c_str(), 01777) == 0);
+  CHECK(error_of_nobody(folder / "free") == 0);
+  CHECK(error_of_nobody(folder / "taken") == EPERM);  // as in /tmp
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  CHECK(error_of_nobody(folder / "taken") == 0);
 }
 
 TEST_CASE("publish: many writers of one name leave one whole file") {

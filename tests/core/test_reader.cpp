@@ -1,10 +1,12 @@
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <numeric>
 #include <thread>
 
+#include "core/read/room.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -257,4 +259,32 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(error.kind() == ErrorKind::stale_index);
   CHECK(holds(error.message(), "indexes/shard.index"));
   CHECK(error_of([&] { reader->read_range(20'000, 30'000); }).kind() == ErrorKind::stale_index);
+}
+
+TEST_CASE("reader: lengths whose sum wraps are an error that names sum and record") {
+  // Sparse, where a file may be as large as this: on disks few filesystems take it.
+  const int descriptor = ::memfd_create("huge", 0);
+  REQUIRE(descriptor >= 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  const std::uint64_t huge = std::uint64_t{1} << 62;
+  std::uint8_t header[kHeaderBytes];
+  encode_header(huge, header);
+  REQUIRE(::pwrite(descriptor, header, sizeof header, 0) == sizeof header);
+  REQUIRE(::ftruncate(descriptor, static_cast<off_t>(kFrameOverhead + huge)) == 0);
+  FOR_EACH_IO(io) {
+    const auto reader = open_reader({path, path, path, path}, {io});
+    const std::int64_t numbers[] = {0, 1, 2, 3};
+    Error error = error_of([&] { reader->read(numbers); });
+    CHECK(error.kind() == ErrorKind::memory);
+    CHECK(holds(error.message(), "The 4 records of a batch have 2^64 or more bytes."));
+    error = error_of([&] { reader->read({numbers, 3}); });
+    CHECK(holds(error.message(), "The 3 records of a batch have " + std::to_string(3 * huge)));
+    CHECK(holds(error.message(), "record 0 of '" + path + "' at byte 0, of 4611686018427387904"));
+    CHECK(error_of([&] { check_room(reader->locate(2)); }).kind() == ErrorKind::memory);
+    const Reader::Range range = reader->read_range(1, 2);
+    REQUIRE(range.error);
+    CHECK(range.error->kind() == ErrorKind::memory);
+    CHECK(range.next == 2);
+  }
+  ::close(descriptor);
 }

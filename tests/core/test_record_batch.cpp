@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/read/record_batch.h"
@@ -36,10 +37,41 @@ TEST_CASE("record batch: rows lie side by side") {
   CHECK(batch.valid()[0]);
 }
 
+TEST_CASE("record batch: what is written into the offsets that it shows changes nothing") {
+  RecordBatch batch = batch_of({"one", "", "three"});
+  const std::int64_t* shown = batch.offsets_to_show();
+  CHECK(std::equal(shown, shown + 4, batch.offsets()));
+  std::fill_n(const_cast<std::int64_t*>(shown), 4, -64);
+  CHECK(batch.offsets_to_show() == shown);
+  CHECK(strings_of(batch) == std::vector<std::string>{"one", "", "three"});
+  batch.truncate(2);
+  CHECK(std::equal(batch.offsets(), batch.offsets() + 3, batch.offsets_to_show()));
+}
+
+TEST_CASE("record batch: a row is padding only where the byte is zero") {
+  const RecordBatch batch = batch_of({"one", "", "three"});
+  const unsigned char bytes[] = {0, 1, 200};
+  std::memcpy(batch.valid(), bytes, 3);
+  CHECK_FALSE(batch.is_real(0));
+  CHECK(batch.is_real(1));
+  CHECK(batch.is_real(2));
+}
+
 TEST_CASE("record batch: no rows") {
   const RecordBatch batch;
   CHECK(batch.size() == 0);
   CHECK(batch.data_bytes() == 0);
+}
+
+TEST_CASE("record batch: rows that are picked, in any order and as often as they are named") {
+  RecordBatch batch = batch_of({"one", "", "three"});
+  batch.valid()[0] = false;
+  const auto picked = batch.rows(std::vector<std::int64_t>{2, 0, 1, 2});
+  CHECK(strings_of(*picked) == std::vector<std::string>{"three", "one", "", "three"});
+  CHECK(picked->indices()[1] == 100);
+  CHECK_FALSE(picked->valid()[1]);
+  CHECK(picked->valid()[2]);
+  CHECK(batch.rows({})->size() == 0);
 }
 
 TEST_CASE("record batch: rows that are left out close their gaps") {

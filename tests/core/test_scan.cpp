@@ -264,6 +264,93 @@ TEST_CASE_FIXTURE(Fixture, "scan: progress adds up to the shard, damaged or not,
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "scan: a long search tells how far it is, and may be ended") {
+  // Among zeros, where nothing is found, and among false headers, whose payloads are read.
+  constexpr std::size_t kSearched = 8 << 20;
+  std::string false_headers;
+  for (int i = 0; i < 30; ++i) false_headers += header_of(kSearched / 2);
+  for (const std::string& first : {std::string(), false_headers}) {
+    TestShard damaged(folder / "long");
+    damaged.write_record("good").append(std::string("x") + first);
+    damaged.append(std::string(kSearched, '\0'));
+    FOR_EACH_IO(io) {
+      const auto file = ShardFile::open(damaged.path(), io);
+      std::uint64_t calls = 0, done = 0;
+      scan_shard(file, [&](std::uint64_t bytes) { ++calls, done += bytes; });
+      CHECK(calls >= 8);
+      CHECK(done == damaged.size());
+      for (const std::uint64_t last : {std::uint64_t{1}, calls / 2, calls}) {
+        std::uint64_t call = 0;
+        const auto end_it = [&](std::uint64_t) {
+          if (++call == last) throw 1;
+        };
+        CHECK_THROWS_AS(scan_shard(file, end_it), int);
+      }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it looks little further") {
+  shard.write_records(5, 50).flip_bit(shard.offset(2) + 9);
+  const auto scan_and_stop = [&](IoMode io) {
+    return scan_shard(ShardFile::open(shard.path(), io), nullptr, Compression::none,
+                      AtDamage::stop);
+  };
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan_and_stop(io);
+    CHECK(!found.is_whole);
+    CHECK(found.offsets == std::vector<std::uint64_t>{0, shard.offset(1), shard.offset(2)});
+    REQUIRE(found.damage.size() == 1);
+    check_damage(found.damage[0], DamageKind::bad_header, shard.offset(2), shard.offset(3), 2, 1);
+  }
+  shard.insert(shard.offset(3), std::string(3 << 20, '\0'));
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan_and_stop(io);
+    REQUIRE(found.damage.size() == 1);
+    check_damage(found.damage[0], DamageKind::unexplored, shard.offset(2),
+                 shard.offset(2) + 1 + (1 << 20), 2, 0);
+  }
+  shard.truncate_to(shard.offset(2) + 1000);
+  FOR_EACH_IO(io) {
+    const ShardScan found = scan_and_stop(io);
+    REQUIRE(found.damage.size() == 1);
+    check_damage(found.damage[0], DamageKind::bad_header, shard.offset(2), shard.size(), 2, 0);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it reads few false headers' payloads") {
+  // A MiB of headers, each of which promises half a MiB: 80 GB, were they all believed.
+  constexpr std::uint64_t kPromised = (512 << 10) + 1;
+  shard.write_record("bad").flip_bit(8);
+  std::string hostile;
+  while (hostile.size() < 1 << 20) hostile += header_of(kPromised);
+  shard.append(hostile).append(std::string(4 << 20, 'x'));
+  FOR_EACH_IO(io) {
+    std::uint64_t calls = 0;
+    const ShardScan found = scan_shard(
+        ShardFile::open(shard.path(), io), [&](std::uint64_t) { ++calls; }, Compression::none,
+        AtDamage::stop);
+    REQUIRE(found.damage.size() == 1);
+    CHECK(found.damage[0].kind == DamageKind::unexplored);
+    CHECK(calls < 1000);  // of which each stands for a MiB at most
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "scan: told to stop, it goes on to the end of what is not damaged") {
+  shard.write_records(100, 50);
+  for (const bool torn : {false, true}) {
+    if (torn) shard.truncate_to(shard.size() - 3);
+    FOR_EACH_IO(io) {
+      const auto file = ShardFile::open(shard.path(), io);
+      const ShardScan whole = scan_shard(file);
+      const ShardScan stopped = scan_shard(file, nullptr, Compression::none, AtDamage::stop);
+      CHECK(stopped.is_whole);
+      CHECK(stopped.offsets == whole.offsets);
+      CHECK(stopped.damage.size() == whole.damage.size());
+    }
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "scan: a shard that shrinks meanwhile is a failure, never damage") {
   shard.write_records(20'000, 100);
   for (const bool damaged : {false, true}) {

@@ -26,7 +26,7 @@ struct Foreign {
       crcs.push_back(
           crc32c(reinterpret_cast<const std::uint8_t*>(&sealed[first]), count * sizeof sealed[0]));
     }
-    return ShardIndex(facts_of(16 * (offsets.size() - 1)), nullptr, "the index file",
+    return ShardIndex(facts_of(16 * (offsets.size() - 1)), IndexSource{nullptr, "the index file"},
                       offsets.data(), offsets.size() - 1, crcs, {});
   }
   std::vector<std::uint64_t> offsets;

@@ -1,9 +1,17 @@
 // A shard of any bytes. The walk over its headers stays inside windows of any size; the scan with
-// its resynchronisation finds, mapped and by pread, what the reference finds.
+// its resynchronisation finds, mapped and by pread, what the reference finds, and up to the first
+// bad header if that is to be the end. Records that claim
+// more bytes than any memory has, be it only together, are an error.
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 
+#include "core/base/error.h"
+#include "core/index/index_store.h"
 #include "core/index/scan.h"
+#include "core/index/shard_set.h"
+#include "core/read/reader.h"
 #include "core/shard/file.h"
 #include "core/shard/framing.h"
 #include "memory_file.h"
@@ -101,8 +109,8 @@ void check_window(const Bytes& shard, std::uint64_t cut, std::size_t capacity) {
 void check_scan(const std::string& path, IoMode io, const reference::Scan& expected,
                 std::uint64_t shard_bytes) {
   std::uint64_t done = 0;
-  const ShardScan found =
-      scan_shard(ShardFile::open(path, io), [&](std::uint64_t bytes) { done += bytes; });
+  const auto file = ShardFile::open(path, io);
+  ShardScan found = scan_shard(file, [&](std::uint64_t bytes) { done += bytes; });
   require(done == shard_bytes);
   require(found.offsets == expected.offsets);
   require(found.damage.size() == expected.damage.size());
@@ -112,6 +120,50 @@ void check_scan(const std::string& path, IoMode io, const reference::Scan& expec
     require(static_cast<int>(a.kind) == b.kind && a.begin == b.begin && a.end == b.end);
     require(a.records_before == b.records_before && a.records_lost == b.records_lost);
   }
+  require(index_of(*file, Compression::none, std::move(found), true)->covers_shard());
+
+  // Told to stop at a bad header, it finds the same up to there.
+  const ShardScan stopped =
+      scan_shard(ShardFile::open(path, io), nullptr, Compression::none, AtDamage::stop);
+  require(stopped.damage.empty() == expected.damage.empty());
+  const bool stops = !expected.damage.empty() && expected.damage.front().kind == 1;
+  require(stopped.is_whole == !stops);
+  const std::size_t records =
+      stops ? expected.damage.front().records_before : expected.offsets.size() - 1;
+  require(stopped.offsets.size() == records + 1);
+  require(std::equal(stopped.offsets.begin(), stopped.offsets.end() - 1, expected.offsets.begin()));
+  if (!stopped.damage.empty()) {
+    require(stopped.damage.front().begin == expected.damage.front().begin);
+  }
+}
+
+// The shard ends with a record of zeros that only a sparse file has room for, and is read several
+// times over in one batch: the sum of payloads wraps, to 0 among other numbers.
+void check_huge_records(MemoryFile& file, const reference::Scan& scan, std::uint64_t shard_bytes,
+                        std::uint8_t how) {
+  if (!scan.damage.empty()) return;
+  const std::uint64_t huge = std::uint64_t{1} << (45 + how % 18);
+  std::uint8_t header[kHeaderBytes];
+  encode_header(huge, header);
+  file.append(header, sizeof header);
+  file.extend_to(shard_bytes + kFrameOverhead + huge);
+  ShardSetOptions options;
+  options.io = (how & 1) != 0 ? IoMode::mapped : IoMode::pread;
+  options.index.use = IndexUse::memory;
+  const std::vector<std::string> paths(1 + how / 32, file.path());
+  const Reader reader(ShardSet::open(paths, options), {});
+  require(reader.record_count() == paths.size() * scan.offsets.size());
+  std::vector<std::int64_t> records(reader.record_count());
+  std::iota(records.begin(), records.end(), std::int64_t{0});
+  bool refused = false;
+  try {
+    reader.read(records);
+  } catch (const Error& error) {
+    refused = error.kind() == ErrorKind::memory;
+  }
+  require(refused);
+  const Reader::Range range = reader.read_range(records.size() - 1, records.size());
+  require(range.error && range.next == records.size());
 }
 
 }  // namespace
@@ -127,5 +179,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const reference::Scan expected = reference::scan(shard);
   check_scan(file.path(), IoMode::mapped, expected, shard.size());
   check_scan(file.path(), IoMode::pread, expected, shard.size());
+  if ((data[0] & 2) != 0) check_huge_records(file, expected, shard.size(), data[2]);
   return 0;
 }

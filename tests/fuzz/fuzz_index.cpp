@@ -20,7 +20,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 // Of the index's header, as docs/index-format.md has it.
-constexpr std::size_t kHeaderSize = 128;
+constexpr std::size_t kHeaderSize = 160;
 constexpr std::size_t kFileBytesAt = 16;
 constexpr std::size_t kMtimeAt = 24;
 constexpr std::size_t kStreamBytesAt = 32;
@@ -31,7 +31,12 @@ constexpr std::size_t kBlockCrcsAt = 64;
 constexpr std::size_t kOffsetsAt = 72;
 constexpr std::size_t kIndexBytesAt = 80;
 constexpr std::size_t kSectionsCrcAt = 92;
-constexpr std::size_t kHeaderCrcAt = 124;
+constexpr std::size_t kFlagsAt = 124;
+constexpr std::size_t kDeviceAt = 128;
+constexpr std::size_t kInodeAt = 136;
+constexpr std::size_t kCtimeAt = 144;
+constexpr std::size_t kHeaderCrcAt = 156;
+constexpr std::uint32_t kSettled = 1;
 
 // Five records with a damaged header between them and a torn tail.
 struct Shard {
@@ -62,7 +67,7 @@ std::uint64_t field(const Bytes& index, std::size_t at) {
 void repair(Bytes& index, std::uint8_t how, const ShardFile& file) {
   if (index.size() < kHeaderSize) return;
   if (how & 1) {
-    std::memcpy(index.data(), "TFRFIDX\n\1\0\0\0", 12);
+    std::memcpy(index.data(), "TFRFIDX\n\3\0\0\0", 12);
     store_little_endian<std::uint64_t>(&index[kIndexBytesAt], index.size());
     store_little_endian<std::uint32_t>(&index[88], 4096);
   }
@@ -71,8 +76,14 @@ void repair(Bytes& index, std::uint8_t how, const ShardFile& file) {
     store_little_endian<std::uint64_t>(&index[kStreamBytesAt], file.bytes());
   }
   if (how & 4) {
+    const FileIdentity& identity = file.identity();
     store_little_endian<std::uint64_t>(&index[kMtimeAt],
-                                       static_cast<std::uint64_t>(file.identity().mtime_ns));
+                                       static_cast<std::uint64_t>(identity.mtime_ns));
+    store_little_endian<std::uint64_t>(&index[kDeviceAt], identity.device);
+    store_little_endian<std::uint64_t>(&index[kInodeAt], identity.inode);
+    store_little_endian<std::uint64_t>(&index[kCtimeAt],
+                                       static_cast<std::uint64_t>(identity.ctime_ns));
+    index[kFlagsAt] |= kSettled;
   }
   const auto inside = [&](std::uint64_t at, std::uint64_t count, std::uint64_t width) {
     return at <= index.size() && count <= (index.size() - at) / width;
@@ -161,5 +172,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_through(index, shard, shard.pread, verify);
     index->copy_offsets();
   });
+  // A stamp changes what an index says about its shard's state, or nothing.
+  std::shared_ptr<const ShardIndex> before;
+  may_throw([&] { before = load_index(file.path()); });
+  const bool stamped = stamp_index(file.path(), shard.file.path());
+  require(!stamped || before == nullptr || index_fits(*load_index(file.path()), *shard.mapped) ||
+          !index_fits(*before, *shard.mapped));
+  if (before != nullptr) require(load_index(file.path())->record_count() == before->record_count());
   return 0;
 }

@@ -94,7 +94,7 @@ void read_backwards(const std::shared_ptr<const ShardFile>& file,
 
 // Changes some of the seek points or windows, and mends the checksums that would tell.
 void tamper(Bytes& index, std::span<const std::uint8_t> how) {
-  constexpr std::size_t kSpansAt = 96, kSpanCountAt = 104, kSpansCrcAt = 120, kHeaderCrcAt = 124;
+  constexpr std::size_t kSpansAt = 96, kSpanCountAt = 104, kSpansCrcAt = 120, kHeaderCrcAt = 156;
   constexpr std::size_t kEntryBytes = 48;
   const auto spans_at = load_little_endian<std::uint64_t>(&index[kSpansAt]);
   const auto spans = load_little_endian<std::uint64_t>(&index[kSpanCountAt]) * kEntryBytes;
@@ -112,12 +112,13 @@ void check(const std::shared_ptr<const ShardFile>& file, Compression compression
   Survey surveyed = survey(file, compression);
   Bytes& stream = surveyed.stream;
   if (stream.size() >= kMostInflated) return;
-  const auto index = index_of(*file, compression, scan_shard(file, nullptr, compression));
+  const auto index = index_of(*file, compression, scan_shard(file, nullptr, compression), true);
   const std::size_t before_damage = stream.size();
   stream.resize(static_cast<std::size_t>(index->facts().stream_bytes));
   require(stream.size() == before_damage || (surveyed.may_go_on && stream.size() > before_damage));
   as_indexed(file, *index)
       ->read(before_damage, stream.data() + before_damage, stream.size() - before_damage);
+  require(index->covers_shard());
   Bytes saved = bytes_of(*index);
   static MemoryFile index_file;
   index_file.set(saved);

@@ -25,24 +25,24 @@ def framing_seeds() -> dict[str, bytes]:
 def index_seed(offsets: list[int], damage: list[tuple[int, ...]]) -> bytes:
     """Checksums and the shard's facts are filled in by the fuzzer."""
     entries = b"".join(struct.pack("<5Q", *each) for each in damage)
-    crcs_at = 128 + len(entries)
+    crcs_at = 160 + len(entries)
     offsets_at = (crcs_at + 4 + 63) // 64 * 64
     header = struct.pack(
         "<8sII8Q",
         b"TFRFIDX\n",
-        1,
+        3,
         0,
         0,
         0,
         0,
         len(offsets) - 1,
         len(damage),
-        128,
+        160,
         crcs_at,
         offsets_at,
     )
-    body = entries.ljust(offsets_at - 128, b"\0")
-    return header.ljust(128, b"\0") + body + struct.pack(f"<{len(offsets)}Q", *offsets)
+    body = entries.ljust(offsets_at - 160, b"\0")
+    return header.ljust(160, b"\0") + body + struct.pack(f"<{len(offsets)}Q", *offsets)
 
 
 def index_seeds() -> dict[str, bytes]:
@@ -64,6 +64,11 @@ def main() -> None:
         path = folder / "fuzz_framing" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes([0, 7, 0]) + seed)
+    # Four times 2**62 bytes; once 2**45.
+    for how in (107, 1):
+        (folder / "fuzz_framing" / f"huge-{how}").write_bytes(
+            bytes([2, 7, how]) + framing_seeds()["good"]
+        )
     for how in (0, 63, 127):
         for name, seed in index_seeds().items():
             path = folder / "fuzz_index" / f"{name}-{how}"

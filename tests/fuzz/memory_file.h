@@ -25,6 +25,14 @@ class MemoryFile {
     const auto count = static_cast<ssize_t>(bytes.size());
     require(::pwrite(descriptor_, bytes.data(), bytes.size(), 0) == count);
   }
+  void append(const std::uint8_t* bytes, std::size_t count) {
+    const off_t end = ::lseek(descriptor_, 0, SEEK_END);
+    require(::pwrite(descriptor_, bytes, count, end) == static_cast<ssize_t>(count));
+  }
+  // With zeros, which take no memory.
+  void extend_to(std::uint64_t bytes) {
+    require(::ftruncate(descriptor_, static_cast<off_t>(bytes)) == 0);
+  }
   std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
 
  private:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from tfrecord_model import rested
 from tfrfast.cli import main
 
 
@@ -32,7 +33,7 @@ def shards(tmp_path: Path) -> list[str]:
                         }
                     )
                 )
-        names.append(str(path))
+        names.append(rested(path))
     return names
 
 
@@ -209,6 +210,14 @@ def test_cache_lists_and_prunes(
     assert run("cache", "--prune") == 0
     assert "2 indexes removed" in capsys.readouterr().out
     tfr.Reader(shards).close()
+
+
+def test_cache_without_a_home(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfrfast._native.index_cache_folder", lambda: "")
+    assert run("cache") == 0
+    assert capsys.readouterr().out.startswith("There is no cache: you have no home folder.")
 
 
 def test_what_cannot_be_done_is_one_line_and_exit_code_2(

@@ -169,8 +169,15 @@ def test_a_wrong_checksum_at_the_end_is_corruption(tmp_path: Path, compression: 
     assert good_records_of(tmp_path, bytes(data)) == RECORDS
 
 
-@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
-@pytest.mark.parametrize("behind", [b"garbage", bytes(512), b"\x1f\x8b\x08\xff" + bytes(20)])
+@pytest.mark.parametrize(
+    ("compression", "behind"),
+    [
+        (compression, behind)
+        for compression in ("GZIP", "ZLIB")
+        for behind in (b"garbage", bytes(511) + b"x", b"\x1f\x8b\x08\xff" + bytes(20))
+    ]
+    + [("ZLIB", bytes(512))],  # of GZIP these are padding
+)
 def test_what_is_no_member_behind_one_is_corruption(
     tmp_path: Path, compression: str, behind: bytes
 ) -> None:
@@ -305,3 +312,51 @@ def test_info_says_what_compression_costs(
     assert "ms for one record at random" in out
     assert main(["info", "--json", str(tmp_path / "shard")]) == 0
     assert json.loads(capsys.readouterr().out)["inflating"]["uncompressed_bytes"] == len(PLAIN)
+
+
+@pytest.mark.parametrize("padding", [1, 7, 65_536, 3 * MIB])
+def test_zeros_after_the_last_member_are_padding(tmp_path: Path, padding: int) -> None:
+    data = in_members(PLAIN, "GZIP", len(PLAIN) // 2) + bytes(padding)
+    assert gzip.decompress(data) == PLAIN
+    for _ in range(2):  # the second time with the index of the first
+        reader = open_shard(tmp_path, data)
+        assert reader.read(ORDER).tolist() == [RECORDS[i] for i in ORDER]
+        assert list(reader) == RECORDS
+        assert reader.skipped == []
+
+
+def test_padding_has_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(gzip.compress(PLAIN))
+    os.truncate(path, 1 << 42)
+    assert list(tfr.Reader(path)) == RECORDS
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(b"", bytes(9) + b"x"), (b"", b"x"), (bytes(9), b"")]
+)
+def test_what_is_no_padding_is_damage(tmp_path: Path, before: bytes, after: bytes) -> None:
+    data = before + gzip.compress(PLAIN) + after
+    with pytest.raises(gzip.BadGzipFile):
+        gzip.decompress(data)
+    with pytest.raises(tfr.CorruptRecordError):
+        open_shard(tmp_path, data)
+
+
+@pytest.mark.parametrize("zeros", [1, 7, 65_536, 3 * MIB])
+def test_zeros_between_members_are_a_member_that_was_lost(tmp_path: Path, zeros: int) -> None:
+    data = gzip.compress(PLAIN) + bytes(zeros) + gzip.compress(PLAIN)
+    with pytest.raises(tfr.CorruptRecordError):
+        open_shard(tmp_path, data)
+    reader = open_shard(tmp_path, data, on_corruption="skip")
+    assert list(reader) == 2 * RECORDS
+    assert len(reader.skipped) == 1
+
+
+def test_a_name_in_the_header_has_an_end(tmp_path: Path) -> None:
+    def with_name(length: int) -> bytes:
+        return b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * length + b"\0" + gzip.compress(PLAIN)[10:]
+
+    assert list(open_shard(tmp_path, with_name(65_000))) == RECORDS
+    with pytest.raises(tfr.CorruptRecordError):
+        open_shard(tmp_path, with_name(70_000))

@@ -50,13 +50,15 @@ def test_a_writer_makes_members_that_are_indexed(tmp_path: Path, level: int | No
     reader = tfr.Reader(path, index="require")
     assert list(reader) == RECORDS
     assert reader[::-3].tolist() == RECORDS[::-3]
-    # What the writer knows is what a scan finds.
+    # What the writer knows is what a scan finds, but for how they know it (flags and checksum).
     index = reader.shards[0].index
     assert index is not None
     written = Path(index).read_bytes()
     tfr.build_index(path, folder=tmp_path / "scanned")
     (scanned,) = (tmp_path / "scanned").iterdir()
-    assert scanned.read_bytes() == written
+    found = scanned.read_bytes()
+    for part in (slice(124), slice(128, 156), slice(160, None)):
+        assert found[part] == written[part]
 
 
 def test_no_records_make_one_empty_member(tmp_path: Path) -> None:

@@ -206,14 +206,39 @@ def test_zlib_of_every_level_is_recognised(tmp_path: Path, level: int) -> None:
         assert list(tfr.Reader(path, index="memory")) == records
 
 
-def test_insisting_on_a_compression_that_is_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_insisting_on_a_compression_that_is_not_there(tmp_path: Path, compression: Any) -> None:
     path = tmp_path / "plain"
     path.write_bytes(shard_of(RECORDS))
+    text = f"does not begin like a {compression}-compressed file"
     for _ in range(2):
-        for compression in ("GZIP", "ZLIB"):
-            with pytest.raises(ValueError, match=f"does not begin like a {compression}-compressed"):
-                tfr.Reader(path, compression=compression)  # type: ignore[arg-type]
+        with pytest.raises(tfr.CorruptRecordError, match=text) as info:
+            tfr.Reader(path, compression=compression)
+        assert (info.value.path, info.value.record, info.value.offset) == (str(path), 0, 0)
         assert list(tfr.Reader(path)) == RECORDS  # and now there is an index
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_a_shard_whose_first_byte_is_damaged_is_passed_over(
+    tmp_path: Path, compression: Any, io: Any
+) -> None:
+    def pack(records: list[bytes]) -> bytes:
+        data = shard_of(records)
+        return gzip.compress(data) if compression == "GZIP" else zlib.compress(data)
+
+    paths = [tmp_path / name for name in ("a", "b", "c")]
+    for path, records in zip(paths, [[b"1", b"2"], [b"3"], [b"4"]], strict=True):
+        path.write_bytes(pack(records))
+    size = paths[1].stat().st_size
+    paths[1].write_bytes(b"\xff" + paths[1].read_bytes()[1:])
+    with pytest.raises(tfr.CorruptRecordError, match="does not begin like"):
+        tfr.Reader(paths, compression=compression, io=io)
+    for _ in range(2):
+        reader = tfr.Reader(paths, compression=compression, io=io, on_corruption="skip")
+        assert list(reader) == [b"1", b"2", b"4"]
+        assert reader.skipped == [(str(paths[1]), 0, size, None)]
+        assert [shard.compression for shard in reader.shards] == [compression] * 3
+        assert [shard.num_bytes for shard in reader.shards][1] == size
 
 
 def test_a_plain_shard_that_begins_like_zlib_is_plain(tmp_path: Path, io: Any) -> None:

@@ -36,6 +36,17 @@ def test_every_quoted_message_exists() -> None:
     assert [message for message in quoted if message not in text] == []
 
 
+def test_every_promise_of_trust_has_its_test() -> None:
+    page = (DOCS / "trust.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| .+ \| `([^`]+)` \|$", page, re.MULTILINE)
+    assert len(named) >= 18
+    tests = [*ROOT.glob("tests/core/*.cpp"), *ROOT.glob("tests/python/**/*.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in tests)
+    text = re.sub(r'"\s*\n\s*"', "", text)
+    exists = {name for name in named if f'"{name}"' in text or f"def {name}(" in text}
+    assert [name for name in named if name not in exists] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))

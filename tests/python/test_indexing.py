@@ -170,6 +170,28 @@ def test_a_cache_that_cannot_be_used_is_no_error(
         assert list(tfr.Reader(shards)) == RECORDS * 3
 
 
+def test_a_cache_that_others_may_write_to_is_a_warning_once(shards: list[str], cache: Path) -> None:
+    tfr.Reader(shards)
+    assert (cache / "index").stat().st_mode & 0o777 == 0o700
+    (cache / "index").chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="index cache '.*' is not used: others may") as warned:
+        readers = [tfr.Reader(shards) for _ in range(2)]
+    assert [each.filename for each in warned] == [__file__]
+    assert [indexes_of(reader) for reader in readers] == [[None] * 3] * 2
+    (cache / "index").chmod(0o755)
+    assert None not in indexes_of(tfr.Reader(shards))
+
+
+def test_a_file_in_place_of_the_folder_for_indexes(shards: list[str], tmp_path: Path) -> None:
+    (tmp_path / "data.tfrfast").touch()
+    with pytest.raises(NotADirectoryError, match="A file has that name: move it") as raised:
+        tfr.build_index(shards)
+    assert raised.value.filename == str(tmp_path / "data.tfrfast")
+    with pytest.raises(NotADirectoryError, match="A file has that name: move it"):
+        tfr.Writer(tmp_path / "data" / "new")
+    assert len(tfr.Reader(shards)) == 900
+
+
 def in_fresh_process(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
     """Runs `code` with the package, the cache and the models of this process."""
     return subprocess.Popen(
@@ -288,3 +310,23 @@ def test_a_bar_over_no_shards(capfd: Any) -> None:
 def test_workers_do_not_change_what_is_built(shards: list[str]) -> None:
     for workers in (1, 2, 50):
         assert [each.num_records for each in tfr.build_index(shards, workers=workers)] == [300] * 3
+
+
+def test_pruning_leaves_what_is_not_ours_and_what_is_new(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFRFAST_CACHE_BYTES", "1")
+    (cache / "index").mkdir(mode=0o700)
+    foreign = cache / "index" / "a film.mkv"
+    foreign.write_bytes(bytes(1 << 20))
+    old, new = (write_shard(tmp_path / name, [b"record"]) for name in ("old", "new"))
+    tfr.Reader(old).close()
+    (kept,) = set((cache / "index").iterdir()) - {foreign}
+    os.utime(kept, (1_600_000_000, 1_600_000_000))
+    tfr.Reader(new).close()
+    left = set((cache / "index").iterdir()) - {foreign}
+    assert len(left) == 1
+    assert kept not in left
+    assert foreign.exists()
+    assert tfr._native.prune_index_cache(0) == 1
+    assert list((cache / "index").iterdir()) == [foreign]

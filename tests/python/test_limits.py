@@ -12,21 +12,23 @@ import pytest
 
 import tfrfast as tfr
 from patience import PATIENCE_S
-from tfrecord_model import frame, header
+from tfrecord_model import frame, header, write_shard
 
 FEW_DESCRIPTORS = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+import os, resource, sys
 import numpy as np
 import tfrfast as tfr
 folder, io, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-for _ in range(2):
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+for _ in range(2):  # the second reader finds indexes
     reader = tfr.Reader(f"{folder}/s*", io=io, threads=8)
     assert len(reader.shards) == count and len(reader) == 2 * count
     numbers = np.random.default_rng(0).permutation(2 * count)
     records = reader.read(numbers).tolist()
     assert records == [b"%d" % number for number in numbers]
     assert sum(1 for _ in reader) == 2 * count
+    held = len(os.listdir("/proc/self/fd"))
+    assert held < (16 if io == "mmap" else 40), held
 print("right")
 """
 
@@ -100,3 +102,31 @@ def test_a_flipped_bit_beyond_4_gib(shard_with_large_record: Path) -> None:
         file.write(b"\x01")
     with pytest.raises(tfr.CorruptRecordError, match=f"has {LARGE} bytes with masked CRC-32C"):
         tfr.Reader(shard_with_large_record, io="pread")[1]
+
+
+WITHOUT_THREADS = """
+import resource, sys, tfrfast as tfr
+reader = tfr.Reader(sys.argv[1], threads=1)
+loader = tfr.Loader(reader, 4, threads=2)
+in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+# Less than a thread's stack.
+resource.setrlimit(resource.RLIMIT_AS, (in_use + (1 << 20), resource.RLIM_INFINITY))
+try:
+    next(iter(loader))
+except (OSError, MemoryError) as error:
+    print(type(error).__name__, error)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(sum(len(batch) for batch in loader))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_a_loader_without_memory_for_threads_says_so_and_goes_on_later(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard", [b"record"] * 10)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_THREADS, shard], capture_output=True, text=True, check=True
+    )
+    said = done.stdout.splitlines()
+    assert said[0].startswith(("BlockingIOError", "MemoryError")), said
+    assert "Starting a thread failed" in said[0] or "MemoryError" in said[0]
+    assert said[1] == "10"

@@ -1,5 +1,6 @@
 """Which shards a path, a glob or a list of either names."""
 
+import io as io_module
 import os
 from pathlib import Path
 from typing import Any
@@ -163,10 +164,103 @@ def test_a_null_character_does_not_cut_a_path_short(here: Path) -> None:
         tfr.Reader("there\0-but-not-this")
 
 
-@pytest.mark.parametrize("paths", [3, None, [3], {"a": 1}.values()])
+@pytest.mark.parametrize("paths", [3, None, [3], {"a": 1}.values(), 0.5, ["a", None], object()])
 def test_what_is_no_path(paths: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="A path is a str, bytes or os.PathLike, or a list of them"):
         tfr.Reader(paths)
+
+
+URLS = ["gs://bucket/train-*", "s3://b/x", "az://c/x", "HTTPS://host/x", "hdfs://h/x", "abfs+x://y"]
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_urls_are_named_as_what_they_are(here: Path, url: str) -> None:
+    open_any: list[Any] = [tfr.Reader, tfr.build_index, lambda url: tfr.Loader(url, 1)]
+    for each in open_any:
+        for path in (url, [url], url.encode()):
+            with pytest.raises(
+                ValueError, match=r"is a URL, but shards are read.*Mount.*copy"
+            ) as raised:
+                each(path)
+            assert repr(url) in str(raised.value)
+    write_shard(here / "shard", [b"record"])
+    write_any: list[Any] = [
+        tfr.Writer,
+        lambda url: tfr.ShardedWriter(url, num_shards=2),
+        lambda url: tfr.shuffle("shard", url, num_shards=1),
+        lambda url: tfr.shuffle("shard", "out", num_shards=1, work=url),
+        lambda url: tfr.Writer("new", index=url),
+        lambda url: tfr.Reader("shard", index=url),
+        lambda url: tfr.build_index("shard", folder=url),
+    ]
+    for each in write_any:
+        with pytest.raises(ValueError, match="is a URL, but files are written here"):
+            each(url)
+    assert [each.name for each in here.iterdir()] == ["shard"]
+
+
+def test_the_path_in_a_file_url(here: Path) -> None:
+    write_shard(here / "shard", [b"record"])
+    with pytest.raises(ValueError, match="is a URL. Pass the path in it."):
+        tfr.Reader((here / "shard").as_uri())
+
+
+def test_a_folder_may_be_named_like_a_url(here: Path) -> None:
+    (here / "odd:" / "folder").mkdir(parents=True)
+    write_shard(here / "odd:" / "folder" / "shard", [b"record"])
+    assert list(tfr.Reader("odd://folder/shard")) == [b"record"]
+
+
+def test_open_files_are_not_paths(here: Path) -> None:
+    write_shard(here / "shard", [b"record"])
+    with open("shard", "rb") as binary, open("shard", "rb", 0) as raw, open(__file__) as text:
+        for file in (binary, raw, text, io_module.BytesIO()):
+            for paths in (file, [file]):
+                with pytest.raises(
+                    TypeError, match=r"An open file \(.*\) is not a path. Pass its name"
+                ):
+                    tfr.Reader(paths)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="is not a path"):
+            tfr.Writer(binary)  # type: ignore[arg-type]
+
+
+def test_files_of_fsspec_are_not_paths() -> None:
+    class OpenFile:
+        def __fspath__(self) -> str:
+            raise AttributeError("no such attribute: what fsspec says of remote files")
+
+    OpenFile.__module__ = "fsspec.core"
+    with pytest.raises(TypeError, match="OpenFile of fsspec is not a path"):
+        tfr.Reader(OpenFile())
+    with pytest.raises(TypeError, match="OpenFile of fsspec is not a path"):
+        tfr.Reader([OpenFile()])
+
+
+def test_a_path_that_is_not_on_this_machine() -> None:
+    class Remote:
+        def __fspath__(self) -> str:
+            raise NotImplementedError("only local files have one")
+
+    with pytest.raises(TypeError, match="does not name a file on this machine: only local"):
+        tfr.Reader(Remote())
+
+
+def test_a_py_path_is_a_path(here: Path) -> None:
+    class Local:  # like py.path.local, which reads itself, too
+        def __fspath__(self) -> str:
+            return "shard"
+
+        def read(self) -> bytes:
+            raise AssertionError
+
+    write_shard(here / "shard", [b"record"])
+    assert list(tfr.Reader(Local())) == [b"record"]
+
+
+def test_a_set_has_no_order(here: Path) -> None:
+    for paths in ({"a", "b"}, frozenset(["a"])):
+        with pytest.raises(TypeError, match="Pass sorted"):
+            tfr.Reader(paths)
 
 
 def test_links_to_shards_and_folders(here: Path, io: Any) -> None:
@@ -189,3 +283,45 @@ def test_paths_relative_to_a_folder_that_is_left(here: Path, monkeypatch: Any, i
     monkeypatch.chdir(here / "below")
     assert reader[0] == b"record"
     assert list(tfr.Reader("../shard", io=io)) == [b"record"]
+
+
+def refuse_listing(monkeypatch: pytest.MonkeyPatch, refused: Path) -> None:
+    """Also of root, who may list any folder."""
+    scandir = os.scandir
+
+    def scan(folder: Any = ".") -> Any:
+        if isinstance(folder, str) and os.path.realpath(folder) == str(refused):
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", scan)
+
+
+@pytest.mark.parametrize("pattern", ["closed/s*", "*/s*", "**/s1", "./closed/*"])
+def test_a_folder_that_cannot_be_listed_is_an_error_of_its_own(
+    here: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    for folder in ("closed", "open"):
+        (here / folder).mkdir()
+        write_shard(here / folder / "s1", [b"record"])
+    assert len(tfr.Reader(pattern)) in (1, 2)
+    refuse_listing(monkeypatch, here / "closed")
+    # Also where there are other shards: some would be missing.
+    with pytest.raises(PermissionError, match="Listing folder '.*closed/?' for the patt") as raised:
+        tfr.Reader(pattern)
+    assert raised.value.filename.rstrip("/").endswith("closed")
+    assert raised.value.errno == 13
+
+
+def test_what_is_looked_up_needs_no_listing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "closed").mkdir()
+    write_shard(here / "closed" / "s1", [b"record"])
+    refuse_listing(monkeypatch, here / "closed")
+    assert list(tfr.Reader("c*/s1")) == [b"record"]
+
+
+def test_folders_that_are_missing_are_no_match(here: Path) -> None:
+    (here / "file").touch()
+    for pattern in ("missing/s*", "file/s*", "m*/s*", "missing/**/s1"):
+        with pytest.raises(FileNotFoundError, match="No shard matches the pattern"):
+            tfr.Reader(pattern)

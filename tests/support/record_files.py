@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import tfrfast as tfr
+from tfrecord_model import rested
 
 HEADER, FOOTER = 12, 4
 
@@ -19,7 +20,7 @@ def frame(payload: bytes) -> bytes:
 
 def write_shard(path: Path, records: Iterable[bytes]) -> str:
     path.write_bytes(b"".join(map(frame, records)))
-    return str(path)
+    return rested(path)
 
 
 def some_records(count: int, seed: int = 0, longest: int = 200) -> list[bytes]:
@@ -49,6 +50,7 @@ def flip_byte(path: str, offset: int) -> None:
     data = bytearray(Path(path).read_bytes())
     data[offset] ^= 0xFF
     Path(path).write_bytes(data)
+    rested(path)
 
 
 def flip_payload_byte(path: str, records: Sequence[bytes], number: int) -> None:
@@ -62,3 +64,4 @@ def flip_length_byte(path: str, records: Sequence[bytes], number: int) -> None:
 def cut(path: str, length: int) -> None:
     data = Path(path).read_bytes()
     Path(path).write_bytes(data[:length])
+    rested(path)

@@ -39,6 +39,12 @@ def loaded(files: list[str]) -> Any:
     return loader.to_tf_dataset(epochs=2, with_indices=True).map(lambda _, indices: indices)
 
 
+def loaded_again(files: list[str]) -> Any:
+    """An epoch in one iteration, the next one in another."""
+    loader = tfr.Loader(files, 4, seed=7)
+    return loader.to_tf_dataset(with_indices=True).map(lambda _, indices: indices)
+
+
 def flat(dataset: Any) -> list[int]:
     return [number for batch in dataset for number in batch.numpy().tolist()]
 
@@ -120,6 +126,7 @@ def run_tasks(folder: Path, files: list[str]) -> None:
     tasks: dict[str, Callable[[], Any]] = {
         "restored shuffle": lambda: restore(shuffled, folder / "shuffled", files),
         "restored loader": lambda: restore(loaded, folder / "loaded", files),
+        "restored second iteration": lambda: restore(loaded_again, folder / "again", files),
         "saved graph": lambda: run_saved_graph(folder, files),
         "mirrored": lambda: distribute(files),
         "estimator": lambda: estimate(files, folder),

@@ -137,7 +137,7 @@ def tensorflow_features(features: Features) -> dict[str, Any]:
     made = {}
     for name, spec in features.items():
         if isinstance(spec, FixedLen):
-            made[name] = tf.io.FixedLenFeature(spec.shape, kinds[spec.dtype])
+            made[name] = tf.io.FixedLenFeature(spec.shape, kinds[spec.dtype], spec.default)
         elif isinstance(spec, VarLen):
             made[name] = tf.io.RaggedFeature(kinds[spec.dtype], row_splits_dtype=tf.int64)
         else:

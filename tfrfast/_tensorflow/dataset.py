@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
+from tfrfast._inference import Sample, settle
 from tfrfast._tensorflow import graphs
 from tfrfast._tensorflow.columns import TensorFeatures
 from tfrfast._tensorflow.errors import exception_from
@@ -19,7 +20,7 @@ from tfrfast._tensorflow.planning import OpenPlan, open_plan
 from tfrfast._tensorflow.seeds import draw_seed
 from tfrfast._tensorflow.sequence import Progression, Sequence, Shuffle
 from tfrfast.block_shuffle import BlockShuffle
-from tfrfast.features import Features
+from tfrfast.features import AnyFeatures, Features
 
 OnCorruption = Literal["raise", "skip"]
 Build = Callable[[Any], Any]
@@ -319,10 +320,11 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
         )
         return dataset
 
-    def parse_example(self, features: Features) -> Any:
+    def parse_example(self, features: AnyFeatures) -> Any:
         """Parses tf.train.Examples to what `tf.io.parse_example` gives: a dict of tensors.
 
-        `features` are specs of tfrfast or of tf.io. Behind batch() records are decoded where they
+        `features` are specs of tfrfast or of tf.io; or, executing eagerly, a list of names or
+        "infer" for all: then the specs are inferred from the first records, once, here. Behind batch() records are decoded where they
         are read, without ever being strings. Single records, which is slow, are TensorFlow's to
         parse, and so are the specs then.
         """
@@ -333,12 +335,23 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
             or spec.shape.rank is None
         ):
             raise TypeError(f"parse_example() needs serialized records, but elements are {spec}.")
+        features = settle(features, self._first_records)
         if spec.shape.rank == 0:
             return self.map(_parse_single(features), tf.data.AUTOTUNE)
         compiled = TensorFeatures(features)
         if self._source is not None and self._sequence is not None and self._sequence.batch:
             return self._derived(self._sequence, features=compiled)
         return _plain(graphs.parallel_map(self, compiled.parse))
+
+    def _first_records(self, count: int) -> Sample:
+        """In file order where that is known, whatever has been done to it since."""
+        if not tf.executing_eagerly():
+            raise ValueError("Features are only inferred eagerly. Give a dict of specs in a graph.")
+        records = self if self._source is None or self._maps else self._source.stream()
+        if records.element_spec.shape.rank:
+            records = records.unbatch()
+        found = list(records.take(count).as_numpy_iterator())
+        return Sample(found, range(len(found)))
 
 
 def _plain(dataset: Any) -> FusedDataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,9 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast._tensorflow.columns import TensorFeatures
-from tfrfast._tensorflow.library import ops
+from tfrfast._tensorflow.library import ops, private_session
 from tfrfast._tensorflow.planning import COMPRESSION_CODES, OpenPlan
+from tfrfast._tensorflow.seeds import DEFAULT_GLOBAL_SEED
 from tfrfast._tensorflow.sequence import Batch, Progression, Sequence
 
 # Blocks and batches that are read at once: more threads than this only hold more memory.
@@ -21,6 +23,10 @@ _MOST_PARALLEL_READS = 16
 _BLOCK_BYTES = 1 << 20
 _MOST_BLOCK_RECORDS = 4096
 _ENDLESS = 2**63 - 1
+# TensorFlow takes an op's seed modulo this.
+_SEEDS_OF_OPS = 2**31 - 1
+# Seeds the keys of iterations where what they are keys of has a seed of its own.
+_ITERATIONS = 1
 # Of a streaming source, whose records nobody has counted.
 EVERYTHING = Sequence(Progression(0, 1, _ENDLESS)).numbers()
 
@@ -283,10 +289,56 @@ def _map_steps(sequence: Sequence, function: Callable[[Any, Any], Any]) -> Any:
 def _key_of_iteration(seed: int) -> Any:
     """The same number for every step of an iteration, another one for the next.
 
-    Zipped with the steps rather than mapped over: tf.data service can split the steps then.
+    Zipped with the steps rather than mapped over: tf.data service can split the steps then. A
+    checkpoint of the iterator holds the number, and how many iterations there were.
     """
-    random = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=True)
-    return random.take(1).flat_map(lambda key: tf.data.Dataset.from_tensors(key).repeat())
+    first = _random(seed).take(1)
+    return first.flat_map(_for_ever)
+
+
+@as_it_stands
+def _for_ever(value: Any) -> Any:
+    """What repeat() would do, whose symbolic checkpoints grow with each repetition."""
+    return steps(None).map(as_it_stands(lambda _: value))
+
+
+def zero_then_keys() -> Any:
+    """0 for every step of the first iteration, a key of its own for every other iteration."""
+    first = _first_key()
+    keys = _random(_ITERATIONS).take(1)
+
+    @as_it_stands
+    def repeated(key: Any) -> Any:
+        key = tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key)
+        return _for_ever(key)
+
+    return keys.flat_map(repeated).repeat()  # only a repeat() is known to have no end
+
+
+@functools.cache
+def _first_key() -> int:
+    """The key of a first iteration: how it follows from the seed is TensorFlow's to know."""
+    with private_session() as session:
+        keys = tf.compat.v1.data.make_initializable_iterator(_random(_ITERATIONS).take(1))
+        session.run(keys.initializer)
+        return int(session.run(keys.get_next()))
+
+
+def _random(seed: int) -> Any:
+    """Random numbers: the same in every run, others in each iteration.
+
+    Those of `Dataset.random` with that seed. But it would give others after `tf.random.set_seed`,
+    which one process may call and another not.
+    """
+    variant = tf.raw_ops.RandomDatasetV2(
+        seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
+        seed2=tf.constant(seed % _SEEDS_OF_OPS, tf.int64),
+        seed_generator=tf.raw_ops.DummySeedGenerator(),
+        rerandomize_each_iteration=True,
+        output_types=[tf.int64],
+        output_shapes=[[]],
+    )
+    return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64))
 
 
 def as_int64(number: int) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +68,24 @@ def _probe_counts() -> tuple[int, int]:
     return copies.value, live.value
 
 
+@contextlib.contextmanager
+def private_session() -> Iterator[Any]:
+    """A graph and a session of their own.
+
+    Running eagerly would start the runtime, and with that end the user's chance to configure it.
+    """
+    config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, use_per_session_threads=True)
+    with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
+        yield session
+
+
 def _copy_and_drop_a_view() -> None:
     def copy(count: Any) -> Any:
         views = tf.ensure_shape(ops.tfrfast_probe_strings(count), [None])
         return tf.strings.length(tf.gather(views, [0, 0]))
 
-    # A session of its own: running eagerly would start the runtime, and with that end the user's
-    # chance to configure it. The count is fed: TensorFlow would fold a constant one away, and the
-    # ops with it.
-    config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, use_per_session_threads=True)
-    with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
+    # The count is fed: TensorFlow would fold a constant one away, and the ops with it.
+    with private_session() as session:
         count = tf.compat.v1.placeholder(tf.int64, [])
         session.run(copy(count), {count: 1})
 

@@ -52,11 +52,12 @@ def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_vali
     chosen = tf.constant(np.zeros(0, np.int64) if plan._chosen is None else plan._chosen)
     rows = plan.batch_size if plan.remainder != "keep" and not skips_damage else None
 
-    def load(step: Any) -> Any:
+    def load(step: Any, key: Any) -> Any:
         columns, indices, valid = ops.tfrfast_load_batch(
             source=source,
             plan=numbers,
             chosen=chosen,
+            key=key,
             step=step,
             features=b"" if features is None else features.text,
             column_types=[tf.string] if features is None else features.column_types,
@@ -74,14 +75,36 @@ def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_vali
 
     endless = epochs is None and plan.steps > 0
     count = None if endless else first + plan.steps * ((epochs or 1) - 1)
-    dataset = graphs.parallel_map(graphs.steps(count), load, loader._threads)
+    steps = graphs.steps(count)
+    if _may_differ(plan):
+        keyed = tf.data.Dataset.zip((steps, graphs.zero_then_keys()))
+        dataset = graphs.parallel_map(keyed, load, loader._threads)
+    else:
+        own = tf.constant(0, tf.int64)
+        dataset = graphs.parallel_map(steps, lambda step: load(step, own), loader._threads)
     if endless:
         dataset = dataset.apply(
             tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
         )
-    dataset = dataset.prefetch(_READ_AHEAD).with_options(graphs.small_checkpoints())
+    dataset = dataset.prefetch(_READ_AHEAD).with_options(_options(plan))
     dataset._tfrfast_plan = opened  # the shards stay open in this process as long as it lives
     return dataset
+
+
+def _may_differ(plan: Plan) -> bool:
+    """Whether iterations after the first one have orders of their own.
+
+    Not of several ranks: each would have to have iterated as often as the others.
+    """
+    return plan.world == 1 and plan.shuffle is not False
+
+
+def _options(plan: Plan) -> Any:
+    options = graphs.small_checkpoints()
+    if plan.world > 1:  # these are a rank's batches already: sharding them again would lose most
+        off = tf.data.experimental.AutoShardPolicy.OFF
+        options.experimental_distribute.auto_shard_policy = off
+    return options
 
 
 def _rest_of_epoch(plan: Plan, position: int) -> int:

@@ -21,7 +21,8 @@ class OpenPlan:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        weakref.finalize(self, calls.tfrfast_close_plan, handle)
+        self._closing = weakref.finalize(self, calls.tfrfast_close_plan, handle)
+        self._closing.atexit = False  # daemon threads may be using it until the very end
         size = ctypes.c_size_t()
         text = calls.tfrfast_plan_source(handle, ctypes.byref(size))
         self.source: bytes = ctypes.string_at(text, size.value)

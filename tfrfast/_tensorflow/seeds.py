@@ -7,13 +7,13 @@ import secrets
 import tensorflow as tf
 
 # What TensorFlow pairs with a seed when there is no global one.
-_DEFAULT_GLOBAL_SEED = 87654321
+DEFAULT_GLOBAL_SEED = 87654321
 
 
 def draw_seed(seed: int | None) -> int:
     """The user's seed, or one that `tf.random.set_seed` implies, or a random one; 64 bits."""
     global_seed, own_seed = tf.compat.v1.random.get_seed(None if seed is None else seed % 2**31)
-    if seed is not None and global_seed in (None, _DEFAULT_GLOBAL_SEED):
+    if seed is not None and global_seed in (None, DEFAULT_GLOBAL_SEED):
         return seed % 2**64
     if global_seed is None:
         return secrets.randbits(63)

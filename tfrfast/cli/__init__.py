@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
         return status
-    except (RecordError, OSError, ValueError, IndexError, ImportError) as error:
+    except (RecordError, OSError, ValueError, IndexError, ImportError, MemoryError) as error:
         if isinstance(error, BrokenPipeError):
             # The reader of our output has seen enough, like `head`; say nothing at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

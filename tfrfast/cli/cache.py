@@ -54,6 +54,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if removed is not None:
         print(f"{removed} indexes removed")
+    if not folder:
+        print("There is no cache: you have no home folder. TFRFAST_CACHE_DIR may name one.")
+        return 0
     limit = format_bytes(_native.index_cache_limit_bytes())
     print(f"{folder}: {len(cached)} indexes, {format_bytes(total)} of at most {limit}")
     if cached:

@@ -33,11 +33,15 @@ def add_parser(subparsers: Subparsers) -> None:
     text.add_argument(
         "--import-text",
         metavar="FOLDER",
-        help="do not read the shards: take over such text indexes from FOLDER/<shard name>.idx",
+        help="take over such text indexes from FOLDER/<shard name>.idx, if a scan finds the same",
     )
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.export_text:  # now rather than after building for long
+        os.makedirs(options.export_text, exist_ok=True)
+        for shard in expand_paths(options.paths):
+            _native.check_place(os.fsencode(_text_path(options.export_text, shard)))
     if options.import_text:
         for shard in expand_paths(options.paths):
             _native.import_text_index(

@@ -67,13 +67,18 @@ def size_histogram(lengths: NDArray[np.int64]) -> list[tuple[int, int, int]]:
     ]
 
 
+def exact_sum(numbers: NDArray[np.int64]) -> int:
+    """Of numbers from 0 on, whatever it comes to: an int64 would wrap."""
+    return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())
+
+
 def _facts(reader: Reader, lengths: NDArray[np.int64]) -> dict[str, Any]:
     size = lengths.size
     return {
         "records": len(reader),
         "shards": len(reader.shards),
         "file_bytes": sum(shard.num_bytes for shard in reader.shards),
-        "payload_bytes": int(lengths.sum()),
+        "payload_bytes": exact_sum(lengths),
         "compression": sorted({shard.compression or "none" for shard in reader.shards}),
         "record_bytes": {
             "smallest": int(lengths.min()) if size else None,
@@ -91,7 +96,7 @@ def _inflating(reader: Reader) -> dict[str, Any] | None:
     first, numbers, stream_bytes, file_bytes = 0, [], 0, 0
     for shard in reader.shards:
         if shard.compression and shard.num_records:
-            stream_bytes += int(shard.offsets[-1] + shard.lengths[-1]) + 16
+            stream_bytes += int(shard.offsets[-1]) + int(shard.lengths[-1]) + 16
             file_bytes += shard.num_bytes
             numbers += [first + shard.num_records // 3, first + shard.num_records * 2 // 3]
         first += shard.num_records

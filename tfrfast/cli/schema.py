@@ -38,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
                 "records_looked_at": looked_at,
                 "features": {
                     name: {"kind": kind, "dtype": dtype, "shape": shape}
-                    for name, kind, dtype, shape in rows
+                    | ({} if default is None else {"default": default})
+                    for name, kind, dtype, shape, default in rows
                 },
             }
         )
@@ -47,8 +48,11 @@ def run(options: argparse.Namespace) -> int:
         print(f"No features in the first {looked_at} records: are they tf.train.Examples?")
         return 0
     print_table(
-        ["feature", "kind", "dtype", "shape"],
-        [(name, kind, dtype, "" if shape is None else shape) for name, kind, dtype, shape in rows],
+        ["feature", "kind", "dtype", "shape", "default"],
+        [
+            (name, kind, dtype, "" if shape is None else shape, "" if default is None else default)
+            for name, kind, dtype, shape, default in rows
+        ],
     )
     print("\nfeatures = {")
     for name, spec in sorted(features.items()):
@@ -57,13 +61,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(spec: FixedLen | VarLen) -> tuple[str, str, list[int] | None]:
+def _describe(
+    spec: FixedLen | VarLen,
+) -> tuple[str, str, list[int] | None, int | float | str | None]:
     if isinstance(spec, FixedLen):
-        return "fixed", str(spec.dtype), list(np.atleast_1d(spec.shape).astype(int).tolist())
-    return "variable", str(spec.dtype), None
+        shape = list(np.atleast_1d(spec.shape).astype(int).tolist())
+        default = spec.default.decode() if isinstance(spec.default, bytes) else spec.default
+        return "fixed", str(spec.dtype), shape, default
+    return "variable", str(spec.dtype), None, None
 
 
 def _as_python(spec: FixedLen | VarLen) -> str:
     if isinstance(spec, FixedLen):
-        return f'tfr.FixedLen({spec.shape!r}, "{spec.dtype}")'
+        default = "" if spec.default is None else f", default={spec.default!r}"
+        return f'tfr.FixedLen({spec.shape!r}, "{spec.dtype}"{default})'
     return f'tfr.VarLen("{spec.dtype}")'

@@ -36,4 +36,14 @@ inline void store_little_endian(std::uint8_t* bytes, Integer value) noexcept {
   std::memcpy(bytes, &value, sizeof value);
 }
 
+// The first of the bytes up to `end` that is not zero, or `end`.
+inline const std::uint8_t* skip_zeros(const std::uint8_t* bytes, const std::uint8_t* end) noexcept {
+  const auto word = [&](int number) {
+    return load_little_endian<std::uint64_t>(bytes + number * sizeof(std::uint64_t));
+  };
+  while (end - bytes >= 32 && (word(0) | word(1) | word(2) | word(3)) == 0) bytes += 32;
+  while (bytes != end && *bytes == 0) ++bytes;
+  return bytes;
+}
+
 }  // namespace tfrfast

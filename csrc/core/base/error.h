@@ -17,6 +17,7 @@ enum class ErrorKind : std::uint8_t {
   out_of_range,  // a record number that does not exist
   closed,        // used after close
   feature,       // a record does not fit the feature description
+  memory,        // more is asked for than memory can hold
 };
 
 // Where in which shard. Fields that do not apply stay empty.

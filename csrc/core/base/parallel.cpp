@@ -1,6 +1,5 @@
 #include "core/base/parallel.h"
 
-#include <pthread.h>
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -9,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <exception>
 #include <fstream>
@@ -20,6 +18,7 @@
 #include <utility>
 
 #include "core/base/process.h"
+#include "core/base/thread.h"
 
 namespace tfrfast {
 namespace {
@@ -102,7 +101,7 @@ class Team {
       for (unsigned i = 0; i < helpers; ++i) jobs_.push_back(job);
       const std::size_t needed = std::min<std::size_t>(jobs_.size(), kMostThreads);
       while (idle_ < needed && threads_ < kMostThreads) {
-        if (!start_thread()) break;
+        if (!start_helper()) break;
       }
     }
     if (helpers == 1) {
@@ -116,24 +115,14 @@ class Team {
   static constexpr unsigned kMostThreads = 256;
 
   // False if the system has no more threads to give: then the caller does more itself.
-  bool start_thread() {
-    // Signals belong to the threads of whoever uses us; faults belong to the thread that commits
-    // them, whose handlers would not be called were they blocked.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
-      ::sigdelset(&all, fault);
-    }
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = true;
+  bool start_helper() {
     try {
-      std::thread([this] { serve(); }).detach();
-      ++threads_, ++idle_;
-    } catch (const std::system_error&) {
-      started = false;
+      start_thread([this] { serve(); }).detach();
+    } catch (const std::exception&) {
+      return false;
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return started;
+    ++threads_, ++idle_;
+    return true;
   }
 
   void serve() {

@@ -10,6 +10,8 @@
 #include <new>
 #include <vector>
 
+#include "core/base/memory.h"
+
 namespace tfrfast {
 namespace {
 
@@ -26,7 +28,7 @@ struct SizeClass {
 
 SizeClass size_class_of(std::size_t bytes) {
   if (bytes <= kSmallest) return {0, kSmallest};
-  if (bytes > (std::size_t{1} << 60)) throw std::bad_alloc();
+  if (bytes > (std::size_t{1} << 60)) throw OutOfMemory(bytes);
   const unsigned doubling = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;
   const std::size_t step = (std::size_t{1} << doubling) / kStepsPerDoubling;
   const std::size_t steps = (bytes - (std::size_t{1} << doubling) + step - 1) / step;
@@ -36,7 +38,9 @@ SizeClass size_class_of(std::size_t bytes) {
 
 std::uint8_t* fresh(std::size_t bytes) {
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPoolAlignment;
-  auto* data = static_cast<std::uint8_t*>(::operator new(bytes, std::align_val_t(alignment)));
+  auto* data =
+      static_cast<std::uint8_t*>(::operator new(bytes, std::align_val_t(alignment), std::nothrow));
+  if (data == nullptr) throw OutOfMemory(bytes);
 #ifdef MADV_HUGEPAGE
   if (bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
 #endif
@@ -120,6 +124,8 @@ class Pool {
 
 PooledBuffer::PooledBuffer(std::size_t bytes) {
   if (bytes == 0) return;
+  // Systems that promise more than they have end a process that takes them at their word.
+  if (bytes > most_memory_bytes()) throw OutOfMemory(bytes);
   const SizeClass size = size_class_of(bytes);
   data_ = Pool::instance().take(size);
   capacity_ = size.bytes;

@@ -14,7 +14,7 @@ namespace tfrfast {
 class PooledBuffer {
  public:
   PooledBuffer() noexcept = default;
-  explicit PooledBuffer(std::size_t bytes);  // throws std::bad_alloc
+  explicit PooledBuffer(std::size_t bytes);  // throws OutOfMemory
   PooledBuffer(PooledBuffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
   PooledBuffer& operator=(PooledBuffer&& other) noexcept {

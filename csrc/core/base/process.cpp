@@ -10,26 +10,35 @@
 namespace tfrfast {
 namespace {
 
-// getpid() is a system call, too slow for every record that is written. Set when this is loaded.
-std::atomic<int> this_process{0};
+// How many forks lie between the process that loaded this and the one it is in now. Parents,
+// children and theirs differ in it; others never meet.
+std::atomic<std::uint64_t> generation{0};
+// getpid() is a system call, too slow for every record that is written.
+std::atomic<int> process_number{0};
+
 [[maybe_unused]] const int kWatching = [] {
-  this_process = ::getpid();
-  return ::pthread_atfork(nullptr, nullptr, [] { this_process = ::getpid(); });
+  process_number = ::getpid();
+  return ::pthread_atfork(nullptr, nullptr, [] {
+    generation.fetch_add(1, std::memory_order_relaxed);
+    process_number = ::getpid();
+  });
 }();
 
 }  // namespace
 
-HomeProcess::HomeProcess() : number_(this_process.load(std::memory_order_relaxed)) {}
+HomeProcess::HomeProcess() noexcept
+    : generation_(generation.load(std::memory_order_relaxed)),
+      number_(process_number.load(std::memory_order_relaxed)) {}
 
 bool HomeProcess::is_this_one() const noexcept {
-  return number_ == this_process.load(std::memory_order_relaxed);
+  return generation_ == generation.load(std::memory_order_relaxed);
 }
 
 void HomeProcess::refuse_in_child(const std::string& path) const {
   if (is_this_one()) return;
   throw Error(ErrorKind::closed,
               "The writer of '" + path + "' was made in process " + std::to_string(number_) +
-                  ", and this is process " + std::to_string(this_process) +
+                  ", and this is process " + std::to_string(process_number) +
                   ", which was forked from it. Make one writer in each process, for a name of its "
                   "own.",
               {path, {}, {}});

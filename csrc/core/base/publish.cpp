@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "core/base/error.h"
+#include "core/base/permissions.h"
 #include "core/base/temporary.h"
 
 namespace tfrfast {
@@ -64,6 +65,11 @@ int rename_to(const std::string& from, const std::string& to, Existing existing)
                                     : ::rename(from.c_str(), to.c_str());
 }
 
+struct OwnDescriptor {
+  ~OwnDescriptor() { ::close(descriptor); }
+  int descriptor;
+};
+
 std::string unchanged(const std::string& path) {
   return "Nothing was published: '" + path + "' is as it was before.";
 }
@@ -82,6 +88,11 @@ PublishedFile::PublishedFile(std::string path) : path_(std::move(path)) {
 void PublishedFile::keep_temporary_in(std::string folder) {
   remove_abandoned(folder);
   temporary_folder_ = std::move(folder);
+}
+
+void PublishedFile::keep_permissions() {
+  keeps_permissions_ = true;
+  restrict_permissions(descriptor_, path_);
 }
 
 PublishedFile::~PublishedFile() {
@@ -156,12 +167,27 @@ void PublishedFile::write_all(std::uint64_t offset, iovec* pieces, int count) {
   }
 }
 
-std::int64_t PublishedFile::modified_ns() {
+bool PublishedFile::set_back(std::int64_t* modified_ns) {
   open_again();
   give_back_space();
-  struct stat status;
-  if (::fstat(descriptor_, &status) != 0) throw_system_error(errno, "Examining", path_);
-  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  const auto examine = [this] {
+    struct stat status;
+    if (::fstat(descriptor_, &status) != 0) throw_system_error(errno, "Examining", path_);
+    return status.st_mtim;
+  };
+  const timespec written = examine();
+  timespec earlier = written;
+  if (earlier.tv_nsec > 0) {
+    earlier.tv_nsec -= 1;
+  } else {
+    earlier.tv_sec -= 1, earlier.tv_nsec = 999'999'999;
+  }
+  const timespec times[2] = {{0, UTIME_OMIT}, earlier};
+  const bool was_set = ::futimens(descriptor_, times) == 0;
+  const timespec kept = was_set ? examine() : written;
+  *modified_ns = std::int64_t{kept.tv_sec} * 1'000'000'000 + kept.tv_nsec;
+  return kept.tv_sec < written.tv_sec ||
+         (kept.tv_sec == written.tv_sec && kept.tv_nsec < written.tv_nsec);
 }
 
 void PublishedFile::flush() {
@@ -213,6 +239,10 @@ void PublishedFile::take_name(Existing existing) {
 
 void PublishedFile::commit(bool durable, Existing existing) {
   home_.refuse_in_child(path_);
+  if (keeps_permissions_ && ::access(path_.c_str(), F_OK) == 0) {
+    open_again();
+    take_permissions(descriptor_, path_);
+  }
   if (descriptor_ >= 0) give_back_space();
   if (durable) flush();
   take_name(existing);
@@ -223,6 +253,11 @@ void PublishedFile::commit(bool durable, Existing existing) {
 }
 
 void move_file(const std::string& from, const std::string& to, Existing existing) {
+  const int moved = existing == Existing::replace ? ::open(from.c_str(), O_RDONLY | O_CLOEXEC) : -1;
+  if (moved >= 0) {
+    const OwnDescriptor closing{moved};
+    take_permissions(moved, to);
+  }
   if (rename_to(from, to, existing) != 0)
     throw_system_error(errno, "Publishing", to, unchanged(to));
 }
@@ -238,14 +273,21 @@ void flush_folder(const std::string& folder) {
   }
 }
 
-void make_folders(const std::string& folder) {
-  if (folder.empty() || ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST) return;
+void make_folders(const std::string& folder, unsigned mode) {
+  if (folder.empty() || ::mkdir(folder.c_str(), mode) == 0) return;
+  int failed = errno;
   const std::string parent = folder_of(folder);
-  if (errno == ENOENT && parent != folder) {
-    make_folders(parent);
-    if (::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST) return;
+  if (failed == ENOENT && parent != folder) {
+    make_folders(parent, mode);
+    failed = ::mkdir(folder.c_str(), mode) == 0 ? 0 : errno;
   }
-  throw_system_error(errno, "Making folder", folder);
+  if (failed == 0) return;
+  if (failed != EEXIST) throw_system_error(failed, "Making folder", folder);
+  struct stat status;
+  if (::stat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {
+    throw_system_error(ENOTDIR, "Making folder", folder,
+                       "A file has that name: move it, or use another folder.");
+  }
 }
 
 std::string folder_of(const std::string& path) {

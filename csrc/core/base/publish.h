@@ -41,6 +41,10 @@ class PublishedFile {
   // whose files nobody takes for data.
   void keep_temporary_in(std::string folder);
 
+  // commit() gives it the permissions of the file that it replaces, if there is one; until then it
+  // grants no more than those.
+  void keep_permissions();
+
   // Takes space in large pieces, up to `most_bytes` and to what was written so far at a time, and
   // gives back at the end what was too much. Spares a filesystem most of the work of growing.
   void reserve_ahead(std::uint64_t most_bytes) noexcept { most_reserved_bytes_ = most_bytes; }
@@ -51,8 +55,11 @@ class PublishedFile {
   void append(const void* bytes, std::size_t count);
   void append(iovec* pieces, int count);  // uses (alters) the array it is given
   void write_at(std::uint64_t offset, const void* bytes, std::size_t count);
-  std::int64_t modified_ns();  // the time of the last write
-  void flush();                // to the disk
+  // Sets the time of the last write back by the least that the filesystem can tell: no write that
+  // comes later, be it within the same tick of the clock, can give the file that time. True if the
+  // system did so. The time goes to `modified_ns`.
+  bool set_back(std::int64_t* modified_ns);
+  void flush();  // to the disk
   // Lets go of the file descriptor until the next call; needs a temporary name.
   void park();
 
@@ -81,15 +88,18 @@ class PublishedFile {
   std::uint64_t most_reserved_bytes_ = 0;
   std::uint64_t flushing_bytes_ = 0;
   bool flushes_behind_ = false;
+  bool keeps_permissions_ = false;
 };
 
-// Gives a complete file another name on its filesystem, in one step. Throws Error io.
+// Gives a complete file another name on its filesystem, in one step, and the permissions of what it
+// replaces. Throws Error io.
 void move_file(const std::string& from, const std::string& to, Existing existing);
 
 void flush_folder(const std::string& folder);  // to the disk; throws Error io
 
-// Makes `folder` and those it lies in. Throws Error io.
-void make_folders(const std::string& folder);
+// Makes `folder` and those it lies in, if they are not there. Throws Error io: ENOTDIR if something
+// else has the name.
+void make_folders(const std::string& folder, unsigned mode = 0777);
 
 std::string folder_of(const std::string& path);  // "." for a bare name
 std::string name_of(const std::string& path);

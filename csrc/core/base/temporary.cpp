@@ -28,12 +28,12 @@ std::string boot_id() {
 // Names the processes among which a process number means one process: those of one kernel, since it
 // booted, in one container. Empty if that cannot be told.
 std::string this_machine() {
-  static const std::string boot = boot_id();
+  static const auto* const boot = new std::string(boot_id());  // outlives every static
   char container[64];  // asked anew: a forked child may be in another one
   const ssize_t count = ::readlink("/proc/self/ns/pid", container, sizeof container);
-  if (boot.empty() || count <= 0) return "";
+  if (boot->empty() || count <= 0) return "";
   // As in "pid:[4026531836]".
-  std::string name = boot + "-";
+  std::string name = *boot + "-";
   for (const char character : std::string_view(container, static_cast<std::size_t>(count))) {
     if (character >= '0' && character <= '9') name += character;
   }
@@ -54,10 +54,10 @@ bool is_abandoned(std::string_view name, const std::string& prefix) {
 // Whether this process has not yet been told to look at `folder`.
 bool is_new(const std::string& folder) {
   static std::mutex mutex;
-  static std::set<std::string> seen;
+  static auto* const seen = new std::set<std::string>;  // outlives every static
   // Waiting is not worth it; and in a forked child it might be for ever.
   const std::unique_lock lock(mutex, std::try_to_lock);
-  return lock.owns_lock() && seen.insert(folder).second;
+  return lock.owns_lock() && seen->insert(folder).second;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr std::size_t kSpansAhead = 4;
 
 InflatedFile::InflatedFile(std::shared_ptr<const ShardFile> file, Compression compression,
                            std::shared_ptr<const SeekPoints> points)
-    : ShardFile(file->path(), file->identity(), nullptr),
+    : ShardFile(file->path(), file->identity(), file->identity_lasts(), nullptr),
       file_(std::move(file)),
       compression_(compression),
       points_(std::move(points)),

@@ -33,6 +33,8 @@ class InflatedFile final : public ShardFile {
   void read(std::uint64_t offset, iovec* pieces, int count) const override;
   void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept override;
   bool is_cached(std::uint64_t offset) const noexcept override;
+  std::uint64_t next_data(std::uint64_t offset) const noexcept override { return offset; }
+  std::uint64_t data_bytes() const noexcept override { return bytes(); }
 
   // Spares read() the inflating of a span that somebody else has inflated.
   void offer(std::size_t number, SharedSpan span) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +18,6 @@ namespace {
 // Of the span before, so that a header that lies across is seen whole.
 constexpr std::size_t kLeadBytes = kPoolAlignment;
 static_assert(kLeadBytes >= kHeaderBytes);
-
-// A block cannot be entered in its middle. Compressors make blocks of some MiB at most; what has
-// longer ones is an accident or an attack.
-constexpr std::size_t kMostSpanBytes = 512 << 20;
 
 constexpr std::size_t kRoomForLastBlock = 256 << 10;
 // Windows are written once and read seldom.
@@ -38,19 +35,22 @@ constexpr int kWindowLevel = 1;
 }  // namespace
 
 std::unique_ptr<InflatingWalker> InflatingWalker::over(std::shared_ptr<const ShardFile> file,
-                                                       Compression compression, bool keep_spans) {
+                                                       Compression compression, bool keep_spans,
+                                                       AtDamage at_damage) {
   auto points = std::make_shared<SeekPoints>();
   auto inflated = std::make_shared<const InflatedFile>(std::move(file), compression, points);
   return std::unique_ptr<InflatingWalker>(
-      new InflatingWalker(std::move(inflated), std::move(points), keep_spans));
+      new InflatingWalker(std::move(inflated), std::move(points), keep_spans, at_damage));
 }
 
 InflatingWalker::InflatingWalker(std::shared_ptr<const InflatedFile> inflated,
-                                 std::shared_ptr<SeekPoints> points, bool keep_spans)
+                                 std::shared_ptr<SeekPoints> points, bool keep_spans,
+                                 AtDamage at_damage)
     : ShardWalker(inflated),
       inflated_(inflated),
       points_(std::move(points)),
       keep_spans_(keep_spans),
+      at_damage_(at_damage),
       inflater_(inflated->file(), inflated->compression(), StreamInflater::Mode::survey),
       window_deflater_(Compression::none, kWindowLevel) {
   inflater_.begin();
@@ -67,7 +67,9 @@ ShardWindow InflatingWalker::window(std::uint64_t offset, std::size_t wanted) {
   }
   if (again_ == nullptr) again_ = walk(inflated_);
   again_->set_read_ahead(read_ahead_bytes());
-  return again_->window(offset, wanted);
+  ShardWindow window = again_->window(offset, wanted);
+  window.shard_bytes = known;  // more than when it was read, perhaps
+  return window;
 }
 
 bool InflatingWalker::reach(std::uint64_t bytes) {
@@ -75,6 +77,15 @@ bool InflatingWalker::reach(std::uint64_t bytes) {
     if (!inflate_next()) return false;
   }
   return true;
+}
+
+std::uint64_t InflatingWalker::most_bytes() const {
+  const std::uint64_t known = file().bytes();
+  if (inflater_.end() != StreamEnd::none) return known;
+  // What the inflater holds back is of bytes that it has taken.
+  const std::uint64_t left = inflated_->file()->bytes() - inflater_.file_offset();
+  const std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  return left + 1 > (most - known) / kMostRatio ? most : known + (left + 1) * kMostRatio;
 }
 
 bool InflatingWalker::inflate_next() {
@@ -112,14 +123,16 @@ SharedSpan InflatingWalker::inflate_span() {
   while (inflater_.end() == StreamEnd::none) {
     if (done == room) {
       if (done >= kMostSpanBytes) throw_block_too_long(*inflated_, span->begin);
-      const std::size_t more = std::min(2 * room, kMostSpanBytes);
+      const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(2 * room, kMostSpanBytes));
       PooledBuffer larger(kLeadBytes + more);
       std::memcpy(larger.data(), memory.data(), kLeadBytes + room);
       memory = std::move(larger);
       room = more;
     }
+    const std::uint64_t come = inflater_.file_offset() + span->begin + done;
+    if (come - pulsed_at_ >= kSpanBytes) pulsed_at_ = come, pulse()();
     const bool is_long = done >= kSpanBytes;
-    const std::size_t end = is_long ? room : kSpanBytes;
+    const std::size_t end = is_long ? std::min(room, done + kSpanBytes) : kSpanBytes;
     done += inflater_.read({memory.data() + kLeadBytes + done, end - done}, is_long);
     // Where a member begins there is no window to keep.
     const bool begins_member = inflater_.member_bytes() == 0;
@@ -146,8 +159,8 @@ void InflatingWalker::begin_next() {
 // What is no deflate data may have been taken for some, beyond the damaged member's end. Whatever
 // `span` got from the next member is cut off: no byte of the file is inflated twice.
 void InflatingWalker::find_next_member(InflatedSpan& span) {
-  if (inflated_->compression() != Compression::gzip) return;
-  if (!finder_) finder_.emplace(inflated_->file());
+  if (at_damage_ == AtDamage::stop || inflated_->compression() != Compression::gzip) return;
+  if (!finder_) finder_.emplace(inflated_->file(), pulse());
   next_member_ = finder_->find(std::max(inflater_.member_offset() + 1, next_.place.file_offset));
   const bool overlaps = next_member_ && *next_member_ < inflater_.file_offset();
   if (!overlaps || span.bytes == 0) return;

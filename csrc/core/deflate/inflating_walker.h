@@ -20,22 +20,25 @@ namespace tfrfast {
 // what has been gone through is forgotten. Going back costs inflating again. One thread.
 class InflatingWalker final : public ShardWalker {
  public:
-  // With `keep_spans`, reads of inflated() that follow closely find their spans inflated.
+  // With `keep_spans`, reads of inflated() that follow closely find their spans inflated. Told to
+  // stop at damage, it never resumes.
   static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const ShardFile> file,
-                                               Compression compression, bool keep_spans);
+                                               Compression compression, bool keep_spans,
+                                               AtDamage at_damage);
 
   const std::shared_ptr<const InflatedFile>& inflated() const noexcept { return inflated_; }
   const std::shared_ptr<SeekPoints>& seek_points() const noexcept { return points_; }
 
   ShardWindow window(std::uint64_t offset, std::size_t wanted) override;
   bool reach(std::uint64_t bytes) override;
+  std::uint64_t most_bytes() const override;
   std::uint64_t file_bytes_before(std::uint64_t offset) const override;
   Ending ending() const override;
   bool resume() override;
 
  private:
   InflatingWalker(std::shared_ptr<const InflatedFile> inflated, std::shared_ptr<SeekPoints> points,
-                  bool keep_spans);
+                  bool keep_spans, AtDamage at_damage);
   bool inflate_next();
   SharedSpan inflate_span();
   void begin_next();
@@ -44,10 +47,12 @@ class InflatingWalker final : public ShardWalker {
   const std::shared_ptr<const InflatedFile> inflated_;
   const std::shared_ptr<SeekPoints> points_;
   const bool keep_spans_;
+  const AtDamage at_damage_;
   StreamInflater inflater_;
   std::optional<MemberFinder> finder_;        // from the first damage on
   std::optional<std::uint64_t> next_member_;  // behind damage: where it begins in the file
   Deflater window_deflater_;
+  std::uint64_t pulsed_at_ = 0;         // bytes of the file and of the stream, together
   std::unique_ptr<ShardWalker> again_;  // for what has been forgotten
   SharedSpan current_;                  // the last one inflated, behind a piece of the one before
   Span next_;                           // the one to come: where it begins

@@ -105,7 +105,7 @@ bool passes_trial(const Isal& isal) {
   return used == in.size() - 8 && done == bytes.size() && out == bytes;
 }
 
-std::optional<Isal> load() {
+std::optional<Isal> load_isal() {
   const char* choice = std::getenv("TFRFAST_INFLATE");
   if (choice != nullptr && std::string_view(choice) == "zlib") return {};
   void* library = find_library({"libisal.so.2"});
@@ -121,7 +121,7 @@ std::optional<Isal> load() {
 }  // namespace
 
 std::unique_ptr<Inflater> make_isal_inflater() {
-  static const std::optional<Isal> isal = load();
+  static const std::optional<Isal> isal = load_isal();
   return isal ? std::make_unique<IsalInflater>(*isal) : nullptr;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -14,10 +15,11 @@ namespace tfrfast {
 // For one walk along one file. A member is believed when it inflates to the length and the checksum
 // that it ends with; compressed data hold sequences that look like its first bytes by accident. A
 // file may be made of nothing but false members that reach to its end; so what is inflated in vain
-// over the whole walk is bounded by a small multiple of the file's size. One thread.
+// over the whole walk is bounded by a small multiple of the bytes that it has. One thread.
 class MemberFinder {
  public:
-  explicit MemberFinder(std::shared_ptr<const ShardFile> file);
+  // `pulse` is called every few MiB that are looked at, and may throw to end the search.
+  MemberFinder(std::shared_ptr<const ShardFile> file, std::function<void()> pulse);
 
   // The first member that begins at or after byte `from` of the file; none if there is none, or
   // after too many false ones. Throws Error io.
@@ -27,6 +29,7 @@ class MemberFinder {
   bool inflates(std::uint64_t member);
 
   const std::shared_ptr<const ShardFile> file_;
+  const std::function<void()> pulse_;
   StreamInflater probe_;
   PooledBuffer out_;
   std::uint64_t vain_bytes_left_;

@@ -11,6 +11,10 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kInputBytes = 64 << 10;
+// Members and blocks may be empty, and padding has no end: whoever reads gets a look in between.
+constexpr std::uint64_t kMostInputBytes = 1 << 20;
+// Of a member's name, or of its comment: more than a path can have.
+constexpr std::size_t kMostTextBytes = 64 << 10;
 
 // A GZIP header's flags.
 constexpr unsigned kHasHeaderCrc = 2, kHasExtra = 4, kHasName = 8, kHasComment = 16,
@@ -37,6 +41,7 @@ void StreamInflater::begin(std::uint64_t member_offset) {
   buffer_end_ = member_offset;
   ahead_ = {};
   end_ = StreamEnd::none;
+  padding_begin_.reset();
   verified_members_ = 0;
   open_member();
 }
@@ -45,6 +50,7 @@ void StreamInflater::begin_at(const InflatePlace& place, std::span<const std::ui
   buffer_end_ = place.file_offset - (place.bits > 0 ? 1 : 0);
   ahead_ = {};
   end_ = StreamEnd::none;
+  padding_begin_.reset();
   between_members_ = false;
   whole_member_ = false;
   member_bytes_ = 0;
@@ -88,9 +94,10 @@ bool StreamInflater::take(std::uint8_t* bytes, std::size_t count) {
 std::size_t StreamInflater::read(std::span<std::uint8_t> out, bool stop_at_block_ends) {
   std::size_t done = 0;
   at_boundary_ = false;
-  while (end_ == StreamEnd::none && done < out.size()) {
+  const std::uint64_t input_end = file_offset() + kMostInputBytes;
+  while (end_ == StreamEnd::none && done < out.size() && file_offset() < input_end) {
     if (between_members_) {
-      open_member();
+      if (skip_padding(input_end)) open_member();
       break;
     }
     // Without input left, output may still be pending.
@@ -117,6 +124,25 @@ void StreamInflater::check(std::span<const std::uint8_t> produced) {
   if (!checks_ || produced.empty()) return;
   const auto sum = compression_ == Compression::gzip ? zlib().crc32 : zlib().adler32;
   checksum_ = sum(checksum_, produced.data(), static_cast<unsigned>(produced.size()));
+}
+
+// Zeros up to the file's end are padding. Before anything else they are where a member was lost.
+// True if a member should begin here; false after that, or if there may be more beyond `limit`.
+bool StreamInflater::skip_padding(std::uint64_t limit) {
+  if (compression_ != Compression::gzip) return true;
+  if (!padding_begin_) padding_begin_ = file_offset();
+  while (ahead_.empty() ? fill() : ahead_.front() == 0) {
+    const std::uint8_t* const end = ahead_.data() + ahead_.size();
+    ahead_ = {skip_zeros(ahead_.data(), end), end};
+    if (!ahead_.empty() || file_offset() < limit) continue;
+    buffer_end_ = std::min(file_->next_data(buffer_end_), end_of_file_);
+    return false;
+  }
+  const std::uint64_t begin = *std::exchange(padding_begin_, std::nullopt);
+  if (ahead_.empty() || begin == file_offset()) return true;
+  member_offset_ = begin;
+  end_ = StreamEnd::corrupt;
+  return false;
 }
 
 void StreamInflater::open_member() {
@@ -151,10 +177,11 @@ bool StreamInflater::open_gzip_member() {
   };
   const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(header[i]); };
   const auto skip_text = [&] {
-    do {
+    for (std::size_t bytes = 0; bytes < kMostTextBytes; ++bytes) {
       if (!more(1)) return false;
-    } while (header.back() != '\0');
-    return true;
+      if (header.back() == '\0') return true;
+    }
+    return false;
   };
   // Byte by byte: what is no header may be shorter than one.
   if (!more(1) || at(0) != 0x1f || !more(1) || at(1) != 0x8b || !more(1) || at(2) != 8)

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/base/pool.h"
@@ -26,7 +27,8 @@ struct InflatePlace {
   unsigned bits = 0;
 };
 
-// Concatenated members are one stream, GZIP's as its format says, ZLIB's likewise. One thread.
+// Concatenated members are one stream, GZIP's as its format says, ZLIB's likewise. Zeros after the
+// last member of GZIP are padding, as for Python's gzip. One thread.
 class StreamInflater {
  public:
   enum class Mode : std::uint8_t {
@@ -43,8 +45,8 @@ class StreamInflater {
   // From the next begin on, as if the file had no more bytes.
   void take_for_end(std::uint64_t file_offset) noexcept { end_of_file_ = file_offset; }
 
-  // Fills `out`; less of it only at the stream's end, where a member begins or, if asked, where a
-  // block ends. Throws Error io.
+  // Fills `out`; less of it only at the stream's end, where a member begins, after a MiB of the
+  // file or, if asked, where a block ends. Throws Error io.
   std::size_t read(std::span<std::uint8_t> out, bool stop_at_block_ends = false);
 
   StreamEnd end() const noexcept { return end_; }
@@ -63,6 +65,7 @@ class StreamInflater {
   bool fill();  // false at the file's end
   void consume(std::ptrdiff_t count);
   bool take(std::uint8_t* bytes, std::size_t count);
+  bool skip_padding(std::uint64_t limit);
   void open_member();
   bool open_gzip_member();
   bool open_zlib_member();
@@ -79,6 +82,7 @@ class StreamInflater {
   std::span<const std::uint8_t> ahead_;  // of the buffer, not yet consumed
   StreamEnd end_ = StreamEnd::none;
   bool between_members_ = false;
+  std::optional<std::uint64_t> padding_begin_;
   bool at_boundary_ = false;
   unsigned bits_ = 0;
   bool whole_member_ = true;  // seen from its beginning: its checksum can be told

@@ -10,7 +10,7 @@
 namespace tfrfast {
 namespace {
 
-std::optional<Zlib> load() {
+std::optional<Zlib> load_zlib() {
   void* library = find_library({"libz.so.1", "libz.so", "libz.1.dylib", "libz.dylib"});
   if (library == nullptr) return {};
   Zlib found;
@@ -35,7 +35,7 @@ std::optional<Zlib> load() {
 }  // namespace
 
 const Zlib& zlib() {
-  static const std::optional<Zlib> loaded = load();
+  static const std::optional<Zlib> loaded = load_zlib();
   if (!loaded) {
     throw Error(ErrorKind::io,
                 "Compressed shards need zlib, and no usable libz.so.1 is on this machine. Install "

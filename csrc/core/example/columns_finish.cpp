@@ -1,10 +1,11 @@
 // What is left to do once a column has all its rows.
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 
+#include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/example/columns.h"
 
 namespace tfrfast {
@@ -56,18 +57,26 @@ Column ColumnBuilder::finish_padded(std::size_t rows) {
   column.shape.insert(column.shape.begin(),
                       {static_cast<std::int64_t>(rows),
                        static_cast<std::int64_t>(longest_ / feature_->row_values)});
-  std::size_t bytes;
+  const auto& padding = feature_->spec.default_value;
   const std::size_t item = holds_strings() ? sizeof(std::int64_t) : feature_->value_bytes;
+  const std::size_t pad_bytes = holds_strings() && padding ? padding->strings[0].size() : 0;
+  std::size_t bytes, string_bytes = 0;
+  // One long row makes all of them long: what a record holds decides what this takes.
   if (__builtin_mul_overflow(rows, longest_, &column.value_count) ||
-      __builtin_mul_overflow(column.value_count + 1, item, &bytes)) {
-    throw std::bad_alloc();
+      __builtin_add_overflow(column.value_count, 1, &bytes) ||
+      __builtin_mul_overflow(bytes, item, &bytes) ||
+      __builtin_mul_overflow(column.value_count - value_count_, pad_bytes, &string_bytes) ||
+      __builtin_add_overflow(string_bytes, data_bytes_, &string_bytes) ||
+      std::max(bytes, string_bytes) > most_memory_bytes()) {
+    throw Error(ErrorKind::memory,
+                "Feature '" + column.name + "': " + std::to_string(rows) +
+                    " rows, padded to the longest one's " + std::to_string(longest_) +
+                    " values, are more than there is memory for. Use VarLen or smaller batches.");
   }
   const auto* splits = row_splits_.as<std::int64_t>();
-  const auto& padding = feature_->spec.default_value;
   if (holds_strings()) {
     const std::string pad = padding ? padding->strings[0] : std::string();
-    const std::size_t pads = column.value_count - value_count_;
-    column.values = PooledBuffer(std::max<std::size_t>(data_bytes_ + pads * pad.size(), 1));
+    column.values = PooledBuffer(std::max<std::size_t>(string_bytes, 1));
     column.offsets = PooledBuffer(bytes);
     auto* offset = column.offsets.as<std::int64_t>();
     const auto* starts = offsets_.as<std::int64_t>();

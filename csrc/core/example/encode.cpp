@@ -97,13 +97,14 @@ class Encoder {
     return nest(values_bytes).total;
   }
 
+  // The row's end, or null if its values changed since they were measured.
   std::uint8_t* put_row(std::size_t row, std::uint64_t values_bytes, std::uint8_t* out,
                         const std::uint8_t* room_end) const noexcept {
     if (is_constant_) {
       std::memcpy(out, opening_.data(), opening_.size());
-      return put_values(row, out + opening_.size(), room_end);
+      return put_values(row, constant_values_, out + opening_.size(), room_end);
     }
-    return put_values(row, put_opening(values_bytes, out), room_end);
+    return put_values(row, values_bytes, put_opening(values_bytes, out), room_end);
   }
 
  private:
@@ -141,7 +142,7 @@ class Encoder {
     return out;
   }
 
-  std::uint8_t* put_values(std::size_t row, std::uint8_t* out,
+  std::uint8_t* put_values(std::size_t row, std::uint64_t values_bytes, std::uint8_t* out,
                            const std::uint8_t* room_end) const noexcept {
     const auto [first, end] = values_of(row);
     if (first == end) return out;
@@ -151,8 +152,12 @@ class Encoder {
       case ListKind::floats:
         std::memcpy(out, source_->floats + first, (end - first) * sizeof(float));
         return out + (end - first) * sizeof(float);
-      case ListKind::ints:
-        return varints_->write(source_->ints + first, end - first, out, room_end);
+      case ListKind::ints: {
+        // The other features of the row have no room if these take more than they were to have.
+        std::uint8_t* const ints_end =
+            varints_->write(source_->ints + first, end - first, out, room_end);
+        return ints_end == out + values_bytes ? ints_end : nullptr;
+      }
       case ListKind::bytes:
         break;
     }
@@ -227,7 +232,13 @@ class BatchEncoder {
       for (const Encoder& encoder : encoders_) {
         const std::uint64_t bytes = encoder.is_constant() ? 0 : *values_bytes++;
         const bool* present = encoder.source().present;
-        if (present == nullptr || present[row]) out = encoder.put_row(row, bytes, out, room_end);
+        if (present != nullptr && !present[row]) continue;
+        out = encoder.put_row(row, bytes, out, room_end);
+        if (out == nullptr) {
+          throw Error(ErrorKind::invalid,
+                      "Feature '" + encoder.source().name +
+                          "': another thread changed its values while they were being encoded.");
+        }
       }
     }
   }

@@ -16,7 +16,9 @@
 
 namespace tfrfast {
 
-// One feature of many rows. Points into the caller's memory, which nobody may change meanwhile.
+// One feature of many rows. Points into the caller's memory. Nobody may change the row splits, the
+// offsets and what is present meanwhile; another thread that changes values can do no harm but to
+// what is encoded.
 //
 // Row r has the values [row_splits[r], row_splits[r + 1]), or `row_values` of them from
 // r * row_values where there are no splits. Value v of bytes is data[offsets[v]..offsets[v + 1]),
@@ -35,7 +37,7 @@ struct ColumnSource {
 };
 
 // Names must differ. Throws Error `feature` for an Example of 2 GiB or more, which protobuf
-// refuses.
+// refuses, and `invalid` where integers changed meanwhile and no longer fill their place.
 std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> columns,
                                              std::size_t rows, unsigned threads);
 
@@ -43,7 +45,8 @@ std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> colum
 struct VarintWriter {
   // How many bytes the varints of `count` values take.
   std::size_t (*measure)(const std::int64_t* values, std::size_t count) noexcept;
-  // Writes them to `out`, nothing at or past `room_end`; returns their end.
+  // Writes them to `out`, nothing at or past `room_end`; returns their end, or null if there is not
+  // room for all of them.
   std::uint8_t* (*write)(const std::int64_t* values, std::size_t count, std::uint8_t* out,
                          const std::uint8_t* room_end) noexcept;
 };

@@ -33,6 +33,18 @@ inline std::uint8_t* put_slowly(std::uint64_t value, std::uint8_t* out) noexcept
   return out;
 }
 
+// Exactly one load: another thread may be changing the value.
+inline std::uint64_t load_once(const std::int64_t* value) noexcept {
+  return static_cast<std::uint64_t>(__atomic_load_n(value, __ATOMIC_RELAXED));
+}
+
+// Null if it does not fit, because it has changed since it was measured.
+inline std::uint8_t* put_if_it_fits(std::uint64_t value, std::uint8_t* out,
+                                    const std::uint8_t* room_end) noexcept {
+  if (static_cast<std::ptrdiff_t>(varint_bytes(value)) > room_end - out) return nullptr;
+  return put_slowly(value, out);
+}
+
 std::size_t measure_portably(const std::int64_t* values, std::size_t count) noexcept {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -42,9 +54,14 @@ std::size_t measure_portably(const std::int64_t* values, std::size_t count) noex
 }
 
 std::uint8_t* write_portably(const std::int64_t* values, std::size_t count, std::uint8_t* out,
-                             const std::uint8_t*) noexcept {
+                             const std::uint8_t* room_end) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    out = put_slowly(static_cast<std::uint64_t>(values[i]), out);
+    const std::uint64_t value = load_once(values + i);
+    if (room_end - out >= kReach) [[likely]] {
+      out = put_slowly(value, out);
+    } else if ((out = put_if_it_fits(value, out, room_end)) == nullptr) {
+      return nullptr;
+    }
   }
   return out;
 }
@@ -69,9 +86,9 @@ __attribute__((target("bmi2,lzcnt"))) std::uint8_t* write_with_bmi2(
     const std::uint8_t* room_end) noexcept {
   constexpr std::uint64_t kContinued = 0x8080808080808080u;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto value = static_cast<std::uint64_t>(values[i]);
+    const std::uint64_t value = load_once(values + i);
     if (room_end - out < kReach) {
-      out = put_slowly(value, out);
+      if ((out = put_if_it_fits(value, out, room_end)) == nullptr) return nullptr;
       continue;
     }
     std::uint64_t groups = _pdep_u64(value, ~kContinued);

@@ -1,9 +1,12 @@
 #include "core/index/frame_finder.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "core/crc32c/crc32c.h"
 #include "core/index/walking.h"
+#include "core/shard/header_search.h"
 
 namespace tfrfast {
 namespace {
@@ -14,84 +17,93 @@ constexpr std::uint64_t kLeastVainBytes = 64 << 20;
 // What looking for one header elsewhere in the shard costs: a page.
 constexpr std::uint64_t kProbeBytes = 4 << 10;
 
-// The next offset in [from, end) of the window whose header's CRC holds and whose frame fits into
-// the shard; else how far the window was searched. A leaf, for run_guarded().
-struct HeaderSearch {
-  std::uint64_t at = 0;
-  bool found = false;
-  std::uint64_t payload_bytes = 0;
-};
-HeaderSearch search_header(const ShardWindow& window, std::uint64_t from) noexcept {
-  std::uint64_t at = from;
-  for (; at < window.end && window.end - at >= kHeaderBytes; ++at) {
-    const FrameHeader header = decode_header(window.bytes + (at - window.begin));
-    const std::uint64_t left = window.shard_bytes - at;
-    // Nearly every offset is refused by its size alone, before any CRC.
-    if (left < kFrameOverhead || header.payload_bytes > left - kFrameOverhead) continue;
-    if (header_is_intact(header)) return {at, true, header.payload_bytes};
-  }
-  return {at};
-}
-
-bool payload_is_intact(ShardWalker& walker, std::uint64_t frame, std::uint64_t payload_bytes) {
-  std::uint32_t crc = 0;
-  std::uint64_t at = frame + kHeaderBytes;
-  for (std::uint64_t left = payload_bytes; left > 0;) {
-    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPieceBytes));
-    const ShardWindow window = walker.window(at, piece);
-    touch(walker, at, [&] { crc = crc32c(window.bytes + (at - window.begin), piece, crc); });
-    at += piece;
-    left -= piece;
-  }
-  const ShardWindow window = walker.window(at, kFooterBytes);
-  MaskedCrc stored;
-  touch(walker, at, [&] { stored = decode_footer(window.bytes + (at - window.begin)); });
-  return stored == mask_crc(crc);
-}
-
 }  // namespace
 
-FrameFinder::FrameFinder(const std::shared_ptr<const ShardFile>& file)
-    : file_(file), vain_bytes_left_(kLeastVainBytes) {}
+FrameFinder::FrameFinder(const std::shared_ptr<const ShardFile>& file, Step step,
+                         std::optional<std::uint64_t> look_bytes)
+    : file_(file),
+      step_(std::move(step)),
+      look_bytes_(look_bytes),
+      vain_bytes_left_(kLeastVainBytes) {}
 
-// A compressed shard may go on behind what cannot be inflated.
+// How large a compressed shard is turns out while it is inflated.
 void FrameFinder::take_notice_of_growth() {
   if (file_->bytes() == shard_bytes_) return;
-  vain_bytes_left_ += file_->bytes() - shard_bytes_;
+  // What a sparse file claims costs nobody but us anything.
+  const std::uint64_t data_bytes = std::max(file_->data_bytes(), data_bytes_);
+  if (!look_bytes_) vain_bytes_left_ += data_bytes - data_bytes_;
+  data_bytes_ = data_bytes;
   shard_bytes_ = file_->bytes();
   probe_ = walk(file_);
 }
 
-bool FrameFinder::vouched_for(std::uint64_t frame, std::uint64_t payload_bytes) {
-  const std::uint64_t next = frame + kFrameOverhead + payload_bytes;
-  if (shard_bytes_ - next >= kHeaderBytes && header_is_intact(header_at(*probe_, next))) {
-    return true;
+void FrameFinder::walk_to_end(ShardWalker& walker) {
+  while (walker.reach(file_->bytes() + 1)) step_(file_->bytes());
+  take_notice_of_growth();
+}
+
+bool FrameFinder::payload_is_intact(std::uint64_t frame, std::uint64_t payload_bytes) {
+  std::uint32_t crc = 0;
+  std::uint64_t at = frame + kHeaderBytes;
+  for (std::uint64_t left = payload_bytes; left > 0;) {
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPieceBytes));
+    const ShardWindow window = probe_->window(at, piece);
+    touch(*probe_, at, [&] { crc = crc32c(window.bytes + (at - window.begin), piece, crc); });
+    at += piece;
+    left -= piece;
+    step_(frame);
   }
+  const ShardWindow window = probe_->window(at, kFooterBytes);
+  MaskedCrc stored;
+  touch(*probe_, at, [&] { stored = decode_footer(window.bytes + (at - window.begin)); });
+  return stored == mask_crc(crc);
+}
+
+bool FrameFinder::is_frame(ShardWalker& walker, std::uint64_t at, std::uint64_t payload_bytes) {
+  if (look_bytes_ && payload_bytes > *look_bytes_) return false;
+  const std::uint64_t next = at + kFrameOverhead + payload_bytes;
+  const bool has_next = walker.reach(next + kHeaderBytes);
+  if (!has_next && !walker.reach(next)) return false;
+  take_notice_of_growth();
+  if (has_next && header_is_intact(header_at(*probe_, next))) return true;
   const std::uint64_t cost = kProbeBytes + payload_bytes;
-  if (cost <= vain_bytes_left_ && payload_is_intact(*probe_, frame, payload_bytes)) return true;
+  // A compressed shard's bytes are worth something once they are known.
+  if (cost > vain_bytes_left_ && !look_bytes_) walk_to_end(walker);
+  if (cost <= vain_bytes_left_ && payload_is_intact(at, payload_bytes)) return true;
   vain_bytes_left_ -= std::min(vain_bytes_left_, cost);
   return false;
 }
 
 FrameFinder::Found FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
-  take_notice_of_growth();
-  while (from < shard_bytes_ && shard_bytes_ - from >= kFrameOverhead) {
+  constexpr std::uint64_t kNowhere = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t until =
+      look_bytes_ && *look_bytes_ < kNowhere - kHeaderBytes - from ? from + *look_bytes_ : kNowhere;
+  while (walker.reach(from + kFrameOverhead)) {
+    if (from >= until) return {until, Outcome::not_looked};
+    take_notice_of_growth();
     const ShardWindow window = walker.window(from, kHeaderBytes);
-    const std::uint64_t end = std::min(window.end, from + kPieceBytes);
+    std::uint64_t end = window.end - from > kPieceBytes ? from + kPieceBytes : window.end;
+    if (until != kNowhere) end = std::min(end, until + kHeaderBytes - 1);
     HeaderSearch search;
     touch(walker, from, [&] {
-      search = search_header({window.bytes, window.begin, end, window.shard_bytes}, from);
+      search = search_header({window.bytes, window.begin, end, walker.most_bytes()}, from);
     });
     from = search.at;
+    step_(from);
     if (!search.found) {
-      if (end == shard_bytes_) break;
+      // What begins in a hole and ends behind it is no hole's.
+      const std::uint64_t data = file_->next_data(from);
+      if (data - from >= kHeaderBytes) from = data - kHeaderBytes + 1;
       continue;
     }
-    if (vouched_for(from, search.payload_bytes)) return {from, false};
-    if (vain_bytes_left_ == 0) return {shard_bytes_, true};
+    if (is_frame(walker, from, search.payload_bytes)) return {from, Outcome::found};
     ++from;
+    if (vain_bytes_left_ > 0) continue;
+    if (look_bytes_) return {from, Outcome::not_looked};
+    walk_to_end(walker);
+    if (vain_bytes_left_ == 0) return {file_->bytes(), Outcome::gave_up};
   }
-  return {shard_bytes_, false};
+  return {file_->bytes(), Outcome::none};
 }
 
 }  // namespace tfrfast

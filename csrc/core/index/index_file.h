@@ -1,6 +1,7 @@
 // The index as a file; docs/index-format.md describes it byte by byte.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -17,8 +18,13 @@ void save_index(const ShardIndex& index, const std::string& path, bool durable,
                 Existing existing = Existing::replace);
 
 // Maps `path` (a small one is read). Null if there is no such file. Throws Error stale_index if it
-// is not a whole index of a known version, io if it cannot be read. Offsets are checked later,
-// block by block, by ShardIndex.
-std::shared_ptr<const ShardIndex> load_index(const std::string& path);
+// is not a whole index of a known version that covers all of its shard, io if it cannot be read.
+// Offsets are checked later, block by block, by ShardIndex. `owner`: the user the file belongs to.
+std::shared_ptr<const ShardIndex> load_index(const std::string& path,
+                                             std::uint32_t* owner = nullptr);
+
+// Whether there is a file of ours of that name, and no link, that begins like an index of any
+// version. It does not count as used by that. Never throws.
+bool begins_like_index(const std::string& path) noexcept;
 
 }  // namespace tfrfast

@@ -1,6 +1,5 @@
 #include "core/index/index_store.h"
 
-#include <dirent.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +10,9 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "core/base/place.h"
 #include "core/base/publish.h"
+#include "core/base/warnings.h"
 #include "core/deflate/inflated_file.h"
 #include "core/index/index_file.h"
 
@@ -19,7 +20,6 @@ namespace tfrfast {
 namespace {
 
 constexpr const char* kSuffix = ".index";
-constexpr std::uint64_t kDefaultCacheBytes = std::uint64_t{4} << 30;
 constexpr std::uint64_t kFewSamples = 4;
 constexpr std::uint64_t kManySamples = 64;
 
@@ -34,7 +34,38 @@ std::string home_folder() {
   passwd* user = nullptr;
   char text[4096];
   ::getpwuid_r(::getuid(), &entry, text, sizeof text, &user);
-  return user == nullptr ? "/tmp" : user->pw_dir;
+  return user == nullptr ? "" : user->pw_dir;
+}
+
+std::string name_of_user(std::uint32_t number) {
+  passwd entry;
+  passwd* user = nullptr;
+  char text[4096];
+  ::getpwuid_r(number, &entry, text, sizeof text, &user);
+  return "user " + std::to_string(number) +
+         (user == nullptr ? "" : std::string(" (") + user->pw_name + ")");
+}
+
+// What others can write could hide records, or place them where they are not. A folder that is not
+// there yet will be ours alone.
+bool is_ours_alone(const std::string& cache_folder) {
+  struct stat status;
+  if (::stat(cache_folder.c_str(), &status) != 0) return true;
+  const bool is_ours = status.st_uid == ::geteuid();
+  if (is_ours && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return true;
+  warn_once("cache " + cache_folder,
+            "The index cache '" + cache_folder + "' is not used: " +
+                (is_ours ? std::string("others may write to it. Take that away (`chmod go-w`)")
+                         : "it belongs to " + name_of_user(status.st_uid) +
+                               ", not to you. Move it"
+                               " away") +
+                ", or name another folder in TFRFAST_CACHE_DIR.");
+  return false;
+}
+
+// Whoever makes an index can hide records. An owner of the data could do that anyway.
+bool may_be_believed(std::uint32_t owner, const ShardFile& file) {
+  return owner == ::geteuid() || owner == 0 || owner == file.identity().owner;
 }
 
 // The name that all links to a file share.
@@ -56,50 +87,71 @@ std::string hash_as_hex(const std::string& text) {
   return hex;
 }
 
-bool record_fits(const ShardIndex& index, const ShardFile& file, std::uint64_t number) {
-  const Frame frame = index.frame(number);
-  std::uint8_t bytes[kHeaderBytes];
-  file.read(frame.offset, bytes, sizeof bytes);
-  const FrameHeader header = decode_header(bytes);
-  return header_is_intact(header) && header.payload_bytes == frame.payload_bytes;
+// The path in the cache of what `key` determines, named after `name`; empty without a cache.
+std::string path_in_cache(const std::string& key, std::string name) {
+  const std::string folder = index_cache_folder();
+  if (folder.empty()) return "";
+  if (name.size() > 100) name.erase(50, name.size() - 100);  // file names have at most 255 bytes
+  return folder + "/" + hash_as_hex(key) + "-" + name + kSuffix;
 }
 
-// Whether `fits` holds for the first and the last of `count` things, and some evenly between.
-template <class Fits>
-bool all_samples(std::uint64_t count, std::uint64_t most, const Fits& fits) {
-  const std::uint64_t samples = std::min(count, most);
-  if (samples == 1) return fits(0);
-  for (std::uint64_t sample = 0; sample < samples; ++sample) {
-    // In two steps, lest the product overflow.
-    const std::uint64_t number =
-        (count - 1) / (samples - 1) * sample + (count - 1) % (samples - 1) * sample / (samples - 1);
-    if (!fits(number)) return false;
-  }
-  return true;
-}
-
-// A shard without an index, and the index.
+// A shard without an index, and the index, which is to be `kept` or not. `is_whole` becomes false
+// if damage ended the scan.
 IndexedShard scan_into_index(const std::shared_ptr<const ShardFile>& file, Compression compression,
-                             const ScanProgress& progress) {
-  ShardScan scan = scan_shard(file, progress, compression);
-  auto index = index_of(*file, compression, std::move(scan));
+                             AtDamage at_damage, bool kept, const ScanProgress& progress,
+                             bool* is_whole) {
+  const bool settled = kept && await_settled(*file);
+  ShardScan scan = scan_shard(file, progress, compression, at_damage);
+  *is_whole = scan.is_whole;
+  auto index = index_of(*file, compression, std::move(scan), settled);
   return {as_indexed(file, *index), index, true, {}};
 }
 
-// A fitting index at `path`, or null. Why one that is there does not do goes to `why_not`.
-std::shared_ptr<const ShardIndex> find_fitting(const std::string& path, const ShardFile& file,
-                                               Compression compression, std::string* why_not) {
+// What lies where an index may be.
+struct Found {
+  std::shared_ptr<const ShardIndex> fitting;  // the first one
+  // If there is none: those of a shard of this size, which a scan may prove right.
+  std::vector<std::shared_ptr<const ShardIndex>> unproven;
+  std::string why_not;  // why what is there does not fit
+};
+
+enum class Proofs : std::uint8_t { count, ignored };
+
+bool has_proof(const ShardIndex& index, const ShardFile& file) {
+  const std::string path = proof_path(file.path(), index.origin());
+  const std::optional<ShardFacts> proven = path.empty() ? std::nullopt : load_proof(path, index);
+  return proven && is_in_state(*proven, index, file);
+}
+
+void look_at(const std::string& path, const ShardFile& file, Compression compression, Proofs proofs,
+             Found* found) {
   try {
-    std::shared_ptr<const ShardIndex> index = load_index(path);
-    if (index == nullptr) return nullptr;
-    if (index->facts().compression == compression && index_fits(*index, file)) return index;
-    *why_not = "Index '" + path + "' was made for another state of '" + file.path() + "' (" +
-               std::to_string(index->facts().file_bytes) + " bytes then, " +
-               std::to_string(file.identity().bytes) + " now, or other records).";
+    std::uint32_t owner = 0;
+    std::shared_ptr<const ShardIndex> index = load_index(path, &owner);
+    if (index == nullptr) return;
+    if (!may_be_believed(owner, file)) {
+      found->why_not = "Index '" + path + "' is ignored: it belongs to " + name_of_user(owner) +
+                       ", who is neither you, nor root, nor the owner of '" + file.path() + "'.";
+      // Once for each folder: what holds one such index holds many.
+      warn_once("owner " + std::to_string(owner) + " " + folder_of(path),
+                found->why_not + " Remove it, or keep your own elsewhere: index=\"...\".");
+      return;
+    }
+    const ShardFacts& facts = index->facts();
+    const bool may_fit =
+        facts.compression == compression && facts.file_bytes == file.identity().bytes;
+    if (may_fit &&
+        (index_fits(*index, file) || (proofs == Proofs::count && has_proof(*index, file)))) {
+      found->fitting = std::move(index);
+      return;
+    }
+    found->why_not = "Index '" + path + "' was made for another state of '" + file.path() + "' (" +
+                     std::to_string(facts.file_bytes) + " bytes then, " +
+                     std::to_string(file.identity().bytes) + " now, or other records).";
+    if (may_fit) found->unproven.push_back(std::move(index));
   } catch (const Error& error) {
-    *why_not = error.message();
+    found->why_not = error.message();
   }
-  return nullptr;
 }
 
 std::vector<std::string> places_for(const std::string& shard_path, const IndexOptions& options) {
@@ -108,34 +160,93 @@ std::vector<std::string> places_for(const std::string& shard_path, const IndexOp
             index_path_in(options.folder, shard_path)};
   }
   if (options.use == IndexUse::memory) return {};
-  return {sibling_index_path(shard_path), cached_index_path(shard_path)};
+  std::vector<std::string> places{sibling_index_path(shard_path)};
+  const std::string cache = index_cache_folder();
+  if (!cache.empty() && is_ours_alone(cache)) places.push_back(cached_index_path(shard_path));
+  return places;
 }
 
-std::shared_ptr<const ShardIndex> find_fitting_among(const std::vector<std::string>& places,
-                                                     const ShardFile& file, Compression compression,
-                                                     std::string* why_not) {
+Found look_for_index(const std::vector<std::string>& places, const ShardFile& file,
+                     Compression compression, Proofs proofs = Proofs::count) {
+  Found found;
   for (const std::string& place : places) {
-    if (auto index = find_fitting(place, file, compression, why_not)) return index;
+    look_at(place, file, compression, proofs, &found);
+    if (found.fitting != nullptr) break;
+  }
+  return found;
+}
+
+// The one that `scanned` proves right; null if there is none.
+std::shared_ptr<const ShardIndex> proven_by(const ShardIndex& scanned, const Found& found,
+                                            const std::shared_ptr<const ShardFile>& file) {
+  for (const auto& index : found.unproven) {
+    if (is_proven_by(scanned, *index, file)) return index;
   }
   return nullptr;
 }
 
-bool is_whole_index(const std::string& path) {
+// The user's cache, ready to be written to; empty if it is not to be used.
+std::string writable_cache() {
+  std::string folder = index_cache_folder();
+  if (folder.empty() || !is_ours_alone(folder)) return "";
+  make_folders(folder, 0700);
+  return folder;
+}
+
+void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept {
   try {
-    return load_index(path) != nullptr;
+    // Not durable: an index that a power cut has torn is noticed and built again.
+    if (!writable_cache().empty()) save_index(index, cached_index_path(shard_path), false);
+  } catch (const std::exception&) {
+    // A full or unwritable cache costs the next opening its time, and nothing else.
+  }
+}
+
+// That `scanned` has proven `index`.
+void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
+                    const std::string& shard_path) noexcept {
+  if (!scanned.facts().settled) return;
+  try {
+    if (writable_cache().empty()) return;
+    if (index.origin() == cached_index_path(shard_path)) {
+      keep_in_cache(scanned, shard_path);  // it is ours: the same one, of this state
+    } else {
+      save_proof(proof_path(shard_path, index.origin()), index, scanned.facts());
+    }
+  } catch (const std::exception&) {
+    // The next opening scans again.
+  }
+}
+
+// Whether what lies at `path` is an index of another shard, or of another state of this one.
+bool is_anothers(const std::string& path, const ShardIndex& scanned,
+                 const std::shared_ptr<const ShardFile>& file) {
+  try {
+    const auto index = load_index(path);
+    return index != nullptr && !is_proven_by(scanned, *index, file);
   } catch (const Error&) {
     return false;
   }
+}
+
+// Whether an index could be saved in one of `places`, now rather than after scanning for long. The
+// last one, if others' shards may have taken it, need not be the one.
+void check_index_places(const std::vector<std::string>& places) {
+  make_folders(folder_of(places.back()));
+  struct stat status;
+  const bool is_taken =
+      places.size() > 1 && ::lstat(places.back().c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+  check_place(is_taken ? places.front() : places.back(), "Keeping an index in",
+              "Name another folder for indexes.");
 }
 
 // Saves an index in a folder that may keep those of many data folders, whose shards may share
 // names: the first comer has the plain name, and keeps it unless its index is of no use. Where the
 // index is now.
 std::string save_in_shared_folder(const ShardIndex& index, const std::string& folder,
-                                  const ShardFile& file) {
-  make_folders(folder);
-  const std::string plain = index_path_in(folder, file.path());
-  const std::string second = second_index_path_in(folder, file.path());
+                                  const std::shared_ptr<const ShardFile>& file) {
+  const std::string plain = index_path_in(folder, file->path());
+  const std::string second = second_index_path_in(folder, file->path());
   if (::access(second.c_str(), F_OK) != 0) {
     try {
       save_index(index, plain, true, Existing::keep);
@@ -143,9 +254,7 @@ std::string save_in_shared_folder(const ShardIndex& index, const std::string& fo
     } catch (const Error& error) {
       if (error.system_error() != EEXIST) throw;
     }
-    std::string why_not;
-    if (!is_whole_index(plain) ||
-        find_fitting(plain, file, index.facts().compression, &why_not) != nullptr) {
+    if (!is_anothers(plain, index, file)) {
       save_index(index, plain, true);
       return plain;
     }
@@ -156,25 +265,43 @@ std::string save_in_shared_folder(const ShardIndex& index, const std::string& fo
 
 }  // namespace
 
-Compression resolve_compression(const ShardFile& file, std::optional<Compression> expected) {
+std::optional<Compression> resolve_compression(const ShardFile& file,
+                                               std::optional<Compression> expected) {
   const Compression found = detect_compression(file);
   const Compression compression = expected.value_or(found);
   // Nothing compressed is nothing.
-  if (compression != Compression::none && compression != found && file.bytes() > 0) {
-    const std::string name = compression_name(compression);
-    throw Error(ErrorKind::invalid,
-                "'" + file.path() + "' does not begin like a " + name +
-                    "-compressed file, which compression=\"" + name +
-                    "\" says it is. Leave compression out to find out what it is.",
-                {file.path(), {}, {}});
-  }
+  if (found == Compression::none && file.bytes() == 0) return Compression::none;
+  if (compression != Compression::none && compression != found) return {};
   return found == Compression::none ? Compression::none : compression;
+}
+
+IndexedShard unreadable_shard(std::shared_ptr<const ShardFile> file, Compression expected) {
+  const std::uint64_t bytes = file->bytes();
+  auto index = std::make_shared<const ShardIndex>(
+      facts_of(file->identity(), file->identity_lasts(), bytes, expected, false),
+      std::vector<std::uint64_t>{0}, std::vector<Damage>{{DamageKind::bad_stream, 0, bytes, 0, 0}});
+  return {std::move(file), std::move(index), false, {}};
 }
 
 std::shared_ptr<const ShardIndex> find_index(const ShardFile& file, Compression compression,
                                              const IndexOptions& options) {
-  std::string why_not;
-  return find_fitting_among(places_for(file.path(), options), file, compression, &why_not);
+  return look_for_index(places_for(file.path(), options), file, compression).fitting;
+}
+
+void remember_scan(const std::shared_ptr<const ShardFile>& file, const ShardIndex& scanned,
+                   const IndexOptions& options) noexcept {
+  try {
+    const Found found =
+        look_for_index(places_for(file->path(), options), *file, scanned.facts().compression);
+    if (found.fitting != nullptr) return;  // somebody was faster
+    if (const auto index = proven_by(scanned, found, file); index != nullptr) {
+      remember_proof(*index, scanned, file->path());
+    } else {
+      keep_in_cache(scanned, file->path());
+    }
+  } catch (const std::exception&) {
+    // The next opening scans again.
+  }
 }
 
 std::shared_ptr<const ShardFile> as_indexed(std::shared_ptr<const ShardFile> file,
@@ -185,23 +312,12 @@ std::shared_ptr<const ShardFile> as_indexed(std::shared_ptr<const ShardFile> fil
 }
 
 std::shared_ptr<const ShardIndex> index_of(const ShardFile& file, Compression compression,
-                                           ShardScan scan) {
+                                           ShardScan scan, bool settled) {
   const std::uint64_t stream_bytes =
       scan.seek_points == nullptr ? file.bytes() : scan.seek_points->stream_bytes();
   return std::make_shared<const ShardIndex>(
-      ShardFacts{file.identity().bytes, file.identity().mtime_ns, stream_bytes, compression},
+      facts_of(file.identity(), file.identity_lasts(), stream_bytes, compression, settled),
       std::move(scan.offsets), std::move(scan.damage), std::move(scan.seek_points));
-}
-
-void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept {
-  try {
-    const std::string path = cached_index_path(shard_path);
-    make_folders(folder_of(path));
-    // Not durable: an index that a power cut has torn is noticed and built again.
-    save_index(index, path, false);
-  } catch (const std::exception&) {
-    // A full or unwritable cache costs the next opening its time, and nothing else.
-  }
 }
 
 std::string sibling_index_path(const std::string& shard_path) {
@@ -223,108 +339,69 @@ std::string second_index_path_in(const std::string& folder, const std::string& s
 
 std::string cached_index_path(const std::string& shard_path) {
   const std::string resolved = resolve(shard_path);
-  std::string name = name_of(resolved);
-  name.resize(std::min<std::size_t>(name.size(), 100));  // file names have at most 255 bytes
-  return index_cache_folder() + "/" + hash_as_hex(resolved) + "-" + name + kSuffix;
+  return path_in_cache(resolved, name_of(resolved));
+}
+
+std::string proof_path(const std::string& shard_path, const std::string& index_path) {
+  const std::string resolved = resolve(shard_path);
+  return path_in_cache(resolved + "\n" + resolve(index_path), name_of(resolved) + ".proof");
 }
 
 std::string index_cache_folder() {
   std::string folder = environment("TFRFAST_CACHE_DIR");
   if (folder.empty()) {
-    const std::string caches = environment("XDG_CACHE_HOME");
-    folder = (caches.empty() ? home_folder() + "/.cache" : caches) + "/tfrfast";
+    folder = environment("XDG_CACHE_HOME");
+    const std::string home = folder.empty() ? home_folder() : "";
+    if (!home.empty()) folder = home + "/.cache";
+    if (folder.empty()) return "";
+    folder += "/tfrfast";
   }
   return folder + "/index";
-}
-
-std::vector<CachedIndex> list_index_cache() {
-  std::vector<CachedIndex> found;
-  const std::string folder = index_cache_folder();
-  DIR* listing = ::opendir(folder.c_str());
-  if (listing == nullptr) {
-    if (errno == ENOENT) return found;
-    throw_system_error(errno, "Listing folder", folder);
-  }
-  while (const dirent* entry = ::readdir(listing)) {
-    const std::string path = folder + "/" + entry->d_name;
-    struct stat status;
-    if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    const std::int64_t used_s = std::max(status.st_atime, status.st_mtime);
-    found.push_back({path, static_cast<std::uint64_t>(status.st_size), used_s * 1'000'000'000});
-  }
-  ::closedir(listing);
-  std::sort(found.begin(), found.end(), [](const CachedIndex& a, const CachedIndex& b) {
-    return a.last_used_ns != b.last_used_ns ? a.last_used_ns < b.last_used_ns : a.path < b.path;
-  });
-  return found;
-}
-
-std::size_t prune_index_cache(std::uint64_t most_bytes) noexcept {
-  std::size_t removed = 0;
-  try {
-    const std::vector<CachedIndex> cached = list_index_cache();
-    std::uint64_t total = 0;
-    for (const CachedIndex& each : cached) total += each.bytes;
-    for (const CachedIndex& each : cached) {
-      if (total <= most_bytes) break;
-      if (::unlink(each.path.c_str()) == 0) ++removed;
-      total -= each.bytes;
-    }
-  } catch (const std::exception&) {
-    // Another process prunes too, or the folder is gone: nothing to do.
-  }
-  return removed;
-}
-
-std::uint64_t index_cache_limit_bytes() {
-  const std::string text = environment("TFRFAST_CACHE_BYTES");
-  char* end = nullptr;
-  const unsigned long long bytes = std::strtoull(text.c_str(), &end, 10);
-  return text.empty() || *end != '\0' ? kDefaultCacheBytes : bytes;
-}
-
-bool index_fits(const ShardIndex& index, const ShardFile& file) {
-  const ShardFacts& facts = index.facts();
-  if (facts.file_bytes != file.identity().bytes) return false;
-  const std::uint64_t count = index.record_count();
-  if (count == 0) return facts.mtime_ns == file.identity().mtime_ns || file.bytes() == 0;
-  const bool touched = facts.mtime_ns != file.identity().mtime_ns;
-  if (touched && !index.damage().empty()) return false;  // perhaps it was repaired
-  const std::uint64_t most = touched ? kManySamples : kFewSamples;
-  // To look at records of a compressed shard, they would have to be inflated.
-  if (const SeekPoints* points = index.seek_points().get(); points != nullptr) {
-    return all_samples(points->size(), most, [&](std::uint64_t number) {
-      const Span span = (*points)[static_cast<std::size_t>(number)];
-      return crc_of_sample(file, span.place.file_offset) == span.file_crc;
-    });
-  }
-  return all_samples(count, most,
-                     [&](std::uint64_t number) { return record_fits(index, file, number); });
 }
 
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const ScanProgress& progress) {
   const std::shared_ptr<const ShardFile> file = ShardFile::open(shard_path, io);
-  const Compression compression = resolve_compression(*file, options.compression);
+  const std::optional<Compression> resolved = resolve_compression(*file, options.compression);
+  if (!resolved) return unreadable_shard(file, *options.compression);
+  const Compression compression = *resolved;
   const std::vector<std::string> places = places_for(shard_path, options);
-  std::string why_not;
-  if (auto index = find_fitting_among(places, *file, compression, &why_not)) {
+  const Found found = look_for_index(places, *file, compression);
+  if (found.fitting != nullptr) {
     if (progress) progress(file->bytes());
-    return {as_indexed(file, *index), index, false, index->origin()};
+    return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
   }
-  if (options.use == IndexUse::require) {
+  const auto throw_without_index = [&] {
     std::string searched;
     for (const std::string& place : places)
       searched += (searched.empty() ? "'" : ", '") + place + "'";
-    throw Error(ErrorKind::stale_index,
-                (why_not.empty() ? "'" + shard_path + "' has no index (looked at " + searched + ")."
-                                 : why_not) +
-                    " Build it: `tfrfast index " + shard_path + "`, or open with index=\"auto\".",
-                {shard_path, {}, {}});
+    throw Error(
+        ErrorKind::stale_index,
+        (found.why_not.empty() ? "'" + shard_path + "' has no index (looked at " + searched + ")."
+                               : found.why_not) +
+            " Build it: `tfrfast index " + shard_path + "`, or open with index=\"auto\".",
+        {shard_path, {}, {}});
+  };
+  const bool requires_one = options.use == IndexUse::require || options.use == IndexUse::proven;
+  if (requires_one && (options.use == IndexUse::proven || found.unproven.empty())) {
+    throw_without_index();
   }
-  IndexedShard shard = scan_into_index(file, compression, progress);
+  const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();
+  // Unless one that is there may turn out to be right.
+  if (!options.folder.empty() && !requires_one && found.unproven.empty()) {
+    check_index_places(places);
+  }
+  bool is_whole = true;
+  IndexedShard shard =
+      scan_into_index(file, compression, options.at_damage, is_kept, progress, &is_whole);
+  if (!is_whole) return shard;
+  if (const auto index = proven_by(*shard.index, found, file); index != nullptr) {
+    remember_proof(*index, *shard.index, shard_path);
+    return {as_indexed(file, *index), index, false, index->origin()};
+  }
+  if (requires_one) throw_without_index();
   if (!options.folder.empty()) {
-    shard.index_path = save_in_shared_folder(*shard.index, options.folder, *file);
+    shard.index_path = save_in_shared_folder(*shard.index, options.folder, file);
   } else if (options.use == IndexUse::automatic) {
     keep_in_cache(*shard.index, shard_path);
   }
@@ -334,22 +411,28 @@ IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexO
 IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
                          std::optional<Compression> compression, const ScanProgress& progress) {
   const std::shared_ptr<const ShardFile> file = ShardFile::open(shard_path);
-  const Compression found = resolve_compression(*file, compression);
+  const std::optional<Compression> resolved = resolve_compression(*file, compression);
+  if (!resolved) return unreadable_shard(file, *compression);
+  const Compression kind = *resolved;
   const std::vector<std::string> places =
       folder.empty() ? std::vector<std::string>{sibling_index_path(shard_path)}
                      : places_for(shard_path, {IndexUse::automatic, folder, {}});
-  std::string why_not;
-  if (auto index = force ? nullptr : find_fitting_among(places, *file, found, &why_not)) {
-    if (progress) progress(file->bytes());
-    return {as_indexed(file, *index), index, false, index->origin()};
+  if (!force) {
+    // A proof is for this user alone, and the index may be for all.
+    const Found found = look_for_index(places, *file, kind, Proofs::ignored);
+    if (found.fitting != nullptr) {
+      if (progress) progress(file->bytes());
+      return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
+    }
   }
-  IndexedShard shard = scan_into_index(file, found, progress);
+  check_index_places(places);
+  bool is_whole = true;
+  IndexedShard shard = scan_into_index(file, kind, AtDamage::get_over, true, progress, &is_whole);
   if (folder.empty()) {
     shard.index_path = places.front();
-    make_folders(folder_of(shard.index_path));
     save_index(*shard.index, shard.index_path, true);
   } else {
-    shard.index_path = save_in_shared_folder(*shard.index, folder, *file);
+    shard.index_path = save_in_shared_folder(*shard.index, folder, file);
   }
   return shard;
 }

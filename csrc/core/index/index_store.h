@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/index/index_state.h"
 #include "core/index/scan.h"
 #include "core/index/shard_index.h"
 #include "core/shard/file.h"
@@ -16,13 +17,16 @@ namespace tfrfast {
 enum class IndexUse : std::uint8_t {
   automatic,  // use a fitting one, else build it and keep it in the cache folder
   memory,     // build it, keep nothing
-  require,    // a missing or stale one is an error
+  require,    // a missing or stale one is an error; a scan may prove that one fits all the same
+  proven,     // the same without a scan: one that would have to be proven is an error, too
 };
 
 struct IndexOptions {
   IndexUse use = IndexUse::automatic;
   std::string folder;                      // if not empty: look and keep here, nowhere else
   std::optional<Compression> compression;  // what the shard is; empty: find out
+  // To stop is for whoever raises damage: an index built until there is kept nowhere.
+  AtDamage at_damage = AtDamage::get_over;
 };
 
 // Beside the data, never among it: `<data folder>.tfrfast/<shard name>.index`.
@@ -32,22 +36,16 @@ std::string index_path_in(const std::string& folder, const std::string& shard_pa
 // `<folder>/<shard name>-<hash of the resolved data folder>.index`, for shards whose name in
 // `folder` is taken by another one's index.
 std::string second_index_path_in(const std::string& folder, const std::string& shard_path);
-// In the user's cache, under a name that the shard's resolved path determines.
+// In the user's cache, under a name that the shard's resolved path determines; empty without a
+// cache.
 std::string cached_index_path(const std::string& shard_path);
+// There, too: where a proof is kept that the index at `index_path` fits the shard.
+std::string proof_path(const std::string& shard_path, const std::string& index_path);
 
-// $TFRFAST_CACHE_DIR, else $XDG_CACHE_HOME/tfrfast, else ~/.cache/tfrfast; then "/index".
+// $TFRFAST_CACHE_DIR, else $XDG_CACHE_HOME/tfrfast, else ~/.cache/tfrfast; then "/index". Empty
+// where there is not even a home: then nothing is cached. Used only if it is ours and nobody else
+// may write to it; else there is a warning.
 std::string index_cache_folder();
-
-struct CachedIndex {
-  std::string path;
-  std::uint64_t bytes = 0;
-  std::int64_t last_used_ns = 0;
-};
-std::vector<CachedIndex> list_index_cache();  // least recently used first
-// Removes the least recently used until at most `most_bytes` are left; how many went. Never throws.
-std::size_t prune_index_cache(std::uint64_t most_bytes) noexcept;
-// $TFRFAST_CACHE_BYTES, else 4 GiB.
-std::uint64_t index_cache_limit_bytes();
 
 struct IndexedShard {
   std::shared_ptr<const ShardFile> file;    // an InflatedFile if compressed
@@ -56,15 +54,22 @@ struct IndexedShard {
   std::string index_path;  // of the file that the index was found in or saved to; may be empty
 };
 
-// Opens a shard with an index that fits it. Throws Error: io for the shard, stale_index under
-// `require`. An unusable cache is no error.
+// Opens a shard with an index that fits it. One that only seems not to, because the shard was
+// copied or touched, is proven by a scan, once: the cache remembers. One that belongs to neither
+// this user, nor root, nor the shard's owner is passed over, with a warning. Throws Error: io for
+// the shard, stale_index under `require`. An unusable cache is no error.
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const ScanProgress& progress = nullptr);
 
-// What `file` is compressed with. Throws Error invalid if it cannot be what is `expected`.
-Compression resolve_compression(const ShardFile& file, std::optional<Compression> expected);
+// What `file` is compressed with; nothing if it does not begin like what is `expected`.
+std::optional<Compression> resolve_compression(const ShardFile& file,
+                                               std::optional<Compression> expected);
 
-// A fitting index, where open_indexed would look for it; null if there is none.
+// Such a shard: it has no records, and all of it is damage. Its index is kept nowhere.
+IndexedShard unreadable_shard(std::shared_ptr<const ShardFile> file, Compression expected);
+
+// A fitting index, where open_indexed would look for it; null if there is none, or none that fits
+// without a scan that proves it.
 std::shared_ptr<const ShardIndex> find_index(const ShardFile& file, Compression compression,
                                              const IndexOptions& options);
 
@@ -72,23 +77,20 @@ std::shared_ptr<const ShardIndex> find_index(const ShardFile& file, Compression 
 std::shared_ptr<const ShardFile> as_indexed(std::shared_ptr<const ShardFile> file,
                                             const ShardIndex& index);
 
-// Keeps an index in the user's cache, if that has room and may be written.
-void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept;
+// Remembers in the user's cache what a scan of `file` has found, if the cache has room and may be
+// written: that an index which lies where `options` say fits after all or, if there is none,
+// `scanned` itself.
+void remember_scan(const std::shared_ptr<const ShardFile>& file, const ShardIndex& scanned,
+                   const IndexOptions& options) noexcept;
 
-// The index that a whole scan of `file` makes.
+// The index that a whole scan of `file` makes; `settled` says what await_settled() said before it.
 std::shared_ptr<const ShardIndex> index_of(const ShardFile& file, Compression compression,
-                                           ShardScan scan);
+                                           ShardScan scan, bool settled);
 
 // Builds the index of a shard and saves it, durable, in `folder` (if empty: the sibling folder);
 // unless a fitting one is there and `force` is false. Says what open_indexed would.
 IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
                          std::optional<Compression> compression = {},
                          const ScanProgress& progress = nullptr);
-
-// Whether `file`, as it lies on the disk, still looks like what `index` describes: its size, and
-// the headers of its first, last and some other records or, if compressed, the bytes at some seek
-// points; more of them if it was touched since. Every read checks its own
-// record's header again, so a false yes costs an error later, never wrong bytes.
-bool index_fits(const ShardIndex& index, const ShardFile& file);
 
 }  // namespace tfrfast

@@ -61,12 +61,18 @@ Stretch stretch_in_file_of(const ShardIndex& index, std::uint64_t begin, std::ui
 
 ProgressiveIndex::ProgressiveIndex(const std::string& shard_path, IoMode io,
                                    const IndexOptions& options)
-    : on_disk_(ShardFile::open(shard_path, io)),
-      compression_(resolve_compression(*on_disk_, options.compression)),
-      keep_(options.use == IndexUse::automatic && options.folder.empty()),
-      index_(find_index(*on_disk_, compression_, options)) {
+    : on_disk_(ShardFile::open(shard_path, io)), options_(options) {
+  const std::optional<Compression> resolved = resolve_compression(*on_disk_, options.compression);
+  if (!resolved) {
+    index_ = unreadable_shard(on_disk_, *options.compression).index;
+    file_ = on_disk_;
+    return;
+  }
+  compression_ = *resolved;
+  index_ = find_index(*on_disk_, compression_, options);
   if (index_ == nullptr) {
-    scanner_ = std::make_unique<ShardScanner>(on_disk_, compression_, true);
+    settled_ = await_settled(*on_disk_);
+    scanner_ = std::make_unique<ShardScanner>(on_disk_, ScanOptions{compression_, true});
     file_ = scanner_->file();
   } else {
     file_ = as_indexed(on_disk_, *index_);
@@ -124,8 +130,10 @@ void ProgressiveIndex::scan_to(std::uint64_t end) {
 void ProgressiveIndex::finish() {
   ShardScan scan = scanner_->take();
   scanner_ = nullptr;
-  index_ = index_of(*on_disk_, compression_, std::move(scan));
-  if (keep_) keep_in_cache(*index_, file_->path());
+  index_ = index_of(*on_disk_, compression_, std::move(scan), settled_);
+  if (options_.use == IndexUse::automatic && options_.folder.empty()) {
+    remember_scan(on_disk_, *index_, options_);
+  }
 }
 
 Stretch ProgressiveIndex::stretch_of_scan(std::uint64_t begin, std::uint64_t end) const {

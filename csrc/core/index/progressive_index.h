@@ -11,13 +11,14 @@
 
 namespace tfrfast {
 
-// Nobody waits for a whole shard to be indexed: asking for frames up to byte N walks the headers up
-// to N. When the walk reaches the end, the index is kept in the user's cache, and the next opening
-// finds it. A compressed shard is inflated once: what is read close behind the walk costs nothing
-// more. Safe from many threads.
+// Nobody waits for a whole shard to be indexed, nor for an index to be proven: asking for frames up
+// to byte N walks the headers up to N. When the walk reaches the end, the user's cache keeps the
+// index or, if one that was there turns out to fit, the proof, and the next opening finds it. A
+// compressed shard is inflated once: what is read close behind the walk costs nothing more. Safe
+// from many threads.
 class ProgressiveIndex {
  public:
-  // Throws Error io.
+  // Throws Error io. A shard that is not compressed as it should be is one piece of damage.
   ProgressiveIndex(const std::string& shard_path, IoMode io, const IndexOptions& options);
 
   // What offsets count in.
@@ -43,8 +44,9 @@ class ProgressiveIndex {
   Stretch stretch_of_scan(std::uint64_t begin, std::uint64_t end) const;
 
   const std::shared_ptr<const ShardFile> on_disk_;
-  const Compression compression_;
-  const bool keep_;
+  Compression compression_ = Compression::none;
+  const IndexOptions options_;
+  bool settled_ = false;
   mutable std::mutex mutex_;  // guards the rest
   std::shared_ptr<const ShardIndex> index_;
   std::unique_ptr<ShardScanner> scanner_;  // until there is an index

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/deflate/inflating_walker.h"
 #include "core/index/walking.h"
@@ -14,24 +15,39 @@ constexpr std::size_t kChunkFrames = 4096;
 constexpr std::uint64_t kLargeFrameBytes = 256 << 10;
 constexpr std::size_t kReadAheadBytes = 1 << 20;
 constexpr std::size_t kLittleReadAheadBytes = 4 << 10;
+// Where the walk stops at a bad header, so much is looked at to say where the next record begins.
+constexpr std::uint64_t kLookBytes = 1 << 20;
 
 // Beyond this an expectation is not worth memory: the first records may not be like the others.
 constexpr std::uint64_t kMostExpectedFrames = std::uint64_t{1} << 24;
 
 }  // namespace
 
-ShardScanner::ShardScanner(const std::shared_ptr<const ShardFile>& file, Compression compression,
-                           bool keep_spans)
-    : file_(file), chunk_(kChunkFrames) {
-  if (compression == Compression::none) {
+ShardScanner::ShardScanner(const std::shared_ptr<const ShardFile>& file, const ScanOptions& options,
+                           ScanProgress progress)
+    : file_(file),
+      at_damage_(options.at_damage),
+      progress_(std::move(progress)),
+      chunk_(kChunkFrames) {
+  if (options.compression == Compression::none) {
     walker_ = walk(file_);
   } else {
-    std::unique_ptr<InflatingWalker> walker = InflatingWalker::over(file, compression, keep_spans);
+    std::unique_ptr<InflatingWalker> walker =
+        InflatingWalker::over(file, options.compression, options.keep_spans, at_damage_);
     file_ = walker->inflated();
     seek_points_ = walker->seek_points();
     walker_ = std::move(walker);
   }
   walker_->set_read_ahead(kReadAheadBytes);
+  walker_->set_pulse([this] { report(); });
+}
+
+void ShardScanner::report() {
+  if (!progress_) return;
+  const std::uint64_t done = std::max(file_bytes_done(), reported_bytes_);
+  const std::uint64_t newly = done - reported_bytes_;
+  reported_bytes_ = done;
+  progress_(newly);
 }
 
 void ShardScanner::advance(std::uint64_t limit) {
@@ -74,6 +90,7 @@ void ShardScanner::advance(std::uint64_t limit) {
       get_over_bad_header();
       break;
   }
+  report();
 }
 
 void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t records) {
@@ -119,6 +136,9 @@ void ShardScanner::end(std::optional<DamageKind> torn) {
       break;
   }
   if (torn) lose(*torn, file_->bytes(), at_ < file_->bytes() ? 1 : 0);
+  if (walker_->ending() != ShardWalker::Ending::clean && at_damage_ == AtDamage::stop) {
+    found_.is_whole = false;  // members that can be read may follow
+  }
 }
 
 void ShardScanner::get_over_bad_header() {
@@ -126,9 +146,14 @@ void ShardScanner::get_over_bad_header() {
   const FrameFinder::Found found = find_frame(at_ + 1);
   const bool only_crc_was_bad =
       found.at - at_ >= kFrameOverhead && bad.payload_bytes == found.at - at_ - kFrameOverhead;
-  lose(found.gave_up ? DamageKind::lost_track : DamageKind::bad_header, found.at,
-       only_crc_was_bad && !found.gave_up ? 1 : 0);
+  DamageKind kind = DamageKind::bad_header;
+  if (found.outcome == FrameFinder::Outcome::gave_up) kind = DamageKind::lost_track;
+  if (found.outcome == FrameFinder::Outcome::not_looked) kind = DamageKind::unexplored;
+  lose(kind, found.at, only_crc_was_bad && kind == DamageKind::bad_header ? 1 : 0);
   at_ = found.at;
+  if (at_damage_ == AtDamage::get_over) return;
+  found_.is_whole = false;
+  finished_ = true;
 }
 
 // The bytes from `cut` on are not those that followed the ones before.
@@ -140,13 +165,19 @@ void ShardScanner::get_over_bad_stream(std::uint64_t cut) {
 
 FrameFinder::Found ShardScanner::find_frame(std::uint64_t from) {
   walker_->set_read_ahead(kReadAheadBytes);
-  walker_->reach(std::numeric_limits<std::uint64_t>::max());  // the next one may be anywhere
-  if (!finder_) finder_.emplace(file_);
+  if (!finder_) {
+    const auto on_step = [this](std::uint64_t at) {
+      searched_ = at;
+      report();
+    };
+    finder_.emplace(file_, on_step,
+                    at_damage_ == AtDamage::stop ? std::optional(kLookBytes) : std::nullopt);
+  }
   return finder_->find(*walker_, from);
 }
 
 std::uint64_t ShardScanner::file_bytes_done() const {
-  return finished_ ? file_bytes() : walker_->file_bytes_before(at_);
+  return finished_ ? file_bytes() : walker_->file_bytes_before(std::max(at_, searched_));
 }
 
 ShardScan ShardScanner::take() {
@@ -156,14 +187,9 @@ ShardScan ShardScanner::take() {
 }
 
 ShardScan scan_shard(const std::shared_ptr<const ShardFile>& file, const ScanProgress& progress,
-                     Compression compression) {
-  ShardScanner scanner(file, compression);
-  std::uint64_t reported = 0;
-  while (!scanner.finished()) {
-    scanner.advance(std::numeric_limits<std::uint64_t>::max());
-    const std::uint64_t done = scanner.file_bytes_done();
-    if (progress && done > reported) progress(done - reported), reported = done;
-  }
+                     Compression compression, AtDamage at_damage) {
+  ShardScanner scanner(file, {compression, false, at_damage}, progress);
+  while (!scanner.finished()) scanner.advance(std::numeric_limits<std::uint64_t>::max());
   return scanner.take();
 }
 

@@ -15,25 +15,33 @@
 
 namespace tfrfast {
 
-// Told, from whichever thread scans, how many more bytes of the file are done. May throw to stop
-// the scan.
+// Told, from whichever thread scans and every few MiB, how many more bytes of the file are done: 0
+// while something takes long. May throw to stop the scan.
 using ScanProgress = std::function<void(std::uint64_t newly_scanned_bytes)>;
 
 struct ShardScan {
   std::vector<std::uint64_t> offsets;  // one more than there are good records
   std::vector<Damage> damage;
   std::shared_ptr<const SeekPoints> seek_points;  // of a compressed shard
+  bool is_whole = true;  // false: it stopped at the damage that is listed last
+};
+
+struct ScanOptions {
+  Compression compression = Compression::none;
+  bool keep_spans = false;  // of a compressed shard: its records will be read close behind the scan
+  AtDamage at_damage = AtDamage::get_over;
 };
 
 // A walk that can pause: what it has found so far is in `found`. Payloads are not looked at, except
-// where a bad header has to be got over. Throws Error for I/O failures only: damage is a finding,
-// not a failure. One thread at a time.
+// where a bad header has to be got over. Throws Error for I/O failures only, and what `progress`
+// throws: damage is a finding, not a failure. One thread at a time.
 class ShardScanner {
  public:
-  // `file` is the file as it lies on the disk. Of a compressed one, `keep_spans` says whether its
-  // records will be read close behind the scan.
+  // `file` is the file as it lies on the disk.
   explicit ShardScanner(const std::shared_ptr<const ShardFile>& file,
-                        Compression compression = Compression::none, bool keep_spans = false);
+                        const ScanOptions& options = {}, ScanProgress progress = nullptr);
+  ShardScanner(const ShardScanner&) = delete;
+  ShardScanner& operator=(const ShardScanner&) = delete;
 
   // Walks on, by some thousand frames at most, until the frame at or beyond byte `limit` is
   // reached.
@@ -62,21 +70,27 @@ class ShardScanner {
   FrameFinder::Found find_frame(std::uint64_t from);
   void take_large_frame();
   void end(std::optional<DamageKind> torn);
+  void report();
 
   std::shared_ptr<const ShardFile> file_;
   std::unique_ptr<ShardWalker> walker_;
   std::shared_ptr<const SeekPoints> seek_points_;
+  const AtDamage at_damage_;
+  const ScanProgress progress_;
   std::optional<FrameFinder> finder_;  // from the first bad header on
   std::vector<std::uint64_t> chunk_;
   ShardScan found_;
   std::uint64_t at_ = 0;
   std::uint64_t good_end_ = 0;
+  std::uint64_t searched_ = 0;  // for the next frame, behind damage
+  std::uint64_t reported_bytes_ = 0;
   bool finished_ = false;
 };
 
 // The whole walk at once.
 ShardScan scan_shard(const std::shared_ptr<const ShardFile>& file,
                      const ScanProgress& progress = nullptr,
-                     Compression compression = Compression::none);
+                     Compression compression = Compression::none,
+                     AtDamage at_damage = AtDamage::get_over);
 
 }  // namespace tfrfast

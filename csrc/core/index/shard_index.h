@@ -30,6 +30,8 @@ enum class DamageKind : std::uint8_t {
   torn_stream = 5,  // the compressed data end inside a member; what was before them is there
   bad_stream = 6,   // the compressed data cannot be read on; what follows, if anything, is not what
                     // followed, and how many bytes there were between is unknown
+  // A bad header, where the walk stopped: what lies behind `end` was not looked at. In no file.
+  unexplored = 7,
 };
 
 // Bytes [begin, end) hold no record that can be trusted.
@@ -41,6 +43,7 @@ struct Damage {
   // How many records were lost, if that can be told: 1 where the damaged header's own length leads
   // exactly to the next good frame, or where the tail is torn; else unknown, which is 0.
   std::uint64_t records_lost = 0;
+  friend bool operator==(const Damage&, const Damage&) = default;
 };
 
 // What an index says about its shard as a whole.
@@ -49,6 +52,21 @@ struct ShardFacts {
   std::int64_t mtime_ns = 0;
   std::uint64_t stream_bytes = 0;  // uncompressed; all offsets count in these
   Compression compression = Compression::none;
+  // Of the file; zeros where they would say nothing (ShardFile::identity_lasts).
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::int64_t ctime_ns = 0;
+  // Whether any change since shows in what is above; index_state.h says when.
+  bool settled = false;
+  // Of the shard's writer, which gave the file a time of modification that no write can give.
+  bool by_writer = false;
+};
+
+// The file that an index was loaded from.
+struct IndexSource {
+  std::shared_ptr<const void> bytes;  // kept alive
+  std::string path;
+  std::uint32_t checksum = 0;  // of the header, and so of everything
 };
 
 // Immutable; safe from many threads. Offsets live in memory, or in a mapped index file whose blocks
@@ -61,12 +79,10 @@ class ShardIndex {
   ShardIndex(const ShardFacts& facts, std::vector<std::uint64_t> offsets,
              std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr);
 
-  // Offsets in foreign memory, kept alive by `owner`, with the CRC-32C of every kBlockOffsets of
-  // them. `origin` names the index file in errors.
-  ShardIndex(const ShardFacts& facts, std::shared_ptr<const void> owner, std::string origin,
-             const std::uint64_t* offsets, std::uint64_t record_count,
-             std::vector<std::uint32_t> block_crcs, std::vector<Damage> damage,
-             std::shared_ptr<const SeekPoints> seek_points = nullptr);
+  // Offsets in the memory of `source`, with the CRC-32C of every kBlockOffsets of them.
+  ShardIndex(const ShardFacts& facts, IndexSource source, const std::uint64_t* offsets,
+             std::uint64_t record_count, std::vector<std::uint32_t> block_crcs,
+             std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr);
 
   const ShardFacts& facts() const noexcept { return facts_; }
   std::uint64_t record_count() const noexcept { return record_count_; }
@@ -98,20 +114,30 @@ class ShardIndex {
 
   // check, read and decode in one; throws Error stale_index where decode says false.
   Frame frame(std::uint64_t number) const;
+  // Whether good frames and damage take turns from the shard's first byte to its last. Throws
+  // nothing: an index that can no longer be read covers nothing.
+  bool covers_shard() const noexcept;
   // Offsets (and, at the end, where the last good frame ends) of all records, checked and copied.
+  // Throws OutOfMemory where an index file claims more of them than memory holds.
   std::vector<std::uint64_t> copy_offsets() const;
   [[noreturn]] void throw_nonsense(std::uint64_t number) const;
 
-  const std::string& origin() const noexcept { return origin_; }  // empty if built in memory
+  // Whether this one and `other` have the same records and damage at the same places. Throws Error
+  // stale_index if an index file is damaged.
+  bool has_same_entries(const ShardIndex& other) const;
+
+  // Of the index file; empty and 0 if built in memory.
+  const std::string& origin() const noexcept { return source_.path; }
+  std::uint32_t checksum() const noexcept { return source_.checksum; }
 
  private:
   void check_block(std::uint64_t block) const;
+  bool covers_shard_by(const std::uint64_t* offsets) const noexcept;
   std::uint64_t end_before_gap(std::uint64_t number, std::uint64_t next) const noexcept;
 
   ShardFacts facts_;
   std::vector<std::uint64_t> owned_offsets_;
-  std::shared_ptr<const void> owner_;
-  std::string origin_;
+  IndexSource source_;
   const std::uint64_t* offsets_ = nullptr;
   std::uint64_t record_count_ = 0;
   std::vector<std::uint32_t> block_crcs_;

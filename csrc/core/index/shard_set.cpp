@@ -2,17 +2,23 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
+#include <limits>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/base/publish.h"
 #include "core/crc32c/hex.h"
+#include "core/index/index_cache.h"
 
 namespace tfrfast {
 namespace {
 
+constexpr std::uint64_t kMostRecords = std::numeric_limits<std::int64_t>::max();
 constexpr auto kBetweenReports = std::chrono::milliseconds(100);
 
 // Collects the progress of all scanning threads and reports it on the one that opens.
@@ -43,6 +49,32 @@ class ProgressMeter {
   std::atomic<std::uint64_t> done_bytes_{0};
 };
 
+// What the caller throws out of its progress ends the work of all threads at once.
+class Interruption {
+  struct Interrupted {};
+
+ public:
+  // On the thread that opens, `action` may throw; the others find out the next time they come here.
+  template <class Action>
+  void pass_on(const Action& action) {
+    if (interrupted_.load(std::memory_order_acquire)) throw Interrupted();
+    try {
+      action();
+    } catch (...) {
+      thrown_ = std::current_exception();
+      interrupted_.store(true, std::memory_order_release);
+      throw Interrupted();
+    }
+  }
+  void rethrow_if_any() {
+    if (auto thrown = std::exchange(thrown_, nullptr)) std::rethrow_exception(std::move(thrown));
+  }
+
+ private:
+  std::atomic<bool> interrupted_{false};
+  std::exception_ptr thrown_;
+};
+
 std::uint64_t fingerprint_of(const std::vector<IndexedShard>& shards) {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   const auto mix = [&hash](const void* bytes, std::size_t count) {
@@ -65,7 +97,16 @@ ShardSet::ShardSet(std::vector<IndexedShard> shards) : shards_(std::move(shards)
   first_records_.reserve(shards_.size() + 1);
   first_records_.push_back(0);
   for (const IndexedShard& shard : shards_) {
-    first_records_.push_back(first_records_.back() + shard.index->record_count());
+    const std::uint64_t count = shard.index->record_count();
+    if (count > kMostRecords - first_records_.back()) {
+      throw Error(ErrorKind::invalid,
+                  "'" + shard.file->path() + "' has " + std::to_string(count) +
+                      " records, and the shards before it " +
+                      std::to_string(first_records_.back()) +
+                      ": together that is more than can be numbered.",
+                  {shard.file->path(), {}, {}});
+    }
+    first_records_.push_back(first_records_.back() + count);
   }
   if (shards_.empty()) first_records_.push_back(0);  // so that place() may look at a first shard
   fingerprint_ = fingerprint_of(shards_);
@@ -83,30 +124,40 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   std::unique_ptr<ProgressMeter> meter;
   ScanProgress scanned;
   std::function<void()> while_waiting;
+  Interruption interruption;
   if (progress) {
     std::uint64_t all_bytes = 0;
-    for (const std::string& path : distinct) all_bytes += identify_file(path).bytes;
+    for (const std::string& path : distinct) {
+      all_bytes = add_or_most(all_bytes, identify_file(path).bytes);
+    }
     meter = std::make_unique<ProgressMeter>(progress, all_bytes);
-    scanned = [&meter](std::uint64_t bytes) { meter->add(bytes); };
-    while_waiting = [&meter] { meter->report(); };
+    scanned = [&](std::uint64_t bytes) { interruption.pass_on([&] { meter->add(bytes); }); };
+    while_waiting = [&] { interruption.pass_on([&] { meter->report(); }); };
   }
 
+  IndexOptions index = options.index;
+  if (!options.skip_damage) index.at_damage = AtDamage::stop;
   std::vector<IndexedShard> opened(distinct.size());
   std::atomic<bool> built_any{false};
-  parallel_for(
-      distinct.size(), options.threads,
-      [&](std::size_t number) {
-        IndexedShard shard = open_indexed(distinct[number], options.io, options.index, scanned);
-        if (shard.was_built) built_any = true;
-        if (!options.skip_damage && !shard.index->damage().empty()) {
-          throw_damage(shard, shard.index->damage().front());
-        }
-        opened[number] = std::move(shard);
-      },
-      while_waiting);
+  try {
+    parallel_for(
+        distinct.size(), options.threads,
+        [&](std::size_t number) {
+          IndexedShard shard = open_indexed(distinct[number], options.io, index, scanned);
+          if (shard.was_built) built_any = true;
+          if (!options.skip_damage && !shard.index->damage().empty()) {
+            throw_damage(shard, shard.index->damage().front());
+          }
+          opened[number] = std::move(shard);
+        },
+        while_waiting);
+  } catch (...) {
+    interruption.rethrow_if_any();  // before whatever a shard has to say
+    throw;
+  }
   if (meter) meter->finish();
   if (built_any && options.index.use == IndexUse::automatic && options.index.folder.empty()) {
-    prune_index_cache(index_cache_limit_bytes());
+    prune_index_cache(index_cache_limit_bytes(), FreshIndexes::keep);
   }
 
   std::vector<IndexedShard> shards;
@@ -132,9 +183,13 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
   const std::uint64_t left = damage.end - damage.begin;
   switch (damage.kind) {
     case DamageKind::lost_track:
+    case DamageKind::unexplored:
     case DamageKind::bad_header: {
       std::string lost = "No good record follows.";
-      if (damage.kind == DamageKind::lost_track) {
+      if (damage.kind == DamageKind::unexplored) {
+        lost = "No good record begins in the next " + std::to_string(left) +
+               " bytes; what follows them was not looked at.";
+      } else if (damage.kind == DamageKind::lost_track) {
         lost = "So many false headers follow that good records behind them were not looked for.";
       } else if (damage.end < shard.file->bytes()) {
         lost = "The next good record begins at " + shard.file->describe_byte(damage.end) + ".";
@@ -172,6 +227,15 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
                       ". Good records: " + std::to_string(damage.records_before) + "." + advice,
                   place);
     case DamageKind::bad_stream: {
+      if (!shard.file->is_inflated()) {
+        const std::string name = compression_name(shard.index->facts().compression);
+        throw Error(ErrorKind::corrupt,
+                    "'" + path + "' is corrupt: it does not begin like a " + name +
+                        "-compressed file, which compression=\"" + name +
+                        "\" says it is. Restore the file, leave compression out to find out what "
+                        "it is, or pass over it with on_corruption=\"skip\".",
+                    place);
+      }
       std::string last = shard.file->describe_byte(shard.file->bytes());
       std::string next;
       if (damage.end < shard.file->bytes()) {

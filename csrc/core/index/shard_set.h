@@ -37,6 +37,7 @@ class ShardSet {
   static std::shared_ptr<const ShardSet> open(const std::vector<std::string>& paths,
                                               const ShardSetOptions& options,
                                               const OpeningProgress& progress = nullptr);
+  // Throws Error invalid if there are more records than an int64 can number.
   explicit ShardSet(std::vector<IndexedShard> shards);
 
   std::size_t size() const noexcept { return shards_.size(); }

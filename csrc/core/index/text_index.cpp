@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/base/publish.h"
 #include "core/index/index_store.h"
 
@@ -15,6 +16,13 @@ constexpr std::size_t kFlushBytes = 1 << 20;
 
 std::string read_whole(const std::string& path) {
   const auto file = ShardFile::open(path, IoMode::pread);
+  if (file->bytes() > most_memory_bytes()) {
+    throw Error(ErrorKind::memory,
+                "Text index '" + path + "' has " + std::to_string(file->bytes()) +
+                    " bytes, more than there is memory for. Build the index from the shard "
+                    "instead: `tfrfast index`.",
+                {path, {}, {}});
+  }
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   file->read(0, reinterpret_cast<std::uint8_t*>(text.data()), text.size());
   return text;
@@ -58,6 +66,7 @@ void export_text_index(const ShardIndex& index, const std::string& path) {
                 {path, {}, {}});
   }
   PublishedFile file(path);
+  file.keep_permissions();
   std::string lines;
   for (std::uint64_t number = 0; number < index.record_count(); ++number) {
     const Frame frame = index.frame(number);
@@ -70,10 +79,10 @@ void export_text_index(const ShardIndex& index, const std::string& path) {
 }
 
 std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
-                                                    const ShardFile& file) {
-  if (const Compression found = detect_compression(file); found != Compression::none) {
+                                                    const std::shared_ptr<const ShardFile>& file) {
+  if (const Compression found = detect_compression(*file); found != Compression::none) {
     refuse(path, 0,
-           "'" + file.path() + "' is " + compression_name(found) +
+           "'" + file->path() + "' is " + compression_name(found) +
                "-compressed, and a text index cannot say where to begin inflating.");
   }
   const std::string text = read_whole(path);
@@ -95,27 +104,24 @@ std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
              "the record should begin at byte " + std::to_string(end) +
                  ", where the one before it ends, not at " + std::to_string(offset) + ".");
     }
-    if (frame_bytes < kFrameOverhead || frame_bytes > file.bytes() - end) {
+    if (frame_bytes < kFrameOverhead || frame_bytes > file->bytes() - end) {
       refuse(path, line_number,
-             "no frame of '" + file.path() + "' at byte " + std::to_string(offset) + " can have " +
+             "no frame of '" + file->path() + "' at byte " + std::to_string(offset) + " can have " +
                  std::to_string(frame_bytes) + " bytes.");
     }
     offsets.push_back(offset);
     end += frame_bytes;
   }
-  if (end != file.bytes()) {
+  if (end != file->bytes()) {
     refuse(path, line_number,
-           "the last record ends at byte " + std::to_string(end) + ", but '" + file.path() +
-               "' has " + std::to_string(file.bytes()) + " bytes.");
+           "the last record ends at byte " + std::to_string(end) + ", but '" + file->path() +
+               "' has " + std::to_string(file->bytes()) + " bytes.");
   }
   offsets.push_back(end);
-  const ShardFacts facts{file.identity().bytes, 0, file.bytes(), Compression::none};
-  auto index = std::make_shared<const ShardIndex>(
-      ShardFacts{facts.file_bytes, file.identity().mtime_ns, facts.stream_bytes, facts.compression},
-      offsets, std::vector<Damage>());
-  // Judged like an index of a shard that was touched since: more records are looked at.
-  if (!index_fits(ShardIndex(facts, std::move(offsets), {}), file)) {
-    refuse(path, line_number, "'" + file.path() + "' has no such records.");
+  const bool settled = await_settled(*file);
+  auto index = index_of(*file, Compression::none, scan_shard(file), settled);
+  if (!index->damage().empty() || index->copy_offsets() != offsets) {
+    refuse(path, line_number, "'" + file->path() + "' has no such records.");
   }
   return index;
 }

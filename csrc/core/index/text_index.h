@@ -14,7 +14,9 @@ namespace tfrfast {
 void export_text_index(const ShardIndex& index, const std::string& path);
 
 // Reads `path` as the index of `file`. Frames must follow each other from byte 0 to the shard's
-// end, and the headers of a spread of them must agree; Error invalid says which line does not.
-std::shared_ptr<const ShardIndex> import_text_index(const std::string& path, const ShardFile& file);
+// end, and be those that a scan of the shard finds: once imported, an index is believed. Error
+// invalid says which line does not fit.
+std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
+                                                    const std::shared_ptr<const ShardFile>& file);
 
 }  // namespace tfrfast

@@ -1,18 +1,35 @@
 #include "core/load/loader.h"
 
+#include <pthread.h>
+
+#include <chrono>
+#include <mutex>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/load/workers.h"
 
 namespace tfrfast {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The lock of all loaders, held for a few assignments at a time: one for all, so that a child
+// forked while another thread is in here finds it free and every loader whole. Under it nobody
+// starts or stops a thread, reads, or gives memory back to the pool, which fork() locks as well.
+constinit std::mutex every_loader;
+[[maybe_unused]] const int kGuarded = ::pthread_atfork(
+    [] { every_loader.lock(); }, [] { every_loader.unlock(); }, [] { every_loader.unlock(); });
+
+}  // namespace
 
 Loader::Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOptions options,
                std::shared_ptr<const FeaturePlan> features)
-    : reader_(std::move(reader)),
-      features_(std::move(features)),
+    : options_(options),
+      counters_(std::make_shared<LoaderCounters>()),
       plan_options_(std::move(plan)),
-      options_(options),
-      counters_(std::make_shared<LoaderCounters>()) {
+      reader_(std::move(reader)),
+      features_(std::move(features)) {
   if (options_.threads < 1 || options_.prefetch < 1) {
     throw Error(ErrorKind::invalid, "A loader needs at least 1 thread and a prefetch of 1.");
   }
@@ -22,66 +39,172 @@ Loader::Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOpt
 }
 
 Loader::~Loader() {
-  abandon_workers_of_parent();
+  close();
 }
 
-void Loader::abandon_workers_of_parent() noexcept {
+// Whether this is the first time in a forked child.
+bool Loader::settle_in_this_process() noexcept {
+  if (home_.is_this_one()) return false;
+  home_ = HomeProcess();
   // Joining threads that this process does not have would wait for ever.
-  if (workers_ != nullptr && !workers_->belong_to_this_process()) (void)workers_.release();
+  if (workers_ != nullptr) (void)new std::shared_ptr<Workers>(std::move(workers_));
+  return true;
 }
 
-std::int64_t Loader::position() const noexcept {
-  return plan_here().position_after(step_ - 1);
+void Loader::check_open() const {
+  if (reader_ == nullptr) throw Error(ErrorKind::closed, "This loader has been closed.");
 }
 
-std::int64_t Loader::steps_left() const noexcept {
-  return plan_here().steps() - step_;
+void Loader::end_pass(LoaderPass::State state) noexcept {
+  if (const auto pass = std::exchange(pass_, nullptr); pass != nullptr) pass->state_ = state;
 }
 
-void Loader::seek(std::uint64_t epoch, std::int64_t position) {
-  if (epoch == epoch_ && position == this->position()) return;
-  PlanOptions rest = plan_options_;
-  rest.start = position;
-  auto partial = std::make_shared<const Plan>(rest);  // throws before anything has changed
-  abandon_workers_of_parent();
-  workers_ = nullptr;
-  partial_ = std::move(partial);
-  first_epoch_ = position != 0;
-  epoch_ = epoch;
+// Returns workers that are of no more use, to be stopped without the lock.
+std::shared_ptr<Workers> Loader::enter_next_epoch() noexcept {
+  std::shared_ptr<Workers> elsewhere;
+  if (steps_left() > 0) elsewhere = std::move(workers_);  // else they are in the next one already
+  ++epoch_;
   step_ = 0;
+  in_partial_ = false;
+  return elsewhere;
 }
 
-Loader::Wait Loader::wait_next(double seconds, LoadedBatch* batch) {
-  if (steps_left() <= 0) return Wait::epoch_ended;
-  abandon_workers_of_parent();
-  if (workers_ == nullptr) {
-    workers_ = std::make_unique<Workers>(
-        reader_, features_, LoaderStart{epoch_, step_, first_epoch_ ? partial_ : whole_, whole_},
-        options_.threads, options_.prefetch, counters_);
+LoaderStart Loader::start_here() const {
+  return {epoch_, step_, in_partial_ ? partial_ : whole_, whole_};
+}
+
+std::shared_ptr<LoaderPass> Loader::begin() {
+  auto pass = std::make_shared<LoaderPass>();
+  std::shared_ptr<Workers> elsewhere;
+  {
+    const std::lock_guard lock(every_loader);
+    check_open();
+    // A child stands where its parent stood, as a pickled copy does.
+    if (settle_in_this_process()) at_beginning_ = true;
+    end_pass(LoaderPass::State::replaced);
+    if (!at_beginning_) elsewhere = enter_next_epoch();
+    at_beginning_ = false;
+    pass_ = pass;
   }
-  try {
-    if (!workers_->take(seconds, batch)) return Wait::timed_out;
-  } catch (...) {
-    // Asked again, new workers try the same batch again.
-    workers_ = nullptr;
-    throw;
+  if (elsewhere != nullptr) elsewhere->stop();
+  return pass;
+}
+
+// Why `pass` has no further batch, if it has none.
+std::optional<Loader::Wait> Loader::no_more(const LoaderPass& pass) {
+  if (pass.state_ == LoaderPass::State::ended) return Wait::pass_ended;
+  check_open();
+  settle_in_this_process();
+  if (pass.state_ == LoaderPass::State::replaced) return Wait::replaced;
+  if (pass.state_ == LoaderPass::State::moved) return Wait::moved;
+  if (steps_left() > 0) return {};
+  end_pass(LoaderPass::State::ended);
+  (void)enter_next_epoch();  // which the workers did before
+  at_beginning_ = true;
+  return Wait::pass_ended;
+}
+
+Loader::Wait Loader::poll_next(LoaderPass& pass, LoadedBatch* batch) {
+  Workers::Taking next;
+  {
+    const std::lock_guard lock(every_loader);
+    if (const auto why = no_more(pass)) return *why;
+    if (workers_ != nullptr) next = workers_->take();
+    if (next.taken != Workers::Taken::batch) return Wait::timed_out;
+    ++step_;
   }
-  ++step_;
+  *batch = std::move(next.batch);
   return Wait::ready;
 }
 
-void Loader::next_epoch() {
-  const bool at_its_end = steps_left() <= 0;
-  if (!at_its_end) {
-    seek(epoch_ + 1, 0);
-    return;
+Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* batch) {
+  const Clock::time_point began = Clock::now();
+  for (;;) {
+    std::shared_ptr<Workers> workers;
+    LoaderStart start;
+    Workers::Taking next;
+    {
+      const std::lock_guard lock(every_loader);
+      if (const auto why = no_more(pass)) return *why;
+      workers = workers_;
+      if (workers == nullptr) {
+        start = start_here();
+      } else {
+        next = workers->take();
+        if (next.taken == Workers::Taken::batch) ++step_;
+        // Asked again, new workers try the same batch again.
+        if (next.taken == Workers::Taken::error) workers_ = nullptr;
+      }
+    }
+    if (workers == nullptr) {
+      start_workers(start);
+      continue;
+    }
+    if (next.taken == Workers::Taken::batch) {
+      *batch = std::move(next.batch);
+      return Wait::ready;
+    }
+    if (next.taken == Workers::Taken::error) {
+      workers->stop();
+      std::rethrow_exception(next.error);
+    }
+    const double left = seconds - std::chrono::duration<double>(Clock::now() - began).count();
+    if (left <= 0 || !workers->wait_for(next.ticket, left)) return Wait::timed_out;
   }
-  ++epoch_;
-  step_ = 0;
-  first_epoch_ = false;
 }
 
-LoaderStats Loader::stats() const noexcept {
+// Leaves it be if others have started some meanwhile, or the loader went elsewhere.
+void Loader::start_workers(const LoaderStart& start) {
+  std::shared_ptr<const Reader> reader;
+  std::shared_ptr<const FeaturePlan> features;
+  {
+    const std::lock_guard lock(every_loader);
+    check_open();
+    reader = reader_;
+    features = features_;
+  }
+  auto workers = std::make_shared<Workers>(std::move(reader), std::move(features), start,
+                                           options_.threads, options_.prefetch, counters_);
+  const std::lock_guard lock(every_loader);
+  const LoaderStart here = start_here();
+  if (reader_ != nullptr && workers_ == nullptr && here.epoch == start.epoch &&
+      here.step == start.step && here.first == start.first) {
+    workers_ = std::move(workers);
+  }
+}
+
+void Loader::seek(std::uint64_t epoch, std::int64_t position) {
+  PlanOptions rest = plan_options_;
+  rest.start = position;
+  auto partial = std::make_shared<const Plan>(rest);  // throws before anything has changed
+  std::shared_ptr<Workers> elsewhere;
+  {
+    const std::lock_guard lock(every_loader);
+    check_open();
+    settle_in_this_process();
+    end_pass(LoaderPass::State::moved);
+    at_beginning_ = true;
+    if (epoch == epoch_ && position == this->position()) return;
+    elsewhere = std::move(workers_);
+    partial_.swap(partial);
+    in_partial_ = position != 0;
+    epoch_ = epoch;
+    step_ = 0;
+  }
+  if (elsewhere != nullptr) elsewhere->stop();
+}
+
+Loader::Place Loader::place() const {
+  const std::lock_guard lock(every_loader);
+  check_open();
+  return {epoch_, step_, position()};
+}
+
+LoaderStats Loader::stats() const {
+  {
+    const std::lock_guard lock(every_loader);
+    check_open();
+  }
   constexpr double kNanosecond = 1e-9;
   LoaderStats stats;
   stats.records = counters_->records;
@@ -91,6 +214,20 @@ LoaderStats Loader::stats() const noexcept {
   stats.workers_waited_s = kNanosecond * static_cast<double>(counters_->workers_waited_ns);
   stats.read_ahead_bytes = counters_->read_ahead_bytes;
   return stats;
+}
+
+void Loader::close() noexcept {
+  std::shared_ptr<const Reader> reader;
+  std::shared_ptr<const FeaturePlan> features;
+  std::shared_ptr<Workers> workers;
+  {
+    const std::lock_guard lock(every_loader);
+    settle_in_this_process();
+    reader.swap(reader_);
+    features.swap(features_);
+    workers.swap(workers_);
+  }
+  if (workers != nullptr) workers->stop();
 }
 
 }  // namespace tfrfast

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "core/base/process.h"
 #include "core/load/batch_work.h"
 #include "core/order/plan.h"
 #include "core/read/reader.h"
@@ -12,10 +14,11 @@ namespace tfrfast {
 
 class Workers;
 struct LoaderCounters;
+struct LoaderStart;
 
 struct LoaderOptions {
-  unsigned threads = 1;   // workers; started by the first wait_next()
-  unsigned prefetch = 2;  // batches read or being read ahead of the consumer, at least 1
+  unsigned threads = 1;   // workers; started when the first batch is waited for
+  unsigned prefetch = 2;  // batches read or being read ahead of the consumers, at least 1
 };
 
 // Sums since the loader was made. Who waits for whom says where the bottleneck is.
@@ -28,58 +31,102 @@ struct LoaderStats {
   std::uint64_t read_ahead_bytes = 0;  // that the kernel was asked for early, the data being cold
 };
 
+// One pass: an epoch, or the rest of one. Made by Loader::begin() and handed to its other
+// functions; many threads may use one.
+class LoaderPass {
+ private:
+  friend class Loader;
+  enum class State : std::uint8_t { running, ended, replaced, moved };
+  State state_ = State::running;
+};
+
 // The batches of one epoch after another, each exactly what Plan says, whatever the threads do.
 //
-// One thread consumes; stats() may be called from any. Workers hold only core objects, so nothing
-// here needs Python. A batch that cannot be read is an Error at its place in the order; nothing of
-// it counts as consumed, and asking again tries it again. A forked child has no workers: it starts
-// its own where the parent stood, and never touches the parent's.
+// Safe from many threads, which share what is left of a pass: each batch goes to one of them, once.
+// Workers hold only core objects, so nothing here needs Python. A batch that cannot be read is an
+// Error at its place in the order; nothing of it counts as consumed, and asking again tries it
+// again. A forked child has no workers: it starts its own where the parent stood, and never touches
+// the parent's.
 class Loader {
  public:
   // `plan.start` is not used: seek() says where to begin. Without `features`, which may be null,
   // batches are records.
   Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOptions options,
          std::shared_ptr<const FeaturePlan> features = nullptr);
-  ~Loader();  // stops and joins the workers: waits for one piece of a read at most
+  ~Loader();  // closes it
 
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch will be the first one after `position` positions of `epoch`. What has been read
-  // ahead is kept if that is where the loader stands. Throws Error invalid for a position beyond
-  // the epoch.
+  // All of the following throw Error closed once close() was called, also while they wait.
+
+  // Begins a pass over the next epoch, or over the rest of one: the first time, after seek(), and
+  // the first time in a forked child, of the epoch that the loader stands in. A pass that was still
+  // running is replaced.
+  std::shared_ptr<LoaderPass> begin();
+
+  enum class Wait : std::uint8_t {
+    ready,       // the next batch; the loader stands after it
+    timed_out,   // it is not there yet
+    pass_ended,  // all batches of the pass have been delivered
+    replaced,    // another pass has begun since
+    moved,       // seek() was called since
+  };
+  // Waits at most `seconds` for the next batch of `pass`.
+  Wait wait_next(LoaderPass& pass, double seconds, LoadedBatch* batch);
+  // The same if it takes no time: it neither waits nor starts nor stops threads.
+  Wait poll_next(LoaderPass& pass, LoadedBatch* batch);
+
+  // Has the next pass begin after `position` positions of `epoch`. What has been read ahead is kept
+  // if that is where the loader stands. Throws Error invalid for a position beyond the epoch; then
+  // nothing has changed.
   void seek(std::uint64_t epoch, std::int64_t position);
 
-  std::uint64_t epoch() const noexcept { return epoch_; }
-  std::int64_t step() const noexcept { return step_; }  // batches of the epoch since its start here
-  std::int64_t position() const noexcept;  // positions of the epoch consumed, by all ranks together
-  std::int64_t steps_left() const noexcept;  // of this epoch, for this rank
+  struct Place {
+    std::uint64_t epoch = 0;    // that is being delivered, or will be by the next pass
+    std::int64_t step = 0;      // its batches that were delivered, since it was entered
+    std::int64_t position = 0;  // its positions that were delivered, by all ranks together
+  };
+  Place place() const;
+
+  LoaderStats stats() const;
+
+  // Stops the workers and lets go of all but the settings. Once is enough; more does no harm.
+  void close() noexcept;
+
   const Plan& whole_epoch() const noexcept { return *whole_; }
-
-  enum class Wait : std::uint8_t { ready, timed_out, epoch_ended };
-  // Waits at most `seconds` for the next batch. Under `ready`, `batch` holds it and the loader
-  // stands behind it. Under `epoch_ended` nothing is left of this epoch: next_epoch() goes on.
-  Wait wait_next(double seconds, LoadedBatch* batch);
-  void next_epoch();
-
-  LoaderStats stats() const noexcept;
   const LoaderOptions& options() const noexcept { return options_; }
 
  private:
-  void abandon_workers_of_parent() noexcept;
-  const Plan& plan_here() const noexcept { return first_epoch_ ? *partial_ : *whole_; }
+  // These are called under the lock.
+  bool settle_in_this_process() noexcept;
+  void check_open() const;
+  void end_pass(LoaderPass::State state) noexcept;
+  [[nodiscard]] std::shared_ptr<Workers> enter_next_epoch() noexcept;
+  std::optional<Wait> no_more(const LoaderPass& pass);
+  LoaderStart start_here() const;
+  const Plan& plan_here() const noexcept { return in_partial_ ? *partial_ : *whole_; }
+  std::int64_t position() const noexcept { return plan_here().position_after(step_ - 1); }
+  std::int64_t steps_left() const noexcept { return plan_here().steps() - step_; }
 
-  std::shared_ptr<const Reader> reader_;
+  void start_workers(const LoaderStart& start);
+
+  const LoaderOptions options_;
+  const std::shared_ptr<LoaderCounters> counters_;
+  PlanOptions plan_options_;           // never changed once it is built
+  std::shared_ptr<const Plan> whole_;  // of an epoch from its beginning; neither
+
+  // The lock guards the rest.
+  std::shared_ptr<const Reader> reader_;  // null once it is closed
   std::shared_ptr<const FeaturePlan> features_;
-  PlanOptions plan_options_;
-  LoaderOptions options_;
-  std::shared_ptr<const Plan> whole_;    // of an epoch from its beginning
   std::shared_ptr<const Plan> partial_;  // of the epoch that seek() entered in the middle
-  bool first_epoch_ = false;             // whether the loader still is in that one
+  bool in_partial_ = false;              // whether the loader still is in that one
   std::uint64_t epoch_ = 0;
   std::int64_t step_ = 0;
-  std::shared_ptr<LoaderCounters> counters_;
-  std::unique_ptr<Workers> workers_;
+  bool at_beginning_ = true;          // of what the next pass is to deliver
+  std::shared_ptr<LoaderPass> pass_;  // that is running
+  std::shared_ptr<Workers> workers_;  // of process home_
+  HomeProcess home_;
 };
 
 }  // namespace tfrfast

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "core/base/memory.h"
 #include "core/base/pool.h"
 
 namespace tfrfast {
@@ -15,6 +16,8 @@ constexpr std::size_t kProbes = 4;
 constexpr int kColdCalls = 16;
 // Ranges closer than this are read as one: skipping costs the disk as much as reading.
 constexpr std::uint64_t kMergeGapBytes = 4 << 10;
+// So much is announced for one batch: a larger one would push itself out of the cache.
+constexpr std::uint64_t kMostAnnouncedBytes = std::uint64_t{1} << 30;
 
 }  // namespace
 
@@ -53,7 +56,7 @@ bool ReadAhead::any_is_cold(std::span<const std::int64_t> records) const {
 }
 
 void ReadAhead::request(std::span<const std::int64_t> records) {
-  const PooledBuffer memory(records.size() * sizeof(Row));
+  const PooledBuffer memory(bytes_for<Row>(records.size()));
   Row* const rows = memory.as<Row>();
   Row* const end = rows + records.size();
   reader_.locate(records, rows);
@@ -62,7 +65,7 @@ void ReadAhead::request(std::span<const std::int64_t> records) {
                                           : a.frame.offset < b.frame.offset;
   });
   std::uint64_t announced = 0;
-  for (const Row* row = rows; row != end;) {
+  for (const Row* row = rows; row != end && announced < kMostAnnouncedBytes;) {
     const ShardFile& file = *row->shard->file;
     const std::uint64_t begin = row->frame.offset;
     std::uint64_t range_end = begin;
@@ -72,8 +75,9 @@ void ReadAhead::request(std::span<const std::int64_t> records) {
       range_end =
           std::max(range_end, row->frame.offset + row->frame.payload_bytes + kFrameOverhead);
     }
-    file.will_need(begin, range_end - begin);
-    announced += range_end - begin;
+    const std::uint64_t bytes = std::min(range_end - begin, kMostAnnouncedBytes - announced);
+    file.will_need(begin, bytes);
+    announced += bytes;
   }
   announced_bytes_.fetch_add(announced, std::memory_order_relaxed);
 }

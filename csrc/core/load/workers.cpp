@@ -1,13 +1,11 @@
 #include "core/load/workers.h"
 
-#include <pthread.h>
-
 #include <chrono>
-#include <csignal>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <utility>
+
+#include "core/base/thread.h"
 
 namespace tfrfast {
 namespace {
@@ -65,52 +63,65 @@ Workers::Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const Fea
       counters_(std::move(counters)),
       slots_(prefetch),
       read_ahead_(*reader_, counters_->read_ahead_bytes) {
-  // Signals belong to the threads of whoever uses us; SIGBUS is ours.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::sigdelset(&all, SIGBUS);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  threads_.reserve(threads);
   try {
-    while (threads_.size() < threads) threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
-    // The system has no more threads to give. One is enough; none is an error.
-    if (threads_.empty()) {
-      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
+    while (threads_.size() < threads) threads_.push_back(start_thread([this] { work(); }));
+  } catch (...) {
+    // The system has no more threads, or memory for them, to give. One is enough; none is an error.
+    if (threads_.empty()) throw;
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Workers::~Workers() {
+  stop();
+}
+
+void Workers::stop() noexcept {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   room_.notify_all();
+  ready_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
-bool Workers::take(double seconds, LoadedBatch* batch) {
-  std::unique_lock lock(mutex_);
-  Slot& slot = slots_[taken_ % slots_.size()];
-  const auto done = [&slot] { return slot.done; };
-  if (!slot.done) {
-    const Clock::time_point began = Clock::now();
-    const bool in_time = ready_.wait_for(lock, std::chrono::duration<double>(seconds), done);
-    counters_->consumer_waited_ns.fetch_add(nanoseconds_since(began), kRelaxed);
-    if (!in_time) return false;
+Workers::Taking Workers::take() {
+  Taking taking;
+  {
+    std::lock_guard lock(mutex_);
+    taking.ticket = taken_;
+    Slot& slot = slots_[taken_ % slots_.size()];
+    if (!slot.done) return taking;
+    if (slot.error) {
+      taking.taken = Taken::error;
+      taking.error = slot.error;
+      return taking;
+    }
+    taking.taken = Taken::batch;
+    taking.batch = std::move(slot.batch);
+    slot = Slot();
+    ++taken_;
+    if (consumers_waiting_ > 0) ready_.notify_all();
   }
-  if (slot.error) std::rethrow_exception(slot.error);
-  *batch = std::move(slot.batch);
-  slot = Slot();
-  ++taken_;
-  lock.unlock();
   room_.notify_one();
   counters_->batches.fetch_add(1, kRelaxed);
-  counters_->bytes.fetch_add(batch->payload_bytes, kRelaxed);
-  counters_->records.fetch_add(batch->real_rows, kRelaxed);
-  return true;
+  counters_->bytes.fetch_add(taking.batch.payload_bytes, kRelaxed);
+  counters_->records.fetch_add(taking.batch.real_rows, kRelaxed);
+  return taking;
+}
+
+bool Workers::wait_for(std::uint64_t ticket, double seconds) {
+  const Clock::time_point began = Clock::now();
+  std::unique_lock lock(mutex_);
+  ++consumers_waiting_;
+  const bool in_time = ready_.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
+    return stopping_ || taken_ != ticket || slots_[ticket % slots_.size()].done;
+  });
+  --consumers_waiting_;
+  counters_->consumer_waited_ns.fetch_add(nanoseconds_since(began), kRelaxed);
+  return in_time;
 }
 
 Workers::Ticket Workers::ticket(std::uint64_t number) const {
@@ -153,7 +164,7 @@ void Workers::work() {
     result.done = true;
     lock.lock();
     slots_[number % slots_.size()] = std::move(result);
-    if (number == taken_) ready_.notify_one();
+    if (number == taken_ && consumers_waiting_ > 0) ready_.notify_all();
   }
 }
 

@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/process.h"
 #include "core/load/batch_work.h"
 #include "core/load/read_ahead.h"
 #include "core/order/plan.h"
@@ -38,23 +37,44 @@ struct LoaderStart {
 };
 
 // Batches are numbered by tickets, without end. Ticket t waits in slot t % prefetch; a worker may
-// claim ticket t once ticket t - prefetch has been taken. Destroying them stops and joins the
-// threads: never do that in a forked child, which does not have them.
+// claim ticket t once ticket t - prefetch has been taken. Safe from many threads, except that one
+// stops them. A forked child has none of these threads and must leave the object alone, its
+// destructor included.
 class Workers {
  public:
+  // Throws Error io if the system has no threads to give.
   Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features,
           LoaderStart start, unsigned threads, unsigned prefetch,
           std::shared_ptr<LoaderCounters> counters);
-  ~Workers();  // waits for one piece of a read at most
+  ~Workers();  // stops them
 
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  bool belong_to_this_process() const { return home_.is_this_one(); }
+  const LoaderStart& start() const noexcept { return start_; }
 
-  // The batch of the next ticket; false if it is not there in time. Rethrows what its worker threw,
-  // every time it is asked. One thread asks.
-  bool take(double seconds, LoadedBatch* batch);
+  // What take() has to say about the next ticket.
+  enum class Taken : std::uint8_t {
+    batch,  // its batch, and the next one is next now
+    none,   // not there yet
+    error,  // that its worker threw; it stays next
+  };
+  struct Taking {
+    Taken taken = Taken::none;
+    std::uint64_t ticket = 0;
+    LoadedBatch batch;
+    std::exception_ptr error;
+  };
+  // Does not wait.
+  Taking take();
+
+  // Waits until take() has more to say than that `ticket` is not there yet, or stop() was called.
+  // False after `seconds` of nothing.
+  bool wait_for(std::uint64_t ticket, double seconds);
+
+  // Ends and joins the threads, which takes one piece of a read at most. Who waits need not wait
+  // for that.
+  void stop() noexcept;
 
  private:
   struct Ticket;
@@ -69,15 +89,15 @@ class Workers {
   void work();
   void announce_behind(std::uint64_t number, RowNumbers& ahead);
 
-  const HomeProcess home_;
   const std::shared_ptr<const Reader> reader_;
   const std::shared_ptr<const FeaturePlan> features_;
   const LoaderStart start_;
   const std::shared_ptr<LoaderCounters> counters_;
 
   std::mutex mutex_;
-  std::condition_variable ready_;  // the consumer waits for its batch
+  std::condition_variable ready_;  // consumers wait for the next ticket's batch
   std::condition_variable room_;   // workers wait for a slot
+  unsigned consumers_waiting_ = 0;
   std::atomic<bool> stopping_{false};
   std::uint64_t claimed_ = 0;
   std::uint64_t taken_ = 0;

@@ -20,12 +20,10 @@ bool is_shorter_now(const ShardFile& file) {
   }
 }
 
-bool changed_since_indexed(const IndexedShard& shard) {
+// Since the shard was opened, when its index fitted.
+bool changed_since_opened(const IndexedShard& shard) {
   try {
-    const FileIdentity now = shard.file->identify_now();
-    if (shard.index == nullptr) return now != shard.file->identity();  // indexed while it is read
-    return now.bytes != shard.index->facts().file_bytes ||
-           now.mtime_ns != shard.index->facts().mtime_ns;
+    return !shard.file->is_still(shard.file->identify_now());
   } catch (const Error&) {
     return true;
   }
@@ -60,14 +58,14 @@ bool index_fits_around(const Row& row) {
   }
 }
 
+}  // namespace
+
 std::string describe(const Row& row) {
   std::string text =
       "record " + std::to_string(row.number) + " of '" + row.shard->file->path() + "'";
   if (row.record != row.number) text += " (record " + std::to_string(row.record) + " of all)";
   return text + " at " + row.shard->file->describe_byte(row.frame.offset);
 }
-
-}  // namespace
 
 BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Seal& seal,
                MaskedCrc computed) {
@@ -96,7 +94,7 @@ BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Sea
             false};
   }
   if (verdict == Verdict::bad_header) {
-    const bool changed = changed_since_indexed(*row.shard) && !index_fits_around(row);
+    const bool changed = changed_since_opened(*row.shard) && !index_fits_around(row);
     return {batch_row,
             Error(changed ? ErrorKind::stale_index : ErrorKind::corrupt,
                   (changed ? "The index does not fit: " : "Corrupt header: ") + describe(row) +

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/read/frame_reader.h"
 #include "core/shard/framing.h"
@@ -14,6 +15,9 @@ struct Seal {
   std::uint8_t header[kHeaderBytes];
   std::uint8_t footer[kFooterBytes];
 };
+
+// "record 3 of 'shard' (record 12 of all) at byte 4711".
+std::string describe(const Row& row);
 
 enum class Verdict : std::uint8_t { good, bad_header, other_length, bad_payload };
 

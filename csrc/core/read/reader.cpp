@@ -11,8 +11,10 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/deflate/seek_points.h"
+#include "core/read/room.h"
 #include "core/shard/fault_guard.h"
 
 namespace tfrfast {
@@ -25,6 +27,8 @@ constexpr std::uint64_t kBytesPerTask = 256 << 10;
 constexpr std::uint64_t kRowCostBytes = 128;
 // Index entries fetched together, so that their cache misses overlap.
 constexpr std::size_t kLookupRows = 32;
+// What depends on the mean only decides how much is read at once, and multiplies it.
+constexpr std::uint64_t kMostMeanBytes = std::uint64_t{1} << 32;
 
 // Guards every reader's list of skipped records. One for all, so that a child forked while another
 // thread is in here does not inherit it locked.
@@ -91,10 +95,10 @@ Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& option
     : shards_(std::move(shards)), options_(options) {
   std::uint64_t bytes = 0;
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
-    bytes += (*shards_)[shard].file->bytes();
+    bytes = add_or_most(bytes, (*shards_)[shard].file->bytes());
     inflates_ = inflates_ || (*shards_)[shard].file->is_inflated();
   }
-  mean_record_bytes_ = bytes / std::max<std::uint64_t>(record_count(), 1);
+  mean_record_bytes_ = std::min(bytes / std::max<std::uint64_t>(record_count(), 1), kMostMeanBytes);
 }
 
 void Reader::check_range(std::uint64_t record) const {
@@ -152,7 +156,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
                                   const ReadRequest& request, AtBadRow at_bad_row) const {
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
   RecordBatch& batch = *outcome.batch;
-  const PooledBuffer memory(count * sizeof(Row));
+  const PooledBuffer memory(bytes_for<Row>(count));
   Row* const rows = memory.as<Row>();
   std::uninitialized_default_construct_n(rows, count);
 
@@ -164,10 +168,8 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   });
   for (std::size_t row = 0; row < count; ++row) {
     batch.indices()[row] = static_cast<std::int64_t>(rows[row].record);
-    batch.offsets()[row + 1] =
-        batch.offsets()[row] + static_cast<std::int64_t>(rows[row].frame.payload_bytes);
   }
-  batch.allocate_data();
+  make_room({rows, count}, batch);
 
   std::vector<std::size_t> order;
   if (inflates_) order = order_of_places({rows, count});
@@ -243,10 +245,17 @@ void Reader::read_into(const Row& row, std::uint8_t* out) const {
 Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end) const {
   end = std::min(end, record_count());
   begin = std::min(begin, end);
-  Outcome outcome = read_rows(
-      static_cast<std::size_t>(end - begin), [begin](std::size_t row) { return begin + row; },
-      ReadRequest{{}, nullptr, options_.threads, nullptr},
-      options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
+  Outcome outcome;
+  try {
+    outcome = read_rows(
+        static_cast<std::size_t>(end - begin), [begin](std::size_t row) { return begin + row; },
+        ReadRequest{{}, nullptr, options_.threads, nullptr},
+        options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
+  } catch (Error& failure) {
+    // One record that no memory can hold hides none of those after it.
+    if (failure.kind() != ErrorKind::memory || end - begin != 1) throw;
+    return {std::make_shared<const RecordBatch>(), std::move(failure), end};
+  }
   std::vector<BadRow> skippable;
   std::optional<Error> error;
   std::uint64_t next = end;

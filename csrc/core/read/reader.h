@@ -61,7 +61,8 @@ class Reader {
   Row locate(std::uint64_t record) const;
 
   // The records asked for, in that order, duplicates included. Throws the Error of the first row
-  // that cannot be delivered; under `skip_damage` damaged rows are left out instead.
+  // that cannot be delivered; under `skip_damage` damaged rows are left out instead. Error memory
+  // if they are more than memory can hold.
   std::shared_ptr<const RecordBatch> read(std::span<const std::int64_t> records) const {
     return read(ReadRequest{records, nullptr, options_.threads, nullptr});
   }
@@ -70,7 +71,8 @@ class Reader {
   // Where many records lie: fills one Row for each, in the order given. Throws like locate().
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
-  // One record, into memory for the payload that locate() says. Throws even under `skip_damage`.
+  // One record, into memory for the payload that locate() says; check_room() tells before whether
+  // there can be so much. Throws even under `skip_damage`.
   void read_into(const Row& row, std::uint8_t* out) const;
 
   // Records [begin, end) up to the first that cannot be delivered, which `error` explains.

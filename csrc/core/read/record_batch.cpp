@@ -2,13 +2,53 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+
+#include "core/base/memory.h"
 
 namespace tfrfast {
+namespace {
+
+struct RowNumbers {  // what a row takes, packed: its offset, its record's number, whether it is
+                     // valid
+  std::uint8_t bytes[2 * sizeof(std::int64_t) + sizeof(bool)];
+};
+
+}  // namespace
 
 RecordBatch::RecordBatch(std::size_t rows)
-    : rows_(rows), numbers_((2 * rows + 1) * sizeof(std::int64_t) + rows) {
+    : rows_(rows), numbers_(bytes_for<RowNumbers>(rows) + sizeof(std::int64_t)) {
   offsets()[0] = 0;
   std::fill_n(valid(), rows, true);
+}
+
+const std::int64_t* RecordBatch::offsets_to_show() const {
+  if (shown_offsets_.data() == nullptr) {
+    PooledBuffer copy((rows_ + 1) * sizeof(std::int64_t));
+    std::copy_n(offsets(), rows_ + 1, copy.as<std::int64_t>());
+    shown_offsets_ = std::move(copy);
+  }
+  return shown_offsets_.as<std::int64_t>();
+}
+
+std::shared_ptr<RecordBatch> RecordBatch::rows(std::span<const std::int64_t> rows) const {
+  auto chosen = std::make_shared<RecordBatch>(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = static_cast<std::size_t>(rows[i]);
+    const auto bytes = static_cast<std::int64_t>((*this)[row].size());
+    if (__builtin_add_overflow(chosen->offsets()[i], bytes, &chosen->offsets()[i + 1])) {
+      throw std::bad_alloc();
+    }
+    chosen->indices()[i] = indices()[row];
+    chosen->valid()[i] = is_real(row);
+  }
+  chosen->allocate_data();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::span<const std::uint8_t> payload = (*this)[static_cast<std::size_t>(rows[i])];
+    if (payload.empty()) continue;
+    std::memcpy(chosen->data() + chosen->offsets()[i], payload.data(), payload.size());
+  }
+  return chosen;
 }
 
 void RecordBatch::remove_rows(const std::vector<bool>& marked) {

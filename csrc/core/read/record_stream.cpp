@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/deflate/inflating_walker.h"
 #include "core/shard/compression.h"
 #include "core/shard/framing.h"
@@ -18,7 +19,7 @@ constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const ShardFile> file) {
   const Compression compression = detect_compression(*file);
   if (compression == Compression::none) return walk(std::move(file));
-  return InflatingWalker::over(std::move(file), compression, true);
+  return InflatingWalker::over(std::move(file), compression, true, AtDamage::stop);
 }
 
 }  // namespace
@@ -59,6 +60,15 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
                 place);
   }
   const std::uint64_t frame_bytes = header.payload_bytes + kFrameOverhead;
+  if (frame_bytes > most_memory_bytes()) {
+    throw Error(ErrorKind::memory,
+                "'" + file_->path() + "' cannot be gone through: record " +
+                    std::to_string(record_) + " at " + file_->describe_byte(offset_) + " has " +
+                    std::to_string(header.payload_bytes) +
+                    " bytes. That is more than there is memory for: this process may have " +
+                    std::to_string(most_memory_bytes()) + " bytes in all.",
+                place);
+  }
   const std::uint8_t* bytes = bytes_ahead(frame_bytes) + kHeaderBytes;
   const auto payload_bytes = static_cast<std::size_t>(header.payload_bytes);
   if (decode_footer(bytes + payload_bytes) != masked_crc32c(bytes, payload_bytes)) {

@@ -22,7 +22,7 @@ class RecordStream {
                         std::uint64_t record = 0);
 
   // Verifies the next record and lends its bytes until the next call; false at the end of the
-  // shard. Throws Error corrupt, truncated or io.
+  // shard. Throws Error corrupt, truncated, memory or io.
   bool next(std::span<const std::uint8_t>* payload);
 
   std::uint64_t offset() const noexcept { return offset_; }  // uncompressed, of the next frame

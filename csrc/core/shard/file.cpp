@@ -4,12 +4,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#if defined(__linux__)
-#include <sys/vfs.h>
-#else
-#include <sys/mount.h>
-#include <sys/param.h>
-#endif
 
 #include <algorithm>
 #include <cerrno>
@@ -26,66 +20,17 @@
 namespace tfrfast {
 namespace {
 
-FileIdentity identity_from(const struct stat& status, const std::string& path) {
-  if (S_ISDIR(status.st_mode)) {
-    throw_system_error(EISDIR, "Opening", path, "Name the shards in it, with a glob for example.");
-  }
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorKind::invalid,
-                "'" + path +
-                    "' is not a regular file. A shard is read at random, which pipes and "
-                    "devices do not allow: copy it to a file.",
-                {path, {}, {}});
-  }
-#if defined(__APPLE__)
-  const auto& mtime = status.st_mtimespec;
-#else
-  const auto& mtime = status.st_mtim;
-#endif
-  return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino),
-          static_cast<std::uint64_t>(status.st_size),
-          static_cast<std::int64_t>(mtime.tv_sec) * 1'000'000'000 + mtime.tv_nsec};
-}
-
-FileIdentity identity_of(int descriptor, const std::string& path) {
-  struct stat status;
-  if (::fstat(descriptor, &status) != 0) throw_system_error(errno, "Inspecting", path);
-  return identity_from(status, path);
-}
-
-// Faults of a mapping on these arrive late, or as a hang: read them explicitly.
-bool is_remote(int descriptor) {
-  struct statfs filesystem;
-  if (::fstatfs(descriptor, &filesystem) != 0) return false;
-#if defined(__linux__)
-  switch (static_cast<std::uint32_t>(filesystem.f_type)) {
-    case 0x6969:      // NFS
-    case 0x65735546:  // FUSE
-    case 0xff534d42:  // CIFS
-    case 0xfe534d42:  // SMB2
-    case 0x517b:      // SMB
-    case 0x01021997:  // 9P
-    case 0x00c36400:  // Ceph
-    case 0x0bd00bd0:  // Lustre
-    case 0x47504653:  // GPFS
-    case 0x5346414f:  // AFS
-    case 0x19830326:  // BeeGFS
-      return true;
-    default:
-      return false;
-  }
-#else
-  return (filesystem.f_flags & MNT_LOCAL) == 0;
-#endif
-}
-
 // The kernel serves at most a read-ahead window of what one call announces.
 constexpr std::uint64_t kAdviceBytes = 128 << 10;
+// More would push out what was announced first, and what a header claims may have no end.
+constexpr std::uint64_t kMostAdvisedBytes = std::uint64_t{1} << 30;
 
 class MappedFile final : public ShardFile {
  public:
-  MappedFile(const std::string& path, const FileIdentity& identity, void* mapping)
-      : ShardFile(path, identity, static_cast<const std::uint8_t*>(mapping)), mapping_(mapping) {}
+  MappedFile(const std::string& path, const FileIdentity& identity, bool identity_lasts,
+             void* mapping)
+      : ShardFile(path, identity, identity_lasts, static_cast<const std::uint8_t*>(mapping)),
+        mapping_(mapping) {}
   ~MappedFile() override {
     if (bytes() != 0) ::munmap(mapping_, bytes());
   }
@@ -111,7 +56,7 @@ class MappedFile final : public ShardFile {
   void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept override {
     constexpr std::uint64_t kPage = 4096;
     if (offset >= bytes()) return;
-    const std::uint64_t end = offset + std::min(byte_count, bytes() - offset);
+    const std::uint64_t end = offset + std::min({byte_count, bytes() - offset, kMostAdvisedBytes});
     for (std::uint64_t begin = offset / kPage * kPage; begin < end; begin += kAdviceBytes) {
       ::madvise(static_cast<std::uint8_t*>(mapping_) + begin, std::min(kAdviceBytes, end - begin),
                 MADV_WILLNEED);
@@ -124,8 +69,13 @@ class MappedFile final : public ShardFile {
 
 class PreadFile final : public ShardFile {
  public:
-  PreadFile(const std::string& path, const FileIdentity& identity)
-      : ShardFile(path, identity, nullptr) {}
+  // Begins with the descriptor that the file was opened by: as long as that stays in the pool, what
+  // happens to the name does not matter.
+  PreadFile(const std::string& path, const FileIdentity& identity, bool identity_lasts,
+            const std::shared_ptr<const FileDescriptor>& opened)
+      : ShardFile(path, identity, identity_lasts, nullptr) {
+    SharedDescriptors::instance().acquire(this, [&opened] { return opened; });
+  }
 
   void read(std::uint64_t offset, iovec* pieces, int count) const override {
     const std::shared_ptr<const FileDescriptor> file = descriptor();
@@ -155,6 +105,7 @@ class PreadFile final : public ShardFile {
 
   void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept override {
 #if defined(POSIX_FADV_WILLNEED)
+    byte_count = std::min(byte_count, kMostAdvisedBytes);
     try {
       const std::shared_ptr<const FileDescriptor> file = descriptor();
       for (std::uint64_t done = 0; done < byte_count; done += kAdviceBytes) {
@@ -209,24 +160,22 @@ class PreadWalker final : public ShardWalker {
 
 }  // namespace
 
-FileIdentity identify_file(const std::string& path) {
-  struct stat status;
-  if (::stat(path.c_str(), &status) != 0) throw_system_error(errno, "Opening", path);
-  return identity_from(status, path);
-}
-
 std::shared_ptr<const ShardFile> ShardFile::open(const std::string& path, IoMode mode) {
   install_fault_guard();
   identify_file(path);  // before opening: a pipe would wait for its writer
-  const FileDescriptor file(path);
-  const FileIdentity identity = identity_of(file.get(), path);
-  if (mode == IoMode::automatic) mode = is_remote(file.get()) ? IoMode::pread : IoMode::mapped;
+  const auto file = std::make_shared<const FileDescriptor>(path);
+  const FileIdentity identity = identify_open_file(file->get(), path);
+  const Filesystem filesystem = filesystem_of(file->get());
+  if (mode == IoMode::automatic) mode = filesystem.is_remote ? IoMode::pread : IoMode::mapped;
   if (mode == IoMode::mapped) {
-    if (identity.bytes == 0) return std::make_shared<MappedFile>(path, identity, nullptr);
-    void* mapping = ::mmap(nullptr, identity.bytes, PROT_READ, MAP_SHARED, file.get(), 0);
-    if (mapping != MAP_FAILED) return std::make_shared<MappedFile>(path, identity, mapping);
+    void* const mapping = identity.bytes == 0 ? nullptr
+                                              : ::mmap(nullptr, identity.bytes, PROT_READ,
+                                                       MAP_SHARED, file->get(), 0);
+    if (mapping != MAP_FAILED) {
+      return std::make_shared<MappedFile>(path, identity, filesystem.identity_lasts, mapping);
+    }
   }
-  return std::make_shared<PreadFile>(path, identity);
+  return std::make_shared<PreadFile>(path, identity, filesystem.identity_lasts, file);
 }
 
 ShardFile::~ShardFile() {
@@ -236,16 +185,40 @@ ShardFile::~ShardFile() {
 std::shared_ptr<const FileDescriptor> ShardFile::descriptor() const {
   return SharedDescriptors::instance().acquire(this, [this] {
     auto opened = std::make_shared<const FileDescriptor>(absolute_path());
-    const FileIdentity found = identity_of(opened->get(), path());
-    if (found.device != identity().device || found.inode != identity().inode) {
-      throw Error(ErrorKind::stale_index,
-                  "'" + path() +
-                      "' was replaced by another file while it was being read. "
-                      "Open a new reader to read the new one.",
-                  {path(), {}, {}});
-    }
-    return opened;
+    const FileIdentity now = identify_open_file(opened->get(), path());
+    if (is_still(now)) return opened;
+    const bool replaced = now.device != identity().device || now.inode != identity().inode;
+    if (!replaced && now.bytes < identity().bytes) throw_shrunk(now.bytes);
+    throw Error(ErrorKind::stale_index,
+                "'" + path() + "' was " + (replaced ? "replaced by another file" : "changed") +
+                    " while it was being read. Open a new reader to read what it holds now.",
+                {path(), {}, {}});
   });
+}
+
+std::uint64_t ShardFile::next_data(std::uint64_t offset) const noexcept {
+  if (offset >= bytes()) return bytes();
+#if defined(SEEK_DATA)
+  try {
+    // Nobody reads where the descriptor stands.
+    const off_t data = ::lseek(descriptor()->get(), static_cast<off_t>(offset), SEEK_DATA);
+    if (data < 0) return errno == ENXIO ? bytes() : offset;
+    return std::min(static_cast<std::uint64_t>(data), bytes());
+  } catch (const std::exception&) {
+    // Whoever reads gets the error.
+  }
+#endif
+  return offset;
+}
+
+std::uint64_t ShardFile::data_bytes() const noexcept {
+  constexpr std::uint64_t kBlock = 512;
+  // Filesystems may compress what they hold.
+  constexpr std::uint64_t kMostRatio = 16;
+  struct stat status;
+  if (::stat(absolute_path_.c_str(), &status) != 0 || status.st_blocks <= 0) return bytes();
+  const auto blocks = static_cast<std::uint64_t>(status.st_blocks);
+  return blocks > bytes() / (kBlock * kMostRatio) ? bytes() : blocks * kBlock * kMostRatio;
 }
 
 bool ShardFile::is_cached(std::uint64_t offset) const noexcept {
@@ -268,8 +241,18 @@ bool ShardFile::is_cached(std::uint64_t offset) const noexcept {
 #endif
 }
 
-ShardFile::ShardFile(std::string path, const FileIdentity& identity, const std::uint8_t* mapping)
-    : path_(std::move(path)), identity_(identity), mapping_(mapping) {
+bool ShardFile::is_still(const FileIdentity& now) const noexcept {
+  return now.device == identity_.device && now.inode == identity_.inode &&
+         now.bytes == identity_.bytes && now.mtime_ns == identity_.mtime_ns &&
+         (!identity_lasts_ || now.ctime_ns == identity_.ctime_ns);
+}
+
+ShardFile::ShardFile(std::string path, const FileIdentity& identity, bool identity_lasts,
+                     const std::uint8_t* mapping)
+    : path_(std::move(path)),
+      identity_(identity),
+      identity_lasts_(identity_lasts),
+      mapping_(mapping) {
   std::error_code unknown_folder;
   absolute_path_ = std::filesystem::absolute(path_, unknown_folder).string();
   if (unknown_folder) absolute_path_ = path_;

@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "core/shard/file_identity.h"
 #include "core/shard/framing.h"
 
 namespace tfrfast {
@@ -21,20 +23,9 @@ enum class IoMode : std::uint8_t {
   pread,
 };
 
-struct FileIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t bytes = 0;
-  std::int64_t mtime_ns = 0;
-  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
-};
-
-// Throws Error io (ENOENT, EACCES, EISDIR, ...): only regular files can be shards.
-FileIdentity identify_file(const std::string& path);
-
 // An open shard of fixed size: what the file grows by later is not seen. Immutable and safe from
-// many threads. A mapped file holds no descriptor; a file read by pread shares a small pool of
-// descriptors with all others, so ten thousand of them may be open at once.
+// many threads. A mapped file is read without a descriptor; a file read by pread shares a small
+// pool of descriptors with all others, so ten thousand of them may be open at once.
 class ShardFile {
  public:
   // Maps when asked, or when `automatic` and the filesystem is local; a mapping that the system
@@ -49,6 +40,11 @@ class ShardFile {
   // Of what read() reads: the file or, of a compressed shard, its uncompressed stream.
   virtual std::uint64_t bytes() const noexcept { return identity_.bytes; }
   const FileIdentity& identity() const noexcept { return identity_; }  // of the file itself
+  // Whether a file that nobody changes keeps device, inode and ctime, as it does on the machine's
+  // own filesystems. Others give it new ones when they are mounted again, or when they like.
+  bool identity_lasts() const noexcept { return identity_lasts_; }
+  // Whether the file is still the one that was opened, as far as its identity tells.
+  bool is_still(const FileIdentity& now) const noexcept;
   // What is behind the path now, whatever the process's folder is by now. Throws Error io.
   FileIdentity identify_now() const { return identify_file(absolute_path_); }
 
@@ -66,20 +62,28 @@ class ShardFile {
   virtual void read(std::uint64_t offset, iovec* pieces, int count) const = 0;
   void read(std::uint64_t offset, std::uint8_t* out, std::size_t byte_count) const;
 
-  // Tells the kernel that a range will be read soon. Never fails.
+  // Tells the kernel that a range, or the first GiB of it, will be read soon. Never fails.
   virtual void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept = 0;
+
+  // The first byte at or after `offset` that is in no hole, or bytes(). A hole is zeros that take
+  // no room; where the filesystem cannot tell, there is none. Never fails.
+  virtual std::uint64_t next_data(std::uint64_t offset) const noexcept;
+  // About how many bytes are in no hole; bytes() where the filesystem cannot tell.
+  virtual std::uint64_t data_bytes() const noexcept;
 
   // Whether the byte can be had without waiting for a disk or a network. Where the system cannot
   // tell: true if mapped, false if not.
   virtual bool is_cached(std::uint64_t offset) const noexcept;
 
  protected:
-  ShardFile(std::string path, const FileIdentity& identity, const std::uint8_t* mapping);
+  ShardFile(std::string path, const FileIdentity& identity, bool identity_lasts,
+            const std::uint8_t* mapping);
 
   const std::string& absolute_path() const noexcept { return absolute_path_; }
 
-  // A descriptor of the file that was opened, to use and let go of: there are few of them. The name
-  // must still lead to that file; Error stale_index if it was given to another one.
+  // A descriptor of the file that was opened, to use and let go of: there are few of them. One that
+  // had to be closed meanwhile is opened again by name: Error stale_index if the file there is not
+  // the one that was opened, or was changed, truncated if it is shorter.
   std::shared_ptr<const FileDescriptor> descriptor() const;
 
   // Error truncated: the file ended at or before `offset`, inside what it held when it was opened.
@@ -89,11 +93,18 @@ class ShardFile {
   std::string path_;
   std::string absolute_path_;
   FileIdentity identity_;
+  bool identity_lasts_;
   const std::uint8_t* mapping_;
 };
 
 // Explains a fault under `file`'s mapping: Error truncated if the file is shorter now, else io.
 [[noreturn]] void throw_mapping_fault(const ShardFile& file, std::uint64_t offset);
+
+// What a walk does where the shard cannot be read on.
+enum class AtDamage : std::uint8_t {
+  get_over,  // look for what follows, all the way to the end
+  stop,      // it is all that is asked for
+};
 
 // A cursor for whoever walks a shard: hands out windows of it, in memory either way.
 class ShardWalker {
@@ -110,6 +121,8 @@ class ShardWalker {
   // Whether the shard has `bytes` bytes. A compressed one's size is known at its end only, so this
   // walks on to find out; file().bytes() and windows tell what is known so far.
   virtual bool reach(std::uint64_t bytes) { return bytes <= file().bytes(); }
+  // The shard has no more bytes than this, however far reach() goes.
+  virtual std::uint64_t most_bytes() const { return file().bytes(); }
   // How much of the file itself was gone through to get to byte `offset` of the shard.
   virtual std::uint64_t file_bytes_before(std::uint64_t offset) const { return offset; }
   // Why a compressed stream ends where it does, once reach() has been there.
@@ -119,10 +132,16 @@ class ShardWalker {
   // whose bytes then follow those there were so far. The record that was cut goes on nowhere.
   virtual bool resume() { return false; }
 
+  // Called every few MiB of the file or the shard while a call takes long. May throw to end it, and
+  // the walk with it.
+  void set_pulse(std::function<void()> pulse) { pulse_ = std::move(pulse); }
+
  protected:
   std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
+  const std::function<void()>& pulse() const noexcept { return pulse_; }
 
  private:
+  std::function<void()> pulse_ = [] {};
   std::size_t read_ahead_bytes_ = 4 << 10;
   const std::shared_ptr<const ShardFile> file_;
 };

@@ -2,18 +2,40 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "core/base/error.h"
 
 namespace tfrfast {
+namespace {
+
+// The rest of the process needs descriptors, too.
+std::size_t most_shared_descriptors() {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return SharedDescriptors::kMost;
+  return std::min<std::size_t>(std::max<std::size_t>(limit.rlim_cur / 4, 1),
+                               SharedDescriptors::kMost);
+}
+
+}  // namespace
 
 FileDescriptor::FileDescriptor(const std::string& path) {
+  const auto may_try_again = [] {
+    if (errno == EINTR) return true;
+    const int error = errno;
+    const bool gave_up_one =
+        (error == EMFILE || error == ENFILE) && SharedDescriptors::instance().give_up_one();
+    errno = error;
+    return gave_up_one;
+  };
   do {
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  } while (descriptor_ < 0 && errno == EINTR);
+  } while (descriptor_ < 0 && may_try_again());
   if (descriptor_ < 0) throw_system_error(errno, "Opening", path);
 }
 
@@ -42,19 +64,28 @@ std::shared_ptr<const FileDescriptor> SharedDescriptors::acquire(const void* own
     }
   }
   std::shared_ptr<const FileDescriptor> opened = open();
-  std::shared_ptr<const FileDescriptor> evicted;  // closed after the lock is gone
+  const std::size_t most = most_shared_descriptors();
+  std::list<Entry> given_up;  // closed after the lock is gone
   std::lock_guard lock(mutex_);
   if (const auto found = by_owner_.find(owner); found != by_owner_.end()) {
     return found->second->file;  // another thread was faster
   }
   recent_.push_front({owner, opened});
   by_owner_[owner] = recent_.begin();
-  if (recent_.size() > kMost) {
-    evicted = std::move(recent_.back().file);
+  while (recent_.size() > most) {
     by_owner_.erase(recent_.back().owner);
-    recent_.pop_back();
+    given_up.splice(given_up.begin(), recent_, std::prev(recent_.end()));
   }
   return opened;
+}
+
+bool SharedDescriptors::give_up_one() noexcept {
+  std::list<Entry> given_up;
+  std::lock_guard lock(mutex_);
+  if (recent_.empty()) return false;
+  by_owner_.erase(recent_.back().owner);
+  given_up.splice(given_up.begin(), recent_, std::prev(recent_.end()));
+  return true;
 }
 
 void SharedDescriptors::forget(const void* owner) noexcept {

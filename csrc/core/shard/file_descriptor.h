@@ -13,7 +13,7 @@ namespace tfrfast {
 
 class FileDescriptor {
  public:
-  explicit FileDescriptor(const std::string& path);  // read-only; throws Error io
+  explicit FileDescriptor(const std::string& path);  // to read; throws Error io
   ~FileDescriptor();
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
@@ -23,8 +23,10 @@ class FileDescriptor {
   int descriptor_;
 };
 
-// The most recently used descriptors of this process, at most kMost of them plus those in use.
-// Thread-safe. Owners are told apart by address and must call forget() before they go.
+// The most recently used descriptors of this process, those in use apart: at most kMost, and at
+// most a quarter of those that the process may have. Where the system has no more of them, the
+// least recently used make room. Thread-safe. Owners are told apart by address and must call
+// forget() before they go.
 class SharedDescriptors {
  public:
   static constexpr std::size_t kMost = 128;
@@ -35,6 +37,8 @@ class SharedDescriptors {
   // The owner's descriptor, opened by `open` if it has none; stays open while it is held.
   std::shared_ptr<const FileDescriptor> acquire(const void* owner, const Open& open);
   void forget(const void* owner) noexcept;
+  // Gives up the least recently used one; false if there is none.
+  bool give_up_one() noexcept;
 
  private:
   SharedDescriptors();

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/place.h"
 #include "core/index/index_file.h"
+#include "core/index/index_state.h"
 #include "core/index/index_store.h"
 
 namespace tfrfast {
@@ -40,23 +42,13 @@ std::string checked_target(const std::string& path, Existing existing) {
     }
   }
   std::error_code ignored;
-  if (!std::filesystem::is_symlink(path, ignored)) return path;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, ignored);
-  return ignored ? path : target.string();
-}
-
-// Now rather than after hours of writing.
-void check_index_folder(const std::string& index_path) {
-  const std::string advice = "Pass index=False, or a folder for the index.";
-  const std::string folder = folder_of(index_path);
-  try {
-    make_folders(folder);
-  } catch (const Error& error) {
-    throw Error(ErrorKind::io, error.message() + " " + advice, error.place(), error.system_error());
+  std::string target = path;
+  if (std::filesystem::is_symlink(path, ignored)) {
+    const std::filesystem::path followed = std::filesystem::weakly_canonical(path, ignored);
+    if (!ignored) target = followed.string();
   }
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw_system_error(errno, "Keeping an index in", folder, advice);
-  }
+  check_name(target, "Creating", "");
+  return target;
 }
 
 }  // namespace
@@ -67,20 +59,40 @@ std::string index_path_for(const std::string& shard_path, const WriteOptions& op
                                       : index_path_in(options.index_folder, shard_path);
 }
 
+void check_index_place(const std::string& index_path, bool folder_is_tried) {
+  const std::string action = "Keeping an index in";
+  const std::string advice = "Pass index=False, or a folder for the index.";
+  try {
+    make_folders(folder_of(index_path));
+  } catch (const Error& error) {
+    throw Error(ErrorKind::io, error.message() + " " + advice, error.place(), error.system_error());
+  }
+  if (folder_is_tried) {
+    check_name(index_path, action, advice);
+  } else {
+    check_place(index_path, action, advice);
+  }
+}
+
 ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
     : options_(options),
       file_(checked_target(path, options.existing)),
       index_path_(index_path_for(path, options)) {
   options_.buffer_bytes = std::max(options_.buffer_bytes, kLeastBufferBytes);
   if (!index_path_.empty()) {
-    check_index_folder(index_path_);
+    check_index_place(index_path_, options_.index_folder_is_tried);
     file_.keep_temporary_in(folder_of(index_path_));
   }
   if (options_.compression != Compression::none) {
     members_.emplace(file_, options_.compression, options_.level);
   }
+  if (options_.existing == Existing::replace) file_.keep_permissions();
   file_.reserve_ahead(options_.reserved_bytes);
-  if (options_.durable) file_.flush_behind();
+  if (options_.durable) {
+    file_.flush_behind();
+    check_flushable(folder_of(file_.path()));
+    if (!index_path_.empty()) check_flushable(folder_of(index_path_));
+  }
   if (!options_.hold_descriptor) file_.park();
 }
 
@@ -98,7 +110,7 @@ void ShardWriter::write(std::span<const std::uint8_t> payload) {
 
 void ShardWriter::write(const RecordBatch& batch, std::size_t first, std::size_t end) {
   for (std::size_t row = first; row < end; ++row) {
-    if (batch.valid()[row]) write(batch[row]);
+    if (batch.is_real(row)) write(batch[row]);
   }
 }
 
@@ -171,10 +183,10 @@ void ShardWriter::finish() {
   drop_buffer();
   failed_ = true;
   const auto seek_points = members_ ? members_->finish() : nullptr;
+  ShardFacts facts{members_ ? members_->file_bytes() : bytes(), 0, bytes(), options_.compression};
+  if (!index_path_.empty()) facts.by_writer = file_.set_back(&facts.mtime_ns);
   if (options_.durable) file_.flush();
   if (!index_path_.empty()) {
-    const ShardFacts facts{members_ ? members_->file_bytes() : bytes(), file_.modified_ns(),
-                           bytes(), options_.compression};
     offsets_.push_back(bytes());
     index_file_.emplace(index_path_);
     write_index(ShardIndex(facts, std::exchange(offsets_, {}), {}, seek_points), *index_file_);
@@ -194,6 +206,8 @@ void ShardWriter::publish() {
     if (index_file_) ::unlink(index_path_.c_str());
     throw;
   }
+  // Getting its name has changed the shard's ctime.
+  if (index_file_) stamp_index(index_path_, path());
   failed_ = false;
 }
 

@@ -27,19 +27,25 @@ struct WriteOptions {
   std::uint64_t reserved_bytes = std::uint64_t{64} << 20;  // of disk space ahead, at most
   Compression compression = Compression::none;  // of the kinds there are, GZIP in members
   int level = kDefaultLevel;                    // of compression
+  bool index_folder_is_tried = false;  // another shard's writer has found that it takes files
   bool hold_descriptor = true;  // false: at the cost of opening the file for each buffer written
 };
 
 // Where the index of a shard goes; empty without one.
 std::string index_path_for(const std::string& shard_path, const WriteOptions& options);
 
+// Whether a shard's index could be put there. Makes its folder, and tries it unless that was done
+// for another one. Throws Error io.
+void check_index_place(const std::string& index_path, bool folder_is_tried);
+
 // One thread at a time. Nothing is seen under the shard's name, nor of its index, before publish();
 // destroyed before that, nothing ever is. After any Error nothing more can be written or published.
 class ShardWriter {
  public:
-  // A link is followed: what it points at is replaced, not the link. Throws Error io now if the
-  // shard or its index could not be put there: no such folder, not allowed, the name is a folder's
-  // or, unless it may be replaced, taken.
+  // A link is followed: what it points at is replaced, not the link, and the new file has its
+  // permissions. Throws Error io now, rather than after hours of writing, if the shard or its index
+  // could not be put there: no such folder, not allowed, a name too long, a folder's or, unless it
+  // may be replaced, taken.
   ShardWriter(const std::string& path, const WriteOptions& options);
 
   void write(std::span<const std::uint8_t> payload);

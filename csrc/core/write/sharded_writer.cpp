@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/base/place.h"
 
 namespace tfrfast {
 namespace {
@@ -48,9 +50,32 @@ bool take(std::string_view& text, std::string_view wanted) {
   return true;
 }
 
-bool is_shard_of(std::string_view name, std::string_view prefix) {
-  return take(name, prefix) && take(name, "-") && take_number(name) >= kNumberDigits &&
-         take(name, "-of-") && take_number(name) >= kNumberDigits && name.empty();
+// What lies in `folder` under a name like <prefix>-00000-of-00064<suffix>, of any count.
+std::vector<std::string> list_named(const std::string& folder, std::string_view prefix,
+                                    std::string_view suffix) {
+  std::vector<std::string> found;
+  DIR* listing = ::opendir(folder.c_str());
+  if (listing == nullptr) throw_system_error(errno, "Listing folder", folder);
+  while (const dirent* entry = ::readdir(listing)) {
+    std::string_view name = entry->d_name;
+    if (take(name, prefix) && take(name, "-") && take_number(name) >= kNumberDigits &&
+        take(name, "-of-") && take_number(name) >= kNumberDigits && name == suffix) {
+      found.emplace_back(entry->d_name);
+    }
+  }
+  ::closedir(listing);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void refuse_folders(const std::string& folder, const std::string& prefix, std::string_view suffix) {
+  for (const std::string& name : list_named(folder, prefix, suffix)) {
+    const std::string path = folder + "/" + name;
+    struct stat status;
+    if (::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+      throw_system_error(EISDIR, "Creating", path, "Move that folder, or choose another name.");
+    }
+  }
 }
 
 }  // namespace
@@ -60,18 +85,31 @@ std::string shard_name(const std::string& prefix, std::size_t number, std::size_
 }
 
 std::vector<std::string> list_shards(const std::string& prefix) {
-  std::vector<std::string> found;
-  const std::string folder = folder_of(prefix);
   const std::string name = name_of(prefix);
   const std::string begin = prefix.substr(0, prefix.size() - name.size());
-  DIR* listing = ::opendir(folder.c_str());
-  if (listing == nullptr) throw_system_error(errno, "Listing folder", folder);
-  while (const dirent* entry = ::readdir(listing)) {
-    if (is_shard_of(entry->d_name, name)) found.push_back(begin + entry->d_name);
-  }
-  ::closedir(listing);
-  std::sort(found.begin(), found.end());
+  std::vector<std::string> found = list_named(folder_of(prefix), name, "");
+  for (std::string& each : found) each.insert(0, begin);
   return found;
+}
+
+void check_shard_places(const std::string& prefix, std::size_t count, const WriteOptions& options) {
+  for (std::size_t number = 0; number < std::max<std::size_t>(count, 1); ++number) {
+    const std::string path = shard_name(prefix, number, count);
+    const std::string index_path = index_path_for(path, options);
+    if (number == 0) {
+      check_place(path, "Creating", "");
+    } else {
+      check_name(path, "Creating", "");
+    }
+    if (!index_path.empty()) check_index_place(index_path, number > 0);
+  }
+  if (count > 0) return;
+  // No name that one of them may have can be a folder's.
+  const std::string name = name_of(prefix);
+  refuse_folders(folder_of(prefix), name, "");
+  const std::string index_path = index_path_for(prefix, options);
+  if (index_path.empty()) return;
+  refuse_folders(folder_of(index_path), name, name_of(index_path).substr(name.size()));
 }
 
 ShardedWriter::ShardedWriter(std::string prefix, const ShardedOptions& options)
@@ -92,6 +130,7 @@ ShardedWriter::ShardedWriter(std::string prefix, const ShardedOptions& options)
                              std::to_string(taken.size()) + " of them.");
     }
   }
+  if (options_.shard_count == 0) check_shard_places(prefix_, 0, options_.shard);
   const std::size_t count = std::max<std::size_t>(options_.shard_count, 1);
   options_.shard.buffer_bytes =
       std::clamp(kAllBuffersBytes / count, kSmallestBufferBytes, kWriteBufferBytes);
@@ -106,6 +145,7 @@ void ShardedWriter::add_shard() {
                                ? shard_name(prefix_, number, options_.shard_count)
                                : prefix_ + "-" + padded(number) + "-of-unknown";
   shards_.push_back(std::make_unique<ShardWriter>(path, options_.shard));
+  options_.shard.index_folder_is_tried = true;
 }
 
 ShardWriter& ShardedWriter::shard_for(std::size_t payload_bytes) {
@@ -135,7 +175,7 @@ void ShardedWriter::write(std::span<const std::uint8_t> payload) {
 
 void ShardedWriter::write(const RecordBatch& batch, std::size_t first, std::size_t end) {
   for (std::size_t row = first; row < end; ++row) {
-    if (batch.valid()[row]) write(batch[row]);
+    if (batch.is_real(row)) write(batch[row]);
   }
 }
 

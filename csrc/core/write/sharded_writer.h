@@ -17,6 +17,11 @@ std::string shard_name(const std::string& prefix, std::size_t number, std::size_
 // Files that are named like shards of `prefix`, of any count.
 std::vector<std::string> list_shards(const std::string& prefix);
 
+// Throws the Error io that publishing `count` shards of `prefix` with their indexes would end in,
+// as far as that can be known: see place.h. A count of 0 is one that nobody knows yet. The folder
+// of the shards must be there; that of the indexes is made.
+void check_shard_places(const std::string& prefix, std::size_t count, const WriteOptions& options);
+
 struct ShardedOptions {
   // One of the two. With a count, record i goes to shard i % shard_count. With a size, a shard is
   // full when the next record would take it past max_shard_bytes; one record is always taken.

@@ -12,7 +12,7 @@ import pytest
 
 import tfrfast as tfr
 from compressed_files import deflated, ways_to_pack
-from tfrecord_model import shard_of
+from tfrecord_model import rested, shard_of
 
 tf = pytest.importorskip("tensorflow")
 
@@ -115,7 +115,7 @@ def write_set(tmp_path: Path, compression: str, shards: int = 3) -> tuple[list[s
         mine = records_of(number, 3500)  # more than two spans
         path = tmp_path / f"shard-{number}"
         path.write_bytes(deflated(shard_of(mine), compression))
-        names.append(str(path))
+        names.append(rested(path))
         records += mine
     return names, records
 
@@ -218,3 +218,54 @@ def test_tensorflow_reads_what_is_written(tmp_path: Path) -> None:
             for record in records:
                 writer.write(record)
         assert told_by_tensorflow(tmp_path / compression, compression) == (records, False)
+
+
+def events(dataset: Any) -> list[bytes | str]:
+    """What an iterator gives that is asked again after every error."""
+    told: list[bytes | str] = []
+    iterator = iter(dataset)
+    while True:
+        try:
+            told.append(next(iterator).numpy())
+        except StopIteration:
+            return told
+        except tf.errors.DataLossError:
+            told.append("data loss")
+
+
+@pytest.mark.parametrize("compression", KINDS)
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_file_whose_first_byte_is_damaged_is_passed_over(
+    tmp_path: Path, compression: str, indexed: bool
+) -> None:
+    names = []
+    for number in range(4):
+        data = bytearray(deflated(shard_of(records_of(number, 50)), compression))
+        if number in (1, 3):
+            data[0] ^= 0x80
+        path = tmp_path / f"shard-{number}"
+        path.write_bytes(data * (200 if number == 1 else 1))  # of more than a block
+        names.append(str(path))
+    if indexed:
+        tfr.Reader(names, compression=compression, on_corruption="skip").close()
+    theirs = tf.data.TFRecordDataset(names, compression)
+    ours = tfr.TFRecordDataset(names, compression)
+    skipping = tfr.TFRecordDataset(names, compression, on_corruption="skip")
+    good = records_of(0, 50) + records_of(2, 50)
+    assert events(theirs) == [*good[:50], "data loss", *good[50:], "data loss"]
+    assert events(ours) == events(theirs)
+    assert values(ours.ignore_errors()) == values(theirs.ignore_errors()) == good
+    assert events(skipping) == good
+    assert values(skipping.batch(7)) == good
+    shuffled = tfr.TFRecordDataset(names, compression, on_corruption="skip").shuffle(1000, seed=1)
+    assert sorted(values(shuffled.batch(7))) == sorted(good)
+    with pytest.raises(tf.errors.DataLossError, match="does not begin like"):
+        values(ours)
+
+
+def test_zeros_after_the_last_member(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(deflated(shard_of(RECORDS), "GZIP") + bytes(1000))
+    theirs, _ = told_by_tensorflow(path, "GZIP")
+    assert theirs == RECORDS[: len(theirs)]
+    assert values(tfr.TFRecordDataset(str(path), "GZIP")) == RECORDS

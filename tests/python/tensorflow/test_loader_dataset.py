@@ -65,9 +65,7 @@ def test_gives_the_loaders_batches(files: list[str], plan: str) -> None:
     loader = tfr.Loader(files, 16, features=FEATURES, **PLANS[plan])
     dataset = loader.to_tf_dataset(epochs=2, with_indices=True, with_valid=True)
     assert dataset.cardinality().numpy() == 2 * len(loader)
-    expected = batches(loader, 2)
-    assert elements(dataset) == expected
-    assert elements(dataset) == expected  # each iteration begins where the loader stood
+    assert elements(dataset) == batches(loader, 2)
     full = plan in ("dropped", "padded")
     for spec in tf.nest.flatten(dataset.element_spec):
         if not isinstance(spec, tf.SparseTensorSpec):
@@ -77,7 +75,7 @@ def test_gives_the_loaders_batches(files: list[str], plan: str) -> None:
 @pytest.mark.parametrize("plan", PLANS)
 def test_gives_records_as_strings(files: list[str], plan: str) -> None:
     loader = tfr.Loader(files, 16, **PLANS[plan])
-    dataset = loader.to_tf_dataset(with_indices=True, with_valid=True)
+    dataset = loader.to_tf_dataset(epochs=1, with_indices=True, with_valid=True)
     expected = [(batch.tolist(), batch.indices.tolist(), batch.valid.tolist()) for batch in loader]
     assert elements(dataset) == expected
 
@@ -202,23 +200,105 @@ class TestDamage:
 
 
 def test_a_record_that_does_not_fit_is_an_error(files: list[str]) -> None:
-    loader = tfr.Loader(files, 4, features={"absent": tfr.FixedLen((), "int64")}, shuffle=False)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="(?i)absent.*record 0"):
+    loader = tfr.Loader(files, 4, features={"id": tfr.FixedLen((3,), "int64")}, shuffle=False)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="(?i)id.*record 0"):
         next(iter(loader.to_tf_dataset()))
 
 
-def test_checkpoints_are_positions(files: list[str], tmp_path: Path) -> None:
-    loader = tfr.Loader(files, 8, features=FEATURES)
-    dataset = loader.to_tf_dataset(epochs=2).prefetch(2)
-    expected = elements(dataset)
-    iterator = iter(dataset)
+def numbers(dataset: Any) -> list[list[int]]:
+    return [indices.numpy().tolist() for _, indices in dataset]
+
+
+class TestIterations:
+    @pytest.mark.parametrize(
+        "shuffle", [True, tfr.BlockShuffle(8, 2, streams=4)], ids=["exact", "blocks"]
+    )
+    def test_of_one_rank_have_orders_of_their_own(self, files: list[str], shuffle: Any) -> None:
+        loader = tfr.Loader(files, 16, shuffle=shuffle)
+        dataset = loader.to_tf_dataset(with_indices=True)
+        rounds = [numbers(dataset) for _ in range(4)]
+        assert rounds[0] == [batch.indices.tolist() for batch in loader]
+        assert len({str(each) for each in rounds}) == 4
+        for each in rounds:
+            assert sorted(sum(each, [])) == list(range(COUNT))
+            assert len(each) == dataset.cardinality().numpy()
+
+    def test_are_the_same_in_each_run_whatever_seed_tensorflow_has(self, files: list[str]) -> None:
+        def rounds() -> list[Any]:
+            dataset = tfr.Loader(files, 16, seed=5).to_tf_dataset(epochs=2, with_indices=True)
+            return [numbers(dataset) for _ in range(3)]
+
+        without = rounds()
+        try:
+            tf.random.set_seed(3)
+            assert rounds() == without
+        finally:
+            tf.random.set_seed(None)
+
+    def test_follow_the_loaders_seed(self, files: list[str]) -> None:
+        second = []
+        for seed in (1, 2):
+            dataset = tfr.Loader(files, 16, seed=seed).to_tf_dataset(with_indices=True)
+            numbers(dataset)
+            second.append(numbers(dataset))
+        assert second[0] != second[1]
+
+    def test_from_the_middle_are_as_long(self, files: list[str]) -> None:
+        loader = tfr.Loader(files, 16)
+        iterator = iter(loader)
+        for _ in range(3):
+            next(iterator)
+        dataset = loader.to_tf_dataset(with_indices=True)
+        rest = [batch.indices.tolist() for batch in iterator]
+        assert numbers(dataset) == rest
+        again = numbers(dataset)
+        assert again != rest
+        assert list(map(len, again)) == list(map(len, rest))
+        assert len(set(sum(again, []))) == sum(map(len, rest))
+
+    def test_in_file_order_are_the_same(self, files: list[str]) -> None:
+        dataset = tfr.Loader(files, 16, shuffle=False).to_tf_dataset(with_indices=True)
+        assert numbers(dataset) == numbers(dataset)
+
+    @pytest.mark.parametrize("epochs", [1, 2])
+    def test_of_several_ranks_are_the_same(self, files: list[str], epochs: int) -> None:
+        ranks = [tfr.Loader(files, 8, rank=rank, world=2) for rank in range(2)]
+        datasets = [each.to_tf_dataset(epochs=epochs, with_indices=True) for each in ranks]
+        numbers(datasets[0])  # as one that looks at its data first
+        seen = [sum(numbers(each), []) for each in datasets]
+        assert sorted(sum(seen, [])) == sorted(list(range(COUNT)) * epochs)
+
+    def test_of_several_ranks_need_epochs(self, files: list[str]) -> None:
+        loader = tfr.Loader(files, 8, world=2)
+        with pytest.raises(ValueError, match="epochs must be given where world is above 1"):
+            loader.to_tf_dataset()
+        assert loader.to_tf_dataset(epochs=None).cardinality() == tf.data.INFINITE_CARDINALITY
+
+    def test_of_several_ranks_are_not_sharded_again(self, files: list[str]) -> None:
+        dataset = tfr.Loader(files, 8, world=2).to_tf_dataset(epochs=1)
+        policy = dataset.map(lambda batch: batch).options().experimental_distribute
+        assert policy.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF
+
+
+@pytest.mark.parametrize("iteration", [1, 3])
+def test_checkpoints_are_positions(files: list[str], tmp_path: Path, iteration: int) -> None:
+    def make() -> Any:
+        return tfr.Loader(files, 8, features=FEATURES).to_tf_dataset(epochs=2).prefetch(2)
+
+    def iterate(dataset: Any) -> Any:
+        for _ in range(iteration - 1):
+            next(iter(dataset))
+        return iter(dataset)
+
+    expected = elements(iterate(make()))
+    iterator = iterate(make())
     checkpoint = tf.train.Checkpoint(iterator=iterator)
     for position in range(len(expected) + 1):
         if position % 5 == 0 or position == len(expected):
             path = checkpoint.write(str(tmp_path / f"saved-{position}"))
             saved = sum(file.stat().st_size for file in tmp_path.glob(f"saved-{position}.*"))
             assert saved < 10_000
-            again = iter(dataset)
+            again = iter(make())
             next(again)
             tf.train.Checkpoint(iterator=again).read(path).assert_consumed()
             assert elements(again) == expected[position:]

@@ -21,7 +21,7 @@ from example_files import write_examples
 
 tf = pytest.importorskip("tensorflow")
 
-from tensorflow_child import FEATURES, flat, loaded, shuffled  # noqa: E402
+from tensorflow_child import FEATURES, flat, loaded, loaded_again, shuffled  # noqa: E402
 
 CHILD = str(Path(__file__).parents[2] / "support" / "tensorflow_child.py")
 COUNTS = [30, 0, 21, 9]
@@ -53,6 +53,7 @@ class Saved(NamedTuple):
 
     rest_of_shuffle: list[int]
     rest_of_loader: list[int]
+    rest_of_second_iteration: list[int]
     whole_shuffle: list[int]
     whole_loader: list[int]
     child: dict[str, Any]
@@ -93,12 +94,16 @@ def saved(files: list[str], workers: Any, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("saved")
     rest_of_shuffle = save_in_the_middle(shuffled(files), folder / "shuffled", 19)
     rest_of_loader = save_in_the_middle(loaded(files), folder / "loaded", 19)
+    twice = loaded_again(files)
+    flat(twice)
+    rest_of_second_iteration = save_in_the_middle(twice, folder / "again", 5)
     tf.saved_model.save(Module(files), str(folder / "model"))
     run = subprocess.run([sys.executable, CHILD, str(folder), *files], capture_output=True)
     assert run.returncode == 0, run.stderr.decode(errors="replace")[-3000:]
     return Saved(
         rest_of_shuffle,
         rest_of_loader,
+        rest_of_second_iteration,
         flat(shuffled(files)),
         flat(loaded(files)),
         json.loads(run.stdout),
@@ -113,6 +118,14 @@ def test_the_middle_of_a_shuffle_is_restored(saved: Saved) -> None:
 def test_the_middle_of_a_loaders_epoch_is_restored(saved: Saved) -> None:
     assert len(saved.rest_of_loader) == 2 * COUNT - 19 * 4
     assert saved.child["restored loader"] == saved.rest_of_loader
+
+
+def test_the_middle_of_a_loaders_second_iteration_is_restored(
+    saved: Saved, files: list[str]
+) -> None:
+    assert len(saved.rest_of_second_iteration) == COUNT - 5 * 4
+    assert saved.rest_of_second_iteration != flat(loaded_again(files))[5 * 4 :]
+    assert saved.child["restored second iteration"] == saved.rest_of_second_iteration
 
 
 def test_a_saved_graph_reads_what_it_read(saved: Saved) -> None:

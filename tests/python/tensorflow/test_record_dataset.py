@@ -24,6 +24,7 @@ from record_files import (
 
 tf = pytest.importorskip("tensorflow")
 graphs = pytest.importorskip("tfrfast._tensorflow.graphs")
+planning = pytest.importorskip("tfrfast._tensorflow.planning")
 
 
 @pytest.fixture(params=["tensorflow", "tfrfast", "tfrfast, indexed"])
@@ -347,3 +348,12 @@ class TestDamage:
             next(iterator)
         got = values(dataset.ignore_errors().unbatch())
         assert got == self.RECORDS[:20] + self.RECORDS[40:] + some_records(20, 7)
+
+
+def test_open_shards_are_not_closed_under_threads_that_outlive_the_program(
+    files: list[str],
+) -> None:
+    plan = planning.open_plan(
+        [files[0].encode()], build_indexes=True, skip_damage=False, zero_copy=False
+    )
+    assert not plan._closing.atexit

@@ -1,0 +1,60 @@
+#include "core/base/memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+namespace tfrfast {
+namespace {
+
+constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+std::uint64_t machine_bytes() noexcept {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  std::uint64_t bytes;
+  if (pages <= 0 || page_bytes <= 0 ||
+      __builtin_mul_overflow(static_cast<std::uint64_t>(pages),
+                             static_cast<std::uint64_t>(page_bytes), &bytes)) {
+    return kMost;
+  }
+  return bytes;
+}
+
+// The limit that `path` holds; none is "max", or a number beyond all memory.
+std::uint64_t limit_in(const char* path) {
+  std::uint64_t bytes = 0;
+  std::ifstream file(path);
+  return file >> bytes && bytes > 0 ? bytes : kMost;
+}
+
+std::uint64_t look_up() noexcept {
+  std::uint64_t bytes = std::min(machine_bytes(), kMost);
+#if defined(__linux__)
+  try {
+    bytes = std::min({bytes, limit_in("/sys/fs/cgroup/memory.max"),
+                      limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+  } catch (const std::exception&) {
+    // Then the machine's is all that is known.
+  }
+#endif
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t most_memory_bytes() noexcept {
+  static const std::uint64_t bytes = look_up();
+  return bytes;
+}
+
+OutOfMemory::OutOfMemory(std::uint64_t wanted_bytes) noexcept {
+  std::snprintf(text_, sizeof text_,
+                "%llu bytes of memory were asked for; this process may have %llu in all.",
+                static_cast<unsigned long long>(wanted_bytes),
+                static_cast<unsigned long long>(most_memory_bytes()));
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,43 @@
+// How much memory there can be: what a file asks for beyond that is refused before it is tried.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+
+namespace tfrfast {
+
+// What this process may use at most: the machine's memory or its cgroup's limit, whichever is less.
+// Looked up once. Never 0.
+std::uint64_t most_memory_bytes() noexcept;
+
+// The sum, or the largest number there is.
+constexpr std::uint64_t add_or_most(std::uint64_t a, std::uint64_t b) noexcept {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  return b > kMost - a ? kMost : a + b;
+}
+
+// Memory that cannot be had, and how much it is. Its text lies in itself: there may be no memory
+// for another.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::uint64_t wanted_bytes) noexcept;
+  const char* what() const noexcept override { return text_; }
+
+ private:
+  char text_[128];
+};
+
+// The bytes of `count` values of type T. Throws OutOfMemory if no memory could hold them.
+template <class T>
+std::size_t bytes_for(std::size_t count) {
+  if (count > most_memory_bytes() / sizeof(T)) {
+    std::size_t bytes;
+    const bool overflows = __builtin_mul_overflow(count, sizeof(T), &bytes);
+    throw OutOfMemory(overflows ? std::numeric_limits<std::size_t>::max() : bytes);
+  }
+  return count * sizeof(T);
+}
+
+}  // namespace tfrfast

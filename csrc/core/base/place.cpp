@@ -1,0 +1,56 @@
+#include "core/base/place.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/base/error.h"
+#include "core/base/publish.h"
+
+namespace tfrfast {
+namespace {
+
+// In folders like /tmp nobody removes, or replaces, what belongs to others.
+bool may_not_be_replaced(const struct stat& file, const std::string& path) {
+  struct stat folder;
+  if (::stat(folder_of(path).c_str(), &folder) != 0 || (folder.st_mode & S_ISVTX) == 0) {
+    return false;
+  }
+  const uid_t me = ::geteuid();
+  return me != 0 && file.st_uid != me && folder.st_uid != me;
+}
+
+}  // namespace
+
+void check_name(const std::string& path, const std::string& action, const std::string& advice) {
+  struct stat status;
+  if (::lstat(path.c_str(), &status) != 0) {
+    if (errno != ENOENT) throw_system_error(errno, action, path, advice);
+    return;
+  }
+  if (S_ISDIR(status.st_mode)) throw_system_error(EISDIR, action, path, advice);
+  if (may_not_be_replaced(status, path)) throw_system_error(EPERM, action, path, advice);
+}
+
+void check_place(const std::string& path, const std::string& action, const std::string& advice) {
+  check_name(path, action, advice);
+  try {
+    const PublishedFile trial(path);
+  } catch (const Error& error) {
+    throw_system_error(error.system_error(), action, path, advice);
+  }
+}
+
+void check_flushable(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) {
+    throw_system_error(errno, "Opening folder", folder,
+                       "To flush it to the disk it must be readable: pass sync=False, or change "
+                       "its permissions.");
+  }
+  ::close(descriptor);
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,18 @@
+// Threads of ours, which leave the program's signals alone.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+namespace tfrfast {
+
+// Starts a thread that runs `work`, which may not throw. Signals sent to the process never
+// interrupt it: they belong to the threads of the program that uses us. Faults do reach it, since
+// they belong to the thread that commits them: the handlers of `faulthandler` and of our own guard
+// report them. Throws Error io if the system has no more threads to give.
+std::thread start_thread(std::function<void()> work);
+
+// Blocks every signal but faults on the calling thread, as start_thread() does on those it starts.
+void leave_signals_to_others() noexcept;
+
+}  // namespace tfrfast

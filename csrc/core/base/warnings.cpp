@@ -1,0 +1,42 @@
+#include "core/base/warnings.h"
+
+#include <pthread.h>
+
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+
+namespace tfrfast {
+namespace {
+
+struct Warnings {
+  // A child forked while another thread is in here must not inherit a locked mutex.
+  Warnings() {
+    ::pthread_atfork([] { instance().mutex.lock(); }, [] { instance().mutex.unlock(); },
+                     [] { instance().mutex.unlock(); });
+  }
+  static Warnings& instance() {
+    static auto* const warnings = new Warnings;  // outlives every static that may still warn
+    return *warnings;
+  }
+
+  std::mutex mutex;  // guards the rest
+  std::unordered_set<std::string> keys;
+  std::vector<std::string> not_taken;
+};
+
+}  // namespace
+
+void warn_once(const std::string& key, const std::string& text) {
+  Warnings& warnings = Warnings::instance();
+  const std::lock_guard lock(warnings.mutex);
+  if (warnings.keys.insert(key).second) warnings.not_taken.push_back(text);
+}
+
+std::vector<std::string> take_warnings() {
+  Warnings& warnings = Warnings::instance();
+  const std::lock_guard lock(warnings.mutex);
+  return std::exchange(warnings.not_taken, {});
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,115 @@
+#include "core/index/index_cache.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/memory.h"
+#include "core/index/index_file.h"
+#include "core/index/index_store.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr std::uint64_t kDefaultCacheBytes = std::uint64_t{4} << 30;
+constexpr std::int64_t kFreshSeconds = 600;
+
+// As cached_index_path() makes them, <16 hex digits>-<shard name>.index, or what a killed process
+// has left of one.
+bool is_named_like_ours(std::string_view name) {
+  if (name.starts_with(".tmp-")) return true;
+  constexpr std::string_view kSuffix = ".index";
+  constexpr std::size_t kDigits = 16;
+  return name.size() > kDigits + kSuffix.size() && name.ends_with(kSuffix) &&
+         name[kDigits] == '-' &&
+         name.substr(0, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+struct Candidate {
+  CachedIndex index;
+  std::int64_t written_s = 0;
+};
+
+// What is named like an index of ours, and a file of ours; least recently used first.
+std::vector<Candidate> list_candidates() {
+  std::vector<Candidate> found;
+  const std::string folder = index_cache_folder();
+  if (folder.empty()) return found;
+  DIR* listing = ::opendir(folder.c_str());
+  if (listing == nullptr) {
+    if (errno == ENOENT) return found;
+    throw_system_error(errno, "Listing folder", folder);
+  }
+  while (const dirent* entry = ::readdir(listing)) {
+    if (!is_named_like_ours(entry->d_name)) continue;
+    const std::string path = folder + "/" + entry->d_name;
+    struct stat status;
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (status.st_uid != ::geteuid()) continue;
+    const std::int64_t used_s = std::max(status.st_atime, status.st_mtime);
+    found.push_back({{path, static_cast<std::uint64_t>(status.st_size), used_s * 1'000'000'000},
+                     status.st_mtime});
+  }
+  ::closedir(listing);
+  std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+    return a.index.last_used_ns != b.index.last_used_ns
+               ? a.index.last_used_ns < b.index.last_used_ns
+               : a.index.path < b.index.path;
+  });
+  return found;
+}
+
+// A clock that was set back makes what was written before it appear to come from the future.
+bool is_fresh(const Candidate& candidate) {
+  using std::chrono::system_clock;
+  const std::int64_t age_s = system_clock::to_time_t(system_clock::now()) - candidate.written_s;
+  return age_s > -kFreshSeconds && age_s < kFreshSeconds;
+}
+
+}  // namespace
+
+std::vector<CachedIndex> list_index_cache() {
+  std::vector<CachedIndex> found;
+  for (Candidate& each : list_candidates()) {
+    if (begins_like_index(each.index.path)) found.push_back(std::move(each.index));
+  }
+  return found;
+}
+
+std::size_t prune_index_cache(std::uint64_t most_bytes, FreshIndexes fresh) noexcept {
+  std::size_t removed = 0;
+  try {
+    const std::vector<Candidate> candidates = list_candidates();
+    std::uint64_t total = 0;
+    for (const Candidate& each : candidates) total = add_or_most(total, each.index.bytes);
+    for (const Candidate& each : candidates) {
+      if (total <= most_bytes) break;
+      if (fresh == FreshIndexes::keep && is_fresh(each)) continue;
+      total -= std::min(total, each.index.bytes);
+      // Only now: there may be very many to open.
+      if (!begins_like_index(each.index.path)) continue;
+      if (::unlink(each.index.path.c_str()) == 0) ++removed;
+    }
+  } catch (const std::exception&) {
+    // Another process prunes too, or the folder is gone: nothing to do.
+  }
+  return removed;
+}
+
+std::uint64_t index_cache_limit_bytes() {
+  const char* const text = std::getenv("TFRFAST_CACHE_BYTES");
+  if (text == nullptr || *text == '\0') return kDefaultCacheBytes;
+  char* end = nullptr;
+  const unsigned long long bytes = std::strtoull(text, &end, 10);
+  return *end != '\0' ? kDefaultCacheBytes : bytes;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,261 @@
+#include "core/index/index_state.h"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/publish.h"
+#include "core/deflate/inflated_file.h"
+#include "core/deflate/seek_points.h"
+#include "core/index/index_format.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr std::uint64_t kSamples = 4;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr int kMostWaits = 100;
+
+#if defined(CLOCK_REALTIME_COARSE)
+constexpr clockid_t kClockOfFiles = CLOCK_REALTIME_COARSE;
+#else
+constexpr clockid_t kClockOfFiles = CLOCK_REALTIME;
+#endif
+
+std::int64_t time_ns(clockid_t clock) noexcept {
+  timespec now = {};
+  ::clock_gettime(clock, &now);
+  return std::int64_t{now.tv_sec} * kSecondNs + now.tv_nsec;
+}
+
+bool record_fits(const ShardIndex& index, const ShardFile& file, std::uint64_t number) {
+  const Frame frame = index.frame(number);
+  std::uint8_t bytes[kHeaderBytes];
+  file.read(frame.offset, bytes, sizeof bytes);
+  const FrameHeader header = decode_header(bytes);
+  return header_is_intact(header) && header.payload_bytes == frame.payload_bytes;
+}
+
+// Whether `fits` holds for the first and the last of `count` things, and some evenly between.
+template <class Fits>
+bool all_samples(std::uint64_t count, const Fits& fits) {
+  const std::uint64_t samples = std::min(count, kSamples);
+  if (samples == 1) return fits(0);
+  for (std::uint64_t sample = 0; sample < samples; ++sample) {
+    // In two steps, lest the product overflow.
+    const std::uint64_t number =
+        (count - 1) / (samples - 1) * sample + (count - 1) % (samples - 1) * sample / (samples - 1);
+    if (!fits(number)) return false;
+  }
+  return true;
+}
+
+bool samples_fit(const ShardIndex& index, const ShardFile& file) {
+  // To look at records of a compressed shard, they would have to be inflated.
+  if (const SeekPoints* points = index.seek_points().get(); points != nullptr) {
+    return all_samples(points->size(), [&](std::uint64_t number) {
+      const Span span = (*points)[static_cast<std::size_t>(number)];
+      return crc_of_sample(file, span.place.file_offset) == span.file_crc;
+    });
+  }
+  return all_samples(index.record_count(),
+                     [&](std::uint64_t number) { return record_fits(index, file, number); });
+}
+
+bool have_same_spans(const SeekPoints& a, const SeekPoints& b) {
+  if (a.size() != b.size() || a.file_end() != b.file_end()) return false;
+  for (std::size_t number = 0; number < a.size(); ++number) {
+    const Span one = a[number];
+    const Span other = b[number];
+    if (one.end != other.end || one.place.file_offset != other.place.file_offset ||
+        one.place.bits != other.place.bits || one.crc != other.crc ||
+        one.file_crc != other.file_crc) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Throws Error stale_index if one of them does not inflate to what it should.
+void inflate_every_span(const ShardFile& inflated, const SeekPoints& points) {
+  for (std::size_t number = 0; number < points.size(); ++number) {
+    std::uint8_t byte;
+    inflated.read(points[number].begin, &byte, 1);
+  }
+}
+
+struct Proof {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t index_checksum;
+  std::uint64_t file_bytes;
+  std::int64_t mtime_ns;
+  std::uint64_t device;
+  std::uint64_t inode;
+  std::int64_t ctime_ns;
+  std::uint32_t zero;
+  std::uint32_t checksum;  // of the bytes before it
+};
+static_assert(sizeof(Proof) == 64);
+constexpr std::uint32_t kProofVersion = 1;
+
+std::uint32_t crc_of(const Proof& proof) {
+  return crc32c(bytes_of(&proof), offsetof(Proof, checksum));
+}
+
+// A descriptor to write to a file that is there.
+class OpenForWriting {
+ public:
+  explicit OpenForWriting(const std::string& path)
+      : descriptor_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {}
+  ~OpenForWriting() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OpenForWriting(const OpenForWriting&) = delete;
+  OpenForWriting& operator=(const OpenForWriting&) = delete;
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+bool is_settled(const FileIdentity& identity, bool identity_lasts, std::int64_t now_ns,
+                std::int64_t tick_ns) noexcept {
+  // Where ctime counts, a time in the future was set by hand, and goes with the next change.
+  const bool is_future = identity.mtime_ns > now_ns;
+  if (identity.mtime_ns > now_ns - kRecentNs && !(is_future && identity_lasts)) return false;
+  if (!identity_lasts) return true;
+  const bool keeps_seconds_only = identity.ctime_ns % kSecondNs == 0;
+  return identity.ctime_ns < tick_ns - (keeps_seconds_only ? kRecentNs : 0);
+}
+
+bool await_settled(const ShardFile& file) noexcept {
+  const std::int64_t changed_ns = file.identity().ctime_ns;
+  for (int waits = 0; file.identity_lasts() && waits < kMostWaits; ++waits) {
+    if (time_ns(kClockOfFiles) > changed_ns) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const std::int64_t tick_ns = time_ns(kClockOfFiles);
+  return is_settled(file.identity(), file.identity_lasts(), time_ns(CLOCK_REALTIME), tick_ns);
+}
+
+ShardFacts facts_of(const FileIdentity& identity, bool identity_lasts, std::uint64_t stream_bytes,
+                    Compression compression, bool settled) {
+  ShardFacts facts{identity.bytes, identity.mtime_ns, stream_bytes, compression};
+  facts.settled = settled;
+  if (identity_lasts) {
+    facts.device = identity.device;
+    facts.inode = identity.inode;
+    facts.ctime_ns = identity.ctime_ns;
+  }
+  return facts;
+}
+
+bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const ShardFile& file) {
+  const FileIdentity& now = file.identity();
+  if (!facts.settled || facts.file_bytes != now.bytes || facts.mtime_ns != now.mtime_ns) {
+    return false;
+  }
+  if (file.identity_lasts() &&
+      (facts.device != now.device || facts.inode != now.inode || facts.ctime_ns != now.ctime_ns)) {
+    return false;
+  }
+  return samples_fit(index, file);
+}
+
+bool is_proven_by(const ShardIndex& scanned, const ShardIndex& index,
+                  const std::shared_ptr<const ShardFile>& file) {
+  const ShardFacts& facts = index.facts();
+  if (facts.file_bytes != scanned.facts().file_bytes ||
+      facts.stream_bytes != scanned.facts().stream_bytes ||
+      facts.compression != scanned.facts().compression) {
+    return false;
+  }
+  try {
+    if (!index.has_same_entries(scanned)) return false;
+    if (index.seek_points() == nullptr) return true;
+    if (have_same_spans(*index.seek_points(), *scanned.seek_points())) return true;
+    const InflatedFile inflated(file, facts.compression, index.seek_points());
+    inflate_every_span(inflated, *index.seek_points());
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::stale_index) throw;
+    return false;
+  }
+}
+
+void save_proof(const std::string& path, const ShardIndex& index, const ShardFacts& facts) {
+  Proof proof = {};
+  std::memcpy(proof.magic, kProofMagic, sizeof kProofMagic);
+  proof.version = kProofVersion;
+  proof.index_checksum = index.checksum();
+  proof.file_bytes = facts.file_bytes;
+  proof.mtime_ns = facts.mtime_ns;
+  proof.device = facts.device;
+  proof.inode = facts.inode;
+  proof.ctime_ns = facts.ctime_ns;
+  proof.checksum = crc_of(proof);
+  PublishedFile file(path);
+  file.append(&proof, sizeof proof);
+  file.commit(false);
+}
+
+std::optional<ShardFacts> load_proof(const std::string& path, const ShardIndex& index) {
+  Proof proof;
+  try {
+    const auto file = ShardFile::open(path, IoMode::pread);
+    if (file->bytes() != sizeof proof) return {};
+    file->read(0, reinterpret_cast<std::uint8_t*>(&proof), sizeof proof);
+  } catch (const Error&) {
+    return {};
+  }
+  if (std::memcmp(proof.magic, kProofMagic, sizeof kProofMagic) != 0 ||
+      proof.version != kProofVersion || proof.checksum != crc_of(proof) ||
+      proof.index_checksum != index.checksum()) {
+    return {};
+  }
+  ShardFacts facts = index.facts();
+  facts.file_bytes = proof.file_bytes;
+  facts.mtime_ns = proof.mtime_ns;
+  facts.device = proof.device;
+  facts.inode = proof.inode;
+  facts.ctime_ns = proof.ctime_ns;
+  facts.settled = true;
+  return facts;
+}
+
+bool stamp_index(const std::string& index_path, const std::string& shard_path) noexcept {
+  try {
+    const FileIdentity shard = identify_file(shard_path);
+    const OpenForWriting index(index_path);
+    IndexHeader header;
+    if (::pread(index.get(), &header, sizeof header, 0) != sizeof header ||
+        std::memcmp(header.magic, kIndexMagic, sizeof kIndexMagic) != 0 ||
+        header.version != kIndexVersion || header.header_crc != crc_of(header)) {
+      return false;
+    }
+    const ShardFacts then = facts_of(header);
+    // No other file has that time: others that replaced this shard or its index are told by it.
+    if (!then.by_writer || then.file_bytes != shard.bytes || then.mtime_ns != shard.mtime_ns) {
+      return false;
+    }
+    ShardFacts now = facts_of(shard, filesystem_of(shard_path).identity_lasts, then.stream_bytes,
+                              then.compression, true);
+    now.by_writer = true;
+    set_state(header, now);
+    header.header_crc = crc_of(header);
+    return ::pwrite(index.get(), &header, sizeof header, 0) == sizeof header;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,57 @@
+#include "core/read/room.h"
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/memory.h"
+#include "core/read/bad_row.h"
+
+namespace tfrfast {
+Error too_large(std::span<const Row> rows) {
+  std::uint64_t total = 0;
+  const Row* largest = rows.data();
+  for (const Row& row : rows) {
+    total = add_or_most(total, row.frame.payload_bytes);
+    if (row.frame.payload_bytes > largest->frame.payload_bytes) largest = &row;
+  }
+  std::string what = describe(*largest);
+  if (rows.size() == 1) {
+    what[0] = 'R';
+  } else {
+    const bool countable = total < std::numeric_limits<std::uint64_t>::max();
+    what = "The " + std::to_string(rows.size()) + " records of a batch have " +
+           (countable ? std::to_string(total) : "2^64 or more") + " bytes. The largest is " + what;
+  }
+  return Error(ErrorKind::memory,
+               what + ", of " + std::to_string(largest->frame.payload_bytes) +
+                   " bytes. That is more than there is memory for: this process may have " +
+                   std::to_string(most_memory_bytes()) + " bytes in all. " +
+                   (rows.size() == 1 ? "Leave it out." : "Read fewer records at once."),
+               {largest->shard->file->path(), static_cast<std::int64_t>(largest->number),
+                static_cast<std::int64_t>(largest->frame.offset)});
+}
+
+void make_room(std::span<const Row> rows, RecordBatch& batch) {
+  const std::uint64_t most = most_memory_bytes();
+  std::int64_t* const offsets = batch.offsets();
+  std::uint64_t total = 0;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::uint64_t bytes = rows[row].frame.payload_bytes;
+    if (bytes > most - total) throw too_large(rows);
+    total += bytes;
+    offsets[row + 1] = static_cast<std::int64_t>(total);
+  }
+  try {
+    batch.allocate_data();
+  } catch (const std::bad_alloc&) {
+    throw too_large(rows);
+  }
+}
+
+void check_room(const Row& row) {
+  if (row.frame.payload_bytes > most_memory_bytes()) throw too_large({&row, 1});
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,60 @@
+#include "core/shard/header_search.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/base/bytes.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr std::size_t kLengthBytes = sizeof(std::uint64_t);
+
+}  // namespace
+
+HeaderSearch search_header(const ShardWindow& window, std::uint64_t from) noexcept {
+  const std::uint64_t window_end = std::min(window.end, window.shard_bytes);
+  if (from >= window_end || window_end - from < kHeaderBytes) return {false, from, 0};
+  const std::uint64_t left = window.shard_bytes - from;
+  const std::uint8_t* const bytes = window.bytes;
+  const auto end = static_cast<std::size_t>(window_end - window.begin);
+  const std::size_t tried_end = end - kHeaderBytes + 1;  // where a header no longer fits
+  if (left < kFrameOverhead) return {false, window.begin + tried_end, 0};
+
+  // So many bytes at the upper end of a length are zeros if its frame fits.
+  const std::size_t zeros = static_cast<std::size_t>(std::countl_zero(left - kFrameOverhead)) / 8;
+  for (auto at = static_cast<std::size_t>(from - window.begin); at < tried_end;) {
+    // A byte that is not zero rules out all lengths that would have it among those, at once. Asked
+    // one by one, where the processor can guess: what the next place is does not wait for a load.
+    if (zeros > 0 && bytes[at + kLengthBytes - 1] != 0) {
+      at += zeros;
+      continue;
+    }
+    if (zeros > 1 && bytes[at + kLengthBytes - 2] != 0) {
+      at += zeros - 1;
+      continue;
+    }
+    const auto length = load_little_endian<std::uint64_t>(bytes + at);
+    if (length == 0) {
+      // Of an empty payload, which has one CRC, and that does not begin with a zero.
+      const std::uint8_t* zeros_end = skip_zeros(bytes + at + kLengthBytes, bytes + end);
+      at = static_cast<std::size_t>(zeros_end - bytes) - kLengthBytes;
+      if (at >= tried_end) break;
+    } else if (zeros > 0 && length >> (8 * (kLengthBytes - zeros)) != 0) {
+      const auto highest = static_cast<std::size_t>(63 - std::countl_zero(length)) / 8;
+      at += highest - (kLengthBytes - zeros) + 1;
+      continue;
+    }
+    const FrameHeader header = decode_header(bytes + at);
+    const std::uint64_t place = window.begin + at;
+    const std::uint64_t left_here = window.shard_bytes - place;
+    if (left_here >= kFrameOverhead && header.payload_bytes <= left_here - kFrameOverhead &&
+        header_is_intact(header)) {
+      return {true, place, header.payload_bytes};
+    }
+    ++at;
+  }
+  return {false, window.begin + tried_end, 0};
+}
+
+}  // namespace tfrfast

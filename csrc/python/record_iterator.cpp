@@ -1,0 +1,112 @@
+#include "python/record_iterator.h"
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "core/base/process.h"
+#include "core/read/reader.h"
+#include "python/without_gil.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+// Large enough to keep the threads busy, small enough to be held in the cache.
+constexpr std::uint64_t kBatchBytes = 1 << 20;
+constexpr std::uint64_t kBatchRecords = 8192;
+
+}  // namespace
+
+// One batch, being read by the thread that made this.
+class RecordIterator::Reading {
+ public:
+  Reading(std::shared_ptr<const Reader> reader, std::uint64_t begin)
+      : reader_(std::move(reader)), begin_(begin) {}
+
+  bool is_of_this_process() const { return home_.is_this_one(); }
+  std::uint64_t record_count() const { return reader_->record_count(); }
+
+  // Without the GIL.
+  void run() noexcept {
+    Reader::Range range;
+    std::exception_ptr failure;
+    try {
+      const std::uint64_t end = reader_->range_end(begin_, kBatchBytes, kBatchRecords);
+      range = reader_->read_range(begin_, end);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      range_ = std::move(range);
+      failure_ = std::move(failure);
+      done_ = true;
+    }
+    is_done_.notify_all();
+  }
+
+  // Without the GIL.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    is_done_.wait(lock, [this] { return done_; });
+  }
+
+  // Once it is done, with the GIL, by one thread.
+  Reader::Range take() {
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return std::move(range_);
+  }
+
+ private:
+  const HomeProcess home_;
+  const std::shared_ptr<const Reader> reader_;
+  const std::uint64_t begin_;
+  std::mutex mutex_;
+  std::condition_variable is_done_;
+  bool done_ = false;
+  Reader::Range range_;
+  std::exception_ptr failure_;
+};
+
+py::bytes RecordIterator::next() {
+  reader_.get();
+  while (row_ == rows()) {
+    if (error_) throw *std::exchange(error_, std::nullopt);
+    read_on();
+  }
+  const auto payload = (*batch_)[row_++];
+  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+}
+
+void RecordIterator::read_on() {
+  batch_ = nullptr;  // its memory serves the next one
+  row_ = 0;
+  const bool is_ours = reading_ == nullptr || !reading_->is_of_this_process();
+  if (is_ours) {
+    const std::shared_ptr<const Reader>& reader = reader_.get();
+    if (next_ == reader->record_count()) throw py::stop_iteration();
+    reading_ = std::make_shared<Reading>(reader, next_);
+  }
+  const std::shared_ptr<Reading> reading = reading_;
+  {
+    const WithoutGil without_gil;
+    if (is_ours) {
+      reading->run();
+    } else {
+      reading->wait();
+    }
+  }
+  if (reading_ != reading) return;  // another thread was first
+  reading_ = nullptr;
+  // What fails as a whole (an index that went bad, say) ends the iteration.
+  next_ = reading->record_count();
+  Reader::Range range = reading->take();
+  batch_ = std::move(range.batch);
+  error_ = std::move(range.error);
+  next_ = range.next;
+}
+
+}  // namespace tfrfast::python

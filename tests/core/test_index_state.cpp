@@ -1,0 +1,239 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/index/index_file.h"
+#include "core/index/index_state.h"
+#include "core/index/index_store.h"
+#include "core/write/shard_writer.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kTick = 4'000'000;
+constexpr std::int64_t kNow = 1'700'000'000 * kSecond + 123'456'789;
+
+struct Fixture {
+  TemporaryFolder folder;
+  AssumedToLast restore;
+  TestShard shard{folder / "shard"};
+  std::string index_path = folder / "index";
+
+  std::shared_ptr<const ShardIndex> scanned(bool settled = true) const {
+    const auto file = ShardFile::open(shard.path());
+    return index_of(*file, Compression::none, scan_shard(file), settled);
+  }
+  std::shared_ptr<const ShardIndex> saved(bool settled = true) const {
+    save_index(*scanned(settled), index_path, false);
+    return load_index(index_path);
+  }
+  bool fits(const ShardIndex& index) const {
+    return index_fits(index, *ShardFile::open(shard.path()));
+  }
+};
+
+FileIdentity changed_at(std::int64_t mtime_ns, std::int64_t ctime_ns) {
+  return {1, 2, 300, mtime_ns, ctime_ns, 0};
+}
+
+}  // namespace
+
+TEST_CASE("index state: a scan settles what was modified two seconds ago, or more") {
+  const auto settled = [](std::int64_t age_ns, bool lasts) {
+    return is_settled(changed_at(kNow - age_ns, kNow - 10 * kSecond), lasts, kNow, kNow - kTick);
+  };
+  for (const bool lasts : {false, true}) {
+    CHECK_FALSE(settled(0, lasts));
+    CHECK_FALSE(settled(kTick, lasts));
+    CHECK_FALSE(settled(2 * kSecond - 1, lasts));
+    CHECK(settled(2 * kSecond, lasts));
+    CHECK(settled(1000 * kSecond, lasts));
+    CHECK(settled(kNow + 1000 * kSecond, lasts));  // before 1970
+  }
+  // What is to come was set by hand, or by a clock that is ahead: only ctime tells.
+  CHECK_FALSE(settled(-1, false));
+  CHECK_FALSE(settled(-100 * kSecond, false));
+  CHECK(settled(-100 * kSecond, true));
+}
+
+TEST_CASE("index state: where ctime counts, the clock must have ticked since") {
+  const auto settled = [](std::int64_t ctime_ns, bool lasts) {
+    return is_settled(changed_at(kNow - 100 * kSecond, ctime_ns), lasts, kNow, kNow - kTick);
+  };
+  CHECK(settled(kNow - kTick - 1, true));
+  CHECK_FALSE(settled(kNow - kTick, true));
+  CHECK_FALSE(settled(kNow, true));
+  CHECK_FALSE(settled(kNow + kSecond, true));
+  CHECK(settled(kNow, false));
+  // A filesystem that keeps whole seconds.
+  const std::int64_t whole = kNow / kSecond * kSecond;
+  CHECK_FALSE(settled(whole - kSecond, true));
+  CHECK(settled(whole - 2 * kSecond, true));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "index state: waiting for the tick settles a shard of just now, if it is old") {
+  for (int i = 0; i < 5; ++i) {
+    shard.write_records(1, 10);  // its ctime is of this tick
+    CHECK(await_settled(*ShardFile::open(shard.path())));
+    shard.set_mtime_to_now();
+    CHECK_FALSE(await_settled(*ShardFile::open(shard.path())));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "index state: an index fits as long as everything that counts is as it was") {
+  for (const bool lasts : {false, true}) {
+    CAPTURE(lasts);
+    assume_identity_lasts(lasts);
+    shard = TestShard(folder / "shard").write_records(10, 20);
+    const std::int64_t mtime_ns = shard.mtime_ns();
+    const auto index = scanned();
+    CHECK(fits(*index));
+    CHECK_FALSE(fits(*scanned(false)));
+    CHECK((index->facts().inode != 0) == lasts);
+    CHECK((index->facts().ctime_ns != 0) == lasts);
+
+    wait_for_another_ctime(shard.path());
+    REQUIRE(::chmod(shard.path().c_str(), 0640) == 0);
+    CHECK(fits(*index) == !lasts);
+    shard.set_mtime_ns(mtime_ns + 1'000'000'000);
+    CHECK_FALSE(fits(*index));
+    // Another file with its time.
+    shard.replace_with(shard.bytes()).set_mtime_ns(mtime_ns);
+    CHECK(fits(*index) == !lasts);
+    // Where nothing but size and time counts, a few headers are looked at.
+    shard.overwrite(shard.offset(9), frame_of(payload(15)) + "12345").set_mtime_ns(mtime_ns);
+    CHECK_FALSE(fits(*index));
+    shard.append("x").set_mtime_ns(mtime_ns);
+    CHECK_FALSE(fits(*index));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "index state: an index of a filesystem where identity lasts serves another") {
+  shard.write_records(10, 20);
+  assume_identity_lasts(true);
+  const auto on_disk = scanned();
+  assume_identity_lasts(false);
+  const auto on_network = scanned();
+  CHECK(fits(*on_disk));
+  assume_identity_lasts(true);
+  CHECK_FALSE(fits(*on_network));  // it says nothing of what counts here
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "index state: a scan proves what has the same entries, and nothing else") {
+  shard.write_records(100, 20).append("torn");
+  const auto file = ShardFile::open(shard.path());
+  const auto index = saved();
+  CHECK(is_proven_by(*scanned(), *index, file));
+  TestShard other(folder / "other");
+  other.write_records(100, 20).append("more");
+  CHECK(is_proven_by(*scanned(), *index, file));
+  shard.overwrite(shard.size() - 4, "else");
+  CHECK(is_proven_by(*scanned(), *index, file));
+  for (const std::size_t record : {0, 50, 98}) {
+    // Two records that share their bytes otherwise.
+    TestShard moved(folder / "moved");
+    moved.append(shard.bytes());
+    moved.overwrite(shard.offset(record), frame_of(payload(21)) + frame_of(payload(19)));
+    const auto moved_file = ShardFile::open(moved.path());
+    CHECK_FALSE(
+        is_proven_by(*index_of(*moved_file, Compression::none, scan_shard(moved_file), true),
+                     *index, moved_file));
+  }
+  std::string damaged = read_file(index_path);
+  damaged[damaged.size() - 100] ^= 1;
+  write_file(index_path, damaged);
+  CHECK_FALSE(is_proven_by(*scanned(), *load_index(index_path), file));
+}
+
+TEST_CASE_FIXTURE(Fixture, "index state: a proof is of one index, whole, or none") {
+  shard.write_records(10, 20);
+  const auto index = saved();
+  const std::string path = folder / "proof";
+  CHECK_FALSE(load_proof(path, *index).has_value());
+  ShardFacts facts = index->facts();
+  facts.mtime_ns = -1;
+  facts.device = 2, facts.inode = 3, facts.ctime_ns = 4;
+  save_proof(path, *index, facts);
+  const auto loaded = load_proof(path, *index);
+  REQUIRE(loaded.has_value());
+  CHECK(loaded->file_bytes == facts.file_bytes);
+  CHECK(loaded->mtime_ns == -1);
+  CHECK(loaded->device == 2);
+  CHECK(loaded->inode == 3);
+  CHECK(loaded->ctime_ns == 4);
+  CHECK(loaded->settled);
+
+  const std::string good = read_file(path);
+  CHECK(good.size() == 64);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
+    write_file(path, bad);
+    CHECK_FALSE(load_proof(path, *index).has_value());
+    write_file(path, good.substr(0, at));
+    CHECK_FALSE(load_proof(path, *index).has_value());
+  }
+  write_file(path, good + "x");
+  CHECK_FALSE(load_proof(path, *index).has_value());
+  write_file(path, good);
+  CHECK(load_proof(path, *index).has_value());
+  shard.write_record("more");
+  CHECK_FALSE(load_proof(path, *saved()).has_value());
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "index state: a stamp settles a writer's index of this very shard only") {
+  for (const bool lasts : {false, true}) {
+    CAPTURE(lasts);
+    assume_identity_lasts(lasts);
+    ShardWriter writer(folder / "written", {true, folder.path(), false});
+    const std::string record = payload(100);
+    writer.write({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
+    writer.finish();
+    writer.publish();
+    const std::string written = folder / "written.index";
+    const std::string stamped = read_file(written);
+    CHECK(load_index(written)->facts().settled);
+    CHECK(index_fits(*load_index(written), *ShardFile::open(folder / "written")));
+
+    wait_for_another_ctime(folder / "written");
+    REQUIRE(std::rename((folder / "written").c_str(), (folder / "moved").c_str()) == 0);
+    CHECK(index_fits(*load_index(written), *ShardFile::open(folder / "moved")) == !lasts);
+    CHECK(stamp_index(written, folder / "moved"));
+    CHECK(index_fits(*load_index(written), *ShardFile::open(folder / "moved")));
+
+    // Written to since.
+    const int descriptor = ::open((folder / "moved").c_str(), O_WRONLY);
+    REQUIRE(::pwrite(descriptor, "x", 1, 20) == 1);
+    ::close(descriptor);
+    write_file(written, stamped);
+    CHECK_FALSE(stamp_index(written, folder / "moved"));
+    CHECK(read_file(written) == stamped);
+    CHECK_FALSE(index_fits(*load_index(written), *ShardFile::open(folder / "moved")));
+
+    // An index that a scan has made, and what is no index.
+    shard = TestShard(folder / "shard").write_records(10, 20);
+    saved(false);
+    CHECK_FALSE(stamp_index(index_path, shard.path()));
+    CHECK_FALSE(load_index(index_path)->facts().settled);
+    std::string torn = stamped;
+    torn[100] ^= 1;
+    for (const std::string& bytes : {torn, stamped.substr(0, 100), std::string()}) {
+      write_file(written, bytes);
+      CHECK_FALSE(stamp_index(written, folder / "moved"));
+      CHECK(read_file(written) == bytes);
+    }
+    CHECK_FALSE(stamp_index(folder / "missing", folder / "moved"));
+    CHECK_FALSE(stamp_index(written, folder / "missing"));
+    std::filesystem::remove(folder / "moved");
+  }
+}

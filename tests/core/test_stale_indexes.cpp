@@ -1,0 +1,404 @@
+// Shards that change by every route under indexes of what they were: right records, and a scan only
+// where nothing else can tell.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+
+#include "core/base/publish.h"
+#include "core/index/index_file.h"
+#include "core/index/index_store.h"
+#include "core/index/progressive_index.h"
+#include "core/write/shard_writer.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+// More than a scan finds in one step, so that its progress shows whether there was one.
+constexpr std::size_t kRecords = 9000;
+constexpr std::size_t kBytes = 20;
+
+enum class Place { cache, sibling, folder };
+
+struct Fixture {
+  TemporaryFolder folder;
+  Environment cache{"TFRFAST_CACHE_DIR", folder / "cache"};
+  AssumedToLast restore;
+  std::string data = (std::filesystem::create_directory(folder / "data"), folder / "data");
+  std::string path = data + "/shard";
+
+  IndexOptions options(Place place, IndexUse use = IndexUse::automatic) const {
+    return {use, place == Place::folder ? folder / "indexes" : "", {}};
+  }
+  void build(Place place) const {
+    if (place == Place::cache) open_indexed(path, IoMode::mapped, {});
+    if (place == Place::sibling) build_index(path, "", false);
+    if (place == Place::folder) build_index(path, folder / "indexes", false);
+  }
+};
+
+struct Opened {
+  IndexedShard shard;
+  bool scanned = false;
+};
+
+Opened open(const std::string& path, const IndexOptions& options = {}) {
+  int steps = 0;
+  IndexedShard shard =
+      open_indexed(path, IoMode::mapped, options, [&steps](std::uint64_t) { ++steps; });
+  return {std::move(shard), steps > 1};
+}
+
+std::vector<std::uint64_t> offsets_of(const std::string& path) {
+  return open_indexed(path, IoMode::mapped, {IndexUse::memory, "", {}}).index->copy_offsets();
+}
+
+// A shard's bytes to put in the place of one that write_records(kRecords, kBytes) has made, as
+// many.
+std::string other_bytes(const std::string& folder, const std::string& kind) {
+  TestShard other(folder + "/other");
+  if (kind == "same boundaries") {
+    std::string bytes;
+    for (unsigned i = 0; i < kRecords; ++i) bytes += frame_of(payload(kBytes, 100'000 + i));
+    return bytes;
+  }
+  other.write_records(5001, kBytes);
+  if (kind == "other boundaries") {
+    // Between the headers that any index is compared with.
+    other.write_record(payload(kBytes - 7)).write_record(payload(kBytes + 7));
+  } else {
+    other.write_record(payload(2 * kBytes + kFrameOverhead));  // a record less
+  }
+  other.write_records(kRecords - 5003, kBytes);
+  return other.bytes();
+}
+
+WriteOptions writing(bool durable, Compression compression = Compression::none) {
+  WriteOptions options;
+  options.durable = durable;
+  options.compression = compression;
+  return options;
+}
+
+void overwrite(const std::string& path, const std::string& bytes) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY);
+  REQUIRE(descriptor >= 0);
+  REQUIRE(::pwrite(descriptor, bytes.data(), bytes.size(), 0) == std::ssize(bytes));
+  ::close(descriptor);
+}
+
+using Route = std::function<void(const std::string& path, const std::string& bytes)>;
+const std::map<std::string, Route> kRoutes = {
+    {"rewritten in place", overwrite},
+    {"truncated and grown",
+     [](const std::string& path, const std::string& bytes) { write_file(path, bytes); }},
+    {"renamed over",
+     [](const std::string& path, const std::string& bytes) {
+       write_file(path + ".new", bytes);
+       REQUIRE(std::rename((path + ".new").c_str(), path.c_str()) == 0);
+     }},
+    {"linked in place",
+     [](const std::string& path, const std::string& bytes) {
+       write_file(path + ".new", bytes);
+       std::filesystem::remove(path);
+       std::filesystem::create_hard_link(path + ".new", path);
+     }},
+    {"pointed elsewhere",
+     [](const std::string& path, const std::string& bytes) {
+       write_file(path + ".new", bytes);
+       std::filesystem::remove(path);
+       std::filesystem::create_symlink(path + ".new", path);
+     }},
+};
+
+void set_mtime_ns(const std::string& path, std::int64_t mtime_ns) {
+  const timespec time = {static_cast<time_t>(mtime_ns / 1'000'000'000),
+                         static_cast<long>(mtime_ns % 1'000'000'000)};
+  const timespec times[2] = {time, time};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture,
+                  "stale indexes: whatever a shard becomes, by whatever route, is noticed") {
+  for (const auto& [name, route] : kRoutes) {
+    for (const std::string kind : {"same boundaries", "other boundaries", "a record less"}) {
+      for (const Place place : {Place::cache, Place::sibling, Place::folder}) {
+        for (const bool lasts : {true, false}) {
+          for (const bool keeps_mtime : {true, false}) {
+            CAPTURE(name);
+            CAPTURE(kind);
+            CAPTURE(place);
+            CAPTURE(lasts);
+            CAPTURE(keeps_mtime);
+            for (const char* each : {"data", "data.tfrfast", "indexes", "cache"}) {
+              std::filesystem::remove_all(folder / each);
+            }
+            std::filesystem::create_directory(data);
+            assume_identity_lasts(lasts);
+            TestShard shard(path);
+            shard.write_records(kRecords, kBytes);
+            const std::int64_t mtime_ns = shard.mtime_ns();
+            const std::string bytes = other_bytes(folder.path(), kind);
+            REQUIRE(bytes.size() == shard.size());
+            build(place);
+            CHECK_FALSE(open(path, options(place)).scanned);
+
+            route(path, bytes);
+            set_mtime_ns(path, keeps_mtime ? mtime_ns : mtime_ns + 1);
+            if (!lasts && keeps_mtime) continue;  // nothing tells, as docs/index-format.md says
+            // Nobody waits for a proof who cannot use one.
+            // The cache knows files by where links lead to.
+            const bool has_old = place != Place::cache || name != "pointed elsewhere";
+            const bool is_same = kind == "same boundaries" && has_old;
+            const IndexOptions proven = options(place, IndexUse::proven);
+            CHECK(error_of([&] { open(path, proven); }).kind() == ErrorKind::stale_index);
+            if (place != Place::folder) {
+              const IndexOptions require = options(place, IndexUse::require);
+              if (is_same) {
+                CHECK(open(path, require).scanned);
+                CHECK_FALSE(open(path, require).scanned);
+                CHECK_FALSE(open(path, proven).scanned);
+              } else {
+                CHECK(holds(error_of([&] { open(path, require); }).message(),
+                            has_old ? "another state of '" + path + "'" : "has no index"));
+              }
+            }
+            const Opened first = open(path, options(place));
+            CHECK(first.scanned == (place == Place::folder || !is_same));
+            CHECK(first.shard.was_built == !is_same);
+            CHECK(first.shard.index->copy_offsets() == offsets_of(path));
+            const Opened second = open(path, options(place));
+            CHECK_FALSE(second.scanned);
+            CHECK(second.shard.index->copy_offsets() == offsets_of(path));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "stale indexes: one that was copied with the data is proven once, for all") {
+  TestShard shard(path);
+  shard.write_records(kRecords, kBytes);
+  for (const Place place : {Place::sibling, Place::folder}) {
+    build(place);
+    // As `cp -r` and most downloads: other times, another identity.
+    shard.replace_with(shard.bytes()).set_mtime_ns(shard.mtime_ns() + 77);
+    CHECK(open(path, options(place)).scanned);
+    for (int times = 0; times < 3; ++times) {
+      const Opened again = open(path, options(place));
+      CHECK_FALSE(again.scanned);
+      CHECK_FALSE(again.shard.was_built);
+      CHECK(again.shard.index_path == (place == Place::sibling
+                                           ? sibling_index_path(path)
+                                           : index_path_in(folder / "indexes", path)));
+    }
+    // The proof is small, and of this index: that of another state has none.
+    const std::string proof = proof_path(path, open(path, options(place)).shard.index_path);
+    CHECK(std::filesystem::file_size(proof) == 64);
+    CHECK_FALSE(std::filesystem::exists(cached_index_path(path)));
+    // Building is for everyone, so it does not rely on what one user has proven.
+    CHECK(build_index(path, place == Place::folder ? folder / "indexes" : "", false).was_built);
+    std::filesystem::remove(proof);
+    CHECK_FALSE(open(path, options(place)).scanned);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "stale indexes: without a cache each opening proves it again") {
+  TestShard shard(path);
+  shard.write_records(kRecords, kBytes);
+  build(Place::sibling);
+  write_file(folder / "cache", "a file where the folder should be");
+  shard.set_mtime_ns(shard.mtime_ns() + 77);
+  for (int times = 0; times < 2; ++times) {
+    const Opened opened = open(path, options(Place::sibling, IndexUse::require));
+    CHECK(opened.scanned);
+    CHECK(opened.shard.index_path == sibling_index_path(path));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "stale indexes: a shard that was just written is scanned until it rests") {
+  TestShard shard(path);
+  shard.write_records(kRecords, kBytes).set_mtime_to_now();
+  for (const Place place : {Place::cache, Place::sibling, Place::folder}) {
+    build(place);
+    const IndexOptions proven = options(place, IndexUse::proven);
+    CHECK(open(path, options(place)).scanned);
+    CHECK(error_of([&] { open(path, proven); }).kind() == ErrorKind::stale_index);
+  }
+  shard.set_mtime_ns(shard.mtime_ns() - kRecentNs);
+  for (const Place place : {Place::cache, Place::folder}) {
+    CHECK(open(path, options(place)).scanned);
+    CHECK_FALSE(open(path, options(place)).scanned);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "stale indexes: an index of damage is proven like any other") {
+  TestShard shard(path);
+  shard.write_records(kRecords, kBytes).flip_bit(shard.offset(100) + 9).append("torn");
+  for (const Place place : {Place::sibling, Place::folder}) {
+    build(place);
+    shard.set_mtime_ns(shard.mtime_ns() + 77);
+    CHECK(open(path, options(place)).scanned);
+    CHECK_FALSE(open(path, options(place)).scanned);
+    CHECK(open(path, options(place)).shard.index->damage().size() == 2);
+    // Repaired, it is another one.
+    shard.flip_bit(shard.offset(100) + 9);
+    CHECK(open(path, options(place)).shard.was_built);
+    CHECK(open(path, options(place)).shard.index->damage().size() == 1);
+    shard.flip_bit(shard.offset(100) + 9);
+    for (const char* each : {"data.tfrfast", "indexes", "cache"}) {
+      std::filesystem::remove_all(folder / each);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "stale indexes: a stream never waits for a proof, and leaves one behind") {
+  TestShard shard(path);
+  shard.write_records(kRecords, kBytes);
+  build(Place::sibling);
+  CHECK(ProgressiveIndex(path, IoMode::mapped, {}).index() != nullptr);
+  shard.set_mtime_ns(shard.mtime_ns() + 77);
+  {
+    ProgressiveIndex walk(path, IoMode::mapped, {});
+    CHECK(walk.index() == nullptr);
+    CHECK(walk.stretch(0, 1000).frames.size() == 1000 / (kBytes + kFrameOverhead) + 1);
+    CHECK(walk.index() == nullptr);
+    CHECK(walk.stretch(shard.size() - 100, shard.size()).frames.size() == 2);
+    CHECK(walk.index() != nullptr);
+  }
+  const ProgressiveIndex again(path, IoMode::mapped, {});
+  REQUIRE(again.index() != nullptr);
+  CHECK(again.index()->origin() == sibling_index_path(path));
+  CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).scanned);
+  CHECK_FALSE(std::filesystem::exists(cached_index_path(path)));
+
+  // Another state: the walk's index is kept beside the one that does not fit.
+  shard.replace_with(other_bytes(folder.path(), "a record less"));
+  {
+    ProgressiveIndex walk(path, IoMode::mapped, {});
+    CHECK(walk.index() == nullptr);
+    CHECK(walk.stretch(0, shard.size()).frames.size() == kRecords - 1);
+  }
+  const ProgressiveIndex other(path, IoMode::mapped, {});
+  REQUIRE(other.index() != nullptr);
+  CHECK(other.index()->origin() == cached_index_path(path));
+  CHECK(other.index()->record_count() == kRecords - 1);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "stale indexes: compressed shards are inflated once, and not where stamped") {
+  const auto write = [&](unsigned seed) {
+    ShardWriter writer(path, writing(false, Compression::gzip));
+    for (unsigned i = 0; i < 300; ++i) {
+      const std::string record = payload(20'000, seed + i);
+      writer.write({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
+      // Members that no scan would begin a span at.
+      if (i % 70 == 0) writer.drop_buffer();
+    }
+    writer.finish();
+    writer.publish();
+  };
+  for (const bool lasts : {true, false}) {
+    CAPTURE(lasts);
+    assume_identity_lasts(lasts);
+    std::filesystem::remove_all(folder / "cache");
+    write(0);
+    const IndexOptions require = options(Place::sibling, IndexUse::require);
+    CHECK_FALSE(open(path, require).scanned);
+    // Copied without its time.
+    const std::string bytes = read_file(path);
+    write_file(path + ".new", bytes);
+    REQUIRE(std::rename((path + ".new").c_str(), path.c_str()) == 0);
+    set_mtime_ns(path, identify_file(path).mtime_ns - 5 * kRecentNs);
+    CHECK(open(path, require).scanned);
+    CHECK_FALSE(open(path, require).scanned);
+    CHECK(open(path, require).shard.index_path == sibling_index_path(path));
+
+    // A byte of a payload: the records lie where they lay, but nothing inflates to them.
+    std::string damaged = bytes;
+    damaged[damaged.size() / 2] ^= 1;
+    overwrite(path, damaged);
+    set_mtime_ns(path, identify_file(path).mtime_ns - 5 * kRecentNs);
+    CHECK(error_of([&] { open(path, require); }).kind() == ErrorKind::stale_index);
+    const Opened built = open(path);
+    CHECK(built.shard.was_built);
+    CHECK_FALSE(built.shard.index->damage().empty());
+    CHECK_FALSE(open(path).scanned);
+
+    write(1000);  // over it
+    CHECK_FALSE(open(path, require).scanned);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found without a scan") {
+  for (const bool lasts : {true, false}) {
+    for (const bool durable : {true, false}) {
+      assume_identity_lasts(lasts);
+      ShardWriter writer(path, writing(durable));
+      for (unsigned i = 0; i < kRecords; ++i) {
+        writer.write({reinterpret_cast<const std::uint8_t*>("record"), 6});
+      }
+      writer.finish();
+      CHECK(load_index(sibling_index_path(path)) == nullptr);
+      writer.publish();
+      CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).scanned);
+      // At once, in the same tick of the clock: the time that it had cannot come again.
+      overwrite(path, frame_of("another record"));
+      CHECK(open(path).scanned);
+      CHECK(open(path).shard.index->frame(0).payload_bytes == 14);
+      std::filesystem::remove_all(data + ".tfrfast");
+      std::filesystem::remove(path);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "stale indexes: a writer that dies before the stamp costs one scan") {
+  ShardWriter writer(path, writing(false));
+  for (unsigned i = 0; i < kRecords; ++i) {
+    writer.write({reinterpret_cast<const std::uint8_t*>("record"), 6});
+  }
+  writer.finish();
+  writer.publish();
+  // The header as it is before the stamp.
+  auto index = load_index(sibling_index_path(path));
+  ShardFacts facts = index->facts();
+  facts.settled = false;
+  save_index(ShardIndex(facts, index->copy_offsets(), {}), sibling_index_path(path), false);
+  const IndexOptions require = options(Place::sibling, IndexUse::require);
+  CHECK(open(path, require).scanned);
+  set_mtime_ns(path, facts.mtime_ns - 5 * kRecentNs);
+  CHECK(open(path, require).scanned);
+  CHECK_FALSE(open(path, require).scanned);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "stale indexes: those of older versions are built again without a word") {
+  TestShard shard(path);
+  shard.write_records(kRecords, kBytes);
+  build(Place::sibling);
+  const std::string sibling = sibling_index_path(path);
+  for (const char version : {'\1', '\2'}) {
+    std::string old = read_file(sibling);
+    old[8] = version;
+    write_file(sibling, old);
+    const Error error = error_of([&] { open(path, options(Place::sibling, IndexUse::require)); });
+    CHECK(error.kind() == ErrorKind::stale_index);
+    CHECK(holds(error.message(), "has version " + std::to_string(version)));
+    CHECK(open(path).shard.was_built);
+    std::filesystem::remove_all(folder / "cache");
+    CHECK(build_index(path, "", false).was_built);
+    CHECK_FALSE(open(path, options(Place::sibling, IndexUse::require)).scanned);
+  }
+}

@@ -1,0 +1,108 @@
+"""TFRecordDataset over shards whose indexes are of what they were."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from patience import PATIENCE_S
+from tfrecord_model import rested, shard_of, write_shard
+
+tf = pytest.importorskip("tensorflow")
+
+RECORDS = [b"record %06d" % i for i in range(10_000)]
+# As many bytes in a record less, among headers that no opening looks at.
+ONE_LESS = [*RECORDS[:5001], RECORDS[5001] + bytes(16) + RECORDS[5002], *RECORDS[5003:]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return Path(write_shard(tmp_path / "data" / "shard", RECORDS))
+
+
+def rewrite(path: Path, records: list[bytes]) -> None:
+    with open(path, "r+b") as file:
+        file.write(shard_of(records))
+    rested(path)
+
+
+def values(dataset: Any) -> list[bytes]:
+    return list(dataset.as_numpy_iterator())
+
+
+def is_planned(dataset: Any) -> bool:
+    return bool(dataset.cardinality() != tf.data.UNKNOWN_CARDINALITY)
+
+
+@pytest.mark.parametrize("place", ["cache", "sibling"])
+def test_a_stream_goes_on_without_a_stale_index_and_leaves_a_good_one(
+    path: Path, place: str
+) -> None:
+    if place == "sibling":
+        tfr.build_index(path)
+    tfr.Reader(path)
+    assert is_planned(tfr.TFRecordDataset(str(path)))
+    for records in (ONE_LESS, RECORDS):
+        rewrite(path, records)
+        dataset = tfr.TFRecordDataset(str(path))
+        assert not is_planned(dataset)
+        assert values(dataset.skip(6000)) == records[6000:]
+        again = tfr.TFRecordDataset(str(path))
+        assert int(again.cardinality()) == len(records)
+        assert values(again.skip(6000)) == records[6000:]
+        assert values(again.shuffle(1).take(100)) != records[:100]
+
+
+def test_a_touched_shard_is_streamed_once_and_its_index_proven(path: Path) -> None:
+    built = tfr.build_index(path)
+    os.utime(path, (1, 1))
+    dataset = tfr.TFRecordDataset(str(path))
+    assert not is_planned(dataset)
+    assert values(dataset) == RECORDS
+    assert is_planned(tfr.TFRecordDataset(str(path)))
+    reader = tfr.Reader(path, index="require")
+    assert reader.shards[0].index == built[0].path
+
+
+def test_a_plan_outlives_a_touch_and_no_rewriting(path: Path) -> None:
+    tfr.build_index(path)
+    dataset = tfr.TFRecordDataset(str(path)).batch(1000)
+    assert is_planned(dataset)
+    # Files are looked at now and then.
+    os.utime(path, (1, 1))
+    end = time.monotonic() + 1.2
+    while time.monotonic() < end:
+        assert np_records(dataset) == RECORDS
+    assert tfr.Reader(path, index="require").shards[0].index is not None
+    # As many records and bytes, at other boundaries: another index must not take its place, also
+    # where only records are read that are where they were.
+    other = [*RECORDS[:5000], RECORDS[5000][:-1], RECORDS[5001] + b"+", *RECORDS[5002:]]
+    rewrite(path, other)
+    first = dataset.take(1)
+    end = time.monotonic() + PATIENCE_S
+    with pytest.raises(tf.errors.FailedPreconditionError, match="the records lie elsewhere"):
+        while time.monotonic() < end:
+            assert np_records(first) == RECORDS[:1000]
+    assert values(tfr.TFRecordDataset(str(path))) == other
+
+
+def np_records(dataset: Any) -> list[bytes]:
+    return [record for batch in dataset.as_numpy_iterator() for record in batch.tolist()]
+
+
+def test_a_cache_that_is_not_used_is_said_on_stderr(
+    path: Path, own_index_cache: Path, capfd: Any
+) -> None:
+    cache = own_index_cache / "index"
+    cache.mkdir()
+    cache.chmod(0o777)
+    assert values(tfr.TFRecordDataset(str(path))) == RECORDS
+    assert f"tfrfast: The index cache '{cache}' is not used" in capfd.readouterr().err
+    assert values(tfr.TFRecordDataset(str(path))) == RECORDS
+    assert "tfrfast:" not in capfd.readouterr().err

@@ -1,0 +1,57 @@
+"""The boundary between Python and native code: threads, exits, garbage, forks and signals.
+
+The scenarios, tests/support/boundary.py, run in processes whose allocators find what was freed or
+written out of place. `make stress-threads` runs them for longer, under the thread sanitizer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from patience import PATIENCE_S
+
+SCENARIO = Path(__file__).parents[1] / "support/boundary.py"
+
+#: Python's debug allocator knows which bytes are whose, and that the GIL is held; the C library fills
+#: what is freed.
+DEBUG_ALLOCATORS = {"PYTHONMALLOC": "debug", "MALLOC_PERTURB_": "165"}
+#: This one checks each piece, too, but a child that is forked meanwhile inherits its lock, held.
+CHECKING_ALLOCATOR = {
+    "LD_PRELOAD": "libc_malloc_debug.so.0",
+    "GLIBC_TUNABLES": "glibc.malloc.check=3",
+}
+
+
+@cache
+def has_checking_allocator() -> bool:
+    """The loader says so if it does not find the library, and goes on without."""
+    started = subprocess.run(
+        [sys.executable, "-c", ""],
+        env={**os.environ, **CHECKING_ALLOCATOR},
+        capture_output=True,
+        check=False,
+    )
+    return (started.returncode, started.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("scenario", ["exits", "threads", "garbage", "forks", "signals"])
+def test_the_boundary_holds(tmp_path: Path, scenario: str) -> None:
+    environment = {**os.environ, **DEBUG_ALLOCATORS}
+    if scenario != "forks" and has_checking_allocator():
+        environment |= CHECKING_ALLOCATOR
+    done = subprocess.run(
+        [sys.executable, str(SCENARIO), scenario, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert (done.returncode, said) == (0, ""), said

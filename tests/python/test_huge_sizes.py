@@ -1,0 +1,175 @@
+"""Shards and indexes that claim more bytes than any memory has: a clear error, never a wrong sum."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from huge_files import HUGE, huge_files
+from record_files import frame, write_shard
+from tfrfast.cli import main
+
+NO_ROOM = "more than there is memory for"
+
+
+def test_a_batch_whose_sum_wraps_to_zero_is_a_memory_error() -> None:
+    with huge_files([[HUGE]] * 4) as paths:
+        reader = tfr.Reader(paths, index="memory")
+        assert len(reader) == 4
+        with pytest.raises(MemoryError, match=NO_ROOM) as caught:
+            reader.read([0, 1, 2, 3])
+    text = str(caught.value)
+    assert "The 4 records of a batch have 2^64 or more bytes" in text
+    assert f"record 0 of '{paths[0]}' at byte 0, of {HUGE} bytes" in text
+
+
+def test_one_record_many_times_over_is_a_memory_error(io: Any) -> None:
+    with huge_files([[b"small", 1 << 43]]) as (path,):
+        reader = tfr.Reader(path, index="memory", io=io)
+        with pytest.raises(MemoryError, match=NO_ROOM):
+            reader.read(np.ones(1 << 21, np.int64))  # 2**64 bytes
+        assert reader.read([0, 0]).tolist() == [b"small", b"small"]
+
+
+def test_a_single_record_is_a_memory_error() -> None:
+    with huge_files([[b"small", HUGE]]) as (path,):
+        reader = tfr.Reader(path, index="memory")
+        with pytest.raises(MemoryError, match=f"Record 1 of '{path}' at byte 21, of {HUGE} bytes"):
+            reader[1]
+        with pytest.raises(MemoryError, match=NO_ROOM):
+            reader.read([1])
+
+
+@pytest.mark.parametrize("on_corruption", ["raise", "skip"])
+def test_iteration_goes_on_after_it(on_corruption: Any) -> None:
+    with huge_files([[b"before", HUGE, b"after"]]) as (path,):
+        records = iter(tfr.Reader(path, index="memory", on_corruption=on_corruption))
+        assert next(records) == b"before"
+        with pytest.raises(MemoryError, match=NO_ROOM):
+            next(records)
+        assert list(records) == [b"after"]
+
+
+@pytest.mark.parametrize("features", [None, {"x": tfr.FixedLen([], "int64")}])
+def test_a_loader_raises_it_at_its_place(features: Any) -> None:
+    good = tfr.encode_example({"x": 1})
+    with huge_files([[good], [HUGE], [HUGE], [HUGE], [HUGE], [good]]) as paths:
+        reader = tfr.Reader(paths, index="memory")
+        batches = iter(tfr.Loader(reader, 1, features=features, shuffle=False))
+        next(batches)
+        with pytest.raises(MemoryError, match=NO_ROOM):
+            next(batches)
+        all_at_once = iter(tfr.Loader(reader, 6, features=features, shuffle=False))
+        with pytest.raises(MemoryError, match=NO_ROOM):
+            next(all_at_once)
+
+
+def test_a_shuffle_names_the_record(tmp_path: Path) -> None:
+    with (
+        huge_files([[b"small", 1 << 43]]) as (path,),
+        pytest.raises(MemoryError, match=f"record 1 at byte 21 has {1 << 43} bytes"),
+    ):
+        tfr.shuffle(path, str(tmp_path / "out"), num_shards=1, max_memory=1 << 40)
+
+
+def test_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with huge_files([[HUGE]] * 4) as paths:
+        for command in ["cat", "verify"]:
+            assert main([command, *paths]) == 2
+            assert NO_ROOM in capsys.readouterr().err
+        assert main(["info", "--json", *paths]) == 0
+        facts = json.loads(capsys.readouterr().out)
+    assert facts["payload_bytes"] == 4 * HUGE
+    assert facts["record_bytes"]["mean"] == HUGE
+
+
+# What an index's header has at these bytes: see docs/index-format.md.
+FILE_BYTES, STREAM_BYTES, DAMAGES, DAMAGE_AT, OFFSETS_AT, INDEX_BYTES = 16, 32, 48, 56, 72, 80
+SPANS_AT, FILE_END, SPANS_CRC, HEADER_CRC = 96, 112, 120, 156
+
+
+@pytest.fixture
+def indexed(tmp_path: Path) -> tuple[str, Path]:
+    """A shard, and its index."""
+    (tmp_path / "data").mkdir()
+    shard = write_shard(tmp_path / "data" / "shard", [b"a", b"b"])
+    (built,) = tfr.build_index(shard)
+    return shard, Path(built.path)
+
+
+def check_not_believed(shard: str, why: str = "cannot be used") -> None:
+    with pytest.raises(tfr.StaleIndexError, match=why):
+        tfr.Reader(shard, index="require")
+    assert list(tfr.Reader(shard)) == [b"a", b"b"]
+
+
+def test_a_huge_index_file_is_not_believed(indexed: tuple[str, Path]) -> None:
+    shard, index = indexed
+    os.truncate(index, 1 << 43)
+    check_not_believed(shard)
+
+
+def test_an_index_file_too_large_to_be_mapped_is_not_believed(indexed: tuple[str, Path]) -> None:
+    shard, index = indexed
+    with huge_files([[HUGE]]) as (huge,):
+        index.unlink()
+        index.symlink_to(huge)
+        check_not_believed(shard)
+
+
+def put(index: bytearray, fields: dict[int, int]) -> None:
+    for at, value in fields.items():
+        index[at : at + 8] = value.to_bytes(8, "little")
+    index[HEADER_CRC : HEADER_CRC + 4] = tfr.crc32c(index[:HEADER_CRC]).to_bytes(4, "little")
+
+
+def test_an_index_that_claims_a_huge_list_is_not_believed(indexed: tuple[str, Path]) -> None:
+    shard, index = indexed
+    header = bytearray(index.read_bytes()[:160])
+    put(header, {DAMAGES: 1 << 37, DAMAGE_AT: 160, OFFSETS_AT: 192, INDEX_BYTES: 1 << 43})
+    index.write_bytes(header)
+    os.truncate(index, 1 << 43)
+    check_not_believed(shard, NO_ROOM)
+
+
+def test_a_seek_point_that_claims_a_huge_span_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    shard = tmp_path / "data" / "shard"
+    shard.write_bytes(gzip.compress(frame(b"a")))
+    path = Path(tfr.build_index(shard)[0].path)
+    index = bytearray(path.read_bytes())
+    at = int.from_bytes(index[SPANS_AT : SPANS_AT + 8], "little")
+    stream, file = 1 << 52, 1 << 43
+    put(index, {at: stream})
+    spans_crc = tfr.crc32c(index[at : at + 48]).to_bytes(4, "little")
+    index[SPANS_CRC : SPANS_CRC + 4] = spans_crc
+    put(index, {FILE_BYTES: file, STREAM_BYTES: stream, FILE_END: file})
+    path.write_bytes(index)
+    os.truncate(shard, file)
+    with pytest.raises(tfr.StaleIndexError, match="its seek points make no sense"):
+        tfr.Reader(shard, index="require")
+
+
+def test_a_huge_text_index_is_a_memory_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard = write_shard(tmp_path / "shard", [b"a"])
+    text = tmp_path / "shard.idx"
+    text.write_text("0 17\n")
+    os.truncate(text, 1 << 43)
+    assert main(["index", "--import-text", str(tmp_path), shard]) == 2
+    assert NO_ROOM in capsys.readouterr().err
+
+
+def test_a_padded_column_is_a_memory_error() -> None:
+    longest = np.zeros(10_000_000, np.int64)
+    records = [tfr.encode_example({"x": longest})] + [tfr.encode_example({"x": [1]})] * 100_000
+    with pytest.raises(MemoryError, match="padded to the longest one's 10000000 values"):
+        tfr.parse_example(records, {"x": tfr.FixedLenSequence([], "int64")})

@@ -1,0 +1,354 @@
+"""A Loader, or one iterator, in many threads and processes: who waits is told, nothing is lost or twice."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from patience import PATIENCE_S
+from record_files import write_shard
+
+RECORDS = [b"%d:" % i + bytes(i % 300) for i in range(1500)]
+STEPS = 300
+
+forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> tfr.Reader:
+    return tfr.Reader(write_shard(tmp_path / "shard", RECORDS), index="memory")
+
+
+def run_threads(works: list[Callable[[], object]]) -> list[BaseException | None]:
+    """What each thread raised."""
+    raised: list[BaseException | None] = [None] * len(works)
+
+    def run(number: int, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised[number] = error
+
+    threads = [threading.Thread(target=run, args=each) for each in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+# -- closing
+
+
+@pytest.mark.parametrize("iterating", [1, 3])
+def test_who_iterates_is_told_at_once_that_the_loader_was_closed(
+    reader: tfr.Reader, iterating: int
+) -> None:
+    dice = random.Random(0)
+    for _ in range(60):
+        loader = tfr.Loader(reader, 3, threads=2)
+
+        def iterate(loader: tfr.Loader = loader) -> None:
+            while True:
+                for _ in loader:
+                    pass
+
+        def close(loader: tfr.Loader = loader, delay_s: float = dice.random() / 50) -> None:
+            time.sleep(delay_s)
+            loader.close()
+
+        *raised, from_close, from_other = run_threads([iterate] * iterating + [close, close])
+        assert (from_close, from_other) == (None, None)
+        messages = {str(error) for error in raised}
+        assert "This loader has been closed." in messages
+        # Threads that begin a `for` each end those of the others before that.
+        assert messages <= {
+            "This loader has been closed.",
+            "Another iteration of this loader has begun; this one has ended.",
+        }
+
+
+def test_whatever_else_is_asked_of_a_loader_while_it_is_closed(reader: tfr.Reader) -> None:
+    asked: list[Callable[[tfr.Loader], object]] = [
+        lambda loader: next(iter(loader)),
+        lambda loader: loader.set_epoch(3),
+        lambda loader: loader.load_state_dict(loader.state_dict()),
+        lambda loader: pickle.loads(pickle.dumps(loader)),
+        lambda loader: (loader.epoch, loader.step, loader.stats()),
+        repr,
+    ]
+    dice = random.Random(0)
+    for _ in range(8):
+        loader = tfr.Loader(reader, 3, threads=2)
+
+        def ask_for_ever(
+            ask: Callable[[tfr.Loader], object], loader: tfr.Loader = loader
+        ) -> Callable[[], None]:
+            def run() -> None:
+                while True:
+                    with contextlib.suppress(RuntimeError):  # others move the loader meanwhile
+                        ask(loader)
+
+            return run
+
+        def close(loader: tfr.Loader = loader, delay_s: float = dice.random() / 50) -> None:
+            time.sleep(delay_s)
+            loader.close()
+
+        *raised, from_close = run_threads([*map(ask_for_ever, asked), close])
+        assert from_close is None
+        assert [str(error) for error in raised] == ["This loader has been closed."] * len(asked)
+
+
+# -- sharing
+
+
+def test_threads_share_an_iterator_each_batch_goes_to_one_and_the_end_ends_all(
+    reader: tfr.Reader,
+) -> None:
+    for prefetch in (1, 2, 9):
+        loader = tfr.Loader(reader, 5, threads=2, prefetch=prefetch)
+        for epoch in range(3):
+            assert loader.epoch == epoch
+            batches = iter(loader)
+            received: list[list[int]] = [[], [], []]
+
+            def consume(numbers: list[int], batches: Iterator[Any] = batches) -> None:
+                for batch in batches:
+                    assert batch.tolist() == [RECORDS[i] for i in batch.indices.tolist()]
+                    numbers += batch.indices.tolist()
+
+            works = [lambda numbers=numbers: consume(numbers) for numbers in received]
+            assert run_threads(works) == [None] * 3
+            assert sorted(sum(received, [])) == list(range(len(RECORDS)))
+            assert next(batches, None) is None
+        assert loader.epoch == 3
+
+
+def test_threads_share_a_readers_iterator(reader: tfr.Reader) -> None:
+    for _ in range(20):
+        records = iter(reader)
+        received: list[list[bytes]] = [[], [], []]
+        works = [functools.partial(some.extend, records) for some in received]
+        assert run_threads(works) == [None] * 3
+        assert sorted(sum(received, [])) == sorted(RECORDS)
+        assert next(records, None) is None
+
+
+def test_another_thread_sees_the_state_between_two_batches(reader: tfr.Reader) -> None:
+    loader = tfr.Loader(reader, 5, threads=2)
+    done = threading.Event()
+
+    def consume() -> None:
+        for _ in range(4):
+            for _ in loader:
+                pass
+        done.set()
+
+    def watch() -> None:
+        before = (0, 0)
+        while not done.is_set():
+            state = loader.state_dict()
+            now = (state["epoch"], state["position"])
+            assert before <= now
+            assert now[1] % 5 == 0
+            before = now
+
+    assert run_threads([consume, watch, watch]) == [None] * 3
+
+
+def test_a_signal_handler_may_take_a_batch_of_the_loop_that_it_interrupts(
+    reader: tfr.Reader,
+) -> None:
+    loader = tfr.Loader(reader, 5, threads=1, prefetch=1)
+    batches = iter(loader)
+    in_handler: list[int] = []
+
+    def take(number: int, frame: object) -> None:
+        batch = next(batches, None)
+        if batch is not None:
+            in_handler.extend(batch.indices.tolist())
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+
+    before = signal.signal(signal.SIGALRM, take)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+        in_loop = [number for batch in batches for number in batch.indices.tolist()]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert sorted(in_loop + in_handler) == list(range(len(RECORDS)))
+
+
+# -- moved while it runs
+
+
+def test_a_running_loop_ends_when_the_loader_is_moved_and_the_next_one_obeys(
+    reader: tfr.Reader,
+) -> None:
+    loader = tfr.Loader(reader, 5)
+    plan = tfr.Plan(len(reader), 5)
+    elsewhere = {**loader.state_dict(), "epoch": 2, "position": 50}
+    moves: list[tuple[Callable[[], None], tuple[int, int]]] = [
+        (lambda: loader.set_epoch(7), (7, 0)),
+        (lambda: loader.load_state_dict(elsewhere), (2, 10)),
+        (lambda: loader.load_state_dict(loader.state_dict()), (3, 1)),  # where it stands already
+    ]
+    for move, (epoch, step) in moves:
+        received = 0
+        with pytest.raises(RuntimeError, match=r"set_epoch\(\) or load_state_dict\(\) has moved"):
+            for _ in loader:
+                received += 1
+                move()
+        assert received == 1
+        batches = iter(loader)
+        assert next(batches).indices.tolist() == plan.indices(epoch, step).tolist()
+
+
+# -- forked, spawned and pickled
+
+
+def first_of_next_loop(loader: tfr.Loader) -> tuple[int, list[int], int]:
+    state = loader.state_dict()
+    batch = next(iter(loader), None)
+    numbers = [] if batch is None else batch.indices.tolist()
+    return state["position"], numbers, loader.epoch
+
+
+def report(loaders: list[tfr.Loader], results: Any) -> None:
+    results.put([first_of_next_loop(loader) for loader in loaders])
+
+
+def bring_to(loader: tfr.Loader, place: str) -> Iterator[Any] | None:
+    """Returns the iterator of a loop that is to be still running."""
+    if place == "made":
+        return None
+    if place == "moved":
+        loader.set_epoch(4)
+        return None
+    batches = iter(loader)
+    for _ in range({"begun": 0, "received all": STEPS}.get(place, 7)):
+        next(batches)
+    if place == "ended":
+        assert len(list(batches)) == STEPS - 7
+    return None if place in ("left", "ended") else batches
+
+
+@forks
+def test_forked_spawned_and_pickled_loaders_stand_at_the_same_place(reader: tfr.Reader) -> None:
+    places = ["made", "moved", "begun", "running", "left", "received all", "ended"]
+    loaders = [tfr.Loader(reader, 5, threads=2) for _ in places]
+    still_running = [bring_to(*each) for each in zip(loaders, places, strict=True)]
+    pickled = [first_of_next_loop(pickle.loads(pickle.dumps(loader))) for loader in loaders]
+    for method in ["fork", "forkserver", "spawn"]:
+        context: Any = multiprocessing.get_context(method)
+        queue = context.Queue()
+        child = context.Process(target=report, args=(loaders, queue))
+        child.start()
+        assert queue.get(timeout=PATIENCE_S) == pickled, method
+        child.join(PATIENCE_S)
+        assert child.exitcode == 0
+    stood_at = dict(zip(places, pickled, strict=True))
+    assert stood_at["running"] == stood_at["left"]
+    assert stood_at["running"][0] == 35
+    assert stood_at["received all"] == (len(RECORDS), [], 1)
+    del still_running
+
+
+@forks
+def test_a_forked_child_goes_on_with_an_iterator_that_a_thread_was_reading(
+    tmp_path: Path,
+) -> None:
+    records = [b"%d:" % i + bytes(20_000) for i in range(500)]  # 53 a batch
+    reader = tfr.Reader(write_shard(tmp_path / "shard", records), index="memory")
+    done = threading.Event()
+    iterators = [iter(reader)]
+
+    def iterate() -> None:
+        while not done.is_set():
+            for _ in iterators[0]:
+                pass
+            iterators[0] = iter(reader)
+
+    def fork() -> None:
+        try:
+            for _ in range(20):
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(PATIENCE_S)  # a child that hangs dies
+                    rest = list(iterators[0])
+                    os._exit(0 if rest == records[len(records) - len(rest) :] else 1)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        finally:
+            done.set()
+
+    assert run_threads([iterate, iterate, fork]) == [None] * 3
+
+
+# -- signals
+
+
+def test_workers_leave_signals_to_the_program_and_faults_to_faulthandler(
+    tmp_path: Path,
+) -> None:
+    script = """
+        import ctypes, faulthandler, os, resource, signal, sys, time
+        import tfrfast as tfr
+
+        def threads():
+            return set(map(int, os.listdir("/proc/self/task")))
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        faulthandler.enable()
+        others = threads()  # the main one, and NumPy's
+        reader = tfr.Reader(sys.argv[1], threads=2)
+        reader.read(range(len(reader)))  # large enough for two
+        helpers = threads()
+        loader = tfr.Loader(reader, 5, threads=1)
+        next(iter(loader))
+        (worker,) = threads() - helpers
+        faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
+        def blocked(thread):
+            for line in open(f"/proc/self/task/{thread}/status"):
+                if line.startswith("SigBlk:"):
+                    bits = int(line.split()[1], 16)
+                    return {each for each in signal.Signals if bits >> (each - 1) & 1}
+
+        for thread in threads() - others:
+            # The C library blocks every signal in a new thread until it first runs.
+            until = time.monotonic() + 30
+            while blocked(thread) & faults and time.monotonic() < until:
+                time.sleep(0.01)
+            assert not blocked(thread) & faults, blocked(thread) & faults
+            assert {signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD} <= blocked(thread)
+        libc = ctypes.CDLL(None)
+        libc.tgkill(os.getpid(), worker, int(getattr(signal, sys.argv[2])))
+        signal.pause()
+    """
+    shard = write_shard(tmp_path / "shard", RECORDS * 4)
+    for name, said in {"SIGSEGV": "Segmentation fault", "SIGABRT": "Aborted"}.items():
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script), shard, name],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == -getattr(signal, name), done.stderr
+        assert f"Fatal Python error: {said}" in done.stderr

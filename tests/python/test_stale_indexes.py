@@ -1,0 +1,246 @@
+"""Indexes of what a shard was: never its records, one scan where nothing else can tell, none after."""
+
+import gzip
+import os
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from tfrecord_model import rested, shard_of, write_shard
+from tfrfast import _native
+
+COUNT = 10_000
+RECORDS = [b"record %06d" % i for i in range(COUNT)]
+OTHERS = [b"other  %06d" % i for i in range(COUNT)]
+# As many bytes in a record less, among headers that no opening looks at.
+ONE_LESS = [*RECORDS[:5001], RECORDS[5001] + bytes(16) + RECORDS[5002], *RECORDS[5003:]]
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.write(data)
+
+
+def replace(path: Path, data: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(data)
+    os.replace(other, path)
+
+
+def copy(path: Path, data: bytes) -> None:
+    """As `cp -p` of a file that happens to have the same time."""
+    other = path.with_name("other")
+    other.write_bytes(data)
+    times = os.stat(path)
+    os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
+    shutil.copy2(other, path)
+
+
+def keep_time(change: Callable[[Path, bytes], None]) -> Callable[[Path, bytes], None]:
+    def changed(path: Path, data: bytes) -> None:
+        times = os.stat(path)
+        change(path, data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    return changed
+
+
+ROUTES = {
+    "rewritten": rewrite,
+    "replaced": replace,
+    "rewritten, time kept": keep_time(rewrite),
+    "replaced, time kept": keep_time(replace),
+    "copied with the time": copy,
+}
+routes = pytest.mark.parametrize("route", ROUTES)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return Path(write_shard(tmp_path / "data" / "shard", RECORDS))
+
+
+def bytes_read() -> int:
+    """By this process, so far."""
+    return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
+
+
+def scans(path: Path, **options: Any) -> bool:
+    """Whether opening goes through the shard from end to end."""
+    before = bytes_read()
+    tfr.Reader(path, io="pread", **options).close()
+    return bytes_read() - before >= path.stat().st_size
+
+
+def tells(path: Path, route: str) -> bool:
+    """Where device, inode and ctime count for nothing, a file of this time and size is this file."""
+    return "time" not in route or _native.identity_lasts(os.fsencode(path))
+
+
+@routes
+@pytest.mark.parametrize("place", ["cache", "sibling", "folder"])
+def test_records_of_the_past_are_never_read(
+    path: Path, tmp_path: Path, io: Any, route: str, place: str
+) -> None:
+    options: dict[str, Any] = {"io": io}
+    if place == "folder":
+        options["index"] = tmp_path / "indexes"
+    for now in (ONE_LESS, RECORDS, OTHERS):
+        if place == "sibling":
+            tfr.build_index(path)
+        tfr.Reader(path, **options)
+        ROUTES[route](path, shard_of(now))
+        if not tells(path, route):
+            continue
+        for _ in range(2):
+            reader = tfr.Reader(path, **options)
+            assert len(reader) == len(now)
+            assert list(reader) == now
+        assert reader[len(now) - 1] == now[-1]
+
+
+@routes
+def test_require_takes_what_a_scan_proves_and_nothing_else(path: Path, io: Any, route: str) -> None:
+    tfr.build_index(path)
+    ROUTES[route](path, shard_of(OTHERS))  # at the same boundaries
+    reader = tfr.Reader(path, index="require", io=io)
+    assert list(reader) == OTHERS
+    assert reader.shards[0].index == tfr.build_index(path)[0].path
+    ROUTES[route](path, shard_of(ONE_LESS))
+    if tells(path, route):
+        with pytest.raises(tfr.StaleIndexError, match="was made for another state of") as raised:
+            tfr.Reader(path, index="require", io=io)
+        assert raised.value.path == str(path)
+
+
+def test_data_copied_without_their_times_cost_one_scan(path: Path, tmp_path: Path) -> None:
+    tfr.build_index(path)
+    shutil.copytree(path.parent, tmp_path / "there", copy_function=shutil.copy)
+    shutil.copytree(tmp_path / "data.tfrfast", tmp_path / "there.tfrfast")
+    there = Path(rested(tmp_path / "there" / "shard"))
+    assert scans(there, index="require")
+    for use in ("require", "auto"):
+        assert not scans(there, index=use)
+        reader = tfr.Reader(there, index=use)
+        assert reader.shards[0].index == str(tmp_path / "there.tfrfast" / "shard.index")
+        assert list(reader) == RECORDS
+    os.utime(there)  # touched a moment ago: believed when it has rested
+    assert scans(there, index="require")
+    assert scans(there, index="require")
+    rested(there)
+    assert scans(there, index="require")
+    assert not scans(there, index="require")
+
+
+def test_one_that_fits_costs_no_scan(path: Path, tmp_path: Path) -> None:
+    assert scans(path)
+    assert not scans(path)
+    tfr.build_index(path)
+    assert not scans(path, index="require")
+    assert scans(path, index=tmp_path / "indexes")
+    assert not scans(path, index=tmp_path / "indexes")
+
+
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+@pytest.mark.parametrize("sync", [True, False])
+def test_what_was_written_here_is_never_scanned(
+    tmp_path: Path, sync: bool, compression: Any
+) -> None:
+    (tmp_path / "data").mkdir()
+    with tfr.Writer(tmp_path / "data" / "one", sync=sync, compression=compression) as writer:
+        writer.write_batch(RECORDS)
+    prefix = tmp_path / "data" / "set"
+    with tfr.ShardedWriter(prefix, num_shards=2, sync=sync, compression=compression) as sharded:
+        sharded.write_batch(RECORDS * 2)
+    tfr.shuffle(
+        [tmp_path / "data" / "one"],
+        tmp_path / "data" / "shuffled",
+        num_shards=1,
+        sync=sync,
+        compression=compression,
+    )
+    paths = sorted((tmp_path / "data").glob("*-of-*"))
+    assert len(paths) == 3
+    for each in [tmp_path / "data" / "one", *paths]:
+        assert not scans(each, index="require")
+
+
+def test_what_is_changed_in_the_tick_it_was_published_in_is_noticed(path: Path) -> None:
+    for i in range(20):
+        with tfr.Writer(path, sync=False) as writer:
+            writer.write_batch(RECORDS[:100])
+        rewrite(path, shard_of([*RECORDS[:50], RECORDS[50] + bytes(16) + RECORDS[51]]))
+        reader = tfr.Reader(path)
+        assert len(reader) == 99, i
+
+
+def test_gzip_made_elsewhere(tmp_path: Path, io: Any) -> None:
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "data" / "shard"
+
+    def write(records: list[bytes]) -> None:
+        # Stored, so that as many bytes are as many bytes.
+        path.write_bytes(gzip.compress(shard_of(records), 0, mtime=0))
+        rested(path)
+
+    write(RECORDS)
+    size = path.stat().st_size
+    tfr.build_index(path)
+    assert not scans(path, index="require")
+    write(RECORDS)
+    assert scans(path, index="require")
+    assert not scans(path, index="require")
+    for records in (ONE_LESS, OTHERS):
+        write(records)
+        assert path.stat().st_size == size
+        with pytest.raises(tfr.StaleIndexError, match="was made for another state of"):
+            tfr.Reader(path, index="require", io=io)
+        assert list(tfr.Reader(path, io=io)) == records
+        assert not scans(path)
+
+
+def test_two_seconds_of_rest_are_all_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "data" / "shard"
+    path.write_bytes(shard_of(RECORDS))
+    assert scans(path)
+    assert scans(path)
+    while time.time() < path.stat().st_mtime + 2.1:
+        time.sleep(0.1)
+    assert scans(path)
+    assert not scans(path)
+
+
+def test_text_indexes_are_compared_with_every_header(path: Path, tmp_path: Path) -> None:
+    lines = []
+    at = 0
+    for record in ONE_LESS:
+        lines.append(f"{at} {len(record) + 16}\n")
+        at += len(record) + 16
+    text = tmp_path / "shard.idx"
+    text.write_text("".join(lines))
+    index = tmp_path / "imported" / "shard.index"
+    arguments = [os.fsencode(each) for each in (text, path, index)]
+    with pytest.raises(ValueError, match="has no such records"):
+        _native.import_text_index(*arguments)
+    assert not index.exists()
+    rewrite(path, shard_of(ONE_LESS))
+    rested(path)
+    _native.import_text_index(*arguments)
+    assert not scans(path, index=tmp_path / "imported")
+    assert list(tfr.Reader(path, index=tmp_path / "imported")) == ONE_LESS
+
+
+def test_nothing_is_warned_of_in_the_ordinary(path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.build_index(path)
+        tfr.Reader(path, index="require")
+        tfr.Reader(path)

@@ -1,0 +1,215 @@
+"""Where shards and indexes are put: what cannot be is said at the beginning, and what is replaced
+keeps its permissions."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import write_shard
+from tfrfast.cli import main
+
+Write = Callable[..., object]
+LONG = "n" * 252  # a name that a file may have, and its index may not
+WRITERS: dict[str, Write] = {
+    "Writer": lambda path, **options: tfr.Writer(path, **options),
+    "ShardedWriter": lambda path, **options: tfr.ShardedWriter(
+        path, num_shards=5, overwrite=True, **options
+    ),
+    "ShardedWriter, any number": lambda path, **options: tfr.ShardedWriter(
+        path, max_bytes=1000, overwrite=True, **options
+    ),
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder
+
+
+def refusal(write: Callable[[], object]) -> OSError:
+    with pytest.raises(OSError, match="failed: ") as info:
+        write()
+    return info.value
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_name_too_long_for_the_index(data: Path, writer: str) -> None:
+    path = data / LONG[: len(LONG) if writer == "Writer" else -15]
+    error = refusal(lambda: WRITERS[writer](path))
+    assert error.errno == errno.ENAMETOOLONG
+    assert "Pass index=False" in str(error)
+    written: Any = WRITERS[writer](path, index=False)
+    written.close()
+    assert len(os.listdir(data)) == (5 if writer == "ShardedWriter" else 1)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_name_too_long_for_the_shard(data: Path, writer: str) -> None:
+    error = refusal(lambda: WRITERS[writer](data / (LONG + "nnnn"), index=False))
+    assert error.errno == errno.ENAMETOOLONG
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_folder_where_the_index_should_be(data: Path, writer: str) -> None:
+    name = "out" if writer == "Writer" else "out-00003-of-00005"
+    folder = Path(f"{data}.tfrfast") / f"{name}.index"
+    folder.mkdir(parents=True)
+    error = refusal(lambda: WRITERS[writer](data / "out"))
+    assert (error.errno, error.filename) == (errno.EISDIR, str(folder))
+    assert os.listdir(data) == []
+
+
+@pytest.mark.parametrize("writer", list(WRITERS)[1:])
+def test_a_folder_where_a_shard_should_be(data: Path, writer: str) -> None:
+    (data / "out-00003-of-00005").mkdir()
+    error = refusal(lambda: WRITERS[writer](data / "out", index=False))
+    assert (error.errno, error.filename) == (errno.EISDIR, str(data / "out-00003-of-00005"))
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_where_the_folder_of_indexes_should_be(data: Path, writer: str) -> None:
+    Path(f"{data}.tfrfast").touch()
+    error = refusal(lambda: WRITERS[writer](data / "out"))
+    assert (error.errno, error.filename) == (errno.ENOTDIR, f"{data}.tfrfast")
+    assert "Pass index=False" in str(error)
+
+
+@pytest.mark.parametrize("shape", [{"num_shards": 5}, {"max_bytes": 1000}])
+def test_a_shuffle_says_so_before_it_reads(data: Path, tmp_path: Path, shape: Any) -> None:
+    source = write_shard(tmp_path / "source", [b"record"])
+    Path(source).write_bytes(b"nothing that could be read")
+    indexes = tmp_path / "indexes"
+    (indexes / "out-00003-of-00005.index").mkdir(parents=True)
+    error = refusal(lambda: tfr.shuffle(source, str(data / "out"), index=indexes, **shape))
+    assert error.errno == errno.EISDIR
+    assert os.listdir(data) == []
+
+
+def test_building_an_index_says_so_before_it_scans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = write_shard(tmp_path / "shard", [b"record"])
+    folder = tmp_path / "indexes"
+    (folder / "shard.index").mkdir(parents=True)
+    scanned: list[int] = []
+    build = tfr._native.build_index
+    for action in [
+        lambda: build(os.fsencode(shard), os.fsencode(folder), False, scanned.append),
+        lambda: tfr.Reader(shard, index=folder),
+    ]:
+        assert refusal(action).errno == errno.EISDIR
+    assert scanned == []
+
+
+def test_exporting_indexes_says_so_before_any_is_built(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    shard = write_shard(tmp_path / "data" / "shard", [b"record"])
+    (tmp_path / "text" / "shard.idx").mkdir(parents=True)
+    assert main(["index", "--export-text", str(tmp_path / "text"), shard]) == 2
+    assert "Is a directory" in capsys.readouterr().err
+    assert not (tmp_path / "data.tfrfast").exists()
+
+
+# ---- permissions
+
+
+def replaced_by_writer(path: Path) -> None:
+    with tfr.Writer(path) as writer:
+        writer.write(b"new")
+
+
+def replaced_by_sharded_writer(path: Path) -> None:
+    path.rename(path.with_name("out-00000-of-00001"))
+    path.with_name("out-00001-of-00002").touch()
+    with tfr.ShardedWriter(path.with_name("out"), max_bytes=1000, overwrite=True) as writer:
+        writer.write(b"new")
+    path.with_name("out-00000-of-00001").rename(path)
+    assert os.listdir(path.parent) == [path.name]
+
+
+def replaced_by_shuffle(path: Path) -> None:
+    source = write_shard(path.parent.parent / "source", [b"new"])
+    path.rename(path.with_name("out-00000-of-00001"))
+    tfr.shuffle(source, str(path.with_name("out")), num_shards=1, overwrite=True)
+    path.with_name("out-00000-of-00001").rename(path)
+
+
+def replaced_by_record_writer(path: Path) -> None:
+    with tfr.TFRecordWriter(path) as writer:
+        writer.write(b"new")
+
+
+def replaced_by_compressed_writer(path: Path) -> None:
+    with tfr.TFRecordWriter(path, "GZIP") as writer:
+        writer.write(b"new")
+    path.write_bytes(gzip.decompress(path.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [
+        replaced_by_writer,
+        replaced_by_sharded_writer,
+        replaced_by_shuffle,
+        replaced_by_record_writer,
+        replaced_by_compressed_writer,
+    ],
+)
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o660, 0o440, 0o777])
+def test_what_is_replaced_keeps_its_permissions(
+    data: Path, replace: Callable[[Path], None], mode: int
+) -> None:
+    path = data / "shard"
+    path.write_bytes(b"old")
+    # Who may, keeps the owner, too; and who may not owns what there is already. In place, a file
+    # is opened for writing, which takes the permission.
+    owner = (12345, 54321) if os.geteuid() == 0 else (os.geteuid(), path.stat().st_gid)
+    os.chown(path, *owner)
+    path.chmod(mode if os.geteuid() == 0 else mode | 0o200)
+    before = path.stat()
+    replace(path)
+    assert list(tfr.Reader(path, index="memory")) == [b"new"]
+    after = path.stat()
+    assert stat.S_IMODE(after.st_mode) == stat.S_IMODE(before.st_mode)
+    assert (after.st_uid, after.st_gid) == owner
+
+
+def test_so_does_an_exported_index(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard", [b"record"])
+    text = tmp_path / "shard.idx"
+    text.touch()
+    text.chmod(0o640)
+    assert main(["index", "--export-text", str(tmp_path), shard]) == 0
+    assert text.read_text() == "0 22\n"
+    assert stat.S_IMODE(text.stat().st_mode) == 0o640
+
+
+def test_a_linked_shard_keeps_the_permissions_of_what_is_linked(data: Path) -> None:
+    (data / "real").write_bytes(b"old")
+    (data / "real").chmod(0o600)
+    (data / "link").symlink_to("real")
+    replaced_by_writer(data / "link")
+    assert (data / "link").is_symlink()
+    assert stat.S_IMODE((data / "real").stat().st_mode) == 0o600
+
+
+def test_the_permissions_are_those_that_the_file_has_in_the_end(data: Path) -> None:
+    path = data / "shard"
+    with tfr.Writer(path) as writer:
+        path.write_bytes(b"came meanwhile")
+        path.chmod(0o604)
+        writer.write(b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604

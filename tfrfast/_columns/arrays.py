@@ -1,0 +1,57 @@
+"""Arrays that frameworks take without a copy, and rows of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast import _native
+
+__all__ = ["Array", "aligned", "aligned_zeros", "as_bytes", "splits_of", "take_rows"]
+
+Array = npt.NDArray[Any]
+
+_ALIGNMENT = 64
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros that begin where TensorFlow and others take them without a copy."""
+    size = math.prod(shape) * dtype.itemsize
+    room = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % _ALIGNMENT
+    return room[start : start + size].view(dtype).reshape(shape)
+
+
+def aligned(values: Array) -> Array:
+    """A copy that begins where TensorFlow and others take it without another."""
+    copy = aligned_zeros(values.shape, values.dtype)
+    copy[...] = values
+    return copy
+
+
+def splits_of(lengths: Array) -> Array:
+    """Where each row starts, and where the last ends."""
+    splits = aligned_zeros((len(lengths) + 1,), np.dtype(np.int64))
+    np.cumsum(lengths, out=splits[1:])
+    return splits
+
+
+def as_bytes(values: Array) -> tuple[npt.NDArray[np.uint8], int]:
+    """The memory of an array without Python objects, and how many bytes each row has."""
+    row_bytes = math.prod(values.shape[1:]) * values.itemsize
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8), row_bytes
+
+
+def take_rows(values: Array, starts: Array, counts: Array) -> Array:
+    """Rows `starts[i]` to `starts[i] + counts[i]` for each i, one after the other."""
+    if values.dtype.hasobject:
+        before = splits_of(counts)
+        shift = np.repeat(starts - before[:-1], counts)
+        taken: Array = values[shift + np.arange(int(before[-1]))]
+        return taken
+    memory, row_bytes = as_bytes(values)
+    joined = _native.join_pieces(memory, starts * row_bytes, counts * row_bytes)
+    return joined.view(values.dtype).reshape(int(counts.sum()), *values.shape[1:])

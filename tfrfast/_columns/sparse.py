@@ -1,0 +1,69 @@
+"""Values and where they stand."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast._columns.arrays import Array, take_rows
+from tfrfast._columns.ragged import take_values
+from tfrfast._columns.rows import is_number, row_numbers
+from tfrfast._columns.strings import Bytes
+
+__all__ = ["Sparse"]
+
+
+class Sparse:
+    """Values and where they stand: `indices` has one row of positions for each of `values`."""
+
+    __slots__ = ("dense_shape", "indices", "values")
+
+    def __init__(
+        self,
+        indices: npt.NDArray[np.int64],
+        values: Array | Bytes,
+        dense_shape: npt.NDArray[np.int64],
+    ) -> None:
+        self.indices = indices
+        self.values = values
+        self.dense_shape = dense_shape
+
+    def __len__(self) -> int:
+        return int(self.dense_shape[0])
+
+    def __getitem__(self, index: Any) -> Sparse:
+        """Some rows: those of a slice, a mask or a list of their numbers; or one, of a dimension
+        less. Copies. The other dimensions stay as large as they are.
+        """
+        if is_number(index):
+            row = self[[operator.index(index)]]
+            return Sparse(row.indices[:, 1:], row.values, self.dense_shape[1:].copy())
+        chosen = row_numbers(index, len(self))
+        indices, values = self.indices, self.values
+        rows = indices[:, 0]
+        if (rows[1:] < rows[:-1]).any():
+            order = np.argsort(rows, kind="stable")
+            indices, values, rows = indices[order], values[order], rows[order]
+        begins = np.searchsorted(rows, chosen)
+        counts = np.searchsorted(rows, chosen, side="right") - begins
+        taken = take_rows(indices, begins, counts)
+        taken[:, 0] = np.repeat(np.arange(len(chosen)), counts)
+        shape = self.dense_shape.copy()
+        shape[0] = len(chosen)
+        return Sparse(taken, take_values(values, begins, counts), shape)
+
+    def to_dense(self, fill: Any = None) -> Array:
+        """An array of `dense_shape`, with `fill` (zero or b"") where no value stands."""
+        if isinstance(self.values, Bytes):
+            dense = np.full(self.dense_shape, b"" if fill is None else fill, dtype=object)
+            dense[tuple(self.indices.T)] = self.values.to_numpy()
+        else:
+            dense = np.full(self.dense_shape, 0 if fill is None else fill, self.values.dtype)
+            dense[tuple(self.indices.T)] = self.values
+        return dense
+
+    def __repr__(self) -> str:
+        return f"Sparse(dense_shape={self.dense_shape.tolist()}, values={self.values!r})"
