@@ -199,16 +199,16 @@ def test_cache_lists_and_prunes(
 ) -> None:
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
     assert run("cache") == 0
-    assert "0 indexes" in capsys.readouterr().out
+    assert "0 files" in capsys.readouterr().out
     tfr.Reader(shards).close()
     assert run("cache", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert len(facts["indexes"]) == 2
     assert facts["folder"] == str(tmp_path / "cache" / "index")
     assert run("cache", "--prune", "1G") == 0
-    assert "0 indexes removed" in capsys.readouterr().out
+    assert "0 files removed" in capsys.readouterr().out
     assert run("cache", "--prune") == 0
-    assert "2 indexes removed" in capsys.readouterr().out
+    assert "2 files removed" in capsys.readouterr().out
     tfr.Reader(shards).close()
 
 

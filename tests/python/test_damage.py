@@ -133,8 +133,12 @@ def test_skipping_leaves_bad_payloads_out(shard: Damaged, io: Any) -> None:
     assert batch.tolist() == [RECORDS[i] for i in good[::-1]]
     assert reader.read([4, 0]).tolist() == []
     assert reader.skipped == [(shard.path, bad * FRAME, (bad + 1) * FRAME, 1) for bad in (0, 4, 9)]
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.CorruptRecordError) as raised:
         reader[4]
+    assert str(raised.value).endswith(
+        'Restore the file. on_corruption="skip" leaves this record out of batches and iteration, '
+        "but a single record that is asked for is returned or is an error."
+    )
 
 
 def test_skipping_numbers_the_good_frames(shard: Damaged, io: Any) -> None:

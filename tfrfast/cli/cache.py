@@ -1,4 +1,7 @@
-"""`tfrfast cache`: the indexes that opening shards has left in the user's cache."""
+"""`tfrfast cache`: what opening shards has left in the user's cache.
+
+That is indexes, and proofs of 64 bytes that an index beside the data fits them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "cache",
         run,
         help="show or empty the index cache",
-        description="List the cached indexes, least recently used first. $TFRFAST_CACHE_DIR says "
+        description="List what is in the index cache, least recently used first. $TFRFAST_CACHE_DIR says "
         "where they are kept and $TFRFAST_CACHE_BYTES how many bytes of them (4 GiB).",
         paths=False,
         progress=False,
@@ -29,6 +32,10 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="BYTES",
         help="remove the least recently used until BYTES are left (512M, 2G; default: all)",
     )
+
+
+def count(files: int) -> str:
+    return "1 file" if files == 1 else f"{files:,} files"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,15 +60,15 @@ def run(options: argparse.Namespace) -> int:
         )
         return 0
     if removed is not None:
-        print(f"{removed} indexes removed")
+        print(f"{count(removed)} removed")
     if not folder:
         print("There is no cache: you have no home folder. TFRFAST_CACHE_DIR may name one.")
         return 0
     limit = format_bytes(_native.index_cache_limit_bytes())
-    print(f"{folder}: {len(cached)} indexes, {format_bytes(total)} of at most {limit}")
+    print(f"{folder}: {count(len(cached))}, {format_bytes(total)} of at most {limit}")
     if cached:
         print_table(
-            ["last used", "bytes", "index"],
+            ["last used", "bytes", "file"],
             [
                 (time.strftime("%Y-%m-%d %H:%M", time.localtime(used / 1e9)), size, path)
                 for path, size, used in cached

@@ -20,8 +20,6 @@ namespace tfrfast {
 namespace {
 
 constexpr const char* kSuffix = ".index";
-constexpr std::uint64_t kFewSamples = 4;
-constexpr std::uint64_t kManySamples = 64;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);

@@ -68,7 +68,7 @@ std::string describe(const Row& row) {
 }
 
 BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Seal& seal,
-               MaskedCrc computed) {
+               MaskedCrc computed, SkipAdvice advice) {
   if (is_shorter_now(*row.shard->file)) {
     try {
       throw_mapping_fault(*row.shard->file, row.frame.offset);
@@ -83,7 +83,10 @@ BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Sea
       " The file was changed since it was indexed: index it again with `tfrfast index --force " +
       row.shard->file->path() + "`, then open it anew.";
   const std::string restore =
-      " Restore the file, or leave such records out with on_corruption=\"skip\".";
+      advice == SkipAdvice::try_it
+          ? " Restore the file, or leave such records out with on_corruption=\"skip\"."
+          : " Restore the file. on_corruption=\"skip\" leaves this record out of batches and "
+            "iteration, but a single record that is asked for is returned or is an error.";
   if (verdict == Verdict::other_length) {
     return {batch_row,
             Error(ErrorKind::stale_index,

@@ -24,6 +24,6 @@ enum class Verdict : std::uint8_t { good, bad_header, other_length, bad_payload 
 // `seal` is what was found around the row's payload, whose checksum is `computed`. The verdict is
 // not good. Looks at the file once more, to tell damage from an index that no longer fits.
 BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Seal& seal,
-               MaskedCrc computed);
+               MaskedCrc computed, SkipAdvice advice);
 
 }  // namespace tfrfast

@@ -130,14 +130,16 @@ class FrameReading {
   // called batch row first_row + i or, if there are `batch_rows`, batch_rows[i].
   FrameReading(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row, std::uint8_t* data,
                const std::int64_t* offsets, std::size_t first_row,
-               const std::size_t* batch_rows = nullptr)
+               const std::size_t* batch_rows = nullptr,
+               SkipAdvice advice = SkipAdvice::try_it)
       : rows_(rows),
         verify_(verify),
         at_bad_row_(at_bad_row),
         data_(data),
         offsets_(offsets),
         first_row_(first_row),
-        batch_rows_(batch_rows) {}
+        batch_rows_(batch_rows),
+        advice_(advice) {}
 
   std::vector<BadRow> run() {
     for (std::size_t done = 0; done < rows_.size() && !stopped();) {
@@ -233,7 +235,7 @@ class FrameReading {
     }
     if (verdict != Verdict::good) {
       bad_.push_back(
-          explain(rows_[i], batch_row(i), verdict, seal, computed.value_or(MaskedCrc{})));
+          explain(rows_[i], batch_row(i), verdict, seal, computed.value_or(MaskedCrc{}), advice_));
     }
   }
 
@@ -244,6 +246,7 @@ class FrameReading {
   const std::int64_t* const offsets_;
   const std::size_t first_row_;
   const std::size_t* const batch_rows_;
+  const SkipAdvice advice_;
   HeaderCheck header_check_;
   std::vector<BadRow> bad_;
 };
@@ -269,9 +272,10 @@ std::vector<BadRow> verify_mapped_frames(std::span<const Row> rows) {
   return FrameReading(rows, Verify::full, AtBadRow::go_on, nullptr, nullptr, 0).run();
 }
 
-void read_frame(const Row& row, Verify verify, std::uint8_t* out) {
+void read_frame(const Row& row, Verify verify, SkipAdvice advice, std::uint8_t* out) {
   constexpr std::int64_t kOffset = 0;
-  std::vector<BadRow> bad = FrameReading({&row, 1}, verify, AtBadRow::stop, out, &kOffset, 0).run();
+  std::vector<BadRow> bad =
+      FrameReading({&row, 1}, verify, AtBadRow::stop, out, &kOffset, 0, nullptr, advice).run();
   if (!bad.empty()) throw std::move(bad.front().error);
 }
 

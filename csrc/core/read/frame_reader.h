@@ -54,7 +54,13 @@ std::vector<BadRow> read_frames(std::span<const Row> rows, std::span<const std::
 // callers who promise that the files do, and who touch the payloads outside of any guard.
 std::vector<BadRow> verify_mapped_frames(std::span<const Row> rows);
 
+// What an error about a damaged record says about leaving such records out.
+enum class SkipAdvice : std::uint8_t {
+  try_it,      // that it can be done
+  not_for_one,  // that it is done, but not where one record is asked for
+};
+
 // One frame into `out`, which has room for its payload. Throws the Error that read_frames returns.
-void read_frame(const Row& row, Verify verify, std::uint8_t* out);
+void read_frame(const Row& row, Verify verify, SkipAdvice advice, std::uint8_t* out);
 
 }  // namespace tfrfast

@@ -239,7 +239,8 @@ std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) cons
 }
 
 void Reader::read_into(const Row& row, std::uint8_t* out) const {
-  read_frame(row, options_.verify, out);
+  read_frame(row, options_.verify,
+             options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out);
 }
 
 Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end) const {
