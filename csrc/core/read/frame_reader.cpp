@@ -130,8 +130,7 @@ class FrameReading {
   // called batch row first_row + i or, if there are `batch_rows`, batch_rows[i].
   FrameReading(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row, std::uint8_t* data,
                const std::int64_t* offsets, std::size_t first_row,
-               const std::size_t* batch_rows = nullptr,
-               SkipAdvice advice = SkipAdvice::try_it)
+               const std::size_t* batch_rows = nullptr, SkipAdvice advice = SkipAdvice::try_it)
       : rows_(rows),
         verify_(verify),
         at_bad_row_(at_bad_row),

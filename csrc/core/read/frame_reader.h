@@ -56,7 +56,7 @@ std::vector<BadRow> verify_mapped_frames(std::span<const Row> rows);
 
 // What an error about a damaged record says about leaving such records out.
 enum class SkipAdvice : std::uint8_t {
-  try_it,      // that it can be done
+  try_it,       // that it can be done
   not_for_one,  // that it is done, but not where one record is asked for
 };
 
