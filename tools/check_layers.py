@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The core's folders, from the ground up.
 CORE_ORDER = [
     "base",
+    "storage",
     "crc32c",
     "shard",
     "deflate",
@@ -67,12 +68,12 @@ RESERVED = [
     ),
     (
         re.compile(r"std::(?:jthread|async)\b|std::thread\(|pthread_create|pthread_sigmask"),
-        ("csrc/core/base/thread.cpp", "csrc/core/shard/fault_guard.cpp"),
+        ("csrc/core/base/thread.cpp", "csrc/core/storage/fault_guard.cpp"),
         "start_thread() of core/base/thread.h",
     ),
     (
         re.compile(r"\bgetpp?id\b"),
-        ("csrc/core/base/process.cpp", "csrc/core/base/temporary.cpp"),
+        ("csrc/core/base/process.cpp", "csrc/core/storage/temporary.cpp"),
         "HomeProcess of core/base/process.h",
     ),
 ]

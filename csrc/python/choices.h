@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/index/index_store.h"
+#include "core/index/opening.h"
 #include "core/read/frame_reader.h"
 
 namespace tfrfast::python {

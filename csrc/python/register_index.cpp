@@ -2,13 +2,14 @@
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
-#include "core/base/publish.h"
 #include "core/base/warnings.h"
 #include "core/index/index_cache.h"
 #include "core/index/index_file.h"
+#include "core/index/index_places.h"
 #include "core/index/index_state.h"
-#include "core/index/index_store.h"
+#include "core/index/opening.h"
 #include "core/index/text_index.h"
+#include "core/storage/folders.h"
 #include "python/register.h"
 #include "python/text.h"
 #include "python/without_gil.h"
@@ -21,7 +22,7 @@ namespace {
 void import_text(const std::string& text_path, const std::string& shard_path,
                  const std::string& index_path) {
   const WithoutGil without_gil;
-  const auto file = ShardFile::open(shard_path);
+  const auto file = StoredFile::open(shard_path);
   const auto index = import_text_index(text_path, file);
   make_folders(folder_of(index_path));
   save_index(*index, index_path, true);
@@ -65,7 +66,7 @@ void register_index(py::module_& module) {
   module.def(
       "identity_lasts",
       [](const std::string& path) {
-        return ShardFile::open(path, IoMode::pread)->identity_lasts();
+        return StoredFile::open(path, IoMode::pread)->identity_lasts();
       },
       py::arg("path"));
   module.def(

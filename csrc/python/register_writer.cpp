@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/base/place.h"
+#include "core/storage/place.h"
 #include "core/write/frame_stream.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/foreign_call.h"
 #include "core/base/memory.h"
+#include "core/index/damage_in_words.h"
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/string_probe.h"

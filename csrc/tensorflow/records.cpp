@@ -85,7 +85,7 @@ void Records::copy_piece(std::span<const Row> rows, std::size_t first, bool skip
 
 void Records::map_piece(std::span<const Row> rows, std::size_t first, bool skip_damage) {
   leave_out(verify_mapped_frames(rows), first, skip_damage);
-  const std::shared_ptr<const ShardFile>& file = rows[0].shard->file;
+  const std::shared_ptr<const StoredFile>& file = rows[0].shard->file;
   std::vector<WireBytes> payloads;
   payloads.reserve(rows.size());
   for (const Row& row : rows) {

@@ -55,7 +55,7 @@ class Records {
   struct Piece {
     std::size_t first_row = 0;
     std::shared_ptr<const RecordBatch> batch;  // of copied rows; null for mapped ones
-    std::shared_ptr<const ShardFile> file;     // that those are mapped from
+    std::shared_ptr<const StoredFile> file;    // that those are mapped from
     std::vector<WireBytes> payloads;           // and where
 
     std::size_t size() const { return batch != nullptr ? batch->size() : payloads.size(); }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/parallel.h"
+#include "core/index/damage_in_words.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/permutation.h"
 #include "tensorflow/print_warnings.h"

@@ -1,7 +1,7 @@
 #include "second_core.h"
 
 #define tfrfast tfrfast_second_core
-#include "core/shard/fault_guard.cpp"
+#include "core/storage/fault_guard.cpp"
 #undef tfrfast
 
 namespace second_core {

@@ -15,8 +15,9 @@
 #include <thread>
 
 #include "core/base/bytes.h"
-#include "core/shard/file_descriptor.h"
+#include "core/index/index_state.h"
 #include "core/shard/framing.h"
+#include "core/storage/file_descriptor.h"
 
 namespace tfrfast::testing {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/index/index_store.h"
+#include "core/index/opening.h"
 #include "core/read/reader.h"
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast::testing {
 

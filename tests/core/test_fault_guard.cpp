@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/shard/fault_guard.h"
-#include "core/shard/file_descriptor.h"
+#include "core/storage/fault_guard.h"
+#include "core/storage/file_descriptor.h"
 #include "second_core.h"
 #include "shard_fixture.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/index/index_file.h"
 #include "core/index/index_state.h"
-#include "core/index/index_store.h"
+#include "core/index/opening.h"
 #include "core/write/shard_writer.h"
 #include "shard_fixture.h"
 
@@ -25,7 +25,7 @@ struct Fixture {
   std::string index_path = folder / "index";
 
   std::shared_ptr<const ShardIndex> scanned(bool settled = true) const {
-    const auto file = ShardFile::open(shard.path());
+    const auto file = StoredFile::open(shard.path());
     return index_of(*file, Compression::none, scan_shard(file), settled);
   }
   std::shared_ptr<const ShardIndex> saved(bool settled = true) const {
@@ -33,7 +33,7 @@ struct Fixture {
     return load_index(index_path);
   }
   bool fits(const ShardIndex& index) const {
-    return index_fits(index, *ShardFile::open(shard.path()));
+    return index_fits(index, *StoredFile::open(shard.path()));
   }
 };
 
@@ -80,9 +80,9 @@ TEST_CASE_FIXTURE(Fixture,
                   "index state: waiting for the tick settles a shard of just now, if it is old") {
   for (int i = 0; i < 5; ++i) {
     shard.write_records(1, 10);  // its ctime is of this tick
-    CHECK(await_settled(*ShardFile::open(shard.path())));
+    CHECK(await_settled(*StoredFile::open(shard.path())));
     shard.set_mtime_to_now();
-    CHECK_FALSE(await_settled(*ShardFile::open(shard.path())));
+    CHECK_FALSE(await_settled(*StoredFile::open(shard.path())));
   }
 }
 
@@ -130,7 +130,7 @@ TEST_CASE_FIXTURE(Fixture,
 TEST_CASE_FIXTURE(Fixture,
                   "index state: a scan proves what has the same entries, and nothing else") {
   shard.write_records(100, 20).append("torn");
-  const auto file = ShardFile::open(shard.path());
+  const auto file = StoredFile::open(shard.path());
   const auto index = saved();
   CHECK(is_proven_by(*scanned(), *index, file));
   TestShard other(folder / "other");
@@ -143,7 +143,7 @@ TEST_CASE_FIXTURE(Fixture,
     TestShard moved(folder / "moved");
     moved.append(shard.bytes());
     moved.overwrite(shard.offset(record), frame_of(payload(21)) + frame_of(payload(19)));
-    const auto moved_file = ShardFile::open(moved.path());
+    const auto moved_file = StoredFile::open(moved.path());
     CHECK_FALSE(
         is_proven_by(*index_of(*moved_file, Compression::none, scan_shard(moved_file), true),
                      *index, moved_file));
@@ -203,13 +203,13 @@ TEST_CASE_FIXTURE(Fixture,
     const std::string written = folder / "written.index";
     const std::string stamped = read_file(written);
     CHECK(load_index(written)->facts().settled);
-    CHECK(index_fits(*load_index(written), *ShardFile::open(folder / "written")));
+    CHECK(index_fits(*load_index(written), *StoredFile::open(folder / "written")));
 
     wait_for_another_ctime(folder / "written");
     REQUIRE(std::rename((folder / "written").c_str(), (folder / "moved").c_str()) == 0);
-    CHECK(index_fits(*load_index(written), *ShardFile::open(folder / "moved")) == !lasts);
+    CHECK(index_fits(*load_index(written), *StoredFile::open(folder / "moved")) == !lasts);
     CHECK(stamp_index(written, folder / "moved"));
-    CHECK(index_fits(*load_index(written), *ShardFile::open(folder / "moved")));
+    CHECK(index_fits(*load_index(written), *StoredFile::open(folder / "moved")));
 
     // Written to since.
     const int descriptor = ::open((folder / "moved").c_str(), O_WRONLY);
@@ -218,7 +218,7 @@ TEST_CASE_FIXTURE(Fixture,
     write_file(written, stamped);
     CHECK_FALSE(stamp_index(written, folder / "moved"));
     CHECK(read_file(written) == stamped);
-    CHECK_FALSE(index_fits(*load_index(written), *ShardFile::open(folder / "moved")));
+    CHECK_FALSE(index_fits(*load_index(written), *StoredFile::open(folder / "moved")));
 
     // An index that a scan has made, and what is no index.
     shard = TestShard(folder / "shard").write_records(10, 20);

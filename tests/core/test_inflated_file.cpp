@@ -1,4 +1,5 @@
 #include "core/deflate/inflated_file.h"
+#include "core/index/damage_in_words.h"
 
 #include <doctest/doctest.h>
 
@@ -37,7 +38,7 @@ struct Fixture {
   }
 };
 
-std::string read(const ShardFile& file, std::uint64_t offset, std::size_t count) {
+std::string read(const StoredFile& file, std::uint64_t offset, std::size_t count) {
   std::string bytes(count, '\0');
   file.read(offset, reinterpret_cast<std::uint8_t*>(bytes.data()), count);
   return bytes;
@@ -68,7 +69,7 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: seek points survive being saved") {
   save_index(*shard.index, folder / "index", false);
   const auto loaded = load_index(folder / "index");
   REQUIRE(loaded->seek_points()->size() == shard.index->seek_points()->size());
-  const auto again = as_indexed(ShardFile::open(path), *loaded);
+  const auto again = as_indexed(StoredFile::open(path), *loaded);
   CHECK(read(*again, 0, plain.size()) == plain.bytes());
 }
 
@@ -101,7 +102,7 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: a file that changed since is noticed 
   std::string bytes = read_file(path);
   for (std::size_t at = bytes.size() / 2; at < bytes.size() / 2 + 4000; ++at) bytes[at] ^= 0x55;
   write_file(path, bytes);
-  const auto again = as_indexed(ShardFile::open(path), *shard.index);
+  const auto again = as_indexed(StoredFile::open(path), *shard.index);
   const Error error = error_of([&] { read(*again, 0, plain.size()); });
   CHECK(error.kind() == ErrorKind::stale_index);
   CHECK(holds(error.message(), "of the uncompressed stream"));
@@ -139,7 +140,7 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: it goes on with the next member that 
     save_index(*shard.index, folder / "index", false);
     const auto loaded = load_index(folder / "index");
     REQUIRE(loaded->record_count() == good);
-    const IndexedShard again{as_indexed(ShardFile::open(path, io), *loaded), loaded, false, {}};
+    const IndexedShard again{as_indexed(StoredFile::open(path, io), *loaded), loaded, false, {}};
     const Reader reader(std::make_shared<const ShardSet>(std::vector{again}),
                         {Verify::full, true, 1});
     const std::vector<std::string> records = read_all(reader);

@@ -55,7 +55,7 @@ TEST_CASE("memory: what no memory can hold is refused before it is tried") {
 TEST_CASE("memory: more records than can be numbered are refused") {
   TemporaryFolder folder;
   TestShard shard(folder / "shard");
-  const auto file = ShardFile::open(shard.path());
+  const auto file = StoredFile::open(shard.path());
   const auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const IndexedShard half{file, index_of_count(most / 2), false, {}};
   CHECK(ShardSet({half, half}).record_count() == most - 1);

@@ -16,7 +16,7 @@ struct Fixture {
   TemporaryFolder folder;
   TestShard shard{folder / "shard"};
 
-  ShardScan scan(IoMode io) const { return scan_shard(ShardFile::open(shard.path(), io)); }
+  ShardScan scan(IoMode io) const { return scan_shard(StoredFile::open(shard.path(), io)); }
 };
 
 std::string header_of(std::uint64_t payload_bytes) {
@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: bytes put between records are got over, howeve
     TestShard mended(folder / "inserted");
     mended.write_records(3, 50).insert(mended.offset(1), payload(extra, 77));
     FOR_EACH_IO(io) {
-      const ShardScan found = scan_shard(ShardFile::open(mended.path(), io));
+      const ShardScan found = scan_shard(StoredFile::open(mended.path(), io));
       CHECK(found.offsets == std::vector<std::uint64_t>{0, mended.offset(1) + extra,
                                                         mended.offset(2) + extra, mended.size()});
       REQUIRE(found.damage.size() == 1);
@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: damage is got over across windows of the walk"
     wide.write_record("first").write_record(payload(hole)).write_record("third").write_record("");
     wide.flip_bit(wide.offset(1) + 2);
     FOR_EACH_IO(io) {
-      const ShardScan found = scan_shard(ShardFile::open(wide.path(), io));
+      const ShardScan found = scan_shard(StoredFile::open(wide.path(), io));
       CHECK(found.offsets ==
             std::vector<std::uint64_t>{0, wide.offset(2), wide.offset(3), wide.size()});
     }
@@ -225,14 +225,14 @@ TEST_CASE_FIXTURE(Fixture, "scan: headers that promise too much are torn tails o
     TestShard torn(folder / "torn");
     torn.write_record("good").append(header_of(length)).append(payload(100));
     FOR_EACH_IO(io) {
-      const ShardScan found = scan_shard(ShardFile::open(torn.path(), io));
+      const ShardScan found = scan_shard(StoredFile::open(torn.path(), io));
       REQUIRE(found.damage.size() == 1);
       check_damage(found.damage[0], DamageKind::torn_payload, begin, torn.size(), 1, 1);
     }
     // While resynchronising such a header is passed over.
     torn.flip_bit(8).append(frame_of("last"));
     FOR_EACH_IO(io) {
-      CHECK(scan_shard(ShardFile::open(torn.path(), io)).offsets.size() == 2);
+      CHECK(scan_shard(StoredFile::open(torn.path(), io)).offsets.size() == 2);
     }
   }
 }
@@ -256,10 +256,10 @@ TEST_CASE_FIXTURE(Fixture, "scan: progress adds up to the shard, damaged or not,
     if (damaged) shard.flip_bit(shard.offset(10'000) + 8).truncate_to(shard.size() - 3);
     FOR_EACH_IO(io) {
       std::uint64_t done = 0;
-      scan_shard(ShardFile::open(shard.path(), io), [&](std::uint64_t bytes) { done += bytes; });
+      scan_shard(StoredFile::open(shard.path(), io), [&](std::uint64_t bytes) { done += bytes; });
       CHECK(done == shard.size());
-      CHECK_THROWS_AS(scan_shard(ShardFile::open(shard.path(), io), [](std::uint64_t) { throw 1; }),
-                      int);
+      CHECK_THROWS_AS(
+          scan_shard(StoredFile::open(shard.path(), io), [](std::uint64_t) { throw 1; }), int);
     }
   }
 }
@@ -274,7 +274,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: a long search tells how far it is, and may be 
     damaged.write_record("good").append(std::string("x") + first);
     damaged.append(std::string(kSearched, '\0'));
     FOR_EACH_IO(io) {
-      const auto file = ShardFile::open(damaged.path(), io);
+      const auto file = StoredFile::open(damaged.path(), io);
       std::uint64_t calls = 0, done = 0;
       scan_shard(file, [&](std::uint64_t bytes) { ++calls, done += bytes; });
       CHECK(calls >= 8);
@@ -293,7 +293,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: a long search tells how far it is, and may be 
 TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it looks little further") {
   shard.write_records(5, 50).flip_bit(shard.offset(2) + 9);
   const auto scan_and_stop = [&](IoMode io) {
-    return scan_shard(ShardFile::open(shard.path(), io), nullptr, Compression::none,
+    return scan_shard(StoredFile::open(shard.path(), io), nullptr, Compression::none,
                       AtDamage::stop);
   };
   FOR_EACH_IO(io) {
@@ -328,7 +328,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it reads few false hea
   FOR_EACH_IO(io) {
     std::uint64_t calls = 0;
     const ShardScan found = scan_shard(
-        ShardFile::open(shard.path(), io), [&](std::uint64_t) { ++calls; }, Compression::none,
+        StoredFile::open(shard.path(), io), [&](std::uint64_t) { ++calls; }, Compression::none,
         AtDamage::stop);
     REQUIRE(found.damage.size() == 1);
     CHECK(found.damage[0].kind == DamageKind::unexplored);
@@ -341,7 +341,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: told to stop, it goes on to the end of what is
   for (const bool torn : {false, true}) {
     if (torn) shard.truncate_to(shard.size() - 3);
     FOR_EACH_IO(io) {
-      const auto file = ShardFile::open(shard.path(), io);
+      const auto file = StoredFile::open(shard.path(), io);
       const ShardScan whole = scan_shard(file);
       const ShardScan stopped = scan_shard(file, nullptr, Compression::none, AtDamage::stop);
       CHECK(stopped.is_whole);
@@ -359,11 +359,11 @@ TEST_CASE_FIXTURE(Fixture, "scan: a shard that shrinks meanwhile is a failure, n
     const std::string whole = damaged ? shard.bytes() + payload(1 << 20) : shard.bytes();
     FOR_EACH_IO(io) {
       write_file(shard.path(), whole);
-      const auto file = ShardFile::open(shard.path(), io);
+      const auto file = StoredFile::open(shard.path(), io);
       REQUIRE(::truncate(shard.path().c_str(), 0) == 0);
       CHECK(error_of([&] { scan_shard(file); }).kind() == ErrorKind::truncated);
       write_file(shard.path(), whole);
-      const auto cut_later = ShardFile::open(shard.path(), io);
+      const auto cut_later = StoredFile::open(shard.path(), io);
       REQUIRE(::truncate(shard.path().c_str(), 4096) == 0);
       CHECK(error_of([&] { scan_shard(cut_later); }).kind() == ErrorKind::truncated);
     }

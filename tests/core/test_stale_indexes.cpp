@@ -8,10 +8,12 @@
 #include <functional>
 #include <map>
 
-#include "core/base/publish.h"
 #include "core/index/index_file.h"
-#include "core/index/index_store.h"
+#include "core/index/index_places.h"
+#include "core/index/index_state.h"
+#include "core/index/opening.h"
 #include "core/index/progressive_index.h"
+#include "core/storage/published_file.h"
 #include "core/write/shard_writer.h"
 #include "shard_fixture.h"
 

@@ -19,7 +19,7 @@ struct Fixture {
 
   std::shared_ptr<const ShardIndex> import(const std::string& text) const {
     write_file(path, text);
-    return import_text_index(path, ShardFile::open(shard.path()));
+    return import_text_index(path, StoredFile::open(shard.path()));
   }
   std::string refusal_of(const std::string& text) const {
     const Error error = error_of([&] { import(text); });
@@ -77,6 +77,6 @@ TEST_CASE_FIXTURE(Fixture, "text index: frames that the shard does not have are 
 
 TEST_CASE_FIXTURE(Fixture, "text index: one that is not there is an I/O error") {
   CHECK(error_of([&] {
-          import_text_index(folder / "missing", ShardFile::open(shard.path()));
+          import_text_index(folder / "missing", StoredFile::open(shard.path()));
         }).system_error() == ENOENT);
 }

@@ -8,12 +8,12 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/index/index_store.h"
+#include "core/index/opening.h"
 #include "core/index/scan.h"
 #include "core/index/shard_set.h"
 #include "core/read/reader.h"
-#include "core/shard/file.h"
 #include "core/shard/framing.h"
+#include "core/storage/stored_file.h"
 #include "memory_file.h"
 #include "reference_scan.h"
 
@@ -109,7 +109,7 @@ void check_window(const Bytes& shard, std::uint64_t cut, std::size_t capacity) {
 void check_scan(const std::string& path, IoMode io, const reference::Scan& expected,
                 std::uint64_t shard_bytes) {
   std::uint64_t done = 0;
-  const auto file = ShardFile::open(path, io);
+  const auto file = StoredFile::open(path, io);
   ShardScan found = scan_shard(file, [&](std::uint64_t bytes) { done += bytes; });
   require(done == shard_bytes);
   require(found.offsets == expected.offsets);
@@ -124,7 +124,7 @@ void check_scan(const std::string& path, IoMode io, const reference::Scan& expec
 
   // Told to stop at a bad header, it finds the same up to there.
   const ShardScan stopped =
-      scan_shard(ShardFile::open(path, io), nullptr, Compression::none, AtDamage::stop);
+      scan_shard(StoredFile::open(path, io), nullptr, Compression::none, AtDamage::stop);
   require(stopped.damage.empty() == expected.damage.empty());
   const bool stops = !expected.damage.empty() && expected.damage.front().kind == 1;
   require(stopped.is_whole == !stops);

@@ -5,8 +5,10 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/crc32c/crc32c.h"
+#include "core/index/damage_in_words.h"
 #include "core/index/index_file.h"
-#include "core/index/index_store.h"
+#include "core/index/index_state.h"
+#include "core/index/opening.h"
 #include "core/index/shard_set.h"
 #include "core/read/reader.h"
 #include "may_throw.h"
@@ -51,12 +53,12 @@ struct Shard {
     }
     bytes.insert(bytes.end(), 7, 0xee);
     file.set(bytes);
-    mapped = ShardFile::open(file.path(), IoMode::mapped);
-    pread = ShardFile::open(file.path(), IoMode::pread);
+    mapped = StoredFile::open(file.path(), IoMode::mapped);
+    pread = StoredFile::open(file.path(), IoMode::pread);
   }
   MemoryFile file;
   Bytes bytes;
-  std::shared_ptr<const ShardFile> mapped, pread;
+  std::shared_ptr<const StoredFile> mapped, pread;
 };
 
 std::uint64_t field(const Bytes& index, std::size_t at) {
@@ -64,7 +66,7 @@ std::uint64_t field(const Bytes& index, std::size_t at) {
 }
 
 // Whatever is there gets the checksums that belong to it, so that they are not all that is tested.
-void repair(Bytes& index, std::uint8_t how, const ShardFile& file) {
+void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
   if (index.size() < kHeaderSize) return;
   if (how & 1) {
     std::memcpy(index.data(), "TFRFIDX\n\3\0\0\0", 12);
@@ -113,7 +115,7 @@ void repair(Bytes& index, std::uint8_t how, const ShardFile& file) {
 }
 
 void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& shard,
-                  const std::shared_ptr<const ShardFile>& file, Verify verify) {
+                  const std::shared_ptr<const StoredFile>& file, Verify verify) {
   bool fits = false;
   may_throw([&] { fits = index_fits(*index, *file); });
   if (!fits) return;

@@ -8,8 +8,10 @@
 #include "core/crc32c/crc32c.h"
 #include "core/deflate/deflater.h"
 #include "core/deflate/inflating_walker.h"
+#include "core/index/damage_in_words.h"
 #include "core/index/index_file.h"
-#include "core/index/index_store.h"
+#include "core/index/index_state.h"
+#include "core/index/opening.h"
 #include "core/read/reader.h"
 #include "may_throw.h"
 #include "memory_file.h"
@@ -46,7 +48,7 @@ struct Survey {
   Bytes stream;  // up to the first damage
   bool may_go_on = false;
 };
-Survey survey(const std::shared_ptr<const ShardFile>& file, Compression compression) {
+Survey survey(const std::shared_ptr<const StoredFile>& file, Compression compression) {
   Bytes stream;
   StreamInflater inflater(file, compression, StreamInflater::Mode::survey);
   inflater.begin();
@@ -64,7 +66,7 @@ Bytes bytes_of(const ShardIndex& index) {
   PublishedFile published(path);
   write_index(index, published);
   published.commit(false);
-  const auto file = ShardFile::open(published.path(), IoMode::pread);
+  const auto file = StoredFile::open(published.path(), IoMode::pread);
   Bytes bytes(static_cast<std::size_t>(file->bytes()));
   file->read(0, bytes.data(), bytes.size());
   ::unlink(published.path().c_str());
@@ -72,7 +74,7 @@ Bytes bytes_of(const ShardIndex& index) {
 }
 
 // Whatever index it is: records are those of the stream, or an Error.
-void read_backwards(const std::shared_ptr<const ShardFile>& file,
+void read_backwards(const std::shared_ptr<const StoredFile>& file,
                     const std::shared_ptr<const ShardIndex>& index, const Bytes& stream) {
   const IndexedShard indexed{as_indexed(file, *index), index, false, {}};
   for (const Damage& damage : index->damage()) may_throw([&] { throw_damage(indexed, damage); });
@@ -107,7 +109,7 @@ void tamper(Bytes& index, std::span<const std::uint8_t> how) {
   store_little_endian<std::uint32_t>(&index[kHeaderCrcAt], crc32c(index.data(), kHeaderCrcAt));
 }
 
-void check(const std::shared_ptr<const ShardFile>& file, Compression compression,
+void check(const std::shared_ptr<const StoredFile>& file, Compression compression,
            std::span<const std::uint8_t> how) {
   Survey surveyed = survey(file, compression);
   Bytes& stream = surveyed.stream;
@@ -149,7 +151,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static MemoryFile file;
   file.set((data[0] & 2) != 0 ? Bytes(input.begin(), input.end())
                               : pack(input, compression, data[1]));
-  check(ShardFile::open(file.path(), (data[0] & 4) != 0 ? IoMode::mapped : IoMode::pread),
+  check(StoredFile::open(file.path(), (data[0] & 4) != 0 ? IoMode::mapped : IoMode::pread),
         compression, input.last(std::min<std::size_t>(input.size(), 12)));
   return 0;
 }

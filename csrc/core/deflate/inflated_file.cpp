@@ -16,9 +16,9 @@ constexpr std::size_t kSpansAhead = 4;
 
 }  // namespace
 
-InflatedFile::InflatedFile(std::shared_ptr<const ShardFile> file, Compression compression,
+InflatedFile::InflatedFile(std::shared_ptr<const StoredFile> file, Compression compression,
                            std::shared_ptr<const SeekPoints> points)
-    : ShardFile(file->path(), file->identity(), file->identity_lasts(), nullptr),
+    : StoredFile(file->path(), file->identity(), file->identity_lasts(), nullptr),
       file_(std::move(file)),
       compression_(compression),
       points_(std::move(points)),

@@ -9,27 +9,27 @@
 #include "core/deflate/seek_points.h"
 #include "core/deflate/span_cache.h"
 #include "core/shard/compression.h"
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 
 // Reads go through whole spans, which are kept in the SpanCache. Every span is compared with the
 // checksum that its seek point has: Error stale_index if file and seek points do not belong
 // together. As safe and immutable as `file`; grows with its seek points while they are collected.
-class InflatedFile final : public ShardFile {
+class InflatedFile final : public StoredFile {
  public:
-  InflatedFile(std::shared_ptr<const ShardFile> file, Compression compression,
+  InflatedFile(std::shared_ptr<const StoredFile> file, Compression compression,
                std::shared_ptr<const SeekPoints> points);
   ~InflatedFile() override;
 
-  const std::shared_ptr<const ShardFile>& file() const noexcept { return file_; }
+  const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
   Compression compression() const noexcept { return compression_; }
   const SeekPoints& seek_points() const noexcept { return *points_; }
 
   std::uint64_t bytes() const noexcept override { return points_->stream_bytes(); }
   bool is_inflated() const noexcept override { return true; }
   std::string describe_byte(std::uint64_t offset) const override;
-  using ShardFile::read;
+  using StoredFile::read;
   void read(std::uint64_t offset, iovec* pieces, int count) const override;
   void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept override;
   bool is_cached(std::uint64_t offset) const noexcept override;
@@ -48,7 +48,7 @@ class InflatedFile final : public ShardFile {
   void inflate_ahead(std::size_t number) const noexcept;
   [[noreturn]] void throw_mismatch(const Span& span, const char* what) const;
 
-  const std::shared_ptr<const ShardFile> file_;
+  const std::shared_ptr<const StoredFile> file_;
   const Compression compression_;
   const std::shared_ptr<const SeekPoints> points_;
   const std::uint64_t owner_;

@@ -34,7 +34,7 @@ constexpr int kWindowLevel = 1;
 
 }  // namespace
 
-std::unique_ptr<InflatingWalker> InflatingWalker::over(std::shared_ptr<const ShardFile> file,
+std::unique_ptr<InflatingWalker> InflatingWalker::over(std::shared_ptr<const StoredFile> file,
                                                        Compression compression, bool keep_spans,
                                                        AtDamage at_damage) {
   auto points = std::make_shared<SeekPoints>();

@@ -12,7 +12,7 @@
 #include "core/deflate/member_finder.h"
 #include "core/deflate/seek_points.h"
 #include "core/deflate/stream_inflater.h"
-#include "core/shard/file.h"
+#include "core/shard/walker.h"
 
 namespace tfrfast {
 
@@ -22,7 +22,7 @@ class InflatingWalker final : public ShardWalker {
  public:
   // With `keep_spans`, reads of inflated() that follow closely find their spans inflated. Told to
   // stop at damage, it never resumes.
-  static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const ShardFile> file,
+  static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const StoredFile> file,
                                                Compression compression, bool keep_spans,
                                                AtDamage at_damage);
 

@@ -37,7 +37,7 @@ const std::uint8_t* search(const std::uint8_t* bytes, const std::uint8_t* end) {
 
 }  // namespace
 
-MemberFinder::MemberFinder(std::shared_ptr<const ShardFile> file, std::function<void()> pulse)
+MemberFinder::MemberFinder(std::shared_ptr<const StoredFile> file, std::function<void()> pulse)
     : file_(std::move(file)),
       pulse_(std::move(pulse)),
       probe_(file_, Compression::gzip, StreamInflater::Mode::survey),

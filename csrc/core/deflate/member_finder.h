@@ -8,7 +8,7 @@
 
 #include "core/base/pool.h"
 #include "core/deflate/stream_inflater.h"
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 
@@ -19,7 +19,7 @@ namespace tfrfast {
 class MemberFinder {
  public:
   // `pulse` is called every few MiB that are looked at, and may throw to end the search.
-  MemberFinder(std::shared_ptr<const ShardFile> file, std::function<void()> pulse);
+  MemberFinder(std::shared_ptr<const StoredFile> file, std::function<void()> pulse);
 
   // The first member that begins at or after byte `from` of the file; none if there is none, or
   // after too many false ones. Throws Error io.
@@ -28,7 +28,7 @@ class MemberFinder {
  private:
   bool inflates(std::uint64_t member);
 
-  const std::shared_ptr<const ShardFile> file_;
+  const std::shared_ptr<const StoredFile> file_;
   const std::function<void()> pulse_;
   StreamInflater probe_;
   PooledBuffer out_;

@@ -6,11 +6,11 @@
 
 #include "core/base/error.h"
 #include "core/crc32c/crc32c.h"
-#include "core/shard/fault_guard.h"
+#include "core/storage/fault_guard.h"
 
 namespace tfrfast {
 
-std::uint32_t crc_of_sample(const ShardFile& file, std::uint64_t offset) {
+std::uint32_t crc_of_sample(const StoredFile& file, std::uint64_t offset) {
   std::uint8_t sample[kSampleBytes];
   offset = std::min(offset, file.bytes());
   const auto count =

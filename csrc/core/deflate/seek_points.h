@@ -36,7 +36,7 @@ struct Span {
 
 // Enough of the compressed bytes to tell one file from another.
 inline constexpr std::size_t kSampleBytes = 256;
-std::uint32_t crc_of_sample(const ShardFile& file, std::uint64_t offset);
+std::uint32_t crc_of_sample(const StoredFile& file, std::uint64_t offset);
 
 // Adjacent spans from the stream's beginning on; more may be added until it is complete. Safe from
 // many threads.

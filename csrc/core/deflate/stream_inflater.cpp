@@ -28,7 +28,7 @@ std::uint32_t big_endian_at(const std::uint8_t* bytes) {
 
 }  // namespace
 
-StreamInflater::StreamInflater(std::shared_ptr<const ShardFile> file, Compression compression,
+StreamInflater::StreamInflater(std::shared_ptr<const StoredFile> file, Compression compression,
                                Mode mode)
     : file_(std::move(file)),
       compression_(compression),

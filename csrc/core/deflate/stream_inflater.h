@@ -10,7 +10,7 @@
 #include "core/base/pool.h"
 #include "core/deflate/inflater.h"
 #include "core/shard/compression.h"
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 
@@ -35,7 +35,7 @@ class StreamInflater {
     survey,  // can stop at block ends, and checks the members' checksums
     fast,    // neither
   };
-  StreamInflater(std::shared_ptr<const ShardFile> file, Compression compression, Mode mode);
+  StreamInflater(std::shared_ptr<const StoredFile> file, Compression compression, Mode mode);
 
   // Behind the header of the member at that byte of the file, or inside a member and behind
   // `window`.
@@ -72,7 +72,7 @@ class StreamInflater {
   void close_member();
   void check(std::span<const std::uint8_t> produced);
 
-  const std::shared_ptr<const ShardFile> file_;
+  const std::shared_ptr<const StoredFile> file_;
   const Compression compression_;
   const bool checks_;
   const std::unique_ptr<Inflater> inflater_;

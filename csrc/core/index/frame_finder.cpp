@@ -19,7 +19,7 @@ constexpr std::uint64_t kProbeBytes = 4 << 10;
 
 }  // namespace
 
-FrameFinder::FrameFinder(const std::shared_ptr<const ShardFile>& file, Step step,
+FrameFinder::FrameFinder(const std::shared_ptr<const StoredFile>& file, Step step,
                          std::optional<std::uint64_t> look_bytes)
     : file_(file),
       step_(std::move(step)),

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/shard/file.h"
+#include "core/shard/walker.h"
 
 namespace tfrfast {
 
@@ -21,7 +21,7 @@ class FrameFinder {
 
   // Without `look_bytes`, find() goes on to the shard's end. With it, only frames that begin within
   // so many bytes of where it began are looked for, of no more bytes each, and little is read.
-  FrameFinder(const std::shared_ptr<const ShardFile>& file, Step step,
+  FrameFinder(const std::shared_ptr<const StoredFile>& file, Step step,
               std::optional<std::uint64_t> look_bytes = {});
 
   enum class Outcome : std::uint8_t {
@@ -44,7 +44,7 @@ class FrameFinder {
   void walk_to_end(ShardWalker& walker);
   void take_notice_of_growth();
 
-  const std::shared_ptr<const ShardFile> file_;
+  const std::shared_ptr<const StoredFile> file_;
   const Step step_;
   const std::optional<std::uint64_t> look_bytes_;
   std::unique_ptr<ShardWalker> probe_;

@@ -14,7 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/index/index_file.h"
-#include "core/index/index_store.h"
+#include "core/index/index_places.h"
 
 namespace tfrfast {
 namespace {

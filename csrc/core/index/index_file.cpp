@@ -13,12 +13,12 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/memory.h"
-#include "core/base/publish.h"
 #include "core/crc32c/crc32c.h"
 #include "core/deflate/seek_points.h"
 #include "core/index/index_format.h"
-#include "core/shard/fault_guard.h"
-#include "core/shard/file.h"
+#include "core/storage/fault_guard.h"
+#include "core/storage/published_file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 namespace {
@@ -46,7 +46,7 @@ class IndexBytes {
  public:
   explicit IndexBytes(const std::string& path) : path_(path) {
     const bool is_small = identify_file(path).bytes <= kSmallFileBytes;
-    auto file = ShardFile::open(path, is_small ? IoMode::pread : IoMode::mapped);
+    auto file = StoredFile::open(path, is_small ? IoMode::pread : IoMode::mapped);
     size_ = file->bytes();
     owner_ = file->identity().owner;
     if (file->mapping() != nullptr) {
@@ -90,7 +90,7 @@ class IndexBytes {
   }
 
   const std::string path_;
-  std::shared_ptr<const ShardFile> file_;  // if mapped
+  std::shared_ptr<const StoredFile> file_;  // if mapped
   std::vector<std::uint64_t> owned_;
   const std::uint8_t* bytes_ = nullptr;
   std::uint64_t size_ = 0;

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "core/base/publish.h"
 #include "core/index/shard_index.h"
+#include "core/storage/published_file.h"
 
 namespace tfrfast {
 

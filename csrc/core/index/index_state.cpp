@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/base/publish.h"
 #include "core/deflate/inflated_file.h"
 #include "core/deflate/seek_points.h"
 #include "core/index/index_format.h"
+#include "core/storage/published_file.h"
 
 namespace tfrfast {
 namespace {
@@ -34,7 +34,7 @@ std::int64_t time_ns(clockid_t clock) noexcept {
   return std::int64_t{now.tv_sec} * kSecondNs + now.tv_nsec;
 }
 
-bool record_fits(const ShardIndex& index, const ShardFile& file, std::uint64_t number) {
+bool record_fits(const ShardIndex& index, const StoredFile& file, std::uint64_t number) {
   const Frame frame = index.frame(number);
   std::uint8_t bytes[kHeaderBytes];
   file.read(frame.offset, bytes, sizeof bytes);
@@ -56,7 +56,7 @@ bool all_samples(std::uint64_t count, const Fits& fits) {
   return true;
 }
 
-bool samples_fit(const ShardIndex& index, const ShardFile& file) {
+bool samples_fit(const ShardIndex& index, const StoredFile& file) {
   // To look at records of a compressed shard, they would have to be inflated.
   if (const SeekPoints* points = index.seek_points().get(); points != nullptr) {
     return all_samples(points->size(), [&](std::uint64_t number) {
@@ -83,7 +83,7 @@ bool have_same_spans(const SeekPoints& a, const SeekPoints& b) {
 }
 
 // Throws Error stale_index if one of them does not inflate to what it should.
-void inflate_every_span(const ShardFile& inflated, const SeekPoints& points) {
+void inflate_every_span(const StoredFile& inflated, const SeekPoints& points) {
   for (std::size_t number = 0; number < points.size(); ++number) {
     std::uint8_t byte;
     inflated.read(points[number].begin, &byte, 1);
@@ -137,7 +137,7 @@ bool is_settled(const FileIdentity& identity, bool identity_lasts, std::int64_t 
   return identity.ctime_ns < tick_ns - (keeps_seconds_only ? kRecentNs : 0);
 }
 
-bool await_settled(const ShardFile& file) noexcept {
+bool await_settled(const StoredFile& file) noexcept {
   const std::int64_t changed_ns = file.identity().ctime_ns;
   for (int waits = 0; file.identity_lasts() && waits < kMostWaits; ++waits) {
     if (time_ns(kClockOfFiles) > changed_ns) break;
@@ -159,7 +159,7 @@ ShardFacts facts_of(const FileIdentity& identity, bool identity_lasts, std::uint
   return facts;
 }
 
-bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const ShardFile& file) {
+bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredFile& file) {
   const FileIdentity& now = file.identity();
   if (!facts.settled || facts.file_bytes != now.bytes || facts.mtime_ns != now.mtime_ns) {
     return false;
@@ -172,7 +172,7 @@ bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const ShardFi
 }
 
 bool is_proven_by(const ShardIndex& scanned, const ShardIndex& index,
-                  const std::shared_ptr<const ShardFile>& file) {
+                  const std::shared_ptr<const StoredFile>& file) {
   const ShardFacts& facts = index.facts();
   if (facts.file_bytes != scanned.facts().file_bytes ||
       facts.stream_bytes != scanned.facts().stream_bytes ||
@@ -211,7 +211,7 @@ void save_proof(const std::string& path, const ShardIndex& index, const ShardFac
 std::optional<ShardFacts> load_proof(const std::string& path, const ShardIndex& index) {
   Proof proof;
   try {
-    const auto file = ShardFile::open(path, IoMode::pread);
+    const auto file = StoredFile::open(path, IoMode::pread);
     if (file->bytes() != sizeof proof) return {};
     file->read(0, reinterpret_cast<std::uint8_t*>(&proof), sizeof proof);
   } catch (const Error&) {

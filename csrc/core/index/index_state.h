@@ -2,7 +2,7 @@
 // how that can be proven by reading it, and how the proof is kept.
 //
 // An index says what the shard's file was like when it was scanned: size and time of modification
-// and, where the filesystem lets them count (ShardFile::identity_lasts), device, inode and ctime.
+// and, where the filesystem lets them count (StoredFile::identity_lasts), device, inode and ctime.
 // If all of that is as it was, the index is believed. Times come from a clock that ticks, so what
 // is changed twice within a tick looks the same afterwards. An index is therefore believed only if
 // it is *settled*: no change since can have left all of it as it was.
@@ -18,7 +18,7 @@
 #include <string>
 
 #include "core/index/shard_index.h"
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 
@@ -34,7 +34,7 @@ bool is_settled(const FileIdentity& identity, bool identity_lasts, std::int64_t 
                 std::int64_t tick_ns) noexcept;
 // The same of an open file by the clocks there are. Waits for the next tick, some milliseconds, if
 // the file was changed in this one.
-bool await_settled(const ShardFile& file) noexcept;
+bool await_settled(const StoredFile& file) noexcept;
 
 // What an index says about a shard's file.
 ShardFacts facts_of(const FileIdentity& identity, bool identity_lasts, std::uint64_t stream_bytes,
@@ -43,17 +43,17 @@ ShardFacts facts_of(const FileIdentity& identity, bool identity_lasts, std::uint
 // Whether `file`, as it lies on the disk, is in the state that `facts` tell, settled, and the
 // headers of the first, the last and two other records of `index` are where it says; of a
 // compressed shard, the bytes at so many seek points. Throws Error io.
-bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const ShardFile& file);
+bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredFile& file);
 
 // Whether `index` describes `file`: it is in the state that the index tells.
-inline bool index_fits(const ShardIndex& index, const ShardFile& file) {
+inline bool index_fits(const ShardIndex& index, const StoredFile& file) {
   return is_in_state(index.facts(), index, file);
 }
 
 // Whether `index` describes what a scan of `file` has just found. Seek points may lie elsewhere
 // than the scan's, if the same bytes inflate from them.
 bool is_proven_by(const ShardIndex& scanned, const ShardIndex& index,
-                  const std::shared_ptr<const ShardFile>& file);
+                  const std::shared_ptr<const StoredFile>& file);
 
 // A small file that says: `index`, one of a file, describes the shard in the state that `facts`
 // tell. Not flushed: a torn one is none. Throws Error io.

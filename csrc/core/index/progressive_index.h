@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/index/index_store.h"
+#include "core/index/opening.h"
 #include "core/index/scan.h"
 
 namespace tfrfast {
@@ -22,7 +22,7 @@ class ProgressiveIndex {
   ProgressiveIndex(const std::string& shard_path, IoMode io, const IndexOptions& options);
 
   // What offsets count in.
-  const std::shared_ptr<const ShardFile>& file() const noexcept { return file_; }
+  const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
 
   // The frames and the damage that begin in bytes [begin, end).
   struct Stretch {
@@ -43,14 +43,14 @@ class ProgressiveIndex {
   void finish();
   Stretch stretch_of_scan(std::uint64_t begin, std::uint64_t end) const;
 
-  const std::shared_ptr<const ShardFile> on_disk_;
+  const std::shared_ptr<const StoredFile> on_disk_;
   Compression compression_ = Compression::none;
   const IndexOptions options_;
   bool settled_ = false;
   mutable std::mutex mutex_;  // guards the rest
   std::shared_ptr<const ShardIndex> index_;
-  std::unique_ptr<ShardScanner> scanner_;  // until there is an index
-  std::shared_ptr<const ShardFile> file_;  // set once
+  std::unique_ptr<ShardScanner> scanner_;   // until there is an index
+  std::shared_ptr<const StoredFile> file_;  // set once
 };
 
 // The same, from a whole index.

@@ -23,8 +23,8 @@ constexpr std::uint64_t kMostExpectedFrames = std::uint64_t{1} << 24;
 
 }  // namespace
 
-ShardScanner::ShardScanner(const std::shared_ptr<const ShardFile>& file, const ScanOptions& options,
-                           ScanProgress progress)
+ShardScanner::ShardScanner(const std::shared_ptr<const StoredFile>& file,
+                           const ScanOptions& options, ScanProgress progress)
     : file_(file),
       at_damage_(options.at_damage),
       progress_(std::move(progress)),
@@ -186,7 +186,7 @@ ShardScan ShardScanner::take() {
   return std::move(found_);
 }
 
-ShardScan scan_shard(const std::shared_ptr<const ShardFile>& file, const ScanProgress& progress,
+ShardScan scan_shard(const std::shared_ptr<const StoredFile>& file, const ScanProgress& progress,
                      Compression compression, AtDamage at_damage) {
   ShardScanner scanner(file, {compression, false, at_damage}, progress);
   while (!scanner.finished()) scanner.advance(std::numeric_limits<std::uint64_t>::max());

@@ -11,7 +11,7 @@
 #include "core/deflate/seek_points.h"
 #include "core/index/frame_finder.h"
 #include "core/index/shard_index.h"
-#include "core/shard/file.h"
+#include "core/shard/walker.h"
 
 namespace tfrfast {
 
@@ -38,7 +38,7 @@ struct ScanOptions {
 class ShardScanner {
  public:
   // `file` is the file as it lies on the disk.
-  explicit ShardScanner(const std::shared_ptr<const ShardFile>& file,
+  explicit ShardScanner(const std::shared_ptr<const StoredFile>& file,
                         const ScanOptions& options = {}, ScanProgress progress = nullptr);
   ShardScanner(const ShardScanner&) = delete;
   ShardScanner& operator=(const ShardScanner&) = delete;
@@ -48,7 +48,7 @@ class ShardScanner {
   void advance(std::uint64_t limit);
 
   // What offsets count in: the file or, if compressed, what has been inflated of it so far.
-  const std::shared_ptr<const ShardFile>& file() const noexcept { return file_; }
+  const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
 
   const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }
 
@@ -72,7 +72,7 @@ class ShardScanner {
   void end(std::optional<DamageKind> torn);
   void report();
 
-  std::shared_ptr<const ShardFile> file_;
+  std::shared_ptr<const StoredFile> file_;
   std::unique_ptr<ShardWalker> walker_;
   std::shared_ptr<const SeekPoints> seek_points_;
   const AtDamage at_damage_;
@@ -88,7 +88,7 @@ class ShardScanner {
 };
 
 // The whole walk at once.
-ShardScan scan_shard(const std::shared_ptr<const ShardFile>& file,
+ShardScan scan_shard(const std::shared_ptr<const StoredFile>& file,
                      const ScanProgress& progress = nullptr,
                      Compression compression = Compression::none,
                      AtDamage at_damage = AtDamage::get_over);

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/crc32c/crc32c.h"
-#include "core/shard/fault_guard.h"
+#include "core/storage/fault_guard.h"
 
 namespace tfrfast {
 namespace {

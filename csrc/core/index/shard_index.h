@@ -52,7 +52,7 @@ struct ShardFacts {
   std::int64_t mtime_ns = 0;
   std::uint64_t stream_bytes = 0;  // uncompressed; all offsets count in these
   Compression compression = Compression::none;
-  // Of the file; zeros where they would say nothing (ShardFile::identity_lasts).
+  // Of the file; zeros where they would say nothing (StoredFile::identity_lasts).
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::int64_t ctime_ns = 0;

@@ -11,9 +11,9 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
-#include "core/base/publish.h"
-#include "core/crc32c/hex.h"
+#include "core/index/damage_in_words.h"
 #include "core/index/index_cache.h"
+#include "core/storage/folders.h"
 
 namespace tfrfast {
 namespace {
@@ -164,94 +164,6 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   shards.reserve(paths.size());
   for (const std::string& path : paths) shards.push_back(opened[number_of[path]]);
   return std::make_shared<const ShardSet>(std::move(shards));
-}
-
-void throw_damage(const IndexedShard& shard, const Damage& damage) {
-  const std::string& path = shard.file->path();
-  const ErrorPlace place{path, static_cast<std::int64_t>(damage.records_before),
-                         static_cast<std::int64_t>(damage.begin)};
-  const std::string where = "record " + std::to_string(damage.records_before) + " at " +
-                            shard.file->describe_byte(damage.begin);
-  const std::string advice =
-      " Restore the file, or read its other records with on_corruption=\"skip\".";
-  std::uint8_t bytes[kHeaderBytes] = {};
-  // The next good record may begin inside what should have been this one's header.
-  if (shard.file->bytes() - std::min(damage.begin, shard.file->bytes()) >= sizeof bytes) {
-    shard.file->read(damage.begin, bytes, sizeof bytes);
-  }
-  const FrameHeader header = decode_header(bytes);
-  const std::uint64_t left = damage.end - damage.begin;
-  switch (damage.kind) {
-    case DamageKind::lost_track:
-    case DamageKind::unexplored:
-    case DamageKind::bad_header: {
-      std::string lost = "No good record follows.";
-      if (damage.kind == DamageKind::unexplored) {
-        lost = "No good record begins in the next " + std::to_string(left) +
-               " bytes; what follows them was not looked at.";
-      } else if (damage.kind == DamageKind::lost_track) {
-        lost = "So many false headers follow that good records behind them were not looked for.";
-      } else if (damage.end < shard.file->bytes()) {
-        lost = "The next good record begins at " + shard.file->describe_byte(damage.end) + ".";
-      }
-      const bool may_be_compressed = damage.begin == 0 && !shard.file->is_inflated();
-      const Compression compression =
-          may_be_compressed ? detect_compression(*shard.file) : Compression::none;
-      if (compression != Compression::none) {
-        lost = std::string("It begins like a ") + compression_name(compression) +
-               "-compressed file, but was opened as an uncompressed one.";
-      }
-      throw Error(ErrorKind::corrupt,
-                  "'" + path + "' is corrupt: the length of " + where + " has masked CRC-32C " +
-                      hex(masked_crc32c(bytes, sizeof(std::uint64_t))) + ", but the file expects " +
-                      hex(header.length_crc) + ". " + lost + advice,
-                  place);
-    }
-    case DamageKind::torn_header:
-      throw Error(ErrorKind::truncated,
-                  "'" + path + "' is truncated: " + where + " should have a header of " +
-                      std::to_string(kHeaderBytes) + " bytes, but the file ends after " +
-                      std::to_string(left) + "." + advice,
-                  place);
-    case DamageKind::torn_payload:
-      throw Error(ErrorKind::truncated,
-                  "'" + path + "' is truncated: " + where + " should have " +
-                      std::to_string(header.payload_bytes) + " bytes (" +
-                      std::to_string(kFrameOverhead) + " more with its frame), but the file ends " +
-                      std::to_string(left) + " bytes after it begins." + advice,
-                  place);
-    case DamageKind::torn_stream:
-      throw Error(ErrorKind::truncated,
-                  "'" + path + "' is truncated: its compressed data end inside a member, behind " +
-                      shard.file->describe_byte(shard.file->bytes()) +
-                      ". Good records: " + std::to_string(damage.records_before) + "." + advice,
-                  place);
-    case DamageKind::bad_stream: {
-      if (!shard.file->is_inflated()) {
-        const std::string name = compression_name(shard.index->facts().compression);
-        throw Error(ErrorKind::corrupt,
-                    "'" + path + "' is corrupt: it does not begin like a " + name +
-                        "-compressed file, which compression=\"" + name +
-                        "\" says it is. Restore the file, leave compression out to find out what "
-                        "it is, or pass over it with on_corruption=\"skip\".",
-                    place);
-      }
-      std::string last = shard.file->describe_byte(shard.file->bytes());
-      std::string next;
-      if (damage.end < shard.file->bytes()) {
-        last = damage.begin == 0 ? "its beginning" : shard.file->describe_byte(damage.begin - 1);
-        next = " The next good record begins at " + shard.file->describe_byte(damage.end) + ".";
-      }
-      throw Error(ErrorKind::corrupt,
-                  "'" + path +
-                      "' is corrupt: its compressed data cannot be inflated, or do not "
-                      "match their checksum, behind " +
-                      last + ". Good records before that: " +
-                      std::to_string(damage.records_before) + "." + next + advice,
-                  place);
-    }
-  }
-  throw Error(ErrorKind::corrupt, "'" + path + "' is damaged at " + where + "." + advice, place);
 }
 
 }  // namespace tfrfast

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/index/index_store.h"
+#include "core/index/opening.h"
 
 namespace tfrfast {
 
@@ -64,8 +64,5 @@ class ShardSet {
   std::vector<std::uint64_t> first_records_;  // of each shard, and the record count at the end
   std::uint64_t fingerprint_ = 0;
 };
-
-// Explains structural damage: which record is hit, what was expected and found, what was lost.
-[[noreturn]] void throw_damage(const IndexedShard& shard, const Damage& damage);
 
 }  // namespace tfrfast

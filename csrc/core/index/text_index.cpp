@@ -6,8 +6,9 @@
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
-#include "core/base/publish.h"
-#include "core/index/index_store.h"
+#include "core/index/index_state.h"
+#include "core/index/opening.h"
+#include "core/storage/published_file.h"
 
 namespace tfrfast {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr std::size_t kFlushBytes = 1 << 20;
 
 std::string read_whole(const std::string& path) {
-  const auto file = ShardFile::open(path, IoMode::pread);
+  const auto file = StoredFile::open(path, IoMode::pread);
   if (file->bytes() > most_memory_bytes()) {
     throw Error(ErrorKind::memory,
                 "Text index '" + path + "' has " + std::to_string(file->bytes()) +
@@ -79,7 +80,7 @@ void export_text_index(const ShardIndex& index, const std::string& path) {
 }
 
 std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
-                                                    const std::shared_ptr<const ShardFile>& file) {
+                                                    const std::shared_ptr<const StoredFile>& file) {
   if (const Compression found = detect_compression(*file); found != Compression::none) {
     refuse(path, 0,
            "'" + file->path() + "' is " + compression_name(found) +

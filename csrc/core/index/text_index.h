@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/index/shard_index.h"
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 
@@ -17,6 +17,6 @@ void export_text_index(const ShardIndex& index, const std::string& path);
 // end, and be those that a scan of the shard finds: once imported, an index is believed. Error
 // invalid says which line does not fit.
 std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
-                                                    const std::shared_ptr<const ShardFile>& file);
+                                                    const std::shared_ptr<const StoredFile>& file);
 
 }  // namespace tfrfast

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "core/shard/fault_guard.h"
-#include "core/shard/file.h"
+#include "core/shard/walker.h"
+#include "core/storage/fault_guard.h"
 
 namespace tfrfast {
 

@@ -66,7 +66,7 @@ void ReadAhead::request(std::span<const std::int64_t> records) {
   });
   std::uint64_t announced = 0;
   for (const Row* row = rows; row != end && announced < kMostAnnouncedBytes;) {
-    const ShardFile& file = *row->shard->file;
+    const StoredFile& file = *row->shard->file;
     const std::uint64_t begin = row->frame.offset;
     std::uint64_t range_end = begin;
     for (; row != end && row->shard->file.get() == &file &&

@@ -1,4 +1,5 @@
 #include "core/read/bad_row.h"
+#include "core/index/index_state.h"
 
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@ namespace {
 constexpr int kNeighbours = 4;
 
 // A mapping shows what was cut off a file's last page as zeros, without a fault.
-bool is_shorter_now(const ShardFile& file) {
+bool is_shorter_now(const StoredFile& file) {
   try {
     return file.identify_now().bytes < file.identity().bytes;
   } catch (const Error&) {

@@ -7,7 +7,7 @@
 
 #include "core/crc32c/crc32c.h"
 #include "core/read/bad_row.h"
-#include "core/shard/fault_guard.h"
+#include "core/storage/fault_guard.h"
 
 namespace tfrfast {
 namespace {
@@ -109,7 +109,7 @@ std::size_t piece_size(std::span<const Row> rows) {
 // A payload longer than a piece, read by pread: read and checksummed alternately.
 MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Seal* seal) {
   constexpr std::size_t kMost = 8 * kPieceBytes;  // each costs a system call
-  const ShardFile& file = *row.shard->file;
+  const StoredFile& file = *row.shard->file;
   std::uint64_t at = row.frame.offset;
   file.read(at, seal->header, kHeaderBytes);
   at += kHeaderBytes;

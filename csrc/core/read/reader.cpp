@@ -15,7 +15,7 @@
 #include "core/base/parallel.h"
 #include "core/deflate/seek_points.h"
 #include "core/read/room.h"
-#include "core/shard/fault_guard.h"
+#include "core/storage/fault_guard.h"
 
 namespace tfrfast {
 namespace {

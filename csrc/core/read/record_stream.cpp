@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kReadBytes = 1 << 20;
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
-std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const ShardFile> file) {
+std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const StoredFile> file) {
   const Compression compression = detect_compression(*file);
   if (compression == Compression::none) return walk(std::move(file));
   return InflatingWalker::over(std::move(file), compression, true, AtDamage::stop);
@@ -25,7 +25,7 @@ std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const ShardFile> file) 
 }  // namespace
 
 RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::uint64_t record)
-    : walker_(walk_stream(ShardFile::open(path, IoMode::pread))),
+    : walker_(walk_stream(StoredFile::open(path, IoMode::pread))),
       file_(&walker_->file()),
       offset_(offset),
       record_(record) {}

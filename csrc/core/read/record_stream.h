@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/pool.h"
-#include "core/shard/file.h"
+#include "core/shard/walker.h"
 
 namespace tfrfast {
 
@@ -36,7 +36,7 @@ class RecordStream {
   void throw_bad_ending() const;
 
   std::unique_ptr<ShardWalker> walker_;
-  const ShardFile* file_;  // the walker's
+  const StoredFile* file_;  // the walker's
   std::uint64_t offset_;
   std::uint64_t record_;
   PooledBuffer buffer_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
+#include "core/shard/framing.h"
 
 namespace tfrfast {
 
@@ -18,7 +19,7 @@ const char* compression_name(Compression compression) noexcept {
   return "";
 }
 
-Compression detect_compression(const ShardFile& file) {
+Compression detect_compression(const StoredFile& file) {
   std::uint8_t head[kHeaderBytes] = {};
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes(), sizeof head));
   file.read(0, head, count);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 
@@ -14,6 +14,6 @@ const char* compression_name(Compression compression) noexcept;  // "", "GZIP", 
 
 // Plain framing is tried first: a plain shard whose first record has 376 bytes begins like zlib.
 // A shard that is neither plain nor compressed counts as plain, so that its damage is reported.
-Compression detect_compression(const ShardFile& file);
+Compression detect_compression(const StoredFile& file);
 
 }  // namespace tfrfast

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/pool.h"
-#include "core/base/publish.h"
 #include "core/deflate/seek_points.h"
 #include "core/shard/compression.h"
+#include "core/storage/published_file.h"
 
 namespace tfrfast {
 

@@ -11,10 +11,11 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/place.h"
 #include "core/index/index_file.h"
+#include "core/index/index_places.h"
 #include "core/index/index_state.h"
-#include "core/index/index_store.h"
+#include "core/storage/folders.h"
+#include "core/storage/place.h"
 
 namespace tfrfast {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/publish.h"
 #include "core/deflate/deflater.h"
 #include "core/read/record_batch.h"
+#include "core/storage/published_file.h"
 #include "core/write/frame_buffer.h"
 #include "core/write/member_writer.h"
 

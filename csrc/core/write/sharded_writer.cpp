@@ -13,7 +13,8 @@
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
-#include "core/base/place.h"
+#include "core/storage/folders.h"
+#include "core/storage/place.h"
 
 namespace tfrfast {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 namespace {
@@ -186,7 +186,7 @@ ShuffledBucket ShuffleBuckets::take(std::size_t bucket) {
   const auto bytes = static_cast<std::size_t>(state_.bucket_bytes[bucket]);
   std::vector<FrameBuffer> frames;
   if (bytes > 0) {
-    const auto file = ShardFile::open(path, IoMode::pread);
+    const auto file = StoredFile::open(path, IoMode::pread);
     frames.emplace_back().fill(bytes, [&](std::uint8_t* out) { file->read(0, out, bytes); });
   }
   ShuffledBucket sorted(std::move(frames), options_.seed, path);

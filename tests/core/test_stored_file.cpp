@@ -8,7 +8,8 @@
 #include <thread>
 
 #include "core/shard/compression.h"
-#include "core/shard/fault_guard.h"
+#include "core/shard/walker.h"
+#include "core/storage/fault_guard.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -16,7 +17,7 @@ using namespace tfrfast::testing;
 
 namespace {
 
-std::string read_bytes(const ShardFile& file, std::uint64_t offset, std::size_t count) {
+std::string read_bytes(const StoredFile& file, std::uint64_t offset, std::size_t count) {
   std::string bytes(count, '?');
   file.read(offset, reinterpret_cast<std::uint8_t*>(bytes.data()), count);
   return bytes;
@@ -36,7 +37,7 @@ TEST_CASE("file: any bytes are read from anywhere") {
   const std::string bytes = payload(100'000);
   write_file(folder / "file", bytes);
   FOR_EACH_IO(io) {
-    const auto file = ShardFile::open(folder / "file", io);
+    const auto file = StoredFile::open(folder / "file", io);
     CHECK(file->bytes() == bytes.size());
     CHECK((file->mapping() != nullptr) == (io == IoMode::mapped));
     for (const std::uint64_t offset : {0, 1, 4095, 4096, 99'999, 100'000}) {
@@ -53,7 +54,7 @@ TEST_CASE("file: pieces are filled one after the other, more of them than one ca
   const std::string bytes = payload(9000);
   write_file(folder / "file", bytes);
   FOR_EACH_IO(io) {
-    const auto file = ShardFile::open(folder / "file", io);
+    const auto file = StoredFile::open(folder / "file", io);
     std::string read(bytes.size() - 7, '?');
     std::vector<iovec> pieces;
     for (std::size_t at = 0; at < read.size();) {
@@ -71,7 +72,7 @@ TEST_CASE("file: no bytes can be read from an empty file") {
   const TemporaryFolder folder;
   write_file(folder / "empty", "");
   FOR_EACH_IO(io) {
-    const auto file = ShardFile::open(folder / "empty", io);
+    const auto file = StoredFile::open(folder / "empty", io);
     CHECK(file->bytes() == 0);
     CHECK(read_bytes(*file, 0, 0).empty());
     CHECK(error_of([&] { read_bytes(*file, 0, 1); }).kind() == ErrorKind::truncated);
@@ -85,7 +86,7 @@ TEST_CASE("file: what the file grows by later is not seen") {
   write_file(folder / "file", "0123456789");
   FOR_EACH_IO(io) {
     write_file(folder / "file", "0123456789");
-    const auto file = ShardFile::open(folder / "file", io);
+    const auto file = StoredFile::open(folder / "file", io);
     write_file(folder / "file", "0123456789and more");
     CHECK(file->bytes() == 10);
     CHECK(read_bytes(*file, 5, 5) == "56789");
@@ -98,7 +99,7 @@ TEST_CASE("file: a file that shrinks is an error that says so, and only where it
   const std::string path = folder / "file";
   FOR_EACH_IO(io) {
     write_file(path, payload(100'000));
-    const auto file = ShardFile::open(path, io);
+    const auto file = StoredFile::open(path, io);
     REQUIRE(::truncate(path.c_str(), 4096) == 0);
     CHECK(read_bytes(*file, 0, 4096) == payload(100'000).substr(0, 4096));
     const Error error = error_of([&] { read_bytes(*file, 8192, 100); });
@@ -120,7 +121,7 @@ TEST_CASE("file: threads that read a file while it is cut all get bytes or an er
   const std::string bytes = payload(1 << 20);
   FOR_EACH_IO(io) {
     write_file(path, bytes);
-    const auto file = ShardFile::open(path, io);
+    const auto file = StoredFile::open(path, io);
     std::atomic<int> failures{0}, wrong{0};
     std::atomic<bool> cut{false};
     std::vector<std::thread> threads;
@@ -155,7 +156,7 @@ TEST_CASE(
   const std::string path = folder / "file";
   FOR_EACH_IO(io) {
     write_file(path, "the old one");
-    const auto file = ShardFile::open(path, io);
+    const auto file = StoredFile::open(path, io);
     write_file(path + ".new", "the new one");
     REQUIRE(std::rename((path + ".new").c_str(), path.c_str()) == 0);
     CHECK(read_bytes(*file, 0, 11) == "the old one");
@@ -176,7 +177,7 @@ TEST_CASE("file: another one that was given the same inode is noticed when it is
   const std::string path = folder / "file";
   for (int round = 0; round < 20; ++round) {
     write_file(path, "the old one");
-    const auto file = ShardFile::open(path, IoMode::pread);
+    const auto file = StoredFile::open(path, IoMode::pread);
     give_up_descriptors();
     const FileIdentity before = file->identity();
     // ext4 gives the inode to the next file at once; where it goes to none, a change tells as much.
@@ -200,7 +201,7 @@ TEST_CASE("file: a change is noticed when it is opened again, by ctime where tha
       assume_identity_lasts(lasts);
       TestShard shard(path);
       shard.append("the old one").set_mtime_ns(1'000'000'000);
-      const auto file = ShardFile::open(path, IoMode::pread);
+      const auto file = StoredFile::open(path, IoMode::pread);
       CHECK(file->identity_lasts() == lasts);
       give_up_descriptors();
       CHECK(read_bytes(*file, 0, 11) == "the old one");
@@ -226,17 +227,17 @@ TEST_CASE("file: a change is noticed when it is opened again, by ctime where tha
 TEST_CASE("file: what cannot be opened says why") {
   const TemporaryFolder folder;
   FOR_EACH_IO(io) {
-    const Error missing = error_of([&] { ShardFile::open(folder / "missing", io); });
+    const Error missing = error_of([&] { StoredFile::open(folder / "missing", io); });
     CHECK(missing.kind() == ErrorKind::io);
     CHECK(missing.system_error() == ENOENT);
     CHECK(missing.place().path == folder / "missing");
     CHECK(holds(missing.message(), "'" + folder / "missing" + "' failed: No such file"));
 
-    const Error is_folder = error_of([&] { ShardFile::open(folder.path(), io); });
+    const Error is_folder = error_of([&] { StoredFile::open(folder.path(), io); });
     CHECK(is_folder.system_error() == EISDIR);
     CHECK(holds(is_folder.message(), "Name the shards in it"));
 
-    const Error device = error_of([&] { ShardFile::open("/dev/null", io); });
+    const Error device = error_of([&] { StoredFile::open("/dev/null", io); });
     CHECK(device.kind() == ErrorKind::invalid);
     CHECK(holds(device.message(), "not a regular file"));
   }
@@ -247,7 +248,7 @@ TEST_CASE("file: a pipe is refused instead of waited for") {
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   FOR_EACH_IO(io) {
     CHECK(run_in_child([&] {
-            return error_of([&] { ShardFile::open(folder / "pipe", io); }).kind() ==
+            return error_of([&] { StoredFile::open(folder / "pipe", io); }).kind() ==
                            ErrorKind::invalid
                        ? 0
                        : 1;
@@ -266,8 +267,8 @@ TEST_CASE("file: a thousand files are open with few descriptors") {
     CHECK(run_in_child([&] {
             const rlimit few = {60, 60};
             ::setrlimit(RLIMIT_NOFILE, &few);
-            std::vector<std::shared_ptr<const ShardFile>> files;
-            for (const std::string& path : paths) files.push_back(ShardFile::open(path, io));
+            std::vector<std::shared_ptr<const StoredFile>> files;
+            for (const std::string& path : paths) files.push_back(StoredFile::open(path, io));
             for (int round = 0; round < 3; ++round) {
               for (std::size_t i = 0; i < files.size(); ++i) {
                 if (read_bytes(*files[i], 0, files[i]->bytes()) != std::to_string(i)) return 1;
@@ -283,7 +284,7 @@ TEST_CASE("walker: windows hold what was asked for, or all that is left") {
   const std::string bytes = payload(50'000);
   write_file(folder / "file", bytes);
   FOR_EACH_IO(io) {
-    const auto walker = walk(ShardFile::open(folder / "file", io));
+    const auto walker = walk(StoredFile::open(folder / "file", io));
     for (const std::uint64_t offset : {0, 1, 49'999, 30'000, 100, 50'000, 20'000}) {
       for (const std::size_t wanted : {1, 12, 5000, 100'000}) {
         const ShardWindow window = walker->window(offset, wanted);
@@ -304,8 +305,8 @@ TEST_CASE("compression: is told by the first bytes, plain framing first") {
   const auto detect = [&](const std::string& bytes) {
     write_file(folder / "file", bytes);
     const Compression mapped =
-        detect_compression(*ShardFile::open(folder / "file", IoMode::mapped));
-    CHECK(detect_compression(*ShardFile::open(folder / "file", IoMode::pread)) == mapped);
+        detect_compression(*StoredFile::open(folder / "file", IoMode::mapped));
+    CHECK(detect_compression(*StoredFile::open(folder / "file", IoMode::pread)) == mapped);
     return mapped;
   };
   CHECK(detect("") == Compression::none);

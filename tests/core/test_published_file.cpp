@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/place.h"
-#include "core/base/publish.h"
+#include "core/storage/folders.h"
+#include "core/storage/place.h"
+#include "core/storage/published_file.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;

@@ -1,4 +1,4 @@
-#include "core/shard/fault_guard.h"
+#include "core/storage/fault_guard.h"
 
 #include <pthread.h>
 #include <ucontext.h>

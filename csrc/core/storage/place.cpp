@@ -1,4 +1,4 @@
-#include "core/base/place.h"
+#include "core/storage/place.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,8 @@
 #include <cerrno>
 
 #include "core/base/error.h"
-#include "core/base/publish.h"
+#include "core/storage/folders.h"
+#include "core/storage/published_file.h"
 
 namespace tfrfast {
 namespace {

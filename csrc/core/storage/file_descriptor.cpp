@@ -1,4 +1,4 @@
-#include "core/shard/file_descriptor.h"
+#include "core/storage/file_descriptor.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "core/shard/file_identity.h"
+#include "core/storage/file_identity.h"
 
 #include <sys/stat.h>
 #if defined(__linux__)

@@ -1,4 +1,4 @@
-// Where indexes are kept, and whether one that is found fits its shard.
+// A shard and an index that fits it.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/index/index_state.h"
 #include "core/index/scan.h"
 #include "core/index/shard_index.h"
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 
@@ -29,26 +28,8 @@ struct IndexOptions {
   AtDamage at_damage = AtDamage::get_over;
 };
 
-// Beside the data, never among it: `<data folder>.tfrfast/<shard name>.index`.
-std::string sibling_index_path(const std::string& shard_path);
-// `<folder>/<shard name>.index`.
-std::string index_path_in(const std::string& folder, const std::string& shard_path);
-// `<folder>/<shard name>-<hash of the resolved data folder>.index`, for shards whose name in
-// `folder` is taken by another one's index.
-std::string second_index_path_in(const std::string& folder, const std::string& shard_path);
-// In the user's cache, under a name that the shard's resolved path determines; empty without a
-// cache.
-std::string cached_index_path(const std::string& shard_path);
-// There, too: where a proof is kept that the index at `index_path` fits the shard.
-std::string proof_path(const std::string& shard_path, const std::string& index_path);
-
-// $TFRFAST_CACHE_DIR, else $XDG_CACHE_HOME/tfrfast, else ~/.cache/tfrfast; then "/index". Empty
-// where there is not even a home: then nothing is cached. Used only if it is ours and nobody else
-// may write to it; else there is a warning.
-std::string index_cache_folder();
-
 struct IndexedShard {
-  std::shared_ptr<const ShardFile> file;    // an InflatedFile if compressed
+  std::shared_ptr<const StoredFile> file;   // an InflatedFile if compressed
   std::shared_ptr<const ShardIndex> index;  // null only while a shard is indexed as it is read
   bool was_built = false;
   std::string index_path;  // of the file that the index was found in or saved to; may be empty
@@ -62,29 +43,29 @@ IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexO
                           const ScanProgress& progress = nullptr);
 
 // What `file` is compressed with; nothing if it does not begin like what is `expected`.
-std::optional<Compression> resolve_compression(const ShardFile& file,
+std::optional<Compression> resolve_compression(const StoredFile& file,
                                                std::optional<Compression> expected);
 
 // Such a shard: it has no records, and all of it is damage. Its index is kept nowhere.
-IndexedShard unreadable_shard(std::shared_ptr<const ShardFile> file, Compression expected);
+IndexedShard unreadable_shard(std::shared_ptr<const StoredFile> file, Compression expected);
 
 // A fitting index, where open_indexed would look for it; null if there is none, or none that fits
 // without a scan that proves it.
-std::shared_ptr<const ShardIndex> find_index(const ShardFile& file, Compression compression,
+std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression compression,
                                              const IndexOptions& options);
 
 // What the index's offsets count in: `file` itself or, if compressed, what it inflates to.
-std::shared_ptr<const ShardFile> as_indexed(std::shared_ptr<const ShardFile> file,
-                                            const ShardIndex& index);
+std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> file,
+                                             const ShardIndex& index);
 
 // Remembers in the user's cache what a scan of `file` has found, if the cache has room and may be
 // written: that an index which lies where `options` say fits after all or, if there is none,
 // `scanned` itself.
-void remember_scan(const std::shared_ptr<const ShardFile>& file, const ShardIndex& scanned,
+void remember_scan(const std::shared_ptr<const StoredFile>& file, const ShardIndex& scanned,
                    const IndexOptions& options) noexcept;
 
 // The index that a whole scan of `file` makes; `settled` says what await_settled() said before it.
-std::shared_ptr<const ShardIndex> index_of(const ShardFile& file, Compression compression,
+std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression compression,
                                            ShardScan scan, bool settled);
 
 // Builds the index of a shard and saves it, durable, in `folder` (if empty: the sibling folder);

@@ -1,4 +1,4 @@
-#include "core/shard/file.h"
+#include "core/storage/stored_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,9 +13,8 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/base/pool.h"
-#include "core/shard/fault_guard.h"
-#include "core/shard/file_descriptor.h"
+#include "core/storage/fault_guard.h"
+#include "core/storage/file_descriptor.h"
 
 namespace tfrfast {
 namespace {
@@ -25,11 +24,11 @@ constexpr std::uint64_t kAdviceBytes = 128 << 10;
 // More would push out what was announced first, and what a header claims may have no end.
 constexpr std::uint64_t kMostAdvisedBytes = std::uint64_t{1} << 30;
 
-class MappedFile final : public ShardFile {
+class MappedFile final : public StoredFile {
  public:
   MappedFile(const std::string& path, const FileIdentity& identity, bool identity_lasts,
              void* mapping)
-      : ShardFile(path, identity, identity_lasts, static_cast<const std::uint8_t*>(mapping)),
+      : StoredFile(path, identity, identity_lasts, static_cast<const std::uint8_t*>(mapping)),
         mapping_(mapping) {}
   ~MappedFile() override {
     if (bytes() != 0) ::munmap(mapping_, bytes());
@@ -67,13 +66,13 @@ class MappedFile final : public ShardFile {
   void* mapping_;
 };
 
-class PreadFile final : public ShardFile {
+class PreadFile final : public StoredFile {
  public:
   // Begins with the descriptor that the file was opened by: as long as that stays in the pool, what
   // happens to the name does not matter.
   PreadFile(const std::string& path, const FileIdentity& identity, bool identity_lasts,
             const std::shared_ptr<const FileDescriptor>& opened)
-      : ShardFile(path, identity, identity_lasts, nullptr) {
+      : StoredFile(path, identity, identity_lasts, nullptr) {
     SharedDescriptors::instance().acquire(this, [&opened] { return opened; });
   }
 
@@ -125,42 +124,9 @@ class PreadFile final : public ShardFile {
   static constexpr int kMostPieces = 1024;  // IOV_MAX on Linux and macOS
 };
 
-class MappedWalker final : public ShardWalker {
- public:
-  using ShardWalker::ShardWalker;
-  ShardWindow window(std::uint64_t, std::size_t) override {
-    return {file().mapping(), 0, file().bytes(), file().bytes()};
-  }
-};
-
-class PreadWalker final : public ShardWalker {
- public:
-  using ShardWalker::ShardWalker;
-  ShardWindow window(std::uint64_t offset, std::size_t wanted) override {
-    offset = std::min(offset, file().bytes());
-    const std::uint64_t end = offset + std::min<std::uint64_t>(wanted, file().bytes() - offset);
-    if (offset < window_.begin || end > window_.end || window_.bytes == nullptr)
-      fill(offset, wanted);
-    return window_;
-  }
-
- private:
-  void fill(std::uint64_t offset, std::size_t wanted) {
-    const std::size_t size = std::max(wanted, read_ahead_bytes());
-    const auto count =
-        static_cast<std::size_t>(std::min<std::uint64_t>(size, file().bytes() - offset));
-    if (buffer_.capacity() < size) buffer_ = PooledBuffer(size);
-    file().read(offset, buffer_.data(), count);
-    window_ = {buffer_.data(), offset, offset + count, file().bytes()};
-  }
-
-  PooledBuffer buffer_;
-  ShardWindow window_;
-};
-
 }  // namespace
 
-std::shared_ptr<const ShardFile> ShardFile::open(const std::string& path, IoMode mode) {
+std::shared_ptr<const StoredFile> StoredFile::open(const std::string& path, IoMode mode) {
   install_fault_guard();
   identify_file(path);  // before opening: a pipe would wait for its writer
   const auto file = std::make_shared<const FileDescriptor>(path);
@@ -178,11 +144,11 @@ std::shared_ptr<const ShardFile> ShardFile::open(const std::string& path, IoMode
   return std::make_shared<PreadFile>(path, identity, filesystem.identity_lasts, file);
 }
 
-ShardFile::~ShardFile() {
+StoredFile::~StoredFile() {
   SharedDescriptors::instance().forget(this);
 }
 
-std::shared_ptr<const FileDescriptor> ShardFile::descriptor() const {
+std::shared_ptr<const FileDescriptor> StoredFile::descriptor() const {
   return SharedDescriptors::instance().acquire(this, [this] {
     auto opened = std::make_shared<const FileDescriptor>(absolute_path());
     const FileIdentity now = identify_open_file(opened->get(), path());
@@ -196,7 +162,7 @@ std::shared_ptr<const FileDescriptor> ShardFile::descriptor() const {
   });
 }
 
-std::uint64_t ShardFile::next_data(std::uint64_t offset) const noexcept {
+std::uint64_t StoredFile::next_data(std::uint64_t offset) const noexcept {
   if (offset >= bytes()) return bytes();
 #if defined(SEEK_DATA)
   try {
@@ -211,7 +177,7 @@ std::uint64_t ShardFile::next_data(std::uint64_t offset) const noexcept {
   return offset;
 }
 
-std::uint64_t ShardFile::data_bytes() const noexcept {
+std::uint64_t StoredFile::data_bytes() const noexcept {
   constexpr std::uint64_t kBlock = 512;
   // Filesystems may compress what they hold.
   constexpr std::uint64_t kMostRatio = 16;
@@ -221,7 +187,7 @@ std::uint64_t ShardFile::data_bytes() const noexcept {
   return blocks > bytes() / (kBlock * kMostRatio) ? bytes() : blocks * kBlock * kMostRatio;
 }
 
-bool ShardFile::is_cached(std::uint64_t offset) const noexcept {
+bool StoredFile::is_cached(std::uint64_t offset) const noexcept {
 #if defined(RWF_NOWAIT)
   if (offset >= bytes()) return true;
   try {
@@ -241,14 +207,14 @@ bool ShardFile::is_cached(std::uint64_t offset) const noexcept {
 #endif
 }
 
-bool ShardFile::is_still(const FileIdentity& now) const noexcept {
+bool StoredFile::is_still(const FileIdentity& now) const noexcept {
   return now.device == identity_.device && now.inode == identity_.inode &&
          now.bytes == identity_.bytes && now.mtime_ns == identity_.mtime_ns &&
          (!identity_lasts_ || now.ctime_ns == identity_.ctime_ns);
 }
 
-ShardFile::ShardFile(std::string path, const FileIdentity& identity, bool identity_lasts,
-                     const std::uint8_t* mapping)
+StoredFile::StoredFile(std::string path, const FileIdentity& identity, bool identity_lasts,
+                       const std::uint8_t* mapping)
     : path_(std::move(path)),
       identity_(identity),
       identity_lasts_(identity_lasts),
@@ -258,16 +224,16 @@ ShardFile::ShardFile(std::string path, const FileIdentity& identity, bool identi
   if (unknown_folder) absolute_path_ = path_;
 }
 
-std::string ShardFile::describe_byte(std::uint64_t offset) const {
+std::string StoredFile::describe_byte(std::uint64_t offset) const {
   return "byte " + std::to_string(offset);
 }
 
-void ShardFile::read(std::uint64_t offset, std::uint8_t* out, std::size_t byte_count) const {
+void StoredFile::read(std::uint64_t offset, std::uint8_t* out, std::size_t byte_count) const {
   iovec piece{out, byte_count};
   read(offset, &piece, 1);
 }
 
-void ShardFile::throw_shrunk(std::uint64_t offset) const {
+void StoredFile::throw_shrunk(std::uint64_t offset) const {
   throw Error(ErrorKind::truncated,
               "'" + path_ + "' ends at or before byte " + std::to_string(offset) + ", but had " +
                   std::to_string(bytes()) +
@@ -276,7 +242,7 @@ void ShardFile::throw_shrunk(std::uint64_t offset) const {
               {path_, {}, static_cast<std::int64_t>(offset)});
 }
 
-void throw_mapping_fault(const ShardFile& file, std::uint64_t offset) {
+void throw_mapping_fault(const StoredFile& file, std::uint64_t offset) {
   std::optional<std::uint64_t> bytes_now;
   try {
     bytes_now = file.identify_now().bytes;
@@ -296,13 +262,6 @@ void throw_mapping_fault(const ShardFile& file, std::uint64_t offset) {
                   " failed under its memory mapping: the disk or the network did not deliver. "
                   "Reading with io=\"pread\" tells the exact error.",
               {file.path(), {}, static_cast<std::int64_t>(offset)}, EIO);
-}
-
-std::unique_ptr<ShardWalker> walk(std::shared_ptr<const ShardFile> file) {
-  if (file->mapping() != nullptr || file->bytes() == 0) {
-    return std::make_unique<MappedWalker>(std::move(file));
-  }
-  return std::make_unique<PreadWalker>(std::move(file));
 }
 
 }  // namespace tfrfast

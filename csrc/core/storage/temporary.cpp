@@ -1,4 +1,4 @@
-#include "core/base/temporary.h"
+#include "core/storage/temporary.h"
 
 #include <dirent.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "core/base/permissions.h"
+#include "core/storage/permissions.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

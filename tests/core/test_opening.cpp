@@ -8,12 +8,15 @@
 #include <csignal>
 #include <thread>
 
-#include "core/base/publish.h"
 #include "core/base/warnings.h"
+#include "core/index/damage_in_words.h"
 #include "core/index/index_cache.h"
 #include "core/index/index_file.h"
-#include "core/index/index_store.h"
+#include "core/index/index_places.h"
+#include "core/index/opening.h"
 #include "core/index/shard_set.h"
+#include "core/storage/folders.h"
+#include "core/storage/published_file.h"
 #include "failing_calls.h"
 #include "shard_fixture.h"
 

@@ -5,13 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
-#include "core/shard/file_identity.h"
-#include "core/shard/framing.h"
+#include "core/storage/file_identity.h"
 
 namespace tfrfast {
 
@@ -26,15 +23,15 @@ enum class IoMode : std::uint8_t {
 // An open shard of fixed size: what the file grows by later is not seen. Immutable and safe from
 // many threads. A mapped file is read without a descriptor; a file read by pread shares a small
 // pool of descriptors with all others, so ten thousand of them may be open at once.
-class ShardFile {
+class StoredFile {
  public:
   // Maps when asked, or when `automatic` and the filesystem is local; a mapping that the system
   // refuses (too many of them, say) falls back to pread. Installs the fault guard.
-  static std::shared_ptr<const ShardFile> open(const std::string& path,
-                                               IoMode mode = IoMode::automatic);
-  virtual ~ShardFile();
-  ShardFile(const ShardFile&) = delete;
-  ShardFile& operator=(const ShardFile&) = delete;
+  static std::shared_ptr<const StoredFile> open(const std::string& path,
+                                                IoMode mode = IoMode::automatic);
+  virtual ~StoredFile();
+  StoredFile(const StoredFile&) = delete;
+  StoredFile& operator=(const StoredFile&) = delete;
 
   const std::string& path() const noexcept { return path_; }  // as it was given
   // Of what read() reads: the file or, of a compressed shard, its uncompressed stream.
@@ -76,8 +73,8 @@ class ShardFile {
   virtual bool is_cached(std::uint64_t offset) const noexcept;
 
  protected:
-  ShardFile(std::string path, const FileIdentity& identity, bool identity_lasts,
-            const std::uint8_t* mapping);
+  StoredFile(std::string path, const FileIdentity& identity, bool identity_lasts,
+             const std::uint8_t* mapping);
 
   const std::string& absolute_path() const noexcept { return absolute_path_; }
 
@@ -98,53 +95,6 @@ class ShardFile {
 };
 
 // Explains a fault under `file`'s mapping: Error truncated if the file is shorter now, else io.
-[[noreturn]] void throw_mapping_fault(const ShardFile& file, std::uint64_t offset);
-
-// What a walk does where the shard cannot be read on.
-enum class AtDamage : std::uint8_t {
-  get_over,  // look for what follows, all the way to the end
-  stop,      // it is all that is asked for
-};
-
-// A cursor for whoever walks a shard: hands out windows of it, in memory either way.
-class ShardWalker {
- public:
-  explicit ShardWalker(std::shared_ptr<const ShardFile> file) : file_(std::move(file)) {}
-  virtual ~ShardWalker() = default;
-  const ShardFile& file() const noexcept { return *file_; }
-  // A window that holds byte `offset` and at least `wanted` bytes from there, or all that is left.
-  // Valid until the next call. Touch its bytes only inside run_guarded().
-  virtual ShardWindow window(std::uint64_t offset, std::size_t wanted) = 0;
-  // How much is read at once where a window has to be read: worth it if what follows is wanted too.
-  void set_read_ahead(std::size_t bytes) noexcept { read_ahead_bytes_ = bytes; }
-
-  // Whether the shard has `bytes` bytes. A compressed one's size is known at its end only, so this
-  // walks on to find out; file().bytes() and windows tell what is known so far.
-  virtual bool reach(std::uint64_t bytes) { return bytes <= file().bytes(); }
-  // The shard has no more bytes than this, however far reach() goes.
-  virtual std::uint64_t most_bytes() const { return file().bytes(); }
-  // How much of the file itself was gone through to get to byte `offset` of the shard.
-  virtual std::uint64_t file_bytes_before(std::uint64_t offset) const { return offset; }
-  // Why a compressed stream ends where it does, once reach() has been there.
-  enum class Ending : std::uint8_t { clean, truncated, corrupt };
-  virtual Ending ending() const { return Ending::clean; }
-  // Behind compressed data that cannot be read on, looks for some that can: true if there are any,
-  // whose bytes then follow those there were so far. The record that was cut goes on nowhere.
-  virtual bool resume() { return false; }
-
-  // Called every few MiB of the file or the shard while a call takes long. May throw to end it, and
-  // the walk with it.
-  void set_pulse(std::function<void()> pulse) { pulse_ = std::move(pulse); }
-
- protected:
-  std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
-  const std::function<void()>& pulse() const noexcept { return pulse_; }
-
- private:
-  std::function<void()> pulse_ = [] {};
-  std::size_t read_ahead_bytes_ = 4 << 10;
-  const std::shared_ptr<const ShardFile> file_;
-};
-std::unique_ptr<ShardWalker> walk(std::shared_ptr<const ShardFile> file);
+[[noreturn]] void throw_mapping_fault(const StoredFile& file, std::uint64_t offset);
 
 }  // namespace tfrfast

@@ -1,0 +1,85 @@
+#include "core/index/index_keeping.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+
+#include "core/base/error.h"
+#include "core/index/index_file.h"
+#include "core/index/index_places.h"
+#include "core/index/index_state.h"
+#include "core/storage/folders.h"
+#include "core/storage/place.h"
+
+namespace tfrfast {
+namespace {
+
+// Whether what lies at `path` is an index of another shard, or of another state of this one.
+bool is_anothers(const std::string& path, const ShardIndex& scanned,
+                 const std::shared_ptr<const StoredFile>& file) {
+  try {
+    const auto index = load_index(path);
+    return index != nullptr && !is_proven_by(scanned, *index, file);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept {
+  try {
+    // Not durable: an index that a power cut has torn is noticed and built again.
+    if (!writable_index_cache().empty()) save_index(index, cached_index_path(shard_path), false);
+  } catch (const std::exception&) {
+    // A full or unwritable cache costs the next opening its time, and nothing else.
+  }
+}
+
+void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
+                    const std::string& shard_path) noexcept {
+  if (!scanned.facts().settled) return;
+  try {
+    if (writable_index_cache().empty()) return;
+    if (index.origin() == cached_index_path(shard_path)) {
+      keep_in_cache(scanned, shard_path);  // it is ours: the same one, of this state
+    } else {
+      save_proof(proof_path(shard_path, index.origin()), index, scanned.facts());
+    }
+  } catch (const std::exception&) {
+    // The next opening scans again.
+  }
+}
+
+void check_index_places(const std::vector<std::string>& places) {
+  make_folders(folder_of(places.back()));
+  struct stat status;
+  const bool is_taken =
+      places.size() > 1 && ::lstat(places.back().c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+  check_place(is_taken ? places.front() : places.back(), "Keeping an index in",
+              "Name another folder for indexes.");
+}
+
+std::string save_in_shared_folder(const ShardIndex& index, const std::string& folder,
+                                  const std::shared_ptr<const StoredFile>& file) {
+  const std::string plain = index_path_in(folder, file->path());
+  const std::string second = second_index_path_in(folder, file->path());
+  if (::access(second.c_str(), F_OK) != 0) {
+    try {
+      save_index(index, plain, true, Existing::keep);
+      return plain;
+    } catch (const Error& error) {
+      if (error.system_error() != EEXIST) throw;
+    }
+    if (!is_anothers(plain, index, file)) {
+      save_index(index, plain, true);
+      return plain;
+    }
+  }
+  save_index(index, second, true);
+  return second;
+}
+
+}  // namespace tfrfast

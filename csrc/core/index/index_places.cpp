@@ -1,0 +1,120 @@
+#include "core/index/index_places.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "core/base/warnings.h"
+#include "core/storage/folders.h"
+#include "core/storage/users.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr const char* kSuffix = ".index";
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// What others can write could hide records, or place them where they are not. A folder that is not
+// there yet will be ours alone.
+bool is_ours_alone(const std::string& cache_folder) {
+  struct stat status;
+  if (::stat(cache_folder.c_str(), &status) != 0) return true;
+  const bool is_ours = status.st_uid == this_user();
+  if (is_ours && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return true;
+  warn_once("cache " + cache_folder,
+            "The index cache '" + cache_folder + "' is not used: " +
+                (is_ours ? std::string("others may write to it. Take that away (`chmod go-w`)")
+                         : "it belongs to " + name_of_user(status.st_uid) +
+                               ", not to you. Move it"
+                               " away") +
+                ", or name another folder in TFRFAST_CACHE_DIR.");
+  return false;
+}
+
+// The name that all links to a file share.
+std::string resolve(const std::string& path) {
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return path;
+  std::string result = resolved;
+  std::free(resolved);
+  return result;
+}
+
+std::string hash_as_hex(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a; a collision is found out by index_fits
+  for (const char character : text) {
+    hash = (hash ^ static_cast<std::uint8_t>(character)) * 0x100000001b3u;
+  }
+  std::string hex(16, '0');
+  for (int digit = 15; digit >= 0; --digit, hash >>= 4) hex[digit] = "0123456789abcdef"[hash & 15];
+  return hex;
+}
+
+// The path in the cache of what `key` determines, named after `name`; empty without a cache.
+std::string path_in_cache(const std::string& key, std::string name) {
+  const std::string folder = index_cache_folder();
+  if (folder.empty()) return "";
+  if (name.size() > 100) name.erase(50, name.size() - 100);  // file names have at most 255 bytes
+  return folder + "/" + hash_as_hex(key) + "-" + name + kSuffix;
+}
+
+}  // namespace
+
+std::string sibling_index_path(const std::string& shard_path) {
+  std::string folder = folder_of(shard_path);
+  if (folder == "." || folder == ".." || folder.ends_with("/.") || folder.ends_with("/..")) {
+    folder = resolve(folder);
+  }
+  return index_path_in(folder == "/" ? "/.tfrfast" : folder + ".tfrfast", shard_path);
+}
+
+std::string index_path_in(const std::string& folder, const std::string& shard_path) {
+  return folder + "/" + name_of(shard_path) + kSuffix;
+}
+
+std::string second_index_path_in(const std::string& folder, const std::string& shard_path) {
+  const std::string data_folder = resolve(folder_of(shard_path));
+  return folder + "/" + name_of(shard_path) + "-" + hash_as_hex(data_folder) + kSuffix;
+}
+
+std::string cached_index_path(const std::string& shard_path) {
+  const std::string resolved = resolve(shard_path);
+  return path_in_cache(resolved, name_of(resolved));
+}
+
+std::string proof_path(const std::string& shard_path, const std::string& index_path) {
+  const std::string resolved = resolve(shard_path);
+  return path_in_cache(resolved + "\n" + resolve(index_path), name_of(resolved) + ".proof");
+}
+
+std::string index_cache_folder() {
+  std::string folder = environment("TFRFAST_CACHE_DIR");
+  if (folder.empty()) {
+    folder = environment("XDG_CACHE_HOME");
+    const std::string home = folder.empty() ? home_folder() : "";
+    if (!home.empty()) folder = home + "/.cache";
+    if (folder.empty()) return "";
+    folder += "/tfrfast";
+  }
+  return folder + "/index";
+}
+
+bool index_cache_is_ours() {
+  const std::string folder = index_cache_folder();
+  return !folder.empty() && is_ours_alone(folder);
+}
+
+std::string writable_index_cache() {
+  std::string folder = index_cache_folder();
+  if (folder.empty() || !is_ours_alone(folder)) return "";
+  make_folders(folder, 0700);
+  return folder;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,32 @@
+// Where indexes are kept.
+#pragma once
+
+#include <string>
+
+namespace tfrfast {
+
+// Beside the data, never among it: `<data folder>.tfrfast/<shard name>.index`.
+std::string sibling_index_path(const std::string& shard_path);
+// `<folder>/<shard name>.index`.
+std::string index_path_in(const std::string& folder, const std::string& shard_path);
+// `<folder>/<shard name>-<hash of the resolved data folder>.index`, for shards whose name in
+// `folder` is taken by another one's index.
+std::string second_index_path_in(const std::string& folder, const std::string& shard_path);
+// In the user's cache, under a name that the shard's resolved path determines; empty without a
+// cache.
+std::string cached_index_path(const std::string& shard_path);
+// There, too: where a proof is kept that the index at `index_path` fits the shard.
+std::string proof_path(const std::string& shard_path, const std::string& index_path);
+
+// $TFRFAST_CACHE_DIR, else $XDG_CACHE_HOME/tfrfast, else ~/.cache/tfrfast; then "/index". Empty
+// where there is not even a home: then nothing is cached. Used only if it is ours and nobody else
+// may write to it; else there is a warning.
+std::string index_cache_folder();
+
+// Whether the user's cache, if there is one, may be used; a warning if not.
+bool index_cache_is_ours();
+
+// The user's cache, ready to be written to; empty if it is not to be used. Throws Error io.
+std::string writable_index_cache();
+
+}  // namespace tfrfast

@@ -1,0 +1,172 @@
+#include "core/index/opening.h"
+
+#include "core/base/error.h"
+#include "core/deflate/inflated_file.h"
+#include "core/index/index_file.h"
+#include "core/index/index_keeping.h"
+#include "core/index/index_places.h"
+#include "core/index/index_search.h"
+#include "core/index/index_state.h"
+
+namespace tfrfast {
+namespace {
+
+// A shard without an index, and the index, which is to be `kept` or not. `is_whole` becomes false
+// if damage ended the scan.
+IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
+                             AtDamage at_damage, bool kept, const ScanProgress& progress,
+                             bool* is_whole) {
+  const bool settled = kept && await_settled(*file);
+  ShardScan scan = scan_shard(file, progress, compression, at_damage);
+  *is_whole = scan.is_whole;
+  auto index = index_of(*file, compression, std::move(scan), settled);
+  return {as_indexed(file, *index), index, true, {}};
+}
+
+std::vector<std::string> places_for(const std::string& shard_path, const IndexOptions& options) {
+  if (!options.folder.empty()) {
+    return {second_index_path_in(options.folder, shard_path),
+            index_path_in(options.folder, shard_path)};
+  }
+  if (options.use == IndexUse::memory) return {};
+  std::vector<std::string> places{sibling_index_path(shard_path)};
+  if (index_cache_is_ours()) places.push_back(cached_index_path(shard_path));
+  return places;
+}
+
+}  // namespace
+
+std::optional<Compression> resolve_compression(const StoredFile& file,
+                                               std::optional<Compression> expected) {
+  const Compression found = detect_compression(file);
+  const Compression compression = expected.value_or(found);
+  // Nothing compressed is nothing.
+  if (found == Compression::none && file.bytes() == 0) return Compression::none;
+  if (compression != Compression::none && compression != found) return {};
+  return found == Compression::none ? Compression::none : compression;
+}
+
+IndexedShard unreadable_shard(std::shared_ptr<const StoredFile> file, Compression expected) {
+  const std::uint64_t bytes = file->bytes();
+  auto index = std::make_shared<const ShardIndex>(
+      facts_of(file->identity(), file->identity_lasts(), bytes, expected, false),
+      std::vector<std::uint64_t>{0}, std::vector<Damage>{{DamageKind::bad_stream, 0, bytes, 0, 0}});
+  return {std::move(file), std::move(index), false, {}};
+}
+
+std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression compression,
+                                             const IndexOptions& options) {
+  return look_for_index(places_for(file.path(), options), file, compression).fitting;
+}
+
+void remember_scan(const std::shared_ptr<const StoredFile>& file, const ShardIndex& scanned,
+                   const IndexOptions& options) noexcept {
+  try {
+    const FoundIndex found =
+        look_for_index(places_for(file->path(), options), *file, scanned.facts().compression);
+    if (found.fitting != nullptr) return;  // somebody was faster
+    if (const auto index = proven_by(scanned, found, file); index != nullptr) {
+      remember_proof(*index, scanned, file->path());
+    } else {
+      keep_in_cache(scanned, file->path());
+    }
+  } catch (const std::exception&) {
+    // The next opening scans again.
+  }
+}
+
+std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> file,
+                                             const ShardIndex& index) {
+  if (index.seek_points() == nullptr) return file;
+  return std::make_shared<const InflatedFile>(std::move(file), index.facts().compression,
+                                              index.seek_points());
+}
+
+std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression compression,
+                                           ShardScan scan, bool settled) {
+  const std::uint64_t stream_bytes =
+      scan.seek_points == nullptr ? file.bytes() : scan.seek_points->stream_bytes();
+  return std::make_shared<const ShardIndex>(
+      facts_of(file.identity(), file.identity_lasts(), stream_bytes, compression, settled),
+      std::move(scan.offsets), std::move(scan.damage), std::move(scan.seek_points));
+}
+
+IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
+                          const ScanProgress& progress) {
+  const std::shared_ptr<const StoredFile> file = StoredFile::open(shard_path, io);
+  const std::optional<Compression> resolved = resolve_compression(*file, options.compression);
+  if (!resolved) return unreadable_shard(file, *options.compression);
+  const Compression compression = *resolved;
+  const std::vector<std::string> places = places_for(shard_path, options);
+  const FoundIndex found = look_for_index(places, *file, compression);
+  if (found.fitting != nullptr) {
+    if (progress) progress(file->bytes());
+    return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
+  }
+  const auto throw_without_index = [&] {
+    std::string searched;
+    for (const std::string& place : places)
+      searched += (searched.empty() ? "'" : ", '") + place + "'";
+    throw Error(
+        ErrorKind::stale_index,
+        (found.why_not.empty() ? "'" + shard_path + "' has no index (looked at " + searched + ")."
+                               : found.why_not) +
+            " Build it: `tfrfast index " + shard_path + "`, or open with index=\"auto\".",
+        {shard_path, {}, {}});
+  };
+  const bool requires_one = options.use == IndexUse::require || options.use == IndexUse::proven;
+  if (requires_one && (options.use == IndexUse::proven || found.unproven.empty())) {
+    throw_without_index();
+  }
+  const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();
+  // Unless one that is there may turn out to be right.
+  if (!options.folder.empty() && !requires_one && found.unproven.empty()) {
+    check_index_places(places);
+  }
+  bool is_whole = true;
+  IndexedShard shard =
+      scan_into_index(file, compression, options.at_damage, is_kept, progress, &is_whole);
+  if (!is_whole) return shard;
+  if (const auto index = proven_by(*shard.index, found, file); index != nullptr) {
+    remember_proof(*index, *shard.index, shard_path);
+    return {as_indexed(file, *index), index, false, index->origin()};
+  }
+  if (requires_one) throw_without_index();
+  if (!options.folder.empty()) {
+    shard.index_path = save_in_shared_folder(*shard.index, options.folder, file);
+  } else if (options.use == IndexUse::automatic) {
+    keep_in_cache(*shard.index, shard_path);
+  }
+  return shard;
+}
+
+IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
+                         std::optional<Compression> compression, const ScanProgress& progress) {
+  const std::shared_ptr<const StoredFile> file = StoredFile::open(shard_path);
+  const std::optional<Compression> resolved = resolve_compression(*file, compression);
+  if (!resolved) return unreadable_shard(file, *compression);
+  const Compression kind = *resolved;
+  const std::vector<std::string> places =
+      folder.empty() ? std::vector<std::string>{sibling_index_path(shard_path)}
+                     : places_for(shard_path, {IndexUse::automatic, folder, {}});
+  if (!force) {
+    // A proof is for this user alone, and the index may be for all.
+    const FoundIndex found = look_for_index(places, *file, kind, Proofs::ignored);
+    if (found.fitting != nullptr) {
+      if (progress) progress(file->bytes());
+      return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
+    }
+  }
+  check_index_places(places);
+  bool is_whole = true;
+  IndexedShard shard = scan_into_index(file, kind, AtDamage::get_over, true, progress, &is_whole);
+  if (folder.empty()) {
+    shard.index_path = places.front();
+    save_index(*shard.index, shard.index_path, true);
+  } else {
+    shard.index_path = save_in_shared_folder(*shard.index, folder, file);
+  }
+  return shard;
+}
+
+}  // namespace tfrfast
