@@ -51,6 +51,19 @@ TEST_CASE("parallel: of many exceptions the one with the lowest number arrives")
   }
 }
 
+TEST_CASE("parallel: what was claimed before a later number failed still runs") {
+  std::atomic<bool> last_failed{false};
+  const auto work = [&](std::size_t i) {
+    if (i == 0) {
+      while (!last_failed) std::this_thread::yield();
+    } else {
+      last_failed = true;
+    }
+    throw std::runtime_error(std::to_string(i));
+  };
+  CHECK_THROWS_WITH(parallel_for(2, 2, work), "0");
+}
+
 TEST_CASE("parallel: an exception stops what has not begun") {
   std::atomic<int> worked{0};
   CHECK_THROWS(parallel_for(1'000'000, 2, [&](std::size_t) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <fstream>
@@ -32,18 +33,17 @@ struct Job {
   const std::function<void(std::size_t)>& work;  // not touched once `finished == count`
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> finished{0};
-  std::atomic<bool> failed{false};
+  std::atomic<std::size_t> first_failed{SIZE_MAX};  // lower numbers are still worked on
 
   std::mutex mutex;
   std::condition_variable all_finished;
   std::exception_ptr error;
-  std::size_t error_number = 0;
 
   void run_until_claimed() {
     for (;;) {
       const std::size_t number = next.fetch_add(1, std::memory_order_relaxed);
       if (number >= count) return;
-      if (!failed.load(std::memory_order_relaxed)) {
+      if (number < first_failed.load(std::memory_order_relaxed)) {
         try {
           work(number);
         } catch (...) {
@@ -59,8 +59,9 @@ struct Job {
 
   void fail(std::size_t number) {
     std::lock_guard lock(mutex);
-    if (!error || number < error_number) error = std::current_exception(), error_number = number;
-    failed = true;
+    if (number >= first_failed) return;
+    error = std::current_exception();
+    first_failed = number;
   }
 
   void wait(const std::function<void()>& while_waiting) {
