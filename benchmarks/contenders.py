@@ -15,12 +15,14 @@ import numpy as np
 
 import tfrfast as tfr
 from benchmarks.cases import Case
+from benchmarks.rates import Builder
 from tfrfast import _native
 from tfrfast._bench.pipelines import (
     TENSORFLOW_WAYS,
     WINDOW,
     Epoch,
     Work,
+    dataset_usual_way,
     dataset_way,
     loader_way,
     tensorflow_usual_way,
@@ -29,35 +31,49 @@ from tfrfast._bench.pipelines import (
 
 LOADER, DATASET = "tfr.Loader", "tfr.TFRecordDataset"
 OURS = (LOADER, DATASET)
-_COPIED_BYTES = 500 << 20  # of the data, into an ArrayRecord
+# The usual pipeline, with one name changed or not.
+USUAL_DATASET, USUAL_TENSORFLOW = "tfr.TFRecordDataset, usual", "TensorFlow, usual"
 _KINDS = {"int64": "int", "float32": "float", "bytes": "byte"}
 
-Builder = Callable[[], Epoch]
+_WorkBuilder = Callable[[Work], Epoch]
 
 
 def contenders(case: Case, scratch: Path) -> dict[str, Builder]:
     """A builder for each that can do this; `scratch` is for copies and indexes in other formats."""
-    work, threads = case.work, case.threads
-    found: dict[str, Builder] = {LOADER: lambda: loader_way(work, tfr.Reader(work.files), threads)}
+    threads = case.threads
+    found: dict[str, _WorkBuilder] = {
+        LOADER: lambda work: loader_way(work, tfr.Reader(work.files), threads)
+    }
     if _installed("tensorflow"):
-        found[DATASET] = lambda: dataset_way(work, threads)
+        found[DATASET] = lambda work: dataset_way(work, threads)
         for way in TENSORFLOW_WAYS:
-            found[f"TensorFlow, {way}"] = _tensorflow(work, way, threads)
-    if case.cold:
-        return found
+            found[f"TensorFlow, {way}"] = _tensorflow(way, threads)
+    if not case.cold:
+        found |= _others(case, scratch)
+    return {name: _for_files(build, case.work) for name, build in found.items()}
+
+
+def _others(case: Case, scratch: Path) -> dict[str, _WorkBuilder]:
+    """What is measured warm only."""
+    threads = case.threads
+    found: dict[str, _WorkBuilder] = {}
     if _installed("tensorflow"):
-        found["TensorFlow, usual"] = lambda: tensorflow_usual_way(work, threads)
+        found[USUAL_DATASET] = lambda work: dataset_usual_way(work, threads)
+        found[USUAL_TENSORFLOW] = lambda work: tensorflow_usual_way(work, threads)
     if case.decoded and _installed("nvidia.dali"):
-        found["NVIDIA DALI on CPU"] = lambda: _dali(case.data, work, threads, scratch)
+        found["NVIDIA DALI on CPU"] = lambda work: _dali(case.data, work, threads, scratch)
     if threads is None and _installed("tfrecord"):
-        found["tfrecord (PyPI)"] = lambda: _tfrecord(work)
+        found["tfrecord (PyPI)"] = _tfrecord
     if threads is None and not case.decoded and _installed("array_record"):
-        path = str(scratch / f"{case.data}.array_record")
-        found["ArrayRecord"] = lambda: _array_record(work, path)
+        found["ArrayRecord"] = lambda work: _array_record(work, scratch / case.data)
         # It reads record by record, 100 small ones a second here: a turn would take minutes.
         if _installed("grain") and case.data != "ctr":
-            found["ArrayRecord with Grain"] = lambda: _grain(work, path)
+            found["ArrayRecord with Grain"] = lambda work: _grain(work, scratch / case.data)
     return found
+
+
+def _for_files(build: _WorkBuilder, work: Work) -> Builder:
+    return lambda files: build(work._replace(files=files))
 
 
 def _installed(module: str) -> bool:
@@ -67,8 +83,8 @@ def _installed(module: str) -> bool:
         return False
 
 
-def _tensorflow(work: Work, way: str, threads: int | None) -> Builder:
-    return lambda: tensorflow_way(work, way, threads)
+def _tensorflow(way: str, threads: int | None) -> _WorkBuilder:
+    return lambda work: tensorflow_way(work, way, threads)
 
 
 def _dali(data: str, work: Work, threads: int | None, scratch: Path) -> Epoch:
@@ -133,19 +149,20 @@ def _tfrecord(work: Work) -> Epoch:
     return start
 
 
-def _array_record(work: Work, path: str) -> Epoch:
-    """Its random access, a batch a call, over a copy of the first records."""
-    source = _array_record_source(work, path)
-    count = len(source) // work.batch_size * work.batch_size
+def _array_record(work: Work, folder: Path) -> Epoch:
+    """Its random access, a batch a call, over a copy."""
+    source = _array_record_source(work, folder)
+    count = len(source)
     order = np.random.default_rng(0).permutation(count) if work.shuffled else np.arange(count)
-    batches = [each.tolist() for each in np.array_split(order, count // work.batch_size)]
+    numbers = order.tolist()
+    batches = [numbers[at : at + work.batch_size] for at in range(0, count, work.batch_size)]
     return lambda: map(source.__getitems__, batches)
 
 
-def _grain(work: Work, path: str) -> Epoch:
+def _grain(work: Work, folder: Path) -> Epoch:
     import grain
 
-    dataset = grain.MapDataset.source(_array_record_source(work, path))
+    dataset = grain.MapDataset.source(_array_record_source(work, folder))
     if work.shuffled:
         dataset = dataset.shuffle(seed=0)
     # Its default of 16 threads get in each other's way on few processors.
@@ -155,22 +172,24 @@ def _grain(work: Work, path: str) -> Epoch:
     return lambda: iter(batched)
 
 
-def _array_record_source(work: Work, path: str) -> Any:
+def _array_record_source(work: Work, folder: Path) -> Any:
+    """A copy of each file, made when it is first asked for."""
     from array_record.python.array_record_data_source import ArrayRecordDataSource
     from array_record.python.array_record_module import ArrayRecordWriter
 
-    if not os.path.exists(path):
-        writer = ArrayRecordWriter(path + ".part", "group_size:1")
-        copied = 0
-        with tfr.Reader(work.files) as reader:
-            for record in reader:
-                writer.write(record)
-                copied += len(record)
-                if copied > _COPIED_BYTES:
-                    break
-        writer.close()
-        os.rename(path + ".part", path)
-    return ArrayRecordDataSource(path)
+    folder.mkdir(exist_ok=True)
+    copies = []
+    for path in work.files:
+        copy = str(folder / (os.path.basename(path) + ".array_record"))
+        if not os.path.exists(copy):
+            writer = ArrayRecordWriter(copy + ".part", "group_size:1")
+            with tfr.Reader(path) as reader:
+                for record in reader:
+                    writer.write(record)
+            writer.close()
+            os.rename(copy + ".part", copy)
+        copies.append(copy)
+    return ArrayRecordDataSource(copies)
 
 
 def _fixed(work: Work) -> dict[str, tfr.FixedLen]:

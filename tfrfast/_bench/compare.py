@@ -38,6 +38,9 @@ class Comparison(NamedTuple):
     def records_per_s(self, contender: str) -> float:
         return self.records / statistics.median(self.timings[contender].seconds)
 
+    def processor_s_per_million(self, contender: str) -> float:
+        return statistics.median(self.timings[contender].processor_s) * 1e6 / self.records
+
     def facts(self) -> dict[str, Any]:
         """For scripts."""
         ours = [name for name in self.timings if name != TENSORFLOW]
@@ -48,6 +51,9 @@ class Comparison(NamedTuple):
             "payload_bytes": self.payload_bytes,
             "tensorflow_configuration": self.tensorflow_way,
             "records_per_s": {name: round(self.records_per_s(name)) for name in self.timings},
+            "processor_s_per_million": {
+                name: round(self.processor_s_per_million(name), 4) for name in self.timings
+            },
             "seconds": {name: timing.seconds for name, timing in self.timings.items()},
             "ratio": {name: round(self.ratio(name), 2) for name in ours},
             "ratio_range": {name: [round(r, 2) for r in self.ratio_range(name)] for name in ours},

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 
 class Timing(NamedTuple):
-    """Seconds of each round."""
+    """Seconds of each round, by the clock and of all threads' processor time."""
 
     seconds: list[float]
+    processor_s: list[float]
 
     @property
     def median(self) -> float:
@@ -28,15 +29,16 @@ def take_turns(
     before_each: Callable[[], object] = lambda: None,
 ) -> dict[str, Timing]:
     """Times every contender once a round, `rounds` times, after `warmups` rounds not counted."""
-    timings: dict[str, Timing] = {name: Timing([]) for name in contenders}
+    timings: dict[str, Timing] = {name: Timing([], []) for name in contenders}
     for round_number in range(-warmups, rounds):
         for name, work in contenders.items():
             before_each()
-            began = time.perf_counter()
+            began, used = time.perf_counter(), time.process_time()
             work()
-            took = time.perf_counter() - began
+            took, used = time.perf_counter() - began, time.process_time() - used
             if round_number >= 0:
                 timings[name].seconds.append(took)
+                timings[name].processor_s.append(used)
     return timings
 
 

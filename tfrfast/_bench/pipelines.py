@@ -82,9 +82,20 @@ def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
 
 def tensorflow_usual_way(work: Work, threads: int | None = None) -> Epoch:
     """What is often written: files read by AUTOTUNE, each record parsed on its own."""
+    return _usual(import_tensorflow().data.TFRecordDataset, work, threads)
+
+
+def dataset_usual_way(work: Work, threads: int | None = None) -> Epoch:
+    """The same, word for word, but for the dataset's name."""
+    from tfrfast.tensorflow import TFRecordDataset
+
+    return _usual(TFRecordDataset, work, threads)
+
+
+def _usual(dataset_class: Any, work: Work, threads: int | None) -> Epoch:
     tf = import_tensorflow()
     auto = tf.data.AUTOTUNE
-    dataset = tf.data.TFRecordDataset(work.files, num_parallel_reads=auto)
+    dataset = dataset_class(work.files, num_parallel_reads=auto)
     if work.shuffled:
         dataset = dataset.shuffle(WINDOW)
     if work.features is not None:

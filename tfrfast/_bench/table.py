@@ -15,6 +15,7 @@ HEADER = (
     "(range)",
     "Loader",
     "(range)",
+    "processor s per million",
 )
 
 
@@ -28,6 +29,8 @@ def row_of(comparison: Comparison) -> list[str]:
     for contender in (DATASET, LOADER):
         low, high = comparison.ratio_range(contender)
         cells += [f"{comparison.ratio(contender):.1f} x", f"{low:.1f} to {high:.1f}"]
+    spent = [comparison.processor_s_per_million(each) for each in (TENSORFLOW, DATASET, LOADER)]
+    cells.append(", ".join(f"{each:.3g}" for each in spent))
     return cells
 
 

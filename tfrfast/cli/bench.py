@@ -65,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
     print(
         f"\n{read.records:,} records ({format_bytes(read.payload_bytes)}) of {len(measured.shards)} "
         f"shards, batches of {measured.batch_size}, median of {options.rounds} rounds. The ratios "
-        "say how many times as fast\nas TensorFlow's fastest configuration each is.\n"
+        "say how many times as fast\nas TensorFlow's fastest configuration each is; processor time is "
+        "TensorFlow's, the dataset's, the Loader's.\n"
     )
     print("\n".join(format_table(HEADER, map(row_of, measured.comparisons))))
     if measured.features is None:
