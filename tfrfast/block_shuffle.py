@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from tfrfast import _native
 from tfrfast._arguments import integer
 
 __all__ = ["BlockShuffle"]
@@ -52,3 +53,9 @@ def checked_shuffle(shuffle: object) -> bool | BlockShuffle:
         f"shuffle must be True, False or a BlockShuffle, not {shuffle!r}: "
         "there is no buffer whose size could be given."
     )
+
+
+def order_of(shuffle: bool | BlockShuffle, num_records: int) -> _native.Order:
+    if isinstance(shuffle, BlockShuffle):
+        return _native.BlockOrder(num_records, *dataclasses.astuple(shuffle))
+    return _native.ExactOrder(num_records) if shuffle else _native.GivenOrder(num_records)

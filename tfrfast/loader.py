@@ -112,7 +112,7 @@ class Loader:
         self._compiled = None if features is None else compile_features(features)
         feature_plan = None if self._compiled is None else self._compiled.parser.plan
         self._native = _native.Loader(
-            reader, plan._core, threads, prefetch or threads + 2, feature_plan
+            reader, plan._native, threads, prefetch or threads + 2, feature_plan
         )
 
     def __len__(self) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ from tfrfast._arguments import (
     rebuild,
     seed_number,
 )
-from tfrfast.block_shuffle import BlockShuffle, checked_shuffle
+from tfrfast.block_shuffle import BlockShuffle, checked_shuffle, order_of
 
 __all__ = ["Plan"]
 
@@ -64,7 +63,8 @@ class Plan:
     """
 
     __slots__ = (
-        "_core",
+        "_chosen",
+        "_native",
         "batch_size",
         "num_records",
         "rank",
@@ -75,7 +75,8 @@ class Plan:
         "world",
     )
 
-    _core: _native.Plan
+    _native: _native.Plan
+    _chosen: Int64Array | None  # indices
     num_records: int
     batch_size: int
     shuffle: bool | BlockShuffle
@@ -98,7 +99,7 @@ class Plan:
         indices: IntegerArrayLike | None = None,
         start: SupportsIndex = 0,
     ) -> None:
-        fields: dict[str, object] = {
+        fields: dict[str, Any] = {
             "num_records": integer("num_records", num_records, 0, _native.MAX_RECORDS),
             "batch_size": integer("batch_size", batch_size, 1, 2**31 - 1),
             "shuffle": checked_shuffle(shuffle),
@@ -110,22 +111,11 @@ class Plan:
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-        chosen = None if indices is None else integers("indices", indices, ValueError)
-        if chosen is not None and chosen.ndim != 1:
-            raise ValueError(f"indices must have one dimension, not {chosen.ndim}.")
-        core = _native.Plan(
-            num_records=self.num_records,
-            batch_size=self.batch_size,
-            shuffle=self.shuffle is not False,
-            blocks=None if isinstance(self.shuffle, bool) else dataclasses.astuple(self.shuffle),
-            seed=self.seed,
-            rank=self.rank,
-            world=self.world,
-            remainder=self.remainder,
-            indices=chosen,
-            start=self.start,
-        )
-        object.__setattr__(self, "_core", core)
+        records = fields.pop("num_records")
+        order = _order(fields.pop("shuffle"), indices, records)
+        chosen = order.indices if isinstance(order, _native.ChosenOrder) else None
+        object.__setattr__(self, "_chosen", chosen)
+        object.__setattr__(self, "_native", _native.Plan(order=order, **fields))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"A Plan cannot be changed; make another one with {name}={value!r}.")
@@ -136,12 +126,12 @@ class Plan:
     @property
     def steps(self) -> int:
         """Batches in an epoch for this rank, from `start` on."""
-        return self._core.steps
+        return self._native.steps
 
     @property
     def positions(self) -> int:
         """Positions in a whole epoch: `num_records`, or how many `indices` there are."""
-        return self._core.positions
+        return self._native.positions
 
     @property
     def order(self) -> str:
@@ -150,11 +140,11 @@ class Plan:
         Plans with the same text may continue each other at `position_after`, whatever their rank,
         world, batch size and remainder.
         """
-        return self._core.order_description()
+        return self._native.order_description()
 
     def indices(self, epoch: SupportsIndex, step: SupportsIndex) -> Int64Array:
         """The record numbers of a batch. `IndexError` if the epoch has no such step."""
-        return self._core.indices(epoch_number(epoch), self._step(step))
+        return self._native.indices(epoch_number(epoch), self._step(step))
 
     def rows(
         self, epoch: SupportsIndex, step: SupportsIndex
@@ -163,7 +153,7 @@ class Plan:
 
         Rows that are not real exist only with `remainder="pad"`, behind the real ones.
         """
-        return self._core.rows(epoch_number(epoch), self._step(step))
+        return self._native.rows(epoch_number(epoch), self._step(step))
 
     def position_after(self, step: SupportsIndex) -> int:
         """Positions of the epoch consumed once all ranks have taken the batches up to `step`.
@@ -174,7 +164,7 @@ class Plan:
         """
         number = operator.index(step)
         if -1 <= number < self.steps:
-            return self._core.position_after(number)
+            return self._native.position_after(number)
         raise IndexError(self._no_such_step(number))
 
     def _step(self, step: SupportsIndex) -> int:
@@ -189,14 +179,7 @@ class Plan:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Plan):
             return NotImplemented
-        return self._fields() == other._fields() and (
-            (self._chosen is None and other._chosen is None)
-            or (
-                self._chosen is not None
-                and other._chosen is not None
-                and np.array_equal(self._chosen, other._chosen)
-            )
-        )
+        return self._native.encode() == other._native.encode()
 
     def __hash__(self) -> int:
         return hash((self.order, *self._fields().values()))
@@ -217,6 +200,13 @@ class Plan:
     def _fields(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in ("num_records", "batch_size", *_DEFAULTS)}
 
-    @property
-    def _chosen(self) -> Int64Array | None:
-        return self._core.chosen
+
+def _order(
+    shuffle: bool | BlockShuffle, indices: IntegerArrayLike | None, num_records: int
+) -> _native.Order:
+    if indices is None:
+        return order_of(shuffle, num_records)
+    chosen = integers("indices", indices, ValueError)
+    if chosen.ndim != 1:
+        raise ValueError(f"indices must have one dimension, not {chosen.ndim}.")
+    return _native.ChosenOrder(order_of(shuffle, len(chosen)), chosen, num_records)

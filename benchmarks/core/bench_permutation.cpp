@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "core/order/block_shuffle.h"
+#include "core/order/exact_order.h"
 #include "core/order/feistel.h"
+#include "core/order/given_order.h"
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
 
@@ -38,15 +41,20 @@ BENCHMARK(make)->Name("permutation/make");
 
 void plan_rows(benchmark::State& state) {
   PlanOptions options;
-  options.num_records = 100'000'000;
+  constexpr std::int64_t kRecords = 100'000'000;
+  const std::shared_ptr<const Order> orders[] = {
+      std::make_shared<const GivenOrder>(kRecords),
+      std::make_shared<const ExactOrder>(kRecords),
+      std::make_shared<const BlockShuffle>(kRecords, BlockShape{}),
+  };
+  options.order = orders[state.range(0)];
   options.batch_size = state.range(1);
-  options.shuffle = static_cast<Shuffle>(state.range(0));
   const Plan plan(options);
-  const Plan::Epoch epoch(plan, 0);
+  const auto epoch = plan.of_epoch(0);
   std::vector<std::int64_t> rows(static_cast<std::size_t>(options.batch_size));
   std::int64_t step = 0;
   for (auto _ : state) {
-    plan.rows(epoch, step, rows.data(), nullptr);
+    plan.rows(*epoch, step, rows.data(), nullptr);
     benchmark::DoNotOptimize(rows.data());
     benchmark::ClobberMemory();
     if (++step == plan.steps()) step = 0;

@@ -1,17 +1,19 @@
-// Permutation and Plan. Arguments arrive checked for type by tfrfast/_arguments.py.
+// Permutation, the orders and Plan. Arguments arrive checked for type by tfrfast/_arguments.py.
 #include <pybind11/numpy.h>
-#include <pybind11/stl.h>
 
-#include <array>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/order/block_shuffle.h"
+#include "core/order/chosen_order.h"
+#include "core/order/exact_order.h"
+#include "core/order/given_order.h"
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
+#include "python/arrays.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -71,33 +73,31 @@ Int64Array map_range(const Permutation& permutation, std::int64_t first, std::in
   return result;
 }
 
-Remainder remainder_named(const std::string& name) {
-  if (name == "keep") return Remainder::keep;
-  if (name == "drop") return Remainder::drop;
-  if (name == "pad") return Remainder::pad;
-  throw Error(ErrorKind::invalid,
-              "remainder is '" + name + "', but must be 'keep', 'drop' or 'pad'.");
+std::shared_ptr<BlockShuffle> make_block_order(std::int64_t num_records, std::int64_t block_records,
+                                               std::int64_t window_blocks, std::int64_t streams) {
+  return std::make_shared<BlockShuffle>(num_records,
+                                        BlockShape{block_records, window_blocks, streams});
 }
 
-Plan make_plan(std::int64_t num_records, std::int64_t batch_size, bool shuffle,
-               const std::optional<std::array<std::int64_t, 3>>& blocks, std::uint64_t seed,
+std::shared_ptr<ChosenOrder> make_chosen_order(std::shared_ptr<Order> order,
+                                               const Int64Array& indices,
+                                               std::int64_t num_records) {
+  return std::make_shared<ChosenOrder>(
+      std::move(order), std::vector<std::int64_t>(indices.data(), indices.data() + indices.size()),
+      num_records);
+}
+
+// The order's own memory, read-only; the array keeps the order alive.
+py::array_t<std::int64_t> chosen_indices(const py::object& self) {
+  const std::vector<std::int64_t>& indices = self.cast<const ChosenOrder&>().indices();
+  return read_only(
+      py::array_t<std::int64_t>(static_cast<py::ssize_t>(indices.size()), indices.data(), self));
+}
+
+Plan make_plan(std::shared_ptr<Order> order, std::uint64_t seed, std::int64_t batch_size,
                std::int64_t rank, std::int64_t world, const std::string& remainder,
-               const std::optional<Int64Array>& indices, std::int64_t start) {
-  PlanOptions options;
-  options.num_records = num_records;
-  options.batch_size = batch_size;
-  options.shuffle = blocks ? Shuffle::blocks : shuffle ? Shuffle::exact : Shuffle::none;
-  if (blocks) options.blocks = {(*blocks)[0], (*blocks)[1], (*blocks)[2]};
-  options.seed = seed;
-  options.rank = rank;
-  options.world = world;
-  options.remainder = remainder_named(remainder);
-  if (indices) {
-    options.indices = std::make_shared<const std::vector<std::int64_t>>(
-        indices->data(), indices->data() + indices->size());
-  }
-  options.start = start;
-  return Plan(std::move(options));
+               std::int64_t start) {
+  return Plan({std::move(order), seed, batch_size, rank, world, remainder_named(remainder), start});
 }
 
 py::tuple plan_rows(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
@@ -118,15 +118,6 @@ Int64Array plan_indices(const Plan& plan, std::uint64_t epoch, std::int64_t step
   return indices;
 }
 
-// The plan's own memory, read-only; the array keeps the plan alive.
-py::object plan_chosen(const py::object& self) {
-  const auto& indices = self.cast<const Plan&>().options().indices;
-  if (!indices) return py::none();
-  Int64Array view(static_cast<py::ssize_t>(indices->size()), indices->data(), self);
-  view.attr("flags").attr("writeable") = false;
-  return view;
-}
-
 }  // namespace
 
 void register_order(py::module_& module) {
@@ -142,17 +133,29 @@ void register_order(py::module_& module) {
       .def("inverse", &map_array<false>, py::arg("records"))
       .def("map_range", &map_range, py::arg("first"), py::arg("count"));
 
+  py::class_<Order, std::shared_ptr<Order>>(module, "Order");
+  py::class_<GivenOrder, Order, std::shared_ptr<GivenOrder>>(module, "GivenOrder")
+      .def(py::init<std::int64_t>(), py::arg("num_records"));
+  py::class_<ExactOrder, Order, std::shared_ptr<ExactOrder>>(module, "ExactOrder")
+      .def(py::init<std::int64_t>(), py::arg("num_records"));
+  py::class_<BlockShuffle, Order, std::shared_ptr<BlockShuffle>>(module, "BlockOrder")
+      .def(py::init(&make_block_order), py::arg("num_records"), py::arg("block_records"),
+           py::arg("window_blocks"), py::arg("streams"));
+  py::class_<ChosenOrder, Order, std::shared_ptr<ChosenOrder>>(module, "ChosenOrder")
+      .def(py::init(&make_chosen_order), py::arg("order"), py::arg("indices"),
+           py::arg("num_records"))
+      .def_property_readonly("indices", &chosen_indices);
+
   py::class_<Plan>(module, "Plan")
-      .def(py::init(&make_plan), py::arg("num_records"), py::arg("batch_size"), py::arg("shuffle"),
-           py::arg("blocks"), py::arg("seed"), py::arg("rank"), py::arg("world"),
-           py::arg("remainder"), py::arg("indices"), py::arg("start"))
+      .def(py::init(&make_plan), py::arg("order"), py::arg("seed"), py::arg("batch_size"),
+           py::arg("rank"), py::arg("world"), py::arg("remainder"), py::arg("start"))
       .def_property_readonly("steps", &Plan::steps)
       .def_property_readonly("positions", &Plan::positions)
-      .def_property_readonly("chosen", &plan_chosen)
       .def("rows", &plan_rows, py::arg("epoch"), py::arg("step"))
       .def("indices", &plan_indices, py::arg("epoch"), py::arg("step"))
       .def("position_after", &Plan::position_after, py::arg("step"))
-      .def("order_description", &Plan::order_description);
+      .def("order_description", &Plan::order_description)
+      .def("encode", [](const Plan& self) { return py::bytes(self.encode()); });
 }
 
 }  // namespace tfrfast::python

@@ -3,7 +3,11 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/order/siphash.h"
+#include "core/base/siphash.h"
+#include "core/order/block_shuffle.h"
+#include "core/order/chosen_order.h"
+#include "core/order/exact_order.h"
+#include "core/order/given_order.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -27,19 +31,24 @@ LoadingPlan::LoadingPlan(std::span<const std::int64_t> numbers,
                 "Build it again.");
   }
   PlanOptions options;
-  options.num_records = numbers[1];
+  const bool has_chosen = numbers[13] != 0;
+  const std::int64_t positions = has_chosen ? static_cast<std::int64_t>(chosen.size()) : numbers[1];
+  if (numbers[3] == 0) options.order = std::make_shared<const GivenOrder>(positions);
+  if (numbers[3] == 1) options.order = std::make_shared<const ExactOrder>(positions);
+  if (numbers[3] == 2) {
+    options.order = std::make_shared<const BlockShuffle>(
+        positions, BlockShape{numbers[4], numbers[5], numbers[6]});
+  }
+  if (has_chosen) {
+    options.order = std::make_shared<const ChosenOrder>(
+        options.order, std::vector(chosen.begin(), chosen.end()), numbers[1]);
+  }
   options.batch_size = numbers[2];
-  options.shuffle = static_cast<Shuffle>(numbers[3]);
-  options.blocks = {numbers[4], numbers[5], numbers[6]};
   options.seed = seed_of(static_cast<std::uint64_t>(numbers[7]), key);
   options.rank = numbers[8];
   options.world = numbers[9];
   options.remainder = static_cast<Remainder>(numbers[10]);
   first_epoch_ = static_cast<std::uint64_t>(numbers[11]);
-  if (numbers[13] != 0) {
-    options.indices =
-        std::make_shared<const std::vector<std::int64_t>>(chosen.begin(), chosen.end());
-  }
   whole_ = std::make_unique<const Plan>(options);
   options.start = numbers[12];
   first_ = std::make_unique<const Plan>(options);

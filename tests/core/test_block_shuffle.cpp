@@ -33,15 +33,16 @@ bool is_permutation_of_all(std::vector<std::int64_t> order) {
 // Which ranks read which blocks in the steps [0, steps).
 std::map<std::int64_t, std::set<std::int64_t>> readers_of_blocks(PlanOptions options,
                                                                  std::int64_t steps) {
+  const auto& shuffle = dynamic_cast<const BlockShuffle&>(*options.order);
   std::map<std::int64_t, std::set<std::int64_t>> readers;
   std::vector<std::int64_t> rows(static_cast<std::size_t>(options.batch_size));
   for (options.rank = 0; options.rank < options.world; ++options.rank) {
     const Plan plan(options);
-    const Plan::Epoch epoch(plan, 0);
+    const auto epoch = plan.of_epoch(0);
     for (std::int64_t step = 0; step < std::min(steps, plan.steps()); ++step) {
-      const std::size_t count = plan.rows(epoch, step, rows.data(), nullptr);
+      const std::size_t count = plan.rows(*epoch, step, rows.data(), nullptr);
       for (std::size_t i = 0; i < count; ++i) {
-        readers[rows[i] / options.blocks.block_records].insert(options.rank);
+        readers[rows[i] / shuffle.shape().block_records].insert(options.rank);
       }
     }
   }
@@ -124,11 +125,10 @@ TEST_CASE("streams ask for new blocks at different times") {
 
 TEST_CASE("each block is read by one rank if the world divides the streams") {
   PlanOptions options;
-  options.num_records = 64 * 10 * 20 + 333;
-  options.shuffle = Shuffle::blocks;
-  options.blocks = {20, 3, 64};
-  const std::int64_t streamed =
-      BlockShuffle(options.num_records, options.blocks).streamed_positions();
+  const auto shuffle =
+      std::make_shared<const BlockShuffle>(64 * 10 * 20 + 333, BlockShape{20, 3, 64});
+  options.order = shuffle;
+  const std::int64_t streamed = shuffle->streamed_positions();
   for (const std::int64_t world : {1, 2, 4, 8, 16, 32, 64}) {
     for (const std::int64_t batch_size : {1, 7, 32}) {
       CAPTURE(world);
@@ -153,9 +153,7 @@ TEST_CASE("each block is read by one rank if the world divides the streams") {
 
 TEST_CASE("ranks that cannot share the streams evenly share few blocks") {
   PlanOptions options;
-  options.num_records = 64 * 20 * 20;
-  options.shuffle = Shuffle::blocks;
-  options.blocks = {20, 2, 64};
+  options.order = std::make_shared<const BlockShuffle>(64 * 20 * 20, BlockShape{20, 2, 64});
   options.batch_size = 256;
   for (const std::int64_t world : {3, 5, 6, 12}) {
     CAPTURE(world);

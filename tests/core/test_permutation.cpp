@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/order/order.h"
 #include "core/order/permutation.h"
 
 using namespace tfrfast;

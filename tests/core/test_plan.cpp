@@ -7,8 +7,10 @@
 
 #include "core/base/error.h"
 #include "core/order/plan.h"
+#include "orders.h"
 
 using namespace tfrfast;
+using namespace tfrfast::testing;
 
 namespace {
 
@@ -17,8 +19,6 @@ constexpr bool kOptimised = true;
 #else
 constexpr bool kOptimised = false;
 #endif
-
-constexpr Shuffle kShuffles[] = {Shuffle::none, Shuffle::exact, Shuffle::blocks};
 
 struct Batch {
   std::vector<std::int64_t> indices;
@@ -50,8 +50,7 @@ class Tally {
   void take(const std::vector<Plan>& ranks, std::uint64_t epoch, std::int64_t begin,
             std::int64_t end) {
     const PlanOptions& options = ranks[0].options();
-    std::vector<Plan::Epoch> orders;
-    for (const Plan& plan : ranks) orders.emplace_back(plan, epoch);
+    const auto order = ranks[0].of_epoch(epoch);
     for (std::int64_t step = begin; step < end; ++step) {
       std::size_t least = SIZE_MAX, most = 0;
       for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -62,7 +61,7 @@ class Tally {
           valid_ = std::make_unique<bool[]>(count);
           valid_size_ = count;
         }
-        if (plan.rows(orders[r], step, rows_.data(), valid_.get()) != count) FAIL("row count");
+        if (plan.rows(*order, step, rows_.data(), valid_.get()) != count) FAIL("row count");
         if (options.remainder != Remainder::keep) {
           if (count != static_cast<std::size_t>(options.batch_size)) FAIL("not full: ", count);
         }
@@ -103,7 +102,7 @@ std::int64_t most_steps(const std::vector<Plan>& ranks) {
 
 void check_epoch(const PlanOptions& options, std::uint64_t epoch) {
   const std::vector<Plan> ranks = ranks_of(options);
-  const std::int64_t records = options.num_records;
+  const std::int64_t records = options.order->records();
   const std::int64_t global_batch = options.world * options.batch_size;
   const std::int64_t steps = most_steps(ranks);
   REQUIRE(ranks[0].steps() == steps);
@@ -145,13 +144,12 @@ TEST_CASE("all ranks and steps together give each record as often as the mode pr
             CAPTURE(remainder);
             CAPTURE(shuffle);
             PlanOptions options;
-            options.num_records = records;
+            options.order =
+                make_order(records, shuffle, {records < 1000 ? 8 : 200, 4, world == 8 ? 64 : 12});
             options.world = world;
             options.batch_size = batch_size;
             options.remainder = remainder;
-            options.shuffle = shuffle;
             options.seed = 41;
-            options.blocks = {records < 1000 ? 8 : 200, 4, world == 8 ? 64 : 12};
             check_epoch(options, 3);
           }
         }
@@ -167,10 +165,8 @@ TEST_CASE("a run stopped at any step carries on in another world with each recor
   for (const Shuffle shuffle : kShuffles) {
     for (const Run before : {Run{8, 7}, Run{5, 1}, Run{1, 32}, Run{3, 64}}) {
       PlanOptions options;
-      options.num_records = 761;
-      options.shuffle = shuffle;
+      options.order = make_order(761, shuffle, {9, 3, 8});
       options.seed = 6;
-      options.blocks = {9, 3, 8};
       options.world = before.world;
       options.batch_size = before.batch_size;
       const std::vector<Plan> first = ranks_of(options);
@@ -205,7 +201,7 @@ TEST_CASE("a run stopped at any step carries on in another world with each recor
 
 TEST_CASE("761 records in batches of 50 are 15 full batches and one of 11") {
   PlanOptions options;
-  options.num_records = 761;
+  options.order = make_order(761);
   options.batch_size = 50;
   const Plan keep(options);
   REQUIRE(keep.steps() == 16);
@@ -230,10 +226,9 @@ TEST_CASE("761 records in batches of 50 are 15 full batches and one of 11") {
 
 TEST_CASE("ranks take consecutive slices of a global batch, in rank order") {
   PlanOptions options;
-  options.num_records = 103;
+  options.order = make_order(103, Shuffle::none);
   options.batch_size = 10;
   options.world = 4;
-  options.shuffle = Shuffle::none;
   std::vector<std::int64_t> seen;
   const std::vector<Plan> ranks = ranks_of(options);
   for (std::int64_t step = 0; step < 3; ++step) {
@@ -252,11 +247,10 @@ TEST_CASE("ranks take consecutive slices of a global batch, in rank order") {
 
 TEST_CASE("padding of a set smaller than the world repeats its records") {
   PlanOptions options;
-  options.num_records = 2;
+  options.order = make_order(2, Shuffle::none);
   options.world = 3;
   options.batch_size = 4;
   options.remainder = Remainder::pad;
-  options.shuffle = Shuffle::none;
   std::vector<std::int64_t> padding;
   for (const Plan& plan : ranks_of(options)) {
     REQUIRE(plan.steps() == 1);
@@ -272,8 +266,7 @@ TEST_CASE("padding of a set smaller than the world repeats its records") {
 TEST_CASE("a set without records has no batches in any mode") {
   for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
     PlanOptions options;
-    options.num_records = 50;
-    options.indices = std::make_shared<const std::vector<std::int64_t>>();
+    options.order = choose({}, 50);
     options.remainder = remainder;
     const Plan plan(options);
     CHECK(plan.steps() == 0);
@@ -285,10 +278,8 @@ TEST_CASE("a set without records has no batches in any mode") {
 
 TEST_CASE("chosen record numbers come each as often as they were given") {
   PlanOptions options;
-  options.num_records = 10;
+  options.order = choose({7, 7, 7, 2, 9}, 10);
   options.batch_size = 3;
-  options.indices =
-      std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{7, 7, 7, 2, 9});
   const Plan plan(options);
   REQUIRE(plan.steps() == 2);
   std::vector<std::int64_t> seen;
@@ -302,16 +293,16 @@ TEST_CASE("chosen record numbers come each as often as they were given") {
 
 TEST_CASE("epochs differ when shuffled and agree when not") {
   PlanOptions options;
-  options.num_records = 1000;
+  options.order = make_order(1000);
   options.batch_size = 1000;
   CHECK(batch_of(Plan(options), 0, 0).indices != batch_of(Plan(options), 1, 0).indices);
-  options.shuffle = Shuffle::none;
+  options.order = make_order(1000, Shuffle::none);
   CHECK(batch_of(Plan(options), 0, 0).indices == batch_of(Plan(options), 1, 0).indices);
 }
 
 TEST_CASE("an order is described by what fixes it and by nothing else") {
   PlanOptions options;
-  options.num_records = 1000;
+  options.order = make_order(1000);
   options.seed = 5;
   const std::string text = Plan(options).order_description();
   CHECK(text == "order version=1 shuffle=exact seed=5 records=1000");
@@ -324,18 +315,18 @@ TEST_CASE("an order is described by what fixes it and by nothing else") {
   CHECK(Plan(other).order_description() == text);
   other.seed = 6;
   CHECK(Plan(other).order_description() != text);
-  const auto chosen = [&](std::vector<std::int64_t> indices) {
-    PlanOptions with = options;
-    with.indices = std::make_shared<const std::vector<std::int64_t>>(std::move(indices));
-    return Plan(with).order_description();
-  };
-  CHECK(chosen({1, 2}) != chosen({2, 1}));
-  CHECK(chosen({1, 2}) == chosen({1, 2}));
+  CHECK(make_order(9, Shuffle::none)->describe(5) == "order version=1 shuffle=none records=9");
+  CHECK(
+      make_order(9, Shuffle::blocks, {2, 3, 4})->describe(5) ==
+      "order version=1 shuffle=blocks block_records=2 window_blocks=3 streams=4 seed=5 records=9");
+  CHECK(choose({1, 2}, 9)->describe(5) ==
+        "order version=1 shuffle=exact seed=5 records=9 indices=2:16283186116202352693");
+  CHECK(choose({1, 2}, 9)->describe(5) != choose({2, 1}, 9)->describe(5));
 }
 
 TEST_CASE("a plan over the most records there can be takes no memory for them") {
   PlanOptions options;
-  options.num_records = std::int64_t{1} << 62;
+  options.order = make_order(std::int64_t{1} << 62);
   options.batch_size = kMaxBatchSize;
   options.world = kMaxWorld;
   options.rank = kMaxWorld - 1;
@@ -351,7 +342,7 @@ TEST_CASE("a plan over the most records there can be takes no memory for them") 
 
 TEST_CASE("threads may share a plan") {
   PlanOptions options;
-  options.num_records = 100000;
+  options.order = make_order(100000);
   options.batch_size = 64;
   const Plan plan(options);
   std::vector<std::vector<std::int64_t>> seen(4);
@@ -376,11 +367,11 @@ TEST_CASE("threads may share a plan") {
 
 TEST_CASE("options without a meaning are refused with what was given and what is allowed") {
   PlanOptions good;
-  good.num_records = 10;
+  good.order = make_order(10);
   const auto refused = [&](auto change) {
     PlanOptions options = good;
-    change(options);
     try {
+      change(options);
       const Plan plan(options);
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::invalid);
@@ -388,7 +379,7 @@ TEST_CASE("options without a meaning are refused with what was given and what is
     }
     return std::string("not refused");
   };
-  CHECK(refused([](auto& o) { o.num_records = -3; }) ==
+  CHECK(refused([](auto& o) { o.order = make_order(-3); }) ==
         "num_records is -3, but must be from 0 to 4611686018427387904.");
   CHECK(refused([](auto& o) { o.batch_size = 0; }) ==
         "batch_size is 0, but must be from 1 to 2147483647.");
@@ -397,10 +388,9 @@ TEST_CASE("options without a meaning are refused with what was given and what is
         "rank is 1, but must be 0 or more and less than world, which is 1.");
   CHECK(refused([](auto& o) { o.start = 11; }) ==
         "start is 11, but must be 0 or more and at most the positions of an epoch, which are 10.");
-  CHECK(refused([](auto& o) {
-          o.indices =
-              std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 10});
-        }) ==
+  CHECK(refused([](auto& o) { o.order = make_order(10, Shuffle::blocks, {0, 1, 1}); }) ==
+        "block_records is 0, but must be from 1 to 2147483647.");
+  CHECK(refused([](auto& o) { o.order = choose({3, 10}, 10); }) ==
         "indices[1] is 10, but must be a record number: 0 or more and less than "
         "num_records, which is 10.");
 }

@@ -33,7 +33,12 @@ Loader::Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOpt
   if (options_.threads < 1 || options_.prefetch < 1) {
     throw Error(ErrorKind::invalid, "A loader needs at least 1 thread and a prefetch of 1.");
   }
-  plan_options_.num_records = static_cast<std::int64_t>(reader_->record_count());
+  const auto records = static_cast<std::int64_t>(reader_->record_count());
+  if (plan_options_.order->records() != records) {
+    throw Error(ErrorKind::invalid, "The plan is one of " +
+                                        std::to_string(plan_options_.order->records()) +
+                                        " records, but there are " + std::to_string(records) + ".");
+  }
   plan_options_.start = 0;
   whole_ = std::make_shared<const Plan>(plan_options_);
 }
@@ -69,7 +74,7 @@ std::shared_ptr<Workers> Loader::enter_next_epoch() noexcept {
   return elsewhere;
 }
 
-LoaderStart Loader::start_here() const {
+PlanRun Loader::run_from_here() const {
   return {epoch_, step_, in_partial_ ? partial_ : whole_, whole_};
 }
 
@@ -121,14 +126,14 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
   const Clock::time_point began = Clock::now();
   for (;;) {
     std::shared_ptr<Workers> workers;
-    LoaderStart start;
+    PlanRun run;
     Workers::Taking next;
     {
       const std::lock_guard lock(every_loader);
       if (const auto why = no_more(pass)) return *why;
       workers = workers_;
       if (workers == nullptr) {
-        start = start_here();
+        run = run_from_here();
       } else {
         next = workers->take();
         if (next.taken == Workers::Taken::batch) ++step_;
@@ -137,7 +142,7 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
       }
     }
     if (workers == nullptr) {
-      start_workers(start);
+      start_workers(run);
       continue;
     }
     if (next.taken == Workers::Taken::batch) {
@@ -154,7 +159,7 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
 }
 
 // Leaves it be if others have started some meanwhile, or the loader went elsewhere.
-void Loader::start_workers(const LoaderStart& start) {
+void Loader::start_workers(const PlanRun& run) {
   std::shared_ptr<const Reader> reader;
   std::shared_ptr<const FeaturePlan> features;
   {
@@ -163,12 +168,10 @@ void Loader::start_workers(const LoaderStart& start) {
     reader = reader_;
     features = features_;
   }
-  auto workers = std::make_shared<Workers>(std::move(reader), std::move(features), start,
+  auto workers = std::make_shared<Workers>(std::move(reader), std::move(features), run,
                                            options_.threads, options_.prefetch, counters_);
   const std::lock_guard lock(every_loader);
-  const LoaderStart here = start_here();
-  if (reader_ != nullptr && workers_ == nullptr && here.epoch == start.epoch &&
-      here.step == start.step && here.first == start.first) {
+  if (reader_ != nullptr && workers_ == nullptr && run_from_here() == run) {
     workers_ = std::move(workers);
   }
 }

@@ -7,14 +7,13 @@
 
 #include "core/base/process.h"
 #include "core/load/batch_work.h"
-#include "core/order/plan.h"
+#include "core/order/plan_run.h"
 #include "core/read/reader.h"
 
 namespace tfrfast {
 
 class Workers;
 struct LoaderCounters;
-struct LoaderStart;
 
 struct LoaderOptions {
   unsigned threads = 1;   // workers; started when the first batch is waited for
@@ -50,7 +49,7 @@ class LoaderPass {
 class Loader {
  public:
   // `plan.start` is not used: seek() says where to begin. Without `features`, which may be null,
-  // batches are records.
+  // batches are records. Throws Error(invalid) for the plan of another number of records.
   Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOptions options,
          std::shared_ptr<const FeaturePlan> features = nullptr);
   ~Loader();  // closes it
@@ -104,12 +103,12 @@ class Loader {
   void end_pass(LoaderPass::State state) noexcept;
   [[nodiscard]] std::shared_ptr<Workers> enter_next_epoch() noexcept;
   std::optional<Wait> no_more(const LoaderPass& pass);
-  LoaderStart start_here() const;
+  PlanRun run_from_here() const;
   const Plan& plan_here() const noexcept { return in_partial_ ? *partial_ : *whole_; }
   std::int64_t position() const noexcept { return plan_here().position_after(step_ - 1); }
   std::int64_t steps_left() const noexcept { return plan_here().steps() - step_; }
 
-  void start_workers(const LoaderStart& start);
+  void start_workers(const PlanRun& run);
 
   const LoaderOptions options_;
   const std::shared_ptr<LoaderCounters> counters_;

@@ -21,25 +21,19 @@ std::uint64_t nanoseconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-struct Workers::Ticket {
-  std::uint64_t epoch = 0;
-  std::int64_t step = 0;
-  const Plan* plan = nullptr;
-};
-
 // One batch's record numbers, and room for the next one's: each worker keeps its own.
 class Workers::RowNumbers {
  public:
-  void fill(const Ticket& ticket) {
-    if (!epoch_ || plan_ != ticket.plan || epoch_number_ != ticket.epoch) {
-      plan_ = ticket.plan;
-      epoch_number_ = ticket.epoch;
-      epoch_.emplace(*plan_, epoch_number_);
+  void fill(const PlanRun::Step& step) {
+    if (epoch_ == nullptr || plan_ != step.plan || epoch_number_ != step.epoch) {
+      epoch_ = step.plan->of_epoch(step.epoch);
+      plan_ = step.plan;
+      epoch_number_ = step.epoch;
     }
-    count_ = plan_->row_count(ticket.step);
+    count_ = plan_->row_count(step.step);
     const std::size_t bytes = count_ * (sizeof(std::int64_t) + sizeof(bool));
     if (memory_.capacity() < bytes) memory_ = PooledBuffer(bytes);
-    plan_->rows(*epoch_, ticket.step, records(), valid());
+    plan_->rows(*epoch_, step.step, records(), valid());
   }
   std::span<const std::int64_t> numbers() const { return {records(), count_}; }
   bool* valid() const { return reinterpret_cast<bool*>(records() + count_); }
@@ -49,17 +43,17 @@ class Workers::RowNumbers {
 
   const Plan* plan_ = nullptr;
   std::uint64_t epoch_number_ = 0;
-  std::optional<Plan::Epoch> epoch_;
+  std::unique_ptr<const EpochOrder> epoch_;
   std::size_t count_ = 0;
   PooledBuffer memory_;
 };
 
 Workers::Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features,
-                 LoaderStart start, unsigned threads, unsigned prefetch,
+                 PlanRun run, unsigned threads, unsigned prefetch,
                  std::shared_ptr<LoaderCounters> counters)
     : reader_(std::move(reader)),
       features_(std::move(features)),
-      start_(std::move(start)),
+      run_(std::move(run)),
       counters_(std::move(counters)),
       slots_(prefetch),
       read_ahead_(*reader_, counters_->read_ahead_bytes) {
@@ -124,17 +118,6 @@ bool Workers::wait_for(std::uint64_t ticket, double seconds) {
   return in_time;
 }
 
-Workers::Ticket Workers::ticket(std::uint64_t number) const {
-  const auto left = static_cast<std::uint64_t>(start_.first->steps() - start_.step);
-  if (number < left) {
-    return {start_.epoch, start_.step + static_cast<std::int64_t>(number), start_.first.get()};
-  }
-  const auto steps = static_cast<std::uint64_t>(start_.whole->steps());
-  number -= left;
-  return {start_.epoch + 1 + number / steps, static_cast<std::int64_t>(number % steps),
-          start_.whole.get()};
-}
-
 void Workers::work() {
   RowNumbers rows;
   RowNumbers ahead;
@@ -154,7 +137,7 @@ void Workers::work() {
     try {
       if (!batch_work) batch_work.emplace(reader_, features_);
       announce_behind(number, ahead);
-      rows.fill(ticket(number));
+      rows.fill(run_.at(number));
       result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_);
     } catch (const ReadCancelled&) {
       return;
@@ -172,7 +155,7 @@ void Workers::work() {
 void Workers::announce_behind(std::uint64_t number, RowNumbers& ahead) {
   const std::uint64_t depth = slots_.size();
   for (std::uint64_t next = number == 0 ? 1 : number + depth; next <= number + depth; ++next) {
-    const Ticket later = ticket(next);
+    const PlanRun::Step later = run_.at(next);
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);
     read_ahead_.announce(ahead.numbers());

@@ -12,7 +12,7 @@
 
 #include "core/load/batch_work.h"
 #include "core/load/read_ahead.h"
-#include "core/order/plan.h"
+#include "core/order/plan_run.h"
 #include "core/read/reader.h"
 
 namespace tfrfast {
@@ -27,31 +27,20 @@ struct LoaderCounters {
   std::atomic<std::uint64_t> read_ahead_bytes{0};
 };
 
-// Where an endless sequence of batches begins: at `step` of `first`, which is the rest of `epoch`;
-// then come whole epochs.
-struct LoaderStart {
-  std::uint64_t epoch = 0;
-  std::int64_t step = 0;
-  std::shared_ptr<const Plan> first;
-  std::shared_ptr<const Plan> whole;
-};
-
-// Batches are numbered by tickets, without end. Ticket t waits in slot t % prefetch; a worker may
-// claim ticket t once ticket t - prefetch has been taken. Safe from many threads, except that one
-// stops them. A forked child has none of these threads and must leave the object alone, its
-// destructor included.
+// A run's batches are numbered by tickets, without end. Ticket t waits in slot t % prefetch; a
+// worker may claim ticket t once ticket t - prefetch has been taken. Safe from many threads, except
+// that one stops them. A forked child has none of these threads and must leave the object alone,
+// its destructor included.
 class Workers {
  public:
   // Throws Error io if the system has no threads to give.
   Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features,
-          LoaderStart start, unsigned threads, unsigned prefetch,
+          PlanRun run, unsigned threads, unsigned prefetch,
           std::shared_ptr<LoaderCounters> counters);
   ~Workers();  // stops them
 
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-
-  const LoaderStart& start() const noexcept { return start_; }
 
   // What take() has to say about the next ticket.
   enum class Taken : std::uint8_t {
@@ -77,7 +66,6 @@ class Workers {
   void stop() noexcept;
 
  private:
-  struct Ticket;
   class RowNumbers;
   struct Slot {
     LoadedBatch batch;
@@ -85,13 +73,12 @@ class Workers {
     bool done = false;
   };
 
-  Ticket ticket(std::uint64_t number) const;
   void work();
   void announce_behind(std::uint64_t number, RowNumbers& ahead);
 
   const std::shared_ptr<const Reader> reader_;
   const std::shared_ptr<const FeaturePlan> features_;
-  const LoaderStart start_;
+  const PlanRun run_;
   const std::shared_ptr<LoaderCounters> counters_;
 
   std::mutex mutex_;

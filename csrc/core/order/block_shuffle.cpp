@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/order/permutation.h"
+#include "core/order/ranges.h"
 
 namespace tfrfast {
 namespace {
@@ -68,10 +69,18 @@ std::int64_t slice_number(std::int64_t stream, std::int64_t streams) noexcept {
   return high * (streams / width) + stream / width;
 }
 
+const BlockShape& checked(const BlockShape& shape) {
+  check_range("block_records", shape.block_records, 1, kMaxBlockRecords);
+  check_range("window_blocks", shape.window_blocks, 1, kMaxWindowBlocks);
+  check_range("streams", shape.streams, 1, kMaxStreams);
+  return shape;
+}
+
 }  // namespace
 
-BlockShuffle::BlockShuffle(std::int64_t size, const BlockShape& shape)
-    : size_(size), shape_(shape) {
+BlockShuffle::BlockShuffle(std::int64_t records, const BlockShape& shape)
+    : Order(records, records, checked(shape).streams), shape_(shape) {
+  const std::int64_t size = records;
   const std::int64_t block = shape.block_records;
   blocks_ = size / block + (size % block != 0);
   missing_ = size % block == 0 ? 0 : block - size % block;
@@ -172,7 +181,7 @@ void BlockShuffle::Epoch::evaluate_lanes(const std::int64_t* positions, std::siz
                                          std::int64_t* out, Lookup& lookup) const noexcept {
   const std::int64_t block = shuffle_->shape_.block_records;
   const std::int64_t streams = shuffle_->shape_.streams;
-  const std::int64_t tail_positions = shuffle_->size_ - shuffle_->streamed_;
+  const std::int64_t tail_positions = shuffle_->records() - shuffle_->streamed_;
   std::size_t windowed[kLanes], listed[kLanes];
   std::int64_t begins[kLanes], entries[kLanes], offsets[kLanes];
   lookup.in_window.clear();
@@ -216,6 +225,33 @@ void BlockShuffle::Epoch::evaluate(const std::int64_t* positions, std::size_t co
   for (std::size_t done = 0; done < count; done += kLanes) {
     evaluate_lanes(positions + done, std::min(count - done, kLanes), out + done, lookup);
   }
+}
+
+std::unique_ptr<const EpochOrder> BlockShuffle::of_epoch(std::uint64_t seed,
+                                                         std::uint64_t epoch) const {
+  return std::make_unique<const Epoch>(*this, seed, epoch);
+}
+
+std::string BlockShuffle::describe_shuffle(std::uint64_t seed) const {
+  return "shuffle=blocks block_records=" + std::to_string(shape_.block_records) +
+         " window_blocks=" + std::to_string(shape_.window_blocks) +
+         " streams=" + std::to_string(shape_.streams) + " seed=" + std::to_string(seed);
+}
+
+void BlockShuffle::encode(Encoder& encoder) const {
+  encoder.integer(records());
+  encoder.integer(shape_.block_records);
+  encoder.integer(shape_.window_blocks);
+  encoder.integer(shape_.streams);
+}
+
+std::shared_ptr<const Order> BlockShuffle::decode(Decoder& decoder) {
+  const std::int64_t records = decoder.integer();
+  BlockShape shape;
+  shape.block_records = decoder.integer();
+  shape.window_blocks = decoder.integer();
+  shape.streams = decoder.integer();
+  return std::make_shared<const BlockShuffle>(records, shape);
 }
 
 }  // namespace tfrfast

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/order/order.h"
 #include "core/order/permutation.h"
 
 namespace tfrfast {
@@ -27,23 +28,25 @@ inline constexpr std::int64_t kMaxStreams = std::int64_t{1} << 16;
 // at the end of the epoch. Each record of the short block, if there is one, stands anywhere too.
 //
 // Immutable, any number of threads; holds 8 bytes a stream.
-class BlockShuffle {
+class BlockShuffle final : public Order {
  public:
-  // size from 0 to kMaxPermutationSize; the shape's members from 1 to their limits.
-  BlockShuffle(std::int64_t size, const BlockShape& shape);
+  static constexpr const char* kName = "blocks";
+
+  // Throws Error(invalid) unless the shape's members are from 1 to their limits.
+  BlockShuffle(std::int64_t records, const BlockShape& shape);
+  static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   const BlockShape& shape() const noexcept { return shape_; }
   // The positions before the tail: each block there belongs to one stream.
   std::int64_t streamed_positions() const noexcept { return streamed_; }
 
-  // The order of one epoch; refers to the BlockShuffle. Takes about a microsecond to make.
-  class Epoch {
+  // Refers to the BlockShuffle.
+  class Epoch final : public EpochOrder {
    public:
     Epoch(const BlockShuffle& shuffle, std::uint64_t seed, std::uint64_t epoch) noexcept;
 
-    // Each position must lie in [0, size). `positions` and `out` may be the same array.
     void evaluate(const std::int64_t* positions, std::size_t count,
-                  std::int64_t* out) const noexcept;
+                  std::int64_t* out) const noexcept override;
 
    private:
     class Lookup;
@@ -60,8 +63,13 @@ class BlockShuffle {
     std::int64_t short_entry_;  // -1 if all blocks are full
   };
 
+  std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
+                                             std::uint64_t epoch) const override;
+  std::string describe_shuffle(std::uint64_t seed) const override;
+  const char* name() const noexcept override { return kName; }
+  void encode(Encoder& encoder) const override;
+
  private:
-  std::int64_t size_;
   BlockShape shape_;
   std::int64_t blocks_;         // the short one included
   std::int64_t missing_;        // records that the short block, the last one, lacks

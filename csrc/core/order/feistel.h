@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/order/siphash.h"
+#include "core/base/siphash.h"
 
 namespace tfrfast {
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/order/order.h"
 
 namespace tfrfast {
 namespace {

@@ -9,8 +9,6 @@
 
 namespace tfrfast {
 
-// Part of every key and every checkpoint. A change of any order's result raises it.
-inline constexpr std::uint32_t kOrderVersion = 1;
 inline constexpr std::int64_t kMaxPermutationSize = kMaxGridSize;
 
 // What a key is for, so that no two uses of one (seed, epoch) share a key.

@@ -1,0 +1,76 @@
+// Descriptions as bytes, for a graph, a pickle or another process to carry: what they are of, the
+// version of their form and a fingerprint; then numbers and strings end to end, little-endian.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tfrfast {
+
+// What some bytes describe.
+struct EncodedKind {
+  const char* name;           // in errors: "plan"
+  const char* tag;            // 4 characters, which no other kind has
+  std::uint32_t version = 1;  // a change of the form raises it
+};
+
+class Encoder {
+ public:
+  explicit Encoder(const EncodedKind& kind);
+
+  void number(std::uint64_t value);
+  void integer(std::int64_t value) { number(static_cast<std::uint64_t>(value)); }
+  void flag(bool value) { number(value ? 1 : 0); }
+  void string(std::string_view value);
+  void integers(std::span<const std::int64_t> values);
+
+  std::string finish();  // once
+
+ private:
+  std::string bytes_;
+};
+
+// Reads what an Encoder wrote, in the same order. Refers to the bytes. Every member throws
+// Error(invalid) for bytes that no Encoder of the kind wrote.
+class Decoder {
+ public:
+  Decoder(const EncodedKind& kind, std::string_view bytes);
+
+  std::uint64_t number();
+  std::int64_t integer() { return static_cast<std::int64_t>(number()); }
+  bool flag();
+  std::string_view string();
+  std::vector<std::int64_t> integers();
+  std::size_t count();  // how many things follow, each of which takes a byte or more
+
+  // Of descriptions inside descriptions, while one of these lives. There may be few of them.
+  class Level {
+   public:
+    explicit Level(Decoder& decoder);
+    ~Level() { --decoder_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Decoder& decoder_;
+  };
+
+  void finish() const;  // everything has been read
+  [[noreturn]] void refuse(const std::string& why) const;
+
+ private:
+  std::string_view take(std::uint64_t bytes);
+
+  const EncodedKind& kind_;
+  std::string_view rest_;
+  int depth_ = 0;
+};
+
+// What an encoding begins with. Encodings whose heads are the same are the same.
+std::string_view head_of(std::string_view encoded) noexcept;
+
+}  // namespace tfrfast

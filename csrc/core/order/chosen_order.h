@@ -1,0 +1,37 @@
+// Only some records, each as often as it was chosen, in another order's order.
+#pragma once
+
+#include <vector>
+
+#include "core/order/order.h"
+
+namespace tfrfast {
+
+// Holds 8 bytes for each chosen record.
+class ChosenOrder final : public Order {
+ public:
+  static constexpr const char* kName = "chosen";
+
+  // Where `order` has record i stands indices[i]. Throws Error(invalid) for indices that are not
+  // less than `records`, or not as many as `order` has records.
+  ChosenOrder(std::shared_ptr<const Order> order, std::vector<std::int64_t> indices,
+              std::int64_t records);
+  static std::shared_ptr<const Order> decode(Decoder& decoder);
+
+  const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
+
+  std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
+                                             std::uint64_t epoch) const override;
+  std::string describe_shuffle(std::uint64_t seed) const override {
+    return order_->describe_shuffle(seed);
+  }
+  std::string describe_records() const override;
+  const char* name() const noexcept override { return kName; }
+  void encode(Encoder& encoder) const override;
+
+ private:
+  std::shared_ptr<const Order> order_;
+  std::vector<std::int64_t> indices_;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,24 @@
+// One permutation of everything, another in each epoch: any record at any place.
+#pragma once
+
+#include "core/order/order.h"
+
+namespace tfrfast {
+
+class ExactOrder final : public Order {
+ public:
+  static constexpr const char* kName = "exact";
+
+  explicit ExactOrder(std::int64_t records) : Order(records, records) {}
+  static std::shared_ptr<const Order> decode(Decoder& decoder);
+
+  std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
+                                             std::uint64_t epoch) const override;
+  std::string describe_shuffle(std::uint64_t seed) const override {
+    return "shuffle=exact seed=" + std::to_string(seed);
+  }
+  const char* name() const noexcept override { return kName; }
+  void encode(Encoder& encoder) const override { encoder.integer(records()); }
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,21 @@
+// The records as they lie in their shards, in every epoch.
+#pragma once
+
+#include "core/order/order.h"
+
+namespace tfrfast {
+
+class GivenOrder final : public Order {
+ public:
+  static constexpr const char* kName = "none";  // no shuffle
+
+  explicit GivenOrder(std::int64_t records) : Order(records, records) {}
+  static std::shared_ptr<const Order> decode(Decoder& decoder);
+
+  std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t, std::uint64_t) const override;
+  std::string describe_shuffle(std::uint64_t) const override { return "shuffle=none"; }
+  const char* name() const noexcept override { return kName; }
+  void encode(Encoder& encoder) const override { encoder.integer(records()); }
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,61 @@
+#include "core/order/order.h"
+
+#include "core/order/block_shuffle.h"
+#include "core/order/chosen_order.h"
+#include "core/order/exact_order.h"
+#include "core/order/given_order.h"
+#include "core/order/ranges.h"
+
+namespace tfrfast {
+namespace {
+
+struct NamedOrder {
+  const char* name;
+  std::shared_ptr<const Order> (*decode)(Decoder&);
+};
+
+constexpr NamedOrder kOrders[] = {
+    {GivenOrder::kName, &GivenOrder::decode},
+    {ExactOrder::kName, &ExactOrder::decode},
+    {BlockShuffle::kName, &BlockShuffle::decode},
+    {ChosenOrder::kName, &ChosenOrder::decode},
+};
+
+}  // namespace
+
+Order::Order(std::int64_t positions, std::int64_t records, std::int64_t streams)
+    : positions_(positions), records_(records), streams_(streams) {
+  check_range("num_records", records, 0, kMaxPermutationSize);
+}
+
+std::string Order::describe(std::uint64_t seed) const {
+  return "order version=" + std::to_string(kOrderVersion) + " " + describe_shuffle(seed) + " " +
+         describe_records();
+}
+
+std::string Order::describe_records() const {
+  return "records=" + std::to_string(records_);
+}
+
+void encode_order(Encoder& encoder, const Order& order) {
+  encoder.number(kOrderVersion);
+  encoder.string(order.name());
+  order.encode(encoder);
+}
+
+std::shared_ptr<const Order> decode_order(Decoder& decoder) {
+  const Decoder::Level level(decoder);
+  if (const std::uint64_t version = decoder.number(); version != kOrderVersion) {
+    throw Error(ErrorKind::invalid,
+                "This was made with version " + std::to_string(version) +
+                    " of the order, and this tfrfast has version " + std::to_string(kOrderVersion) +
+                    ": it would give other records. Use the tfrfast that made it.");
+  }
+  const std::string_view name = decoder.string();
+  for (const NamedOrder& order : kOrders) {
+    if (name == order.name) return order.decode(decoder);
+  }
+  decoder.refuse("there is no order of that name");
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,73 @@
+// Which record stands at which position of an epoch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/encoding.h"
+
+namespace tfrfast {
+
+// Part of every key and every checkpoint. A change of any order's result raises it.
+inline constexpr std::uint32_t kOrderVersion = 1;
+
+// The order of one epoch. Immutable, any number of threads.
+class EpochOrder {
+ public:
+  EpochOrder() = default;
+  virtual ~EpochOrder() = default;
+  EpochOrder(const EpochOrder&) = delete;
+  EpochOrder& operator=(const EpochOrder&) = delete;
+
+  // The record at each of many positions, which must exist. `positions` and `out` may be the same
+  // array.
+  virtual void evaluate(const std::int64_t* positions, std::size_t count,
+                        std::int64_t* out) const noexcept = 0;
+};
+
+// A pure function of seed, epoch and position. Immutable, any number of threads.
+class Order {
+ public:
+  virtual ~Order() = default;
+  Order(const Order&) = delete;
+  Order& operator=(const Order&) = delete;
+
+  // An epoch has the positions [0, positions()), at which records of [0, records()) stand.
+  std::int64_t positions() const noexcept { return positions_; }
+  std::int64_t records() const noexcept { return records_; }
+
+  // Position p belongs to stream p % streams(). Streams have blocks of records of their own:
+  // ranks that take whole streams share no blocks.
+  std::int64_t streams() const noexcept { return streams_; }
+
+  // Made once for many positions, in about a microsecond. Refers to the order.
+  virtual std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
+                                                     std::uint64_t epoch) const = 0;
+
+  // Everything that fixes which record stands at which position, and nothing else, in a line. Part
+  // of every checkpoint. What shuffles, and what is shuffled, stand in it one after the other.
+  std::string describe(std::uint64_t seed) const;
+  virtual std::string describe_shuffle(std::uint64_t seed) const = 0;
+  virtual std::string describe_records() const;
+
+  // The name under which decode_order() knows it, and what its decode() reads.
+  virtual const char* name() const noexcept = 0;
+  virtual void encode(Encoder& encoder) const = 0;
+
+ protected:
+  // Throws Error(invalid) unless there are from 0 to kMaxPermutationSize records.
+  Order(std::int64_t positions, std::int64_t records, std::int64_t streams = 1);
+
+ private:
+  std::int64_t positions_;
+  std::int64_t records_;
+  std::int64_t streams_;
+};
+
+void encode_order(Encoder& encoder, const Order& order);
+// Throws Error(invalid) for an order that this version does not have.
+std::shared_ptr<const Order> decode_order(Decoder& decoder);
+
+}  // namespace tfrfast

@@ -1,0 +1,36 @@
+// A plan's batches from some place on, without end: the rest of one epoch, then whole epochs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/order/plan.h"
+
+namespace tfrfast {
+
+struct PlanRun {
+  std::uint64_t epoch = 0;
+  std::int64_t step = 0;              // of `first` that the run begins with
+  std::shared_ptr<const Plan> first;  // of the rest of `epoch`
+  std::shared_ptr<const Plan> whole;  // of an epoch from its beginning
+
+  struct Step {
+    std::uint64_t epoch = 0;
+    std::int64_t step = 0;
+    const Plan* plan = nullptr;
+  };
+  // Batch `number` of the run. Where whole epochs have no steps, there is none after `first`.
+  Step at(std::uint64_t number) const noexcept {
+    const auto left = static_cast<std::uint64_t>(first->steps() - step);
+    const auto steps = static_cast<std::uint64_t>(whole->steps());
+    if (number < left || steps == 0) {
+      return {epoch, step + static_cast<std::int64_t>(number), first.get()};
+    }
+    number -= left;
+    return {epoch + 1 + number / steps, static_cast<std::int64_t>(number % steps), whole.get()};
+  }
+
+  friend bool operator==(const PlanRun&, const PlanRun&) = default;
+};
+
+}  // namespace tfrfast

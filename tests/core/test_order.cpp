@@ -1,0 +1,122 @@
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/order/plan.h"
+#include "orders.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+constexpr EncodedKind kKind{"order", "tfOR"};
+
+std::string encoded(const Order& order) {
+  Encoder encoder(kKind);
+  encode_order(encoder, order);
+  return encoder.finish();
+}
+
+std::shared_ptr<const Order> decoded(const std::string& bytes) {
+  Decoder decoder(kKind, bytes);
+  std::shared_ptr<const Order> order = decode_order(decoder);
+  decoder.finish();
+  return order;
+}
+
+std::vector<std::int64_t> records_of(const Order& order, std::uint64_t seed, std::uint64_t epoch) {
+  std::vector<std::int64_t> records(static_cast<std::size_t>(order.positions()));
+  std::iota(records.begin(), records.end(), 0);
+  order.of_epoch(seed, epoch)->evaluate(records.data(), records.size(), records.data());
+  return records;
+}
+
+template <class Write>
+std::string refusal(Write write) {
+  Encoder encoder(kKind);
+  write(encoder);
+  try {
+    decoded(encoder.finish());
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::invalid);
+    return error.message();
+  }
+  return "not refused";
+}
+
+}  // namespace
+
+TEST_CASE("every order comes back from its encoding as it was") {
+  const std::shared_ptr<const Order> orders[] = {
+      make_order(100, Shuffle::none),
+      make_order(100, Shuffle::exact),
+      make_order(103, Shuffle::blocks, {4, 2, 3}),
+      choose({5, 5, 2, 9}, 10, Shuffle::none),
+      choose({5, 5, 2, 9}, 10, Shuffle::exact),
+      choose({}, 10),
+      make_order(0),
+  };
+  for (const auto& order : orders) {
+    const std::string bytes = encoded(*order);
+    const auto copy = decoded(bytes);
+    CAPTURE(copy->describe(3));
+    CHECK(copy->describe(3) == order->describe(3));
+    CHECK(copy->streams() == order->streams());
+    CHECK(records_of(*copy, 3, 4) == records_of(*order, 3, 4));
+    CHECK(encoded(*copy) == bytes);
+  }
+}
+
+TEST_CASE("an order of which nothing is known is refused, not guessed") {
+  CHECK(refusal([](Encoder& encoder) {
+          encoder.number(kOrderVersion);
+          encoder.string("sorted");
+        }).find("there is no order of that name") != std::string::npos);
+  CHECK(refusal([](Encoder& encoder) {
+          encoder.number(kOrderVersion + 1);
+          encoder.string("exact");
+        }).find("Use the tfrfast that made it") != std::string::npos);
+  CHECK(refusal([](Encoder& encoder) {
+          encoder.number(kOrderVersion);
+          encoder.string("exact");
+          encoder.integer(-1);
+        }) == "num_records is -1, but must be from 0 to 4611686018427387904.");
+}
+
+TEST_CASE("orders inside orders end somewhere") {
+  std::shared_ptr<const Order> order = make_order(3);
+  for (int i = 0; i < 40; ++i) {
+    order = std::make_shared<const ChosenOrder>(order, std::vector<std::int64_t>{0, 1, 2}, 3);
+  }
+  const std::string bytes = encoded(*order);
+  CHECK_THROWS_WITH_AS(decoded(bytes), doctest::Contains("it is nested too deeply"), Error);
+}
+
+TEST_CASE("a plan comes back from its encoding as it was") {
+  for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
+    PlanOptions options;
+    options.order = choose({4, 4, 1, 0, 2, 3, 3}, 5, Shuffle::blocks);
+    options.seed = ~std::uint64_t{0};
+    options.batch_size = 2;
+    options.rank = 1;
+    options.world = 3;
+    options.remainder = remainder;
+    options.start = 1;
+    const Plan plan(options);
+    const Plan copy = Plan::decode(plan.encode());
+    CHECK(copy.encode() == plan.encode());
+    CHECK(copy.order_description() == plan.order_description());
+    REQUIRE(copy.steps() == plan.steps());
+    for (std::int64_t step = 0; step < plan.steps(); ++step) {
+      std::vector<std::int64_t> rows(plan.row_count(step)), copied(copy.row_count(step));
+      plan.rows(7, step, rows.data(), nullptr);
+      copy.rows(7, step, copied.data(), nullptr);
+      CHECK(rows == copied);
+    }
+  }
+  CHECK_THROWS_WITH_AS(Plan::decode("tfrfast"), doctest::Contains("This is not a plan"), Error);
+}
