@@ -9,6 +9,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from tfrfast import _native
+from tfrfast._codecs import CODECS
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -31,8 +32,9 @@ class CompressedStream:
         self._options = options
         flush_mode = getattr(options, "flush_mode", None)
         self._flush_mode = zlib.Z_SYNC_FLUSH if flush_mode is None else flush_mode
-        # TensorFlow reads only the first of several ZLIB streams.
-        self._member_bytes = _MEMBER_BYTES if compression == "GZIP" else sys.maxsize
+        self._member_bytes = (
+            _MEMBER_BYTES if CODECS[compression].written_in_members else sys.maxsize
+        )
         self._pending = bytearray()
         self._begin_member()
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115
@@ -89,11 +91,11 @@ def _compressor(compression: str, options: Any) -> Any:
         return default if value is None else int(value)
 
     # TensorFlow takes the wrapper from the type and only the window's size from its option.
-    window = option("window_bits", zlib.MAX_WBITS)
+    wrapper = CODECS[compression].window_bits - zlib.MAX_WBITS
     return zlib.compressobj(
         option("compression_level", zlib.Z_DEFAULT_COMPRESSION),
         option("compression_method", zlib.DEFLATED),
-        window + 16 if compression == "GZIP" else window,
+        option("window_bits", zlib.MAX_WBITS) + wrapper,
         option("mem_level", 9),
         option("compression_strategy", zlib.Z_DEFAULT_STRATEGY),
     )

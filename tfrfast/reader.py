@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
@@ -72,8 +73,8 @@ class Reader(_native.Reader):
       paths: a path, a glob, or an iterable of either. A path that exists is taken literally; what a
         glob finds is sorted so that shard 10 follows shard 9.
       compression: "auto" finds out; None or "", "GZIP", "ZLIB" insist.
-      verify: "full" checks both CRCs of every record read. "header" and "none" leave the payload's
-        out. The header is compared with the index in every mode.
+      verify: "full" checks both CRCs of every record read, "header" only the length's. The length is
+        compared with the index in either mode.
       on_corruption: "raise", or "skip" to leave damaged records out; see `skipped`.
       io: "mmap", "pread", or "auto": mapped on local filesystems.
       index: "auto" uses a valid index or builds one and keeps it in the cache folder; "memory"
@@ -97,6 +98,13 @@ class Reader(_native.Reader):
         threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
+        if verify == "none":
+            warnings.warn(
+                'verify="none" is deprecated: it does what verify="header" does. Write that.',
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            verify = "header"
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}.")
         names = expand_paths(paths)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, cast
 
 from tfrfast import _native
 from tfrfast._arguments import integer
+from tfrfast._codecs import CODECS
 from tfrfast._paths import written_file
 from tfrfast.encoding import encode_example
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Index = bool | str | os.PathLike[str]
 Compression = Literal["", "GZIP"]
+_WRITTEN = [codec.name for codec in CODECS.values() if codec.written_in_members]
 
 _DEFAULT_LEVEL = -1  # zlib's own choice
 
@@ -177,13 +179,14 @@ def compression_level(compression: object, level: SupportsIndex | None) -> int:
     if compression is None or compression == "":
         if level is not None:
             raise ValueError("level means nothing without compression.")
-    elif compression == "ZLIB":
+    elif compression not in _WRITTEN and compression in CODECS:
         raise ValueError(
-            "ZLIB has no members that could be read one by one: of several, TensorFlow reads only "
-            'the first. Write "GZIP", or use tfr.TFRecordWriter.'
+            f"{compression} has no members that could be read one by one: of several, TensorFlow "
+            f"reads only the first. Write {' or '.join(_WRITTEN)}, or use tfr.TFRecordWriter."
         )
-    elif compression != "GZIP":
-        raise ValueError(f'compression must be None, "" or "GZIP", not {compression!r}.')
+    elif compression not in _WRITTEN:
+        allowed = ", ".join(f'"{name}"' for name in ("", *_WRITTEN))
+        raise ValueError(f"compression must be None or one of {allowed}, not {compression!r}.")
     return _DEFAULT_LEVEL if level is None else integer("level", level, 0, 9)
 
 

@@ -21,7 +21,7 @@ CORE_ORDER = [
     "storage",
     "crc32c",
     "shard",
-    "deflate",
+    "codec",
     "index",
     "read",
     "order",

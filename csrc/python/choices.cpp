@@ -1,7 +1,7 @@
 #include "python/choices.h"
 
-#include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 template <class Choice>
 Choice choose(const char* argument, const std::string& word,
-              std::initializer_list<std::pair<const char*, Choice>> choices) {
+              const std::vector<std::pair<const char*, Choice>>& choices) {
   std::string allowed;
   for (const auto& [name, choice] : choices) {
     if (word == name) return choice;
@@ -28,9 +28,7 @@ IoMode io_mode(const std::string& io) {
 }
 
 Verify verify_mode(const std::string& verify) {
-  return choose<Verify>(
-      "verify", verify,
-      {{"full", Verify::full}, {"header", Verify::header}, {"none", Verify::none}});
+  return choose<Verify>("verify", verify, {{"full", Verify::full}, {"header", Verify::header}});
 }
 
 bool skips_damage(const std::string& on_corruption) {
@@ -45,11 +43,10 @@ IndexUse index_use(const std::string& index) {
 }
 
 std::optional<Compression> compression_choice(const std::string& compression) {
-  return choose<std::optional<Compression>>("compression", compression,
-                                            {{"auto", std::nullopt},
-                                             {"", Compression::none},
-                                             {"GZIP", Compression::gzip},
-                                             {"ZLIB", Compression::zlib}});
+  std::vector<std::pair<const char*, std::optional<Compression>>> choices{{"auto", std::nullopt},
+                                                                          {"", Compression::none}};
+  for (const Codec& codec : codecs()) choices.emplace_back(codec.name, codec.compression);
+  return choose("compression", compression, choices);
 }
 
 }  // namespace tfrfast::python

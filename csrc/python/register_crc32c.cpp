@@ -43,9 +43,6 @@ void register_crc32c(py::module_& module) {
   module.def(
       "masked_crc32c", [](const py::object& data) { return mask_crc(crc_of(data, 0)).value; },
       py::arg("data"), "CRC-32C of a bytes-like object, masked as TFRecord files store it.");
-  module.def(
-      "crc32c_kernel", [] { return active_crc32c_kernel().name; },
-      "Name of the CRC-32C kernel this CPU runs.");
 }
 
 }  // namespace tfrfast::python

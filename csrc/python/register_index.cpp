@@ -61,6 +61,14 @@ py::list cached_indexes() {
 void register_index(py::module_& module) {
   module.def("build_index", &build, py::arg("shard_path"), py::arg("folder"), py::arg("force"),
              py::arg("progress"));
+  module.def("codecs", [] {
+    py::list all;
+    for (const Codec& codec : codecs()) {
+      all.append(py::make_tuple(codec.name, static_cast<int>(codec.compression), codec.window_bits,
+                                codec.written_in_members));
+    }
+    return all;
+  });
   module.def("import_text_index", &import_text, py::arg("text_path"), py::arg("shard_path"),
              py::arg("index_path"));
   module.def(

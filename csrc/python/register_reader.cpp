@@ -123,8 +123,6 @@ py::dict describe_shard(const OpenReader& self, std::size_t number) {
   facts["compression"] = compression_name(shard.index->facts().compression);
   facts["index"] = to_text(shard.index->origin());
   facts["frames"] = ShardFrames(shard.index);
-  facts["was_built"] = shard.was_built;
-  facts["mapped"] = shard.file->mapping() != nullptr || shard.file->bytes() == 0;
   return facts;
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/shard/compression.h"
+#include "core/codec/codec.h"
 
 namespace tfrfast::tensorflow {
 

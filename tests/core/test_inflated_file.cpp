@@ -1,4 +1,4 @@
-#include "core/deflate/inflated_file.h"
+#include "core/codec/inflated_file.h"
 #include "core/index/damage_in_words.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 #include <span>
 #include <thread>
 
-#include "core/deflate/deflater.h"
+#include "core/codec/deflater.h"
 #include "core/index/index_file.h"
 #include "core/index/scan.h"
 #include "shard_fixture.h"
@@ -18,7 +18,7 @@ using namespace tfrfast::testing;
 namespace {
 
 std::string deflated(const std::string& bytes, Compression compression, int level = 6) {
-  Deflater deflater(compression, level);
+  Deflater deflater(codec_of(compression).window_bits, level);
   const auto out =
       deflater.deflate({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
   return {reinterpret_cast<const char*>(out.data()), out.size()};

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "core/shard/compression.h"
+#include "core/codec/codec.h"
 #include "core/shard/walker.h"
 #include "core/storage/fault_guard.h"
 #include "shard_fixture.h"

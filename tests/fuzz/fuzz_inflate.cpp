@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "core/base/bytes.h"
+#include "core/codec/deflater.h"
+#include "core/codec/inflating_walker.h"
 #include "core/crc32c/crc32c.h"
-#include "core/deflate/deflater.h"
-#include "core/deflate/inflating_walker.h"
 #include "core/index/damage_in_words.h"
 #include "core/index/index_file.h"
 #include "core/index/index_state.h"
@@ -27,7 +27,7 @@ constexpr std::size_t kMostInflated = 8 << 20;  // bombs cost time, and find not
 // The input as the content of one or two members, damaged where its first bytes say: deep inside
 // what a mutation of deflate data would hardly ever reach.
 Bytes pack(std::span<const std::uint8_t> input, Compression compression, unsigned how) {
-  Deflater deflater(compression, static_cast<int>(how % 10));
+  Deflater deflater(codec_of(compression).window_bits, static_cast<int>(how % 10));
   Bytes content;
   const std::size_t repeats = (how & 16) != 0 ? 1 + (3 << 20) / (input.size() + 1) : 1;
   for (std::size_t i = 0; i < repeats; ++i)

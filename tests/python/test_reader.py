@@ -40,7 +40,7 @@ def test_length_and_every_record_by_number(reader: tfr.Reader) -> None:
     assert list(reversed(reader)) == RECORDS[::-1]
 
 
-@pytest.mark.parametrize("verify", ["full", "header", "none"])
+@pytest.mark.parametrize("verify", ["full", "header"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_options_do_not_change_what_is_read(
     paths: list[str], io: Any, verify: Any, threads: int
@@ -253,11 +253,19 @@ def test_pickle_opens_the_same_files_in_the_same_way(paths: list[str], io: Any) 
     assert list(pickle.loads(pickle.dumps(reader))) == RECORDS
 
 
+def test_verify_none_is_what_header_is_and_says_so(paths: list[str]) -> None:
+    with pytest.warns(DeprecationWarning, match='does what verify="header" does') as caught:
+        reader = tfr.Reader(paths, verify="none")
+    assert caught[0].filename == __file__
+    assert list(reader) == RECORDS
+    assert pickle.loads(pickle.dumps(reader))._options["verify"] == "header"
+
+
 @pytest.mark.parametrize(
     ("option", "value", "allowed"),
     [
         ("compression", "gzip", '"auto", "", "GZIP", "ZLIB"'),
-        ("verify", "all", '"full", "header", "none"'),
+        ("verify", "all", '"full", "header"'),
         ("on_corruption", "ignore", '"raise", "skip"'),
         ("io", "read", '"auto", "mmap", "pread"'),
     ],

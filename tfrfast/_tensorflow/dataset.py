@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
+from tfrfast._codecs import CODECS
 from tfrfast._inference import Sample, settle
 from tfrfast._tensorflow import graphs
 from tfrfast._tensorflow.columns import TensorFeatures
@@ -429,7 +430,7 @@ def _spec_of(sequence: Sequence | None) -> Any:
 
 def _is_ours(compression_type: Any, buffer_size: Any) -> bool:
     """Whether these say what we read: else TensorFlow's reader, which also refuses nonsense."""
-    named = isinstance(compression_type, str) and compression_type in ("", "GZIP", "ZLIB")
+    named = isinstance(compression_type, str) and compression_type in ("", *CODECS)
     if compression_type is not None and not named:
         return False
     if buffer_size is None:

@@ -6,13 +6,15 @@ import ctypes
 import weakref
 from collections.abc import Sequence
 
+from tfrfast._codecs import CODECS
 from tfrfast._progress import ProgressBar
 from tfrfast._tensorflow.errors import exception_from
 from tfrfast._tensorflow.library import PROGRESS, calls
 
 _BUILD_INDEXES, _SKIP_DAMAGE, _ZERO_COPY, _COMPRESSION = 1, 2, 4, 8
 # As the ops number them; None finds out, shard by shard.
-COMPRESSION_CODES = {"": 0, "GZIP": 1, "ZLIB": 2, None: 3}
+COMPRESSION_CODES: dict[str | None, int] = {"": 0, None: 3}
+COMPRESSION_CODES.update((codec.name, codec.code) for codec in CODECS.values())
 _ERROR_BYTES = 4096
 
 

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/deflate/inflated_file.h"
-#include "core/deflate/seek_points.h"
+#include "core/codec/inflated_file.h"
+#include "core/codec/seek_points.h"
 #include "core/index/index_format.h"
 #include "core/storage/published_file.h"
 

@@ -1,7 +1,7 @@
 #include "core/index/opening.h"
 
 #include "core/base/error.h"
-#include "core/deflate/inflated_file.h"
+#include "core/codec/inflated_file.h"
 #include "core/index/index_file.h"
 #include "core/index/index_keeping.h"
 #include "core/index/index_places.h"

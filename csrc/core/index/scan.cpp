@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/deflate/inflating_walker.h"
+#include "core/codec/inflating_walker.h"
 #include "core/index/walking.h"
 
 namespace tfrfast {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/deflate/seek_points.h"
+#include "core/codec/seek_points.h"
 #include "core/index/frame_finder.h"
 #include "core/index/shard_index.h"
 #include "core/shard/walker.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/deflate/seek_points.h"
-#include "core/shard/compression.h"
+#include "core/codec/codec.h"
+#include "core/codec/seek_points.h"
 #include "core/shard/framing.h"
 
 namespace tfrfast {

@@ -18,7 +18,6 @@ namespace tfrfast {
 enum class Verify : std::uint8_t {
   full,    // both CRCs
   header,  // the length's CRC, and the length against the index
-  none,    // the same two: they are what keeps a stale index from returning wrong bytes
 };
 
 // One record to read: which, and where its index says it lies.

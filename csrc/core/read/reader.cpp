@@ -13,7 +13,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
-#include "core/deflate/seek_points.h"
+#include "core/codec/seek_points.h"
 #include "core/read/room.h"
 #include "core/storage/fault_guard.h"
 

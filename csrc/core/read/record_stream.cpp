@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
-#include "core/deflate/inflating_walker.h"
-#include "core/shard/compression.h"
+#include "core/codec/codec.h"
+#include "core/codec/inflating_walker.h"
 #include "core/shard/framing.h"
 
 namespace tfrfast {

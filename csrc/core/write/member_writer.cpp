@@ -4,13 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "core/codec/deflater.h"
 #include "core/crc32c/crc32c.h"
-#include "core/deflate/deflater.h"
 
 namespace tfrfast {
 namespace {
-
-constexpr std::uint64_t kGzipHeaderBytes = 10, kZlibHeaderBytes = 2;  // as zlib writes them
 
 // A compressor takes a quarter of a MiB, and there may be thousands of shards.
 Deflater& deflater_of_thread(Compression compression, int level) {
@@ -21,7 +19,7 @@ Deflater& deflater_of_thread(Compression compression, int level) {
   };
   thread_local Kept kept;
   if (kept.deflater == nullptr || kept.compression != compression || kept.level != level) {
-    kept.deflater = std::make_unique<Deflater>(compression, level);
+    kept.deflater = std::make_unique<Deflater>(codec_of(compression).window_bits, level);
     kept.compression = compression;
     kept.level = level;
   }
@@ -57,8 +55,7 @@ void MemberWriter::write_member() {
     Span span;
     span.begin = spans_.empty() ? 0 : spans_.back().end;
     span.end = span.begin + bytes.size();
-    span.place.file_offset =
-        file_bytes_ + (compression_ == Compression::gzip ? kGzipHeaderBytes : kZlibHeaderBytes);
+    span.place.file_offset = file_bytes_ + codec_of(compression_).written_header_bytes;
     span.crc = crc32c(bytes.data(), bytes.size());
     samples_.push_back({spans_.size(), {}});
     spans_.push_back(span);

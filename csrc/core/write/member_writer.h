@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/pool.h"
-#include "core/deflate/seek_points.h"
-#include "core/shard/compression.h"
+#include "core/codec/codec.h"
+#include "core/codec/seek_points.h"
 #include "core/storage/published_file.h"
 
 namespace tfrfast {

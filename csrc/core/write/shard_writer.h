@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/deflate/deflater.h"
+#include "core/codec/deflater.h"
 #include "core/read/record_batch.h"
 #include "core/storage/published_file.h"
 #include "core/write/frame_buffer.h"

@@ -1,4 +1,4 @@
-#include "core/deflate/inflated_file.h"
+#include "core/codec/inflated_file.h"
 
 #include <algorithm>
 #include <cstring>

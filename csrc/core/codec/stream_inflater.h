@@ -1,4 +1,4 @@
-// A GZIP or ZLIB file's bytes in order: member after member, wrappers and checksums included.
+// A compressed file's bytes in order: member after member, wrappers and checksums included.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/base/pool.h"
-#include "core/deflate/inflater.h"
-#include "core/shard/compression.h"
+#include "core/codec/codec.h"
+#include "core/codec/inflater.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -27,8 +28,7 @@ struct InflatePlace {
   unsigned bits = 0;
 };
 
-// Concatenated members are one stream, GZIP's as its format says, ZLIB's likewise. Zeros after the
-// last member of GZIP are padding, as for Python's gzip. One thread.
+// Concatenated members are one stream, GZIP's as its format says, ZLIB's likewise. One thread.
 class StreamInflater {
  public:
   enum class Mode : std::uint8_t {
@@ -67,13 +67,12 @@ class StreamInflater {
   bool take(std::uint8_t* bytes, std::size_t count);
   bool skip_padding(std::uint64_t limit);
   void open_member();
-  bool open_gzip_member();
-  bool open_zlib_member();
+  bool read_header();
   void close_member();
   void check(std::span<const std::uint8_t> produced);
 
   const std::shared_ptr<const StoredFile> file_;
-  const Compression compression_;
+  const Codec& codec_;
   const bool checks_;
   const std::unique_ptr<Inflater> inflater_;
   std::uint64_t end_of_file_;
@@ -89,7 +88,8 @@ class StreamInflater {
   std::uint64_t member_bytes_ = 0;
   std::uint64_t member_offset_ = 0;
   std::uint64_t verified_members_ = 0;
-  unsigned long checksum_ = 0;
+  Checksum checksum_ = 0;
+  std::vector<std::uint8_t> header_;
 };
 
 }  // namespace tfrfast

@@ -1,4 +1,4 @@
-#include "core/deflate/seek_points.h"
+#include "core/codec/seek_points.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "core/deflate/deflater.h"
+#include "core/codec/deflater.h"
 
 #include <algorithm>
 #include <climits>
@@ -10,23 +10,11 @@ namespace {
 constexpr int kDeflated = 8, kMemoryLevel = 9, kDefaultStrategy = 0;
 constexpr std::size_t kOutputBytes = 64 << 10;
 
-int window_bits_of(Compression wrapper) {
-  switch (wrapper) {
-    case Compression::none:
-      return kZRawWindow;
-    case Compression::gzip:
-      return -kZRawWindow + 16;
-    case Compression::zlib:
-      return -kZRawWindow;
-  }
-  return kZRawWindow;
-}
-
 }  // namespace
 
-Deflater::Deflater(Compression wrapper, int level) : zlib_(zlib()) {
-  if (zlib_.deflate_init(&stream_, level, kDeflated, window_bits_of(wrapper), kMemoryLevel,
-                         kDefaultStrategy, zlib_.version(), sizeof stream_) != kZOk) {
+Deflater::Deflater(int window_bits, int level) : zlib_(zlib()) {
+  if (zlib_.deflate_init(&stream_, level, kDeflated, window_bits, kMemoryLevel, kDefaultStrategy,
+                         zlib_.version(), sizeof stream_) != kZOk) {
     throw std::bad_alloc();
   }
 }

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "core/deflate/seek_points.h"
-#include "core/deflate/span_cache.h"
-#include "core/shard/compression.h"
+#include "core/codec/codec.h"
+#include "core/codec/seek_points.h"
+#include "core/codec/span_cache.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {

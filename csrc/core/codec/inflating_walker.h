@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "core/deflate/deflater.h"
-#include "core/deflate/inflated_file.h"
-#include "core/deflate/member_finder.h"
-#include "core/deflate/seek_points.h"
-#include "core/deflate/stream_inflater.h"
+#include "core/codec/deflater.h"
+#include "core/codec/inflated_file.h"
+#include "core/codec/member_finder.h"
+#include "core/codec/seek_points.h"
+#include "core/codec/stream_inflater.h"
 #include "core/shard/walker.h"
 
 namespace tfrfast {

@@ -1,4 +1,4 @@
-#include "core/deflate/isal_inflater.h"
+#include "core/codec/isal_inflater.h"
 
 #include <algorithm>
 #include <climits>
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/deflate/deflater.h"
-#include "core/deflate/shared_library.h"
+#include "core/codec/deflater.h"
+#include "core/codec/shared_library.h"
 
 namespace tfrfast {
 namespace {
@@ -83,7 +83,7 @@ bool passes_trial(const Isal& isal) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::uint8_t>(i % 7 * (i >> 9));
   }
-  Deflater deflater(Compression::none, kDefaultLevel);
+  Deflater deflater(kZRawWindow, kDefaultLevel);
   const auto deflated = deflater.deflate(bytes);
   std::vector<std::uint8_t> in(deflated.begin(), deflated.end());
   in.resize(in.size() + 8);                         // what follows a stream is left alone

@@ -6,8 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/deflate/zlib.h"
-#include "core/shard/compression.h"
+#include "core/codec/zlib.h"
 
 namespace tfrfast {
 
@@ -16,7 +15,8 @@ inline constexpr int kDefaultLevel = -1;  // zlib's own choice, 6; else 0 to 9
 // One thread. Each call makes one whole stream: raw deflate data, or a GZIP or ZLIB member.
 class Deflater {
  public:
-  Deflater(Compression wrapper, int level);  // throws Error io without a zlib
+  // `window_bits` is a codec's, or kZRawWindow. Throws Error io without a zlib.
+  Deflater(int window_bits, int level);
   ~Deflater();
   Deflater(const Deflater&) = delete;
   Deflater& operator=(const Deflater&) = delete;

@@ -1,4 +1,4 @@
-// Behind compressed data that cannot be read on: where the next GZIP member begins.
+// Where the next member begins after compressed data that cannot be decoded.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "core/base/pool.h"
-#include "core/deflate/stream_inflater.h"
+#include "core/codec/stream_inflater.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -19,7 +19,8 @@ namespace tfrfast {
 class MemberFinder {
  public:
   // `pulse` is called every few MiB that are looked at, and may throw to end the search.
-  MemberFinder(std::shared_ptr<const StoredFile> file, std::function<void()> pulse);
+  MemberFinder(std::shared_ptr<const StoredFile> file, Compression compression,
+               std::function<void()> pulse);
 
   // The first member that begins at or after byte `from` of the file; none if there is none, or
   // after too many false ones. Throws Error io.
@@ -29,6 +30,7 @@ class MemberFinder {
   bool inflates(std::uint64_t member);
 
   const std::shared_ptr<const StoredFile> file_;
+  const Codec& codec_;
   const std::function<void()> pulse_;
   StreamInflater probe_;
   PooledBuffer out_;

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "core/deflate/inflater.h"
+#include "core/codec/inflater.h"
 
 namespace tfrfast {
 

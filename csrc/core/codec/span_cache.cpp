@@ -1,4 +1,4 @@
-#include "core/deflate/span_cache.h"
+#include "core/codec/span_cache.h"
 
 #include <pthread.h>
 

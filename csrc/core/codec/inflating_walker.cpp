@@ -1,4 +1,4 @@
-#include "core/deflate/inflating_walker.h"
+#include "core/codec/inflating_walker.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/codec/deflater.h"
 #include "core/crc32c/crc32c.h"
-#include "core/deflate/deflater.h"
 
 namespace tfrfast {
 namespace {
@@ -52,7 +52,7 @@ InflatingWalker::InflatingWalker(std::shared_ptr<const InflatedFile> inflated,
       keep_spans_(keep_spans),
       at_damage_(at_damage),
       inflater_(inflated->file(), inflated->compression(), StreamInflater::Mode::survey),
-      window_deflater_(Compression::none, kWindowLevel) {
+      window_deflater_(kZRawWindow, kWindowLevel) {
   inflater_.begin();
   next_.place = inflater_.place();
 }
@@ -159,15 +159,16 @@ void InflatingWalker::begin_next() {
 // What is no deflate data may have been taken for some, beyond the damaged member's end. Whatever
 // `span` got from the next member is cut off: no byte of the file is inflated twice.
 void InflatingWalker::find_next_member(InflatedSpan& span) {
-  if (at_damage_ == AtDamage::stop || inflated_->compression() != Compression::gzip) return;
-  if (!finder_) finder_.emplace(inflated_->file(), pulse());
+  const Compression compression = inflated_->compression();
+  if (at_damage_ == AtDamage::stop || codec_of(compression).find_member == nullptr) return;
+  if (!finder_) finder_.emplace(inflated_->file(), compression, pulse());
   next_member_ = finder_->find(std::max(inflater_.member_offset() + 1, next_.place.file_offset));
   const bool overlaps = next_member_ && *next_member_ < inflater_.file_offset();
   if (!overlaps || span.bytes == 0) return;
   std::uint8_t window[kDeflateWindowBytes];
   Span begin = next_;
   begin.window = next_window_;
-  StreamInflater inflater(inflated_->file(), Compression::gzip, StreamInflater::Mode::survey);
+  StreamInflater inflater(inflated_->file(), compression, StreamInflater::Mode::survey);
   inflater.take_for_end(*next_member_);
   inflater.begin_at(begin.place, {window, SeekPoints::inflate_window(begin, window)});
   PooledBuffer again(span.bytes);

@@ -29,7 +29,8 @@ struct ZStream {
 inline constexpr int kZNoFlush = 0, kZFinish = 4, kZBlock = 5;
 inline constexpr int kZOk = 0, kZStreamEnd = 1, kZDataError = -3, kZMemoryError = -4,
                      kZBufferError = -5;
-inline constexpr int kZRawWindow = -15;  // window bits: 32 KiB, without a wrapper
+// Window bits: 32 KiB, in ZLIB's wrapper; negative, without a wrapper; 16 more, in GZIP's.
+inline constexpr int kZWholeWindow = 15, kZRawWindow = -kZWholeWindow;
 
 struct Zlib {
   const char* (*version)();

@@ -1,7 +1,6 @@
-#include "core/deflate/member_finder.h"
+#include "core/codec/member_finder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace tfrfast {
@@ -15,32 +14,16 @@ constexpr std::uint64_t kProbeBytes = 64 << 10;
 // Most data make fewer bytes of one; what makes more costs as much as what it makes.
 constexpr std::uint64_t kUsualRatio = 16;
 
-constexpr std::uint8_t kFirstBytes[] = {0x1f, 0x8b, 8};  // then come flags, of which 3 must be 0
-constexpr std::uint8_t kForbiddenFlags = 0xe0;
-constexpr std::size_t kSeenBytes = sizeof kFirstBytes + 1;
-
-// The first place in `bytes` where a member may begin; the end if there is none.
-const std::uint8_t* search(const std::uint8_t* bytes, const std::uint8_t* end) {
-  while (static_cast<std::size_t>(end - bytes) >= kSeenBytes) {
-    const void* const first =
-        std::memchr(bytes, kFirstBytes[0], static_cast<std::size_t>(end - bytes) - kSeenBytes + 1);
-    if (first == nullptr) break;
-    bytes = static_cast<const std::uint8_t*>(first);
-    if (std::memcmp(bytes, kFirstBytes, sizeof kFirstBytes) == 0 &&
-        (bytes[sizeof kFirstBytes] & kForbiddenFlags) == 0) {
-      return bytes;
-    }
-    ++bytes;
-  }
-  return end;
-}
+constexpr std::size_t kSeenBytes = 4;  // what tells that a member may begin
 
 }  // namespace
 
-MemberFinder::MemberFinder(std::shared_ptr<const StoredFile> file, std::function<void()> pulse)
+MemberFinder::MemberFinder(std::shared_ptr<const StoredFile> file, Compression compression,
+                           std::function<void()> pulse)
     : file_(std::move(file)),
+      codec_(codec_of(compression)),
       pulse_(std::move(pulse)),
-      probe_(file_, Compression::gzip, StreamInflater::Mode::survey),
+      probe_(file_, compression, StreamInflater::Mode::survey),
       out_(kPieceBytes),
       vain_bytes_left_(file_->data_bytes() + kLeastVainBytes) {}
 
@@ -52,7 +35,8 @@ std::optional<std::uint64_t> MemberFinder::find(std::uint64_t from) {
     pulse_();
     file_->read(from, piece.data(), count);
     const std::uint8_t* const end = piece.data() + count;
-    for (const std::uint8_t* at = search(piece.data(), end); at != end; at = search(at + 1, end)) {
+    for (const std::uint8_t* at = codec_.find_member(piece.data(), end); at != end;
+         at = codec_.find_member(at + 1, end)) {
       const std::uint64_t member = from + static_cast<std::uint64_t>(at - piece.data());
       if (inflates(member)) return member;
       if (vain_bytes_left_ == 0) return {};

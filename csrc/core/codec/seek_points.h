@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "core/deflate/inflater.h"
-#include "core/deflate/stream_inflater.h"
+#include "core/codec/inflater.h"
+#include "core/codec/stream_inflater.h"
 
 namespace tfrfast {
 

@@ -1,11 +1,9 @@
-#include "core/deflate/stream_inflater.h"
+#include "core/codec/stream_inflater.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "core/base/bytes.h"
-#include "core/deflate/zlib.h"
 
 namespace tfrfast {
 namespace {
@@ -13,25 +11,13 @@ namespace {
 constexpr std::size_t kInputBytes = 64 << 10;
 // Members and blocks may be empty, and padding has no end: whoever reads gets a look in between.
 constexpr std::uint64_t kMostInputBytes = 1 << 20;
-// Of a member's name, or of its comment: more than a path can have.
-constexpr std::size_t kMostTextBytes = 64 << 10;
-
-// A GZIP header's flags.
-constexpr unsigned kHasHeaderCrc = 2, kHasExtra = 4, kHasName = 8, kHasComment = 16,
-                   kReservedFlags = 0xe0;
-
-std::uint32_t big_endian_at(const std::uint8_t* bytes) {
-  std::uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value = value << 8 | bytes[i];
-  return value;
-}
 
 }  // namespace
 
 StreamInflater::StreamInflater(std::shared_ptr<const StoredFile> file, Compression compression,
                                Mode mode)
     : file_(std::move(file)),
-      compression_(compression),
+      codec_(codec_of(compression)),
       checks_(mode == Mode::survey),
       inflater_(mode == Mode::survey ? make_zlib_inflater() : make_fast_inflater()),
       end_of_file_(file_->bytes()),
@@ -122,14 +108,13 @@ std::size_t StreamInflater::read(std::span<std::uint8_t> out, bool stop_at_block
 
 void StreamInflater::check(std::span<const std::uint8_t> produced) {
   if (!checks_ || produced.empty()) return;
-  const auto sum = compression_ == Compression::gzip ? zlib().crc32 : zlib().adler32;
-  checksum_ = sum(checksum_, produced.data(), static_cast<unsigned>(produced.size()));
+  checksum_ = codec_.add_to_checksum(checksum_, produced);
 }
 
 // Zeros up to the file's end are padding. Before anything else they are where a member was lost.
 // True if a member should begin here; false after that, or if there may be more beyond `limit`.
 bool StreamInflater::skip_padding(std::uint64_t limit) {
-  if (compression_ != Compression::gzip) return true;
+  if (!codec_.zeros_are_padding) return true;
   if (!padding_begin_) padding_begin_ = file_offset();
   while (ahead_.empty() ? fill() : ahead_.front() == 0) {
     const std::uint8_t* const end = ahead_.data() + ahead_.size();
@@ -151,8 +136,7 @@ void StreamInflater::open_member() {
     return;
   }
   member_offset_ = file_offset();
-  const bool opened = compression_ == Compression::gzip ? open_gzip_member() : open_zlib_member();
-  if (!opened) {
+  if (!read_header()) {
     if (end_ == StreamEnd::none) end_ = StreamEnd::corrupt;
     return;
   }
@@ -161,67 +145,25 @@ void StreamInflater::open_member() {
   bits_ = 0;
   whole_member_ = true;
   member_bytes_ = 0;
-  checksum_ = compression_ == Compression::gzip ? 0 : 1;
+  checksum_ = codec_.first_checksum;
   inflater_->begin();
 }
 
-bool StreamInflater::open_gzip_member() {
-  std::string header;
-  const auto more = [&](std::size_t count) {
-    std::uint8_t byte = 0;
-    for (; count > 0; --count) {
-      if (!take(&byte, 1)) return false;
-      header.push_back(static_cast<char>(byte));
-    }
-    return true;
-  };
-  const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(header[i]); };
-  const auto skip_text = [&] {
-    for (std::size_t bytes = 0; bytes < kMostTextBytes; ++bytes) {
-      if (!more(1)) return false;
-      if (header.back() == '\0') return true;
-    }
-    return false;
-  };
-  // Byte by byte: what is no header may be shorter than one.
-  if (!more(1) || at(0) != 0x1f || !more(1) || at(1) != 0x8b || !more(1) || at(2) != 8)
-    return false;
-  if (!more(7) || (at(3) & kReservedFlags) != 0) return false;
-  const unsigned flags = at(3);
-  if ((flags & kHasExtra) != 0) {
-    if (!more(2)) return false;
-    if (!more(at(header.size() - 2) + 256u * at(header.size() - 1))) return false;
-  }
-  if ((flags & kHasName) != 0 && !skip_text()) return false;
-  if ((flags & kHasComment) != 0 && !skip_text()) return false;
-  if ((flags & kHasHeaderCrc) != 0) {
-    const unsigned long crc = zlib().crc32(0, reinterpret_cast<const std::uint8_t*>(header.data()),
-                                           static_cast<unsigned>(header.size()));
-    if (!more(2)) return false;
-    return (crc & 0xffff) == at(header.size() - 2) + 256u * at(header.size() - 1);
-  }
-  return true;
-}
-
-bool StreamInflater::open_zlib_member() {
-  std::uint8_t header[2];
-  if (!take(header, 1) || (header[0] & 0x0f) != 8 || (header[0] >> 4) > 7) return false;
-  constexpr unsigned kPresetDictionary = 0x20;
-  return take(header + 1, 1) && (header[0] * 256u + header[1]) % 31 == 0 &&
-         (header[1] & kPresetDictionary) == 0;
+bool StreamInflater::read_header() {
+  header_.clear();
+  return codec_.read_header(header_, [this](std::size_t count) {
+    const std::size_t had = header_.size();
+    header_.resize(had + count);
+    return take(header_.data() + had, count);
+  });
 }
 
 void StreamInflater::close_member() {
-  std::uint8_t trailer[8] = {};
-  const bool is_gzip = compression_ == Compression::gzip;
-  if (!take(trailer, is_gzip ? 8 : 4)) return;
+  std::uint8_t trailer[kMaxTrailerBytes] = {};
+  if (!take(trailer, codec_.trailer_bytes)) return;
   between_members_ = true;
   if (!checks_ || !whole_member_) return;
-  const bool holds = is_gzip ? load_little_endian<std::uint32_t>(trailer) == checksum_ &&
-                                   load_little_endian<std::uint32_t>(trailer + 4) ==
-                                       static_cast<std::uint32_t>(member_bytes_)
-                             : big_endian_at(trailer) == checksum_;
-  if (holds) {
+  if (codec_.trailer_holds(trailer, checksum_, member_bytes_)) {
     ++verified_members_;
   } else {
     end_ = StreamEnd::corrupt;

@@ -1,11 +1,11 @@
-#include "core/deflate/zlib.h"
+#include "core/codec/zlib.h"
 
 #include <cerrno>
 #include <optional>
 #include <string>
 
 #include "core/base/error.h"
-#include "core/deflate/shared_library.h"
+#include "core/codec/shared_library.h"
 
 namespace tfrfast {
 namespace {

@@ -1,12 +1,12 @@
-#include "core/deflate/inflater.h"
+#include "core/codec/inflater.h"
 
 #include <algorithm>
 #include <climits>
 #include <new>
 #include <utility>
 
-#include "core/deflate/isal_inflater.h"
-#include "core/deflate/zlib.h"
+#include "core/codec/isal_inflater.h"
+#include "core/codec/zlib.h"
 
 namespace tfrfast {
 namespace {

@@ -1,0 +1,66 @@
+// The ways in which a shard may be compressed: deflate data in a wrapper. Another wrapper is a file
+// beside gzip.cpp and a line in the table of codec.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/storage/stored_file.h"
+
+namespace tfrfast {
+
+enum class Compression : std::uint8_t { none = 0, gzip = 1, zlib = 2 };
+
+// Of a member's bytes so far.
+using Checksum = unsigned long;
+
+// Appends `count` bytes of the file to a member's header; false where the file ends before.
+using MoreBytes = std::function<bool(std::size_t count)>;
+
+// How members are wrapped. A file is one member or several, one after the other.
+inline constexpr std::size_t kMaxTrailerBytes = 8;
+struct Codec {
+  Compression compression;
+  const char* name;  // as TensorFlow spells it
+
+  // -- detect
+  // Whether a file that is not a plain shard may begin so. `head` is its first 12 bytes, or all.
+  bool (*may_begin)(std::span<const std::uint8_t> head) noexcept;
+
+  // -- decode
+  // Reads a member's header into `header`, which is empty. False if it is none or is damaged.
+  bool (*read_header)(std::vector<std::uint8_t>& header, const MoreBytes& more);
+  Checksum first_checksum;
+  Checksum (*add_to_checksum)(Checksum sum, std::span<const std::uint8_t> bytes);
+  std::size_t trailer_bytes;
+  bool (*trailer_holds)(const std::uint8_t* trailer, Checksum sum, std::uint64_t member_bytes);
+  // Zeros after the last member are padding.
+  bool zeros_are_padding;
+  // The first place in `bytes` where a member may begin, or where too few bytes are left to tell:
+  // how reading goes on after damage. Null where any bytes may be a header.
+  const std::uint8_t* (*find_member)(const std::uint8_t* bytes, const std::uint8_t* end) noexcept;
+
+  // -- encode
+  int window_bits;                   // what zlib calls this wrapper
+  std::size_t written_header_bytes;  // of the members that zlib writes
+  // TensorFlow reads a file of many members to its end, so shards may be written in small ones.
+  bool written_in_members;
+};
+
+// Every codec there is.
+std::span<const Codec> codecs() noexcept;
+
+// Not for Compression::none.
+const Codec& codec_of(Compression compression) noexcept;
+
+// "", "GZIP", "ZLIB".
+const char* compression_name(Compression compression) noexcept;
+
+// Plain framing is tried first: a plain shard whose first record has 376 bytes begins like zlib.
+// A shard that is neither plain nor compressed counts as plain, so that its damage is reported.
+Compression detect_compression(const StoredFile& file);
+
+}  // namespace tfrfast
