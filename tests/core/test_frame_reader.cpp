@@ -14,7 +14,7 @@ using namespace tfrfast::testing;
 
 namespace {
 
-constexpr Verify kVerifies[] = {Verify::full, Verify::header, Verify::none};
+constexpr Verify kVerifies[] = {Verify::full, Verify::header};
 
 struct Fixture {
   TemporaryFolder folder;

@@ -160,7 +160,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const Shard shard;
   static MemoryFile file;
   if (size < 2) return 0;
-  const auto verify = static_cast<Verify>(data[1] % 3);
+  const auto verify = static_cast<Verify>(data[1] % 2);
   Bytes bytes(data + 2, data + size);
   repair(bytes, data[0], *shard.mapped);
   // More than is read at once is mapped.

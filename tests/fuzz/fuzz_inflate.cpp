@@ -79,7 +79,7 @@ void read_backwards(const std::shared_ptr<const StoredFile>& file,
   const IndexedShard indexed{as_indexed(file, *index), index, false, {}};
   for (const Damage& damage : index->damage()) may_throw([&] { throw_damage(indexed, damage); });
   const Reader reader(std::make_shared<const ShardSet>(std::vector{indexed}),
-                      {Verify::none, true, 1});
+                      {Verify::header, true, 1});
   std::vector<std::int64_t> rows(std::min<std::uint64_t>(reader.record_count(), 50));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i] = static_cast<std::int64_t>(rows.size() - 1 - i);
