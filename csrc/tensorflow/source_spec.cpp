@@ -2,6 +2,8 @@
 
 #include "tensorflow/packed_text.h"
 
+#include "core/base/hashing.h"
+
 namespace tfrfast::tensorflow {
 namespace {
 
@@ -9,14 +11,6 @@ constexpr std::string_view kMagic = "tfrfsrc1";
 constexpr std::uint64_t kPlanned = 1, kSkipDamage = 2, kZeroCopy = 4;
 constexpr unsigned kCompressionShift = 3;
 constexpr std::int64_t kFindOut = 3;  // behind the values of Compression
-
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char character : text) {
-    hash = (hash ^ static_cast<std::uint8_t>(character)) * 0x100000001b3u;
-  }
-  return hash;
-}
 
 PackedTextReader open(std::string_view text) {
   return PackedTextReader(text, kMagic, "source");
@@ -36,7 +30,7 @@ std::string SourceSpec::encode() const {
     body.string(shard.path);
   }
   PackedTextWriter whole(kMagic);
-  whole.number(hash_of(body.text()));
+  whole.number(fnv1a(body.text()));
   whole.raw(body.text());
   return whole.text();
 }
@@ -44,7 +38,7 @@ std::string SourceSpec::encode() const {
 SourceSpec decode_source(std::string_view text) {
   PackedTextReader reader = open(text);
   const std::uint64_t hash = reader.number();
-  if (hash != hash_of(reader.rest())) reader.refuse();
+  if (hash != fnv1a(reader.rest())) reader.refuse();
   SourceSpec spec;
   const std::uint64_t flags = reader.number();
   spec.planned = (flags & kPlanned) != 0;

@@ -1,6 +1,5 @@
 #include "core/base/pool.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <new>
 #include <vector>
 
+#include "core/base/fork.h"
 #include "core/base/memory.h"
 
 namespace tfrfast {
@@ -58,9 +58,8 @@ class Pool {
   static Pool& instance() {
     static Pool* pool = [] {
       auto* made = new Pool;
-      // A child forked while another thread is in here must not inherit a locked mutex.
-      ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                       [] { instance().mutex_.unlock(); });
+      constexpr auto mutex = []() -> std::mutex& { return instance().mutex_; };
+      make_fork_wait_for<mutex>();
       return made;
     }();
     return *pool;

@@ -1,19 +1,18 @@
 #include "core/base/warnings.h"
 
-#include <pthread.h>
-
 #include <mutex>
 #include <unordered_set>
 #include <utility>
+
+#include "core/base/fork.h"
 
 namespace tfrfast {
 namespace {
 
 struct Warnings {
-  // A child forked while another thread is in here must not inherit a locked mutex.
   Warnings() {
-    ::pthread_atfork([] { instance().mutex.lock(); }, [] { instance().mutex.unlock(); },
-                     [] { instance().mutex.unlock(); });
+    constexpr auto its_mutex = []() -> std::mutex& { return instance().mutex; };
+    make_fork_wait_for<its_mutex>();
   }
   static Warnings& instance() {
     static auto* const warnings = new Warnings;  // outlives every static that may still warn

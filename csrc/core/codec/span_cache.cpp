@@ -1,9 +1,9 @@
 #include "core/codec/span_cache.h"
 
-#include <pthread.h>
-
 #include <cstdlib>
 #include <vector>
+
+#include "core/base/fork.h"
 
 namespace tfrfast {
 namespace {
@@ -22,12 +22,10 @@ std::size_t bytes_from_environment() {
 
 SpanCache::SpanCache()
     : made_(std::make_unique<std::condition_variable>()), most_bytes_(bytes_from_environment()) {
-  // A forked child inherits neither a locked mutex nor the wait for threads that it does not have.
-  ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                   [] {
-                     instance().forget_unfinished();
-                     instance().mutex_.unlock();
-                   });
+  // Nor does a forked child wait for threads that it does not have.
+  constexpr auto mutex = []() -> std::mutex& { return instance().mutex_; };
+  constexpr auto mend = [] { instance().forget_unfinished(); };
+  make_fork_wait_for<mutex, mend>();
 }
 
 SpanCache& SpanCache::instance() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/base/hashing.h"
 #include "core/base/warnings.h"
 #include "core/storage/folders.h"
 #include "core/storage/users.h"
@@ -47,10 +48,7 @@ std::string resolve(const std::string& path) {
 }
 
 std::string hash_as_hex(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a; a collision is found out by index_fits
-  for (const char character : text) {
-    hash = (hash ^ static_cast<std::uint8_t>(character)) * 0x100000001b3u;
-  }
+  std::uint64_t hash = fnv1a(text);  // a collision is found out by index_fits
   std::string hex(16, '0');
   for (int digit = 15; digit >= 0; --digit, hash >>= 4) hex[digit] = "0123456789abcdef"[hash & 15];
   return hex;

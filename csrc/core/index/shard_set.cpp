@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/hashing.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/index/damage_in_words.h"
@@ -76,19 +77,14 @@ class Interruption {
 };
 
 std::uint64_t fingerprint_of(const std::vector<IndexedShard>& shards) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  const auto mix = [&hash](const void* bytes, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
-    }
-  };
+  Fnv1a hash;
   for (const IndexedShard& shard : shards) {
     const std::string name = name_of(shard.file->path());
     const std::uint64_t numbers[2] = {shard.index->facts().file_bytes, shard.index->record_count()};
-    mix(name.c_str(), name.size() + 1);
-    mix(numbers, sizeof numbers);
+    hash.add(name.c_str(), name.size() + 1);
+    hash.add(numbers, sizeof numbers);
   }
-  return hash;
+  return hash.value();
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include "core/load/loader.h"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <mutex>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/fork.h"
 #include "core/load/workers.h"
 
 namespace tfrfast {
@@ -18,8 +17,10 @@ using Clock = std::chrono::steady_clock;
 // forked while another thread is in here finds it free and every loader whole. Under it nobody
 // starts or stops a thread, reads, or gives memory back to the pool, which fork() locks as well.
 constinit std::mutex every_loader;
-[[maybe_unused]] const int kGuarded = ::pthread_atfork(
-    [] { every_loader.lock(); }, [] { every_loader.unlock(); }, [] { every_loader.unlock(); });
+std::mutex& loaders_mutex() {
+  return every_loader;
+}
+[[maybe_unused]] const int kGuarded = make_fork_wait_for<loaders_mutex>();
 
 }  // namespace
 

@@ -1,7 +1,5 @@
 #include "core/read/reader.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -11,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/fork.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/codec/seek_points.h"
@@ -30,16 +29,12 @@ constexpr std::size_t kLookupRows = 32;
 // What depends on the mean only decides how much is read at once, and multiplies it.
 constexpr std::uint64_t kMostMeanBytes = std::uint64_t{1} << 32;
 
-// Guards every reader's list of skipped records. One for all, so that a child forked while another
-// thread is in here does not inherit it locked.
+// Guards every reader's list of skipped records: one for all, which fork() waits for.
+constinit std::mutex every_list;
 std::mutex& skipped_mutex() {
-  static std::mutex* mutex = [] {
-    ::pthread_atfork([] { skipped_mutex().lock(); }, [] { skipped_mutex().unlock(); },
-                     [] { skipped_mutex().unlock(); });
-    return new std::mutex;
-  }();
-  return *mutex;
+  return every_list;
 }
+[[maybe_unused]] const int kGuarded = make_fork_wait_for<skipped_mutex>();
 
 // Rows in the order in which they lie in their shards, so that nothing is inflated twice. Empty if
 // that is the order they have.

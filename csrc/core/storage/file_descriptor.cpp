@@ -1,7 +1,6 @@
 #include "core/storage/file_descriptor.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "core/base/fork.h"
 
 namespace tfrfast {
 namespace {
@@ -44,9 +44,8 @@ FileDescriptor::~FileDescriptor() {
 }
 
 SharedDescriptors::SharedDescriptors() {
-  // A child forked while another thread is in here must not inherit a locked mutex.
-  ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                   [] { instance().mutex_.unlock(); });
+  constexpr auto mutex = []() -> std::mutex& { return instance().mutex_; };
+  make_fork_wait_for<mutex>();
 }
 
 SharedDescriptors& SharedDescriptors::instance() {
