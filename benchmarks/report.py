@@ -2,9 +2,9 @@
 
     python benchmarks/report.py [--only TEXT] [--without TEXT] [--rounds 5] [--limit-s 3] [--out docs]
 
-Everyone in a case takes turns. `--only mnist` leaves out the cases whose names lack that, and
-`--without Grain` the contenders whose names have it. What was measured is kept in
-OUT/benchmarks.json, to which a run with `--only` adds.
+The contenders of a case take turns. `--only mnist` measures only the cases with that in their
+names, and `--without Grain` leaves out the contenders with that in theirs. The figures are kept in
+OUT/benchmarks.json, and a run with `--only` adds to them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-# Behind everything else: what is installed is what is measured, not the sources.
+# At the end of the path: this measures the installed package, not the sources.
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.cases import all_cases
@@ -47,7 +47,7 @@ _PACKAGES = (
 )
 
 Measured = dict[str, dict[str, Rates]]
-"""Case, contender, its turns."""
+"""By case and contender."""
 
 
 class Ratio(NamedTuple):
@@ -101,7 +101,7 @@ def table(measured: Measured) -> str:
     """A line for each contender in each case."""
     lines = [
         "| case | | records/s, median (range) | processor s per million | shards "
-        "| tfr.Loader is so many times as fast | tfr.TFRecordDataset is |",
+        "| tfr.Loader, times as fast | tfr.TFRecordDataset, times as fast |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for case, rates in measured.items():
@@ -129,7 +129,7 @@ def processor_s(rates: Rates) -> str:
 
 
 def losses(measured: Measured) -> str:
-    """Wherever anyone is faster than either of ours, or than the usual pipeline with our name."""
+    """Every case where a contender beats one of ours, or the usual pipeline with our name in it."""
     found = []
     for case, rates in measured.items():
         pairs = [(ours, other) for ours in OURS for other in rates if not other.startswith("tfr.")]
@@ -143,7 +143,7 @@ def losses(measured: Measured) -> str:
 
 
 def usual(measured: Measured) -> str:
-    """TensorFlow's usual pipeline, and the same with one name changed."""
+    """TensorFlow's usual pipeline against the same one with one name changed."""
     lines = [
         "| case | TensorFlow, records/s | tfr.TFRecordDataset | processor s per million: both |",
         "|---|---:|---:|---:|",
@@ -160,7 +160,7 @@ def usual(measured: Measured) -> str:
 
 
 def summary(measured: Measured) -> str:
-    """Against the best of TensorFlow: what the README shows."""
+    """Ours against the best of TensorFlow. The README shows some of these lines."""
     lines = [
         "| case | TensorFlow's best, records/s | tfr.TFRecordDataset | tfr.Loader "
         "| processor s per million: TensorFlow, TFRecordDataset, Loader |",
@@ -193,16 +193,22 @@ TEXT = """# Benchmarks
 
 {machine}
 
-`python benchmarks/report.py` measures this, after `pip install -r benchmarks/requirements.txt`. The data are
-three shapes ([shapes.py](../tfrfast/_bench/shapes.py)): `ctr`, 2,000,000 records of 258 B; `mnist`, 60,000 of 3.2 KB; `image`,
-16,000 of 110 KB. All contenders of a case take turns; figures are medians of {rounds} rounds with the lowest and the
-highest, ratios are medians of the ratios round by round. A turn is a whole epoch from `iter()` on; a contender that needs
-longer than {limit_s:g} s for it reads whole epochs of the first shards instead, as many as it can, or of the first one alone.
-Processor time is that of all threads. Shuffled means an exact global shuffle for tfrfast, ArrayRecord and Grain, and a window of
-8,192 records for TensorFlow, DALI and `tfrecord`. DALI and `tfrecord` check no CRC. Grain is
-left out of `ctr`, where a turn would take it minutes. Cold means that the files were dropped from memory before
-each turn. A `load` above the number of processors means that the machine was busy with other work, too: absolute figures are
-low then, and ranges wide.
+`python benchmarks/report.py` measures this, after `pip install -r benchmarks/requirements.txt`. The
+data have three shapes ([shapes.py](../tfrfast/_bench/shapes.py)): `ctr` is 2,000,000 records of
+258 B, `mnist` is 60,000 of 3.2 KB, and `image` is 16,000 of 110 KB.
+
+- All contenders of a case take turns. Figures are medians of {rounds} rounds with the lowest and the
+  highest. Ratios are medians of the ratios of each round.
+- A turn is a whole epoch, beginning with `iter()`. A contender that needs longer than {limit_s:g} s for
+  it reads whole epochs of only the first shards instead: as many shards as it can, or the first one.
+- Processor time is the sum over all threads.
+- Shuffled means an exact global shuffle for tfrfast, ArrayRecord and Grain, and a window of 8,192
+  records for TensorFlow, DALI and `tfrecord`.
+- DALI and `tfrecord` check no CRC.
+- Grain is left out of `ctr`, where a turn would take it minutes.
+- Cold means that the files were dropped from memory before each turn.
+- A `load` above the number of processors means that the machine was also busy with other work.
+  Absolute figures are low then, and ranges wide.
 
 ## Against TensorFlow at its best
 
@@ -212,8 +218,9 @@ low then, and ranges wide.
 
 ## The usual pipeline, one name changed
 
-`TFRecordDataset(files, num_parallel_reads=AUTOTUNE).map(parse_single_example).batch(n)`, with `.shuffle(8192)` where
-the case is shuffled: what most programs have, and how many times as fast it is after changing the dataset's name.
+Most programs have `TFRecordDataset(files, num_parallel_reads=AUTOTUNE)`, then
+`.map(parse_single_example).batch(n)`, and `.shuffle(8192)` where the case is shuffled. The table
+shows how many times as fast that is after changing only the name of the dataset's class.
 
 {usual}
 
@@ -255,8 +262,15 @@ def write(out: Path, kept: dict[str, Any]) -> None:
 def main() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose names hold this")
-    parser.add_argument("--without", default="", metavar="TEXT", help="contenders to leave out")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="only cases with this in their names"
+    )
+    parser.add_argument(
+        "--without",
+        default="",
+        metavar="TEXT",
+        help="leave out contenders with this in their names",
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--limit-s", type=float, default=3)
     parser.add_argument("--out", type=Path, default=Path("docs"))
@@ -278,7 +292,7 @@ def main() -> None:
         }
         write(options.out, kept)
     if not measured:
-        sys.exit(f"no case's name holds {options.only!r}")
+        sys.exit(f"no case has {options.only!r} in its name")
 
 
 if __name__ == "__main__":

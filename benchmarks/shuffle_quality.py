@@ -117,7 +117,7 @@ def position_avalanche() -> float:
 
 
 def reads_table() -> str:
-    """How often blocks are read by all ranks together, as a multiple of once each."""
+    """How often all ranks together read a block; 1 means once each."""
     shuffle = tfr.BlockShuffle(64, 4, streams=64)
     lines = ["| world | batch | reads of a block |", "|---:|---:|---:|"]
     for world, batch in [(1, 64), (2, 64), (8, 64), (64, 64), (3, 64), (12, 64), (24, 64), (3, 8)]:
@@ -155,39 +155,40 @@ TEXT = """# How good the shuffles are
 
 <!-- Written by benchmarks/shuffle_quality.py: change that and run it. -->
 
-Every figure but the last row's is a z-score: how many standard deviations a statistic lies from
-what it is when all orders are equally likely. Fair shuffles stay within 4 but for one figure in
-16,000; what is far outside is seen by the eye too.
+Every figure outside the last row is a z-score: the number of standard deviations between a
+statistic and its value when all orders are equally likely. In a fair shuffle, only one figure in
+16,000 lies beyond 4. What lies far outside can be seen in the picture, too.
 
-{records:,} records, {seeds} seeds a figure ({first_seeds:,} for the record that comes first). The block
-shuffle draws on {in_use:,} records at a time, as many as the window of {window:,} holds.
+There are {records:,} records, and {seeds} seeds for each figure ({first_seeds:,} for the record that
+comes first). The block shuffle draws on {in_use:,} records at a time, as many as the window of
+{window:,} holds.
 
 {table}
 
-The key and the position of an exact order, at 2**32 records: changing one bit of the seed changes
-each bit of the result half the time (all 64 x 32 pairs of bits in one chi-square:
-{seed_avalanche:+.1f}); so do a bit of the epoch ({epoch_avalanche:+.1f}) and a bit of the position ({position_avalanche:+.1f}).
+In an exact order of 2**32 records, changing one bit of the seed changes each bit of the result half
+the time (all 64 x 32 pairs of bits in one chi-square: {seed_avalanche:+.1f}).
+A bit of the epoch ({epoch_avalanche:+.1f}) and a bit of the position ({position_avalanche:+.1f}) do the same.
 
 ![Record against position for the four shuffles](shuffle-quality.png)
 
 What the table says:
 
-- The exact order cannot be told from NumPy's permutation, which needs 8 bytes a record where this
-  needs none.
+- The exact order cannot be told from NumPy's permutation. NumPy needs 8 bytes a record, and the
+  exact order needs none.
 - A streaming window leaves the data's order in place: the diagonal in the picture is the data's own
   order, only blurred. If the data is sorted by class or by date, so is training.
-- A block shuffle of the same size sends every record anywhere: blocks go to random places, so every
-  record is equally likely at every position. But those of one block stay near each other, which
-  shows in the rows about parts of the data. Mixing more blocks brings it closer to exact.
+- A block shuffle of the same size can send a record anywhere: blocks go to random places, so every
+  record is equally likely at every position. But the records of a block stay near each other, and
+  the rows about parts of the data show that. Mixing more blocks brings it closer to exact.
 
-How often a block is read, by all ranks together, with `BlockShuffle(64, 4, streams=64)`. Where the world
-divides the streams, only blocks at the end of the epoch are shared; elsewhere ranks share streams, and
-much so if a step has fewer rows than there are streams (the last line).
+This is how often all ranks together read a block with `BlockShuffle(64, 4, streams=64)`. Where the
+world divides the streams, they share only blocks at the end of the epoch. Elsewhere ranks share
+streams, most of all if a step has fewer rows than there are streams (the last line).
 
 {reads}
 
 `tests/python/test_shuffle_quality.py` holds exact orders to these measures, at more sizes, and
-shows that each of them catches an order that is not fair.
+shows that each measure catches an unfair order.
 """
 
 
