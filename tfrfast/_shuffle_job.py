@@ -17,17 +17,17 @@ from tfrfast._shuffle_work import WorkFolder
 from tfrfast.errors import CorruptRecordError
 from tfrfast.writer import Writer
 
-_STEP_BYTES = 64 << 20  # between two looks at Ctrl-C and the progress bar
+_STEP_BYTES = 64 << 20  # between two checks for Ctrl-C and updates of the progress bar
 _CHECKPOINT_BYTES = 4 << 30
 _LARGEST_BUFFER = 1 << 20
 _SMALLEST_BUFFER = 4 << 10
 
 
 class ShuffleJob:
-    """One shuffle: deals records to buckets, sorts each into shards, has the shards published.
+    """One shuffle: deals records to buckets, sorts each bucket into shards, and has them published.
 
-    What is needed to go on is in the work folder's state, which is saved whenever a piece of work
-    is complete: input that was dealt out, shards that were written, the beginning of publication.
+    The work folder's state has all that is needed to resume. It is saved whenever a piece of work is
+    complete: input that was dealt out, a shard that was written, the beginning of publication.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class ShuffleJob:
             fingerprint.update(
                 f"{shard}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode(errors="surrogateescape")
             )
-        # A frame grows by the record's number there, and has an entry in memory to be sorted by.
+        # In a bucket, a frame also holds the record's number, and has an entry in memory to sort by.
         self._num_buckets = max(1, -(-self._bytes * 9 // 8 // (memory // 4)))
         buffer_bytes = memory // 4 // self._num_buckets
         if self._num_buckets > 1 and buffer_bytes < _SMALLEST_BUFFER:
-            least = math.isqrt(self._bytes * 9 // 8 * 16 * _SMALLEST_BUFFER) * 17 // 16
+            needed = math.isqrt(self._bytes * 9 // 8 * 16 * _SMALLEST_BUFFER) * 17 // 16
             raise ValueError(
-                f"Shuffling {self._bytes} bytes takes max_memory={least} or more, not {memory}."
+                f"Shuffling {self._bytes} bytes takes max_memory={needed} or more, not {memory}."
             )
         self._buffer_bytes = min(buffer_bytes, _LARGEST_BUFFER)
         plan = [target.fingerprint(), self._num_buckets, fingerprint.hexdigest()]
@@ -93,7 +93,7 @@ class ShuffleJob:
                     self._work.path,
                 )
 
-    # -- what was done so far
+    # -- the state of the work
 
     def _nothing_done(self) -> dict[str, Any]:
         return {
@@ -109,7 +109,7 @@ class ShuffleJob:
         }
 
     def _save_state(self) -> None:
-        if self._num_buckets > 1:  # else all is in memory, and there is nothing to go on from
+        if self._num_buckets > 1:  # otherwise all is in memory, and there is nothing to resume
             self._work.save()
 
     def _refuse_taken_names(self) -> None:
@@ -201,7 +201,7 @@ class ShuffleJob:
             yield end - begin
 
     def _cuts(self, number: int, records: int) -> Iterator[int]:
-        """The most records of each shard of an output that is still to be written."""
+        """The largest number of records of each shard of an output that is still to be written."""
         output = self._outputs[number]
         if output.num_shards:
             for shard in range(len(self._written_for(number)), output.num_shards):
@@ -219,7 +219,7 @@ class ShuffleJob:
     def _written_for(self, output: int) -> list[list[int]]:
         return [written for written in self._state["written"] if written[0] == output]
 
-    def _write_shard(self, rows: _SortedRows, output: int, most_records: int) -> None:
+    def _write_shard(self, rows: _SortedRows, output: int, max_records: int) -> None:
         limit = self._outputs[output].max_bytes
         name = str(len(self._state["written"]))
         totals = [0, 0, 0]
@@ -231,7 +231,7 @@ class ShuffleJob:
             index=index,
             sync=self._target.sync,
         ) as writer:
-            for some in rows.write_to(writer, most_records, limit):
+            for some in rows.write_to(writer, max_records, limit):
                 totals = [a + b for a, b in zip(totals, some, strict=True)]
                 self._advance(some[1] + 16 * some[0])
         totals[2] %= 2**64
@@ -252,7 +252,7 @@ class ShuffleJob:
 
 
 class _SortedRows:
-    """All records in their new order, bucket after bucket, each loaded when it is reached."""
+    """All records in their new order, bucket after bucket. A bucket is loaded when it is reached."""
 
     def __init__(self, buckets: _native.ShuffleBuckets, counts: list[int]) -> None:
         self._buckets = buckets
@@ -269,16 +269,16 @@ class _SortedRows:
         self._row = position
 
     def write_to(
-        self, writer: Writer, records: int, most_bytes: int
+        self, writer: Writer, records: int, max_bytes: int
     ) -> Iterator[tuple[int, int, int]]:
-        """Writes that many, or as many as fit; yields the totals of every piece."""
+        """Writes `records` of them, or as many as fit into `max_bytes`. Yields each piece's totals."""
         while records > 0:
             end = min(self._counts[self._bucket], self._row + records)
             if end > self._row:
                 if self._loaded is None:
                     self._loaded = self._buckets.take(self._bucket)
                 wanted = end - self._row
-                written, totals = self._loaded.write_rows(writer, self._row, end, most_bytes)
+                written, totals = self._loaded.write_rows(writer, self._row, end, max_bytes)
                 self._row += written
                 records -= written
                 yield totals
@@ -290,7 +290,7 @@ class _SortedRows:
                 self._row = 0
 
     def remove_used(self) -> None:
-        """The files of buckets whose records are all in shards that are complete."""
+        """Removes the files of buckets whose records are all in complete shards."""
         for bucket in range(self._removed, self._bucket):
             self._buckets.remove(bucket)
         self._removed = self._bucket

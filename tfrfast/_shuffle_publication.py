@@ -20,8 +20,9 @@ _VERSION = 2  # of the state
 class Shuffled(NamedTuple):
     """What a shuffle has made.
 
-    `paths` are all shards, in order; `splits` those of each split. `content_hash` is the sum of a
-    hash of every record: the same before and after, whatever the order.
+    `paths` are all shards, in order, and `splits` has those of each split. `num_bytes` counts the
+    records with their frames, before compression. `content_hash` is the sum of a hash of every
+    record, so it is the same before and after, whatever the order.
     """
 
     paths: list[str]
@@ -44,7 +45,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Target:
-    """What is made of the records, and where it goes."""
+    """What a shuffle makes of the records, and where it puts it."""
 
     outputs: list[Output]
     seed: int
@@ -55,13 +56,13 @@ class Target:
     level: int | None = None
 
     def fingerprint(self) -> str:
-        """Tells targets apart whose finished shards differ."""
+        """Differs between targets whose finished shards differ."""
         facts = [_VERSION, self.seed, [vars(each) for each in self.outputs], str(self.index)]
         facts += [self.compression, self.level]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def check_places(self) -> None:
-        """Raises the OSError that publication would end in, before there is anything to publish."""
+        """Raises the OSError that publication would end with, before there is anything to publish."""
         for output in self.outputs:
             _native.check_shard_places(
                 os.fsencode(output.prefix),
@@ -71,7 +72,7 @@ class Target:
             )
 
     def taken_names(self) -> list[str]:
-        """Shards that are there already, of any count."""
+        """The shards that already have these names, with any number of shards in the name."""
         return [
             path
             for output in self.outputs
@@ -81,7 +82,7 @@ class Target:
 
 
 class Publication:
-    """Shards in a work folder whose state lists them, and gives each its name, before any has it."""
+    """Gives finished shards their names. The work folder's state lists all names before any is given."""
 
     def __init__(self, work: WorkFolder, target: Target) -> None:
         self._work = work
@@ -91,9 +92,9 @@ class Publication:
         return self._work.state.get("stage") == "publish"
 
     def replaces_its_input(self) -> bool:
-        """Whether one that was interrupted must be finished now, lest records be lost.
+        """Whether an interrupted publication must be finished now, so that no records are lost.
 
-        Some of its input may be gone, and exists only in the work folder.
+        Some of its input may be gone and exist only in the work folder.
         """
         state = self._work.state
         if not self.has_begun() or not state["replaces_input"]:
@@ -107,7 +108,7 @@ class Publication:
         return True
 
     def begin(self, inputs: list[str], written: list[list[int]]) -> None:
-        """From here on the shards are complete, and only their names are missing."""
+        """Call this when all shards are complete and only their names are missing."""
         state = self._work.state
         counts = [0] * len(self._target.outputs)
         for output, *_ in written:
@@ -128,7 +129,7 @@ class Publication:
         self._work.save(durable=self._target.sync)
 
     def finish(self) -> Shuffled:
-        """Safe to interrupt and to begin again."""
+        """May be interrupted and called again."""
         state = self._work.state
         outputs = self._target.outputs
         splits: dict[str, list[str]] = {output.name: [] for output in outputs}
@@ -142,7 +143,7 @@ class Publication:
                 folders.add(os.path.dirname(index_to))
             self._publish_shard(self._work.inside("shards", name), final)
             if self._target.index is not False:
-                # Moving has changed the shard's ctime, which its index must know.
+                # The move changed the shard's ctime, which the index records.
                 _native.stamp_index(os.fsencode(index_to), os.fsencode(final))
             splits[outputs[output].name].append(final)
             folders.add(os.path.dirname(final) or ".")
@@ -170,7 +171,7 @@ class Publication:
         except FileExistsError:
             if not os.path.samefile(temporary, final):
                 raise
-            os.unlink(temporary)  # a second name for what was published
+            os.unlink(temporary)  # a second name of the published shard
 
     def _remove_others(self) -> None:
         kept = {final for _, final, _ in self._work.state["published"]}
@@ -188,7 +189,7 @@ class Publication:
 
 
 def _own_name(path: str) -> str:
-    """The one name of a file, or of a link itself."""
+    """The path with its folder resolved: of a symlink itself, not of its target."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
 
@@ -196,7 +197,7 @@ def _own_name(path: str) -> str:
 def _move_index(source: str, target: str) -> None:
     try:
         os.replace(source, target)
-    except OSError:  # the index may be wanted on another filesystem
+    except OSError:  # the index may belong on another filesystem
         shutil.copyfile(source, f"{target}.new")
         os.replace(f"{target}.new", target)
         os.unlink(source)
@@ -205,7 +206,7 @@ def _move_index(source: str, target: str) -> None:
 def _flush_folder(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with contextlib.suppress(OSError):  # some network filesystems cannot
+        with contextlib.suppress(OSError):  # some network filesystems cannot flush a folder
             os.fsync(descriptor)
     finally:
         os.close(descriptor)

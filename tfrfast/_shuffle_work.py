@@ -1,4 +1,4 @@
-"""The intermediate files of `tfr.shuffle`, and how far it has got: what an interruption leaves."""
+"""The intermediate files and the progress of `tfr.shuffle`, which survive an interruption."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 class WorkFolder:
-    """A folder of one shuffle's own, held by one process at a time.
+    """A folder that belongs to one shuffle, and that one process holds at a time.
 
     `state` is what was saved last, or empty. Saving replaces it in one step, so it is never torn.
     """
@@ -31,7 +31,7 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Loads the state. At the end the folder goes, unless it holds a state to go on from."""
+        """Loads the state. Removes the folder at the end, unless it has a state to resume from."""
         os.makedirs(self.path, exist_ok=True)
         with open(self.inside(_LOCK), "w", encoding="utf-8") as lock:
             try:
@@ -59,7 +59,7 @@ class WorkFolder:
             self.state = {}
 
     def begin(self, state: dict[str, Any]) -> None:
-        """Forgets whatever was done, which may have been another shuffle to the same names."""
+        """Removes all earlier work, which may be that of another shuffle to the same names."""
         self.forget()
         for name in os.listdir(self.path):
             if name != _LOCK:
@@ -77,6 +77,6 @@ class WorkFolder:
         os.replace(temporary, self.inside(_STATE))
 
     def forget(self) -> None:
-        """Nothing is left to go on from."""
+        """Removes the saved state: there is nothing to resume."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.inside(_STATE))

@@ -1,4 +1,4 @@
-"""What parsing gives: columns of a batch. Plain arrays where rows have one shape, these otherwise.
+"""The columns of a parsed batch. Rows of one shape are plain arrays; other columns are these classes.
 
 Every array that parsing makes is 64-byte aligned, writable, and accepted by DLPack consumers.
 """

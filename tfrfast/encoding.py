@@ -1,8 +1,8 @@
-"""Values into serialized tf.train.Examples, without TensorFlow.
+"""Serializes values as tf.train.Examples, without TensorFlow.
 
-The bytes are canonical: features sorted by the bytes of their names, numbers packed. They are those
-of `example.SerializeToString(deterministic=True)`, but that protobuf for Python puts a name that
-begins another one behind it.
+The bytes are canonical: features are sorted by the bytes of their names, and numbers are packed. They
+are those of `example.SerializeToString(deterministic=True)`, with one exception: protobuf for Python
+puts a name after the longer names that begin with it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,14 @@ class _Column(NamedTuple):
 def encode_example(features: Mapping[str, Any]) -> bytes:
     """Serializes one tf.train.Example.
 
+        record = tfr.encode_example({"label": 3, "image": jpeg_bytes})
+
     A feature is an int, float, bytes or str (as UTF-8), a list of them, or an array of any shape,
-    which is flattened. Integers and bools become an int64 list, floats a float32 list (rounded),
-    strings a bytes list. `None` leaves the feature out; an empty list has no type and no values,
-    which every feature description reads as a missing feature.
+    which is flattened. Integers and bools become an int64 list, floats a float32 list (rounded), and
+    strings a bytes list. `None` leaves the feature out. An empty list has no type and no values, and
+    every feature description reads it as a missing feature.
+
+    Raises FeatureError for a value that no list can hold.
     """
     return _native.encode_one(dict(features), _single_column)
 
@@ -50,31 +54,37 @@ def encode_examples(
 ) -> _native.RecordBatch:
     """Serializes many tf.train.Examples at once: row i of every column makes record i.
 
-    A column is an array whose first dimension are the rows, `tfr.Ragged`, `tfr.Bytes`,
-    `tfr.Sparse`, a RecordBatch (one byte string a row), or a list with an item a row: numbers,
-    bytes, str, lists or arrays of them, or None for a row that does not have the feature. So is
-    what `tfr.parse_example` gives, whose padding stays marked as padding.
+        records = tfr.encode_examples({"label": labels, "name": ["a", None, "c"]})
+        writer.write_batch(records)
 
-    Types are those of `encode_example`. `raw` names arrays whose rows are to be one byte string
-    each, the bytes as they lie in memory: what `tfr.FixedLen(shape, dtype, raw=True)` reads.
+    A column is an array with a row for each record, `tfr.Ragged`, `tfr.Bytes`, `tfr.Sparse`, a
+    RecordBatch (one byte string a row), or a list with an item for each row. An item is a number,
+    bytes, str, a list or an array of them, or None for a row without the feature. `columns` may also
+    be what `tfr.parse_example` returned; its padding stays marked as padding.
 
-    Works without the GIL. Who changes arrays meanwhile may get a mixture of old and new values, or
-    an error, but never anything else.
+    Values become the same types as in `encode_example`. `raw` names arrays of which each row becomes
+    one byte string, as it lies in memory; `tfr.FixedLen(shape, dtype, raw=True)` reads it back.
+
+    Returns a RecordBatch. Raises FeatureError for values that no list can hold, and ValueError for
+    columns that differ in their number of rows.
+
+    Runs without the GIL. If another thread changes the arrays meanwhile, the result is a mixture of
+    old and new values, or an error, but never anything else.
     """
     made = [
         _raw_column(name, value) if name in raw else _column(_checked_name(name), value)
         for name, value in columns.items()
     ]
     if unknown := set(raw) - set(columns):
-        raise ValueError(f"raw names {sorted(unknown)}, which are no columns.")
+        raise ValueError(f"raw names {sorted(unknown)}, which are not columns.")
     counts = {column.name: rows for column, rows in made}
     rows = next(iter(counts.values()), 0)
     for name, count in counts.items():
         if count != rows:
             first = next(iter(counts))
             raise ValueError(
-                f"Columns must have one number of rows, but {first!r} has {rows} and {name!r} has "
-                f"{count}."
+                f"All columns must have the same number of rows, but {first!r} has {rows} and "
+                f"{name!r} has {count}."
             )
     batch = _native.encode_columns(
         [column for column, _ in made], rows, threads or _native.usable_processors()
@@ -86,7 +96,7 @@ def encode_examples(
 
 
 def _single_column(name: str, value: Any) -> _Column:
-    """The column of one row that holds the values of `value`, whatever it is."""
+    """A column of one row with the values of `value`, whatever its kind."""
     if isinstance(value, (list, tuple)):
         values = _sequence_values(name, value)
     elif isinstance(value, Bytes):
@@ -142,7 +152,7 @@ def _raw_column(name: str, value: Any) -> tuple[_Column, int]:
 
 
 def _ragged_column(name: str, value: Ragged) -> tuple[_Column, int]:
-    splits = np.array(value.row_splits, np.int64)  # of our own: it is checked, and then used
+    splits = np.array(value.row_splits, np.int64)  # a copy, which is checked and then used
     rows = len(splits) - 1
     inner, count = _column(name, value.values)
     if len(splits) and not 0 <= int(splits[0]) <= int(splits[-1]) <= count:
@@ -233,7 +243,7 @@ def _sequence_values(name: str, items: Sequence[Any]) -> _Array | Bytes:
     if all(isinstance(item, (str, bytes)) for item in items) and len(items):
         return _join(items)
     if any(isinstance(item, (str, bytes)) for item in items):
-        raise _unfit(name, "it mixes strings and other values.")  # NumPy would make text of all
+        raise _unfit(name, "it mixes strings and other values.")  # NumPy would turn all into text
     if any(isinstance(item, (list, tuple, Bytes)) for item in items):
         parts = [
             _sequence_values(name, item if isinstance(item, (list, tuple)) else [item])
@@ -267,7 +277,7 @@ def _flat_values(name: str, array: _Array) -> _Array | Bytes:
                 name, f"{int(flat.max())} does not fit int64, the only integers there are."
             )
         return flat.astype(np.int64)
-    if kind == "f" or (kind == "V" and "float" in flat.dtype.name):  # bfloat16 and its kin
+    if kind == "f" or (kind == "V" and "float" in flat.dtype.name):  # bfloat16 and the like
         with np.errstate(over="ignore"):
             return flat.astype(np.float32, copy=False)
     if kind in "SU":

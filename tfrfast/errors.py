@@ -1,4 +1,4 @@
-"""What can go wrong with a record. I/O failures are plain `OSError`s with errno and filename."""
+"""The errors about records. I/O failures are plain `OSError`s with errno and filename."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = [
 class RecordError(Exception):
     """A shard, or a record in it, is not what it should be.
 
-    `path` is the shard, `record` the record's number and `offset` the byte where the trouble
-    starts; each is None where it does not apply.
+    `path` is the shard, `record` the record's number, and `offset` the byte where the problem
+    begins. Each is None where it does not apply.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RecordError(Exception):
 
 
 class CorruptRecordError(RecordError):
-    """Bytes contradict their checksum, or the format."""
+    """Bytes contradict their checksum or the format."""
 
 
 class TruncatedRecordError(RecordError):

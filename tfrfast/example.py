@@ -1,4 +1,4 @@
-"""Serialized tf.train.Examples and SequenceExamples into columns, without TensorFlow."""
+"""Parses serialized tf.train.Examples and SequenceExamples into columns, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -44,12 +44,16 @@ _compiled: dict[int, tuple[dict[str, Any], CompiledFeatures]] = {}
 
 
 def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
-    """Parses a batch of serialized Examples; the same values as `tf.io.parse_example` gives.
+    """Parses a batch of serialized Examples into the same values as `tf.io.parse_example`.
 
-    `serialized` is a list of bytes or a RecordBatch. `features` is a dict of specs; or a list of
-    names or "infer" for all, whose specs are then those that `infer_features` finds in these very
-    records. FeatureError names the record and the feature that do not fit together. Parsing runs
-    without the GIL, and fastest when the same dict of features is used again.
+        batch = tfr.parse_example(records, {"label": tfr.FixedLen((), "int64")})
+        batch["label"]                       # int64 array (batch,)
+
+    `serialized` is a list of bytes or a RecordBatch. `features` is a dict of specs, a list of names,
+    or "infer" for all features. Without specs, `infer_features` finds them in these records.
+
+    Raises FeatureError if a record does not fit; it names the record and the feature. Parsing runs
+    without the GIL. It is fastest when the same dict of features is used again.
     """
     source = source_of(serialized)
     if type(features) is not dict and not isinstance(features, Mapping):
@@ -81,7 +85,7 @@ def _first(source: Flat | list[bytes], count: int) -> Sample:
 def _explained(
     error: FeatureError, compiled: CompiledFeatures, source: Flat | list[bytes]
 ) -> FeatureError:
-    """The error, and if a name seems to be wrong, which ones the record has."""
+    """The error. If a name seems to be wrong, it also lists the names that the record has."""
     if error.record is None:
         return error
     if not isinstance(source, Flat):
@@ -98,9 +102,10 @@ def parse_sequence_example(
 ) -> tuple[Batch, Batch, dict[str, npt.NDArray[np.int64]]]:
     """Parses a batch of serialized SequenceExamples, as `tf.io.parse_sequence_example` does.
 
-    Returns the context columns, the sequence columns, and for each FixedLenSequence how many steps
-    each row has. A sequence feature is a FixedLenSequence (an array `(batch, longest, *shape)`) or a
-    VarLen (`Ragged` of `Ragged` steps, or three-dimensional `Sparse`).
+    Returns the context columns, the sequence columns, and the number of steps in each row for each
+    FixedLenSequence. A sequence feature is a FixedLenSequence (an array `(batch, longest, *shape)`)
+    or a VarLen (`Ragged` of `Ragged` steps, or three-dimensional `Sparse`). Raises FeatureError if a
+    record does not fit.
     """
     context = {} if context_features is None else context_features
     sequences = {} if sequence_features is None else sequence_features
@@ -119,14 +124,17 @@ def parse_sequence_example(
 def infer_features(
     source: Iterable[bytes] | str | os.PathLike[str], sample: int = 1000
 ) -> dict[str, FixedLen | VarLen]:
-    """A description of the first `sample` records of `source`, to start from.
+    """Describes the features of the first `sample` records of `source`, as a dict to start from.
+
+        features = tfr.infer_features("data/train-*")
+        loader = tfr.Loader("data/train-*", 256, features=features)
 
     `source` is a Reader, a list of records, or a path or glob of shards.
 
-    A feature that every record has, with the same number of values, is FixedLen; one of a single
-    value that some records lack is FixedLen with zero or b"" as its default; any other is VarLen.
-    Features that were only seen empty are left out. FeatureError if a feature holds values of
-    different types in different records.
+    A feature that every record has, with the same number of values, is FixedLen. A feature of a
+    single value that some records lack is FixedLen with zero or b"" as its default. Any other is
+    VarLen. Features that have no values in any record are left out. Raises FeatureError if a
+    feature has different types in different records.
     """
     if isinstance(source, (str, os.PathLike)):
         with Reader(source) as reader:
@@ -158,5 +166,5 @@ def source_of(serialized: Serialized) -> Flat | list[bytes]:
 
 
 def real_rows(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The record numbers and the validity of `count` records that come from nowhere special."""
+    """The numbers and the validity of `count` records that have no numbers yet."""
     return np.arange(count, dtype=np.int64), np.ones(count, np.bool_)

@@ -1,4 +1,4 @@
-"""What to take out of each record: one spec a feature. The specs of tf.io are understood as well."""
+"""Specs of what to take from each record, one for each feature. tf.io's specs work as well."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FixedLen:
-    """Rows of one shape; an array `(batch, *shape)`, or `Bytes` of that shape for "bytes".
+    """A feature whose rows all have one shape.
 
-    A record without the feature is an error unless there is a `default`: one value, or a value of
-    the whole shape. `dtype` is "int64", "float32", "bytes", or a narrower integer or "bool" that
-    every value must fit. With `raw=True` a record holds one byte string of exactly the array's
-    bytes, little-endian, and `dtype` is any number type.
+    The column is an array `(batch, *shape)`, or `Bytes` of that shape for "bytes".
+
+    A record without the feature gets `default`, which is one value or a value of the whole shape.
+    Without a `default` it is a FeatureError. `dtype` is "int64", "float32", "bytes", a narrower
+    integer type or "bool"; every value must fit it. With `raw=True`, a record holds one byte string
+    of exactly the array's bytes, little-endian, and `dtype` may be any number type.
     """
 
     shape: int | Sequence[int]
@@ -36,11 +38,13 @@ class FixedLen:
 
 @dataclass(frozen=True)
 class FixedLenSequence:
-    """Rows of any number of steps of one shape: an array `(batch, longest, *shape)`.
+    """A feature whose rows have any number of steps of one shape, padded to the longest row.
 
-    Shorter rows, and records without the feature, are filled up with `default` (zero or b""). As a
-    sequence feature of a SequenceExample each step is one entry of the list; the padding is always
-    zeros there, and a record without the list is an error unless `allow_missing`.
+    The column is an array `(batch, longest, *shape)`. Shorter rows, and records without the feature,
+    are filled up with `default` (zero or b"").
+
+    In a SequenceExample each step is one entry of the feature's list, the padding is always zeros or
+    b"", and a record without the list is a FeatureError unless `allow_missing`.
     """
 
     shape: int | Sequence[int]
@@ -56,11 +60,13 @@ Partition = tuple[str, str | int]
 
 @dataclass(frozen=True)
 class VarLen:
-    """Rows of any length: `Ragged`, or with `sparse=True` `Sparse` as tf.io.VarLenFeature gives.
+    """A feature whose rows have any length.
 
-    `key` is the feature's name in the record where it is not the name of the column. `partitions`
-    divide a row further, outermost first, as those of tf.io.RaggedFeature do: each is a pair such
-    as `("row_lengths", "key of an int64 feature")` or `("uniform_row_length", 3)`.
+    The column is `Ragged`; with `sparse=True` it is `Sparse`, as for tf.io.VarLenFeature.
+
+    `key` is the feature's name in the record, if it differs from the name of the column.
+    `partitions` divide a row further, outermost first, as those of tf.io.RaggedFeature do. Each is a
+    pair such as `("row_lengths", "key of an int64 feature")` or `("uniform_row_length", 3)`.
     """
 
     dtype: Any
@@ -72,10 +78,10 @@ class VarLen:
 
 @dataclass(frozen=True)
 class SparseIndexed:
-    """`Sparse` columns whose positions the record holds: the values of feature `value_key` stand
-    where the int64 features `index_keys` say, in a shape `(batch, *size)`.
+    """Values whose positions the record holds. The column is `Sparse` of shape `(batch, *size)`.
 
-    Positions are put in order unless `already_sorted`.
+    `value_key` names the feature with the values. `index_keys` name int64 features with their
+    positions, one for each dimension of `size`. Positions are sorted unless `already_sorted`.
     """
 
     index_keys: str | Sequence[str]
@@ -89,5 +95,5 @@ class SparseIndexed:
 # SparseFeature and RaggedFeature.
 FeatureSpec = Any
 Features = Mapping[str, FeatureSpec]
-# Or names, whose types are inferred from the records, or all that the records have.
+# A dict of specs; or names whose specs are inferred from the records; or "infer", for all features.
 AnyFeatures = Features | Sequence[str] | Literal["infer"]

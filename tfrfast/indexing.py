@@ -14,7 +14,7 @@ from tfrfast._warning import core_warnings
 
 
 class BuiltIndex(NamedTuple):
-    """One shard's index: where it lies, whether it had to be built, what it lists."""
+    """One shard's index: where it is, whether it had to be built, and what it lists."""
 
     shard: str
     path: str
@@ -33,10 +33,17 @@ def build_index(
 ) -> list[BuiltIndex]:
     """Builds the indexes of `paths` and saves them where every reader looks first.
 
-    That is the sibling folder of the data's (`imagenet/` -> `imagenet.tfrfast/`), or `folder`, which
-    readers must then be given as `index=`, and which may serve many data folders. Indexes that
-    still fit are kept, unless `force`.
-    Safe while others build the same ones.
+        tfr.build_index("imagenet/train-*")
+        reader = tfr.Reader("imagenet/train-*")       # opens in milliseconds
+
+    That place is the sibling folder of the data folder (`imagenet/` -> `imagenet.tfrfast/`). With
+    `folder` it is that folder, which may serve many data folders, and which readers must be given as
+    `index=`. Indexes that still fit are kept, unless `force`. Other processes may build the same
+    indexes at the same time.
+
+    Returns, for each shard, its path, the path of its index, whether the index was built now, and how
+    many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a shard
+    cannot be read or its index cannot be saved.
     """
     shards = list(dict.fromkeys(expand_paths(paths)))
     total = sum(os.path.getsize(shard) for shard in shards)
@@ -71,7 +78,7 @@ def build_index(
 
 
 def index_path(shard: str, folder: str | os.PathLike[str] | None = None) -> str:
-    """Where the index of `shard` goes, unless another shard of that name was there first."""
+    """Where the index of `shard` goes, unless another shard of that name has the place already."""
     if folder is None:
         return _native.sibling_index_path(os.fsencode(shard))
     return _native.index_path_in(os.fsencode(folder), os.fsencode(shard))

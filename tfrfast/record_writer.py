@@ -35,16 +35,19 @@ _TENSORFLOW_ERRORS = {
 class TFRecordWriter:
     """Writes records to a file, as `tf.io.TFRecordWriter` does.
 
-    The file is there from the beginning and grows while it is written, and it has no index; for a
-    shard that appears only when it is complete, with its index, see `tfr.Writer`.
+        with tfr.TFRecordWriter("data/train-0") as writer:
+            writer.write(record)
+
+    The file exists from the beginning, grows while it is written, and has no index. `tfr.Writer`
+    makes a shard that appears only when it is complete, with its index.
 
     Args:
-      path: the file; what was in it is gone. A name with a scheme (`gs://`) is TensorFlow's to
-        write.
+      path: the file. An existing one is overwritten. A name with a scheme (`gs://`) is handed to
+        TensorFlow.
       options: "", "GZIP", "ZLIB", or a `tf.io.TFRecordOptions`.
 
-    Where TensorFlow is loaded, errors are TensorFlow's (`tf.errors.NotFoundError`, ...); else they
-    are Python's (`FileNotFoundError`, ...), and `ValueError` after `close`.
+    Where TensorFlow is loaded, errors are TensorFlow's (`tf.errors.NotFoundError`, ...). Elsewhere
+    they are Python's (`FileNotFoundError`, ...), and `ValueError` after `close`.
     """
 
     def __init__(self, path: str | bytes | os.PathLike[str], options: Any = None) -> None:
@@ -70,12 +73,12 @@ class TFRecordWriter:
             self._out.write(record)
 
     def flush(self) -> None:
-        """Lets others see what was written so far."""
+        """Writes out what is buffered, so that others see it."""
         with _tensorflow_errors(self._path):
             self._out.flush()
 
     def close(self) -> None:
-        """Completes the file; once is enough, more does no harm."""
+        """Completes the file. Further calls do nothing."""
         with _tensorflow_errors(self._path):
             self._out.close()
 
@@ -88,14 +91,14 @@ class TFRecordWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # A forked child that ends by an exception has nothing to say about its parent's file.
+        # A forked child that ends with an exception must leave its parent's file alone.
         if error is None or self._home.is_this_one():
             self.close()
 
 
 def _compression_type(options: Any) -> str:
     kind = getattr(options, "compression_type", options)
-    if hasattr(kind, "compression_type"):  # options in options, as TensorFlow has it
+    if hasattr(kind, "compression_type"):  # TensorFlow's options may hold options
         return _compression_type(kind)
     if not kind:
         return ""
@@ -107,7 +110,7 @@ def _compression_type(options: Any) -> str:
 
 
 class _tensorflow_errors:  # noqa: N801
-    """Raises TensorFlow's classes where somebody may be waiting for them."""
+    """Raises TensorFlow's error classes where TensorFlow is loaded."""
 
     def __init__(self, path: str) -> None:
         self._path = path

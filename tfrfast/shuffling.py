@@ -20,7 +20,7 @@ from tfrfast.writer import Compression, FilePath, Index, compression_level
 __all__ = ["Shuffled", "parse_bytes", "shuffle"]
 
 _UNLIMITED = 2**63 - 1
-_LEAST_MEMORY = 16 << 20
+_MIN_MEMORY_BYTES = 16 << 20
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -41,31 +41,43 @@ def shuffle(
     work: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Shuffled:
-    """Writes all records of `paths` in a uniformly random order that `seed` determines.
+    """Writes all records of `paths` to new shards, in a uniformly random order.
+
+        made = tfr.shuffle("in/*", "out/train", num_shards=64, seed=1)
+        reader = tfr.Reader(made.paths)
+
+    Returns a `Shuffled`: the new paths, the counts and the content hash.
 
     Args:
-      paths: a path, a glob, or an iterable of either; a million small files will do.
+      paths: a path, a glob, or an iterable of either. There may be a million small files.
       out: the beginning of the new shards' names, folder included: `out/train` makes
         `out/train-00000-of-00064` and so on. With `splits`, each split's name follows:
         `out/birds` makes `out/birds-test-00000-of-00003`, `out/` makes `out/test-00000-of-00003`.
-      num_shards: how many. With `splits`, of all together, in proportion and at least one each; or
-        a dict that says it for each. Shards differ by at most one record.
-      max_bytes: instead of `num_shards`, how large a shard may get.
-      seed: the order. It does not depend on `max_memory`, nor on how the shards are cut.
-      splits: each split's name and its share of the records; the shares add up to 1. Which record
-        is in which split is as random as the order.
-      max_memory: how much this may take, about: bytes, or "512MiB". Data larger than a quarter of
-        it is written and read twice, else once; a single larger record must fit, too.
-      overwrite: False makes it an error if there are shards of these names, of any number.
-      compression, level, index, sync: as for `tfr.Writer`. What is read may be compressed either way;
-        without `compression` this makes plain shards of it.
-      work: where to make a folder for intermediate files, as large as the data; on the same
-        filesystem as `out`. By default the sibling folder of the new shards'.
-      progress: a bar on stderr; by default on a terminal, after a second.
+      num_shards: the number of shards. With `splits`, it is the number for all splits together, which
+        they share in proportion, with at least one each; or a dict with the number for each split.
+        Shards differ by at most one record.
+      max_bytes: instead of `num_shards`, the largest size of a shard.
+      seed: determines the order, which depends neither on `max_memory` nor on how the shards are
+        cut.
+      splits: a dict of each split's name and its share of the records. The shares add up to 1. Which
+        record is in which split is as random as the order.
+      max_memory: about how much memory this may take: bytes, or a string like "512MiB". Data larger
+        than a quarter of it is written and read twice, other data once. The largest record must fit.
+      overwrite: True replaces shards of these names. False raises FileExistsError if there are any.
+      compression, level, index, sync: as for `tfr.Writer`. The input may be compressed or not; without
+        `compression` the new shards are plain.
+      work: where to make the folder for intermediate files, which are as large as the data. It must
+        be on the same filesystem as `out`. By default it is the sibling folder of the new shards'
+        folder.
+      progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
+        after a second.
 
-    Nothing appears under the new names before everything is complete and its content hash is that of
-    what was read. If it is interrupted, the same call goes on where it was; see `work`.
-    Every record's checksum is verified; damage is an error.
+    Nothing appears under the new names before all shards are complete and their content hash is that
+    of the input. If the call is interrupted, the same call resumes where it stopped.
+
+    Every record's checksum is verified. Raises CorruptRecordError or TruncatedRecordError for damage,
+    OSError if a file cannot be read or written, and ValueError for arguments that contradict each
+    other.
     """
     name = os.fsdecode(written_file(out))
     target = Target(
@@ -88,7 +100,7 @@ def shuffle(
 
 
 def parse_bytes(text: str) -> int:
-    """ "1GiB" -> 2**30; "512M", "200MB" and "1000" are understood, too, in powers of 1024."""
+    """ "1GiB" -> 2**30. Also understands "512M", "200MB" and "1000"; units are powers of 1024."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if match is None:
         raise ValueError(f"expected a size like 512M or 2GiB, not {text!r}.")
@@ -125,7 +137,7 @@ def _outputs(
 
 
 def _in_proportion(count: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """`count` dealt out by largest remainders, one at least to each."""
+    """Divides `count` by largest remainders, with at least one for each name."""
     counts = {name: max(1, int(count * share)) for name, share in shares.items()}
     by_need = sorted(shares, key=lambda name: counts[name] - count * shares[name])
     while sum(counts.values()) < count:
@@ -146,22 +158,22 @@ def _prefix(out: str, split: str) -> str:
         return os.path.join(out, split) if in_folder else f"{out}-{split}"
     if in_folder:
         raise ValueError(
-            f"{out!r} names a folder, but shards need a beginning of their names, too, such as "
-            f"{os.path.join(out, 'train')!r}."
+            f"{out!r} names a folder, but the beginning of the shards' names is needed, too: "
+            f"{os.path.join(out, 'train')!r}, for example."
         )
     return out
 
 
 def _memory(max_memory: int | str) -> int:
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
-    return integer("max_memory", memory, _LEAST_MEMORY, _UNLIMITED)
+    return integer("max_memory", memory, _MIN_MEMORY_BYTES, _UNLIMITED)
 
 
 def _work_folder(out: str, work: str | os.PathLike[str] | None) -> str:
-    """A folder that this shuffle may do with what it likes."""
+    """The folder that belongs to this shuffle alone."""
     folder, name = os.path.split(out)
     if work is not None:
-        # Shuffles to names that are alike in different folders may share it.
+        # Shuffles to the same names in different folders may share `work`.
         where = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:8]
         return os.path.join(os.fsdecode(written_file(work)), f"shuffle-{name}-{where}")
     os.makedirs(folder or ".", exist_ok=True)
@@ -170,5 +182,5 @@ def _work_folder(out: str, work: str | os.PathLike[str] | None) -> str:
         os.makedirs(sibling, exist_ok=True)
         if os.stat(sibling).st_dev == os.stat(folder or ".").st_dev:
             return os.path.join(sibling, f"shuffle-{name}")
-    # Shards are moved to their place at the end, which only works inside one filesystem.
+    # Shards are moved to their places at the end, which only works within one filesystem.
     return os.path.join(folder, f".tfrfast-shuffle-{name}")
