@@ -1,4 +1,4 @@
-"""Checks of arguments that several classes share: messages say what was given and what is allowed."""
+"""Checks of arguments, shared by several classes. Messages say what was given and what is allowed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ IntegerArrayLike = npt.NDArray[np.integer[Any]] | Sequence[int]
 Remainder = Literal["keep", "drop", "pad"]
 
 
-def integer(name: str, value: SupportsIndex, least: int, most: int) -> int:
+def integer(name: str, value: SupportsIndex, minimum: int, maximum: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}.") from None
-    if not least <= number <= most:
-        raise ValueError(f"{name} is {number}, but must be from {least} to {most}.")
+    if not minimum <= number <= maximum:
+        raise ValueError(f"{name} is {number}, but must be from {minimum} to {maximum}.")
     return number
 
 
@@ -41,9 +41,9 @@ def checked_remainder(remainder: object) -> str:
 
 
 def as_number(what: str, value: object) -> int | None:
-    """The int that `value` is, or None if it may be an array."""
+    """`value` as an int, or None if it may be an array."""
     if isinstance(value, np.ndarray):
-        return None  # even of no dimension: as in NumPy, its shape decides that of the result
+        return None  # even without dimensions: as in NumPy, its shape is that of the result
     try:
         return operator.index(cast("SupportsIndex", value))
     except TypeError:
@@ -62,7 +62,7 @@ def integers(name: str, values: object, too_large: type[Exception] = IndexError)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not {array.dtype}.")
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
-        raise too_large(f"{name} hold {int(array.max())}, which no record number reaches.")
+        raise too_large(f"{name} hold {int(array.max())}, more than any record number.")
     return array.astype(np.int64, copy=False)
 
 

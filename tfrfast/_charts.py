@@ -1,4 +1,4 @@
-"""Two kinds of picture as SVG, which any browser shows and which takes no library to write."""
+"""Two kinds of picture, as SVG: any browser shows it, and writing it takes no library."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 _INK, _FAINT, _COLOURS = "#222222", "#c8c8c8", ("#20506e", "#d98032", "#4f8a4c", "#8f4f8a")
 _SIZE = 13  # of text
-_LINE = 20  # from a bar to the next
-_GAP = 8  # and between bars of different things
+_LINE = 20  # from one bar to the next
+_GAP = 8  # extra, between groups of bars
 
 
 class Bar(NamedTuple):
-    """How many times as fast; `low` to `high` is the range over the rounds."""
+    """A ratio of speeds; `low` to `high` is its range over the rounds."""
 
     label: str
     series: str
@@ -84,11 +84,11 @@ class _Svg:
 
 
 def draw_ratios(path: str | os.PathLike[str], title: str, bars: Sequence[Bar]) -> None:
-    """Bars from 1 outwards on a logarithmic axis: to the left is slower, to the right faster."""
+    """Draws bars from 1 outwards on a logarithmic axis: slower to the left, faster to the right."""
     series = list(dict.fromkeys(bar.series for bar in bars))
     left, width, top = 240.0, 520.0, 66.0
     lowest = min(0.5, *(bar.low for bar in bars))
-    highest = max(2.0, *(bar.high for bar in bars)) * 1.6  # room for the figure behind the bar
+    highest = max(2.0, *(bar.high for bar in bars)) * 1.6  # room for the figure after the bar
 
     def x_of(ratio: float) -> float:
         share = math.log(max(ratio, lowest) / lowest) / math.log(highest / lowest)
@@ -121,7 +121,7 @@ def draw_ratios(path: str | os.PathLike[str], title: str, bars: Sequence[Bar]) -
 
 
 def draw_orders(path: str | os.PathLike[str], panels: Sequence[Panel]) -> None:
-    """Plots side by side; a shuffle that is one shows an even cloud."""
+    """Draws scatter plots side by side. A good shuffle shows an even cloud."""
     side, gap, top = 340.0, 64.0, 40.0
     svg = _Svg(gap + len(panels) * (side + gap), top + side + 44)
     for number, panel in enumerate(panels):

@@ -1,4 +1,4 @@
-"""The ways in which a shard may be compressed, as the core's table lists them."""
+"""The kinds of compression that the core's table lists."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tfrfast import _native
 class Codec(NamedTuple):
     name: str
     code: int
-    """In index files and in graphs; 0 stands for none."""
+    """The number in index files and graphs; 0 stands for no compression."""
     window_bits: int
-    """What zlib calls the wrapper, with the largest window."""
+    """zlib's `wbits` for this wrapper with the largest window."""
     written_in_members: bool
-    """A file may consist of many members, so that each can be decoded without those before it."""
+    """Whether files are written in members, which can be decoded one by one."""
 
 
 CODECS = {codec.name: codec for codec in map(Codec._make, _native.codecs())}

@@ -1,4 +1,4 @@
-"""Frames to a compressed file that is seen while it is written."""
+"""Writes frames to a compressed file that others can see while it grows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MEMBER_BYTES = 1 << 20  # of GZIP: each can be inflated without those before it
 
 
 class CompressedStream:
-    """What `_native.FrameStream` is to a plain file: the same methods and the same errors.
+    """Writes a compressed file, with the methods and errors of `_native.FrameStream`.
 
-    What could not be written stays pending, and whatever comes next tries it again. The file has no
-    buffer of Python's: a forked child that lets go of it would write out its parent's.
+    What could not be written stays pending, and the next call tries again. The file has no buffer in
+    Python, since a forked child would write out its parent's buffer when it drops the file.
     """
 
     def __init__(self, path: str, compression: str, options: Any) -> None:
@@ -67,7 +67,7 @@ class CompressedStream:
         if not hasattr(self, "_file"):
             return
         if self._home.is_this_one():
-            with contextlib.suppress(OSError):  # whoever wants to know calls close()
+            with contextlib.suppress(OSError):  # close() reports errors; this cannot
                 self.close()
         self._file.close()
 

@@ -1,4 +1,4 @@
-"""Feature descriptions out of records: inferred, or picked by name; and names that no record has."""
+"""Infers feature descriptions from records, and finds names that no record has."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["Look", "Sample", "check_names", "describe", "explained", "planned_fe
 
 RECORDS_TO_INFER = 1000
 _RECORDS_TO_CHECK = 32
-_PLACES = 8  # of a data set that records are looked at in
-_MOST_BYTES = 64 << 20
+_PLACES = 8  # in the data set, from which the sample is taken
+_MAX_SAMPLE_BYTES = 64 << 20
 _NAMES_SHOWN = 10
-_NAMES_COMPARED = 20  # each with all others, which takes its time where there are thousands
+_NAMES_COMPARED = 20  # each with all others, which is slow where there are thousands
 _NO_VALUES = {"int64": 0, "float32": 0.0, "bytes": b""}
 
 
@@ -37,12 +37,12 @@ class Sample(NamedTuple):
     numbers: Sequence[int]
 
 
-# Gives about as many records as it is asked for.
+# Returns about as many records as it is asked for.
 Look = Callable[[int], Sample]
 
 
 def describe(sample: Sample) -> dict[str, FixedLen | VarLen]:
-    """What the records hold. FeatureError if they hold a feature as different types."""
+    """Specs for what the records hold. FeatureError if a feature has different types in them."""
     features: dict[str, FixedLen | VarLen] = {}
     for name, kind, present, fewest, most in _survey(sample):
         if present == 0:
@@ -71,7 +71,7 @@ def _survey(sample: Sample) -> list[tuple[bytes, str, int, int, int]]:
 
 
 def settle(features: AnyFeatures, look: Look) -> Features:
-    """A dict of specs, whichever way they were asked for."""
+    """A dict of specs, in whichever form the features were given."""
     if isinstance(features, Mapping):
         return features
     if isinstance(features, str) and features != "infer":
@@ -95,8 +95,8 @@ def settle(features: AnyFeatures, look: Look) -> Features:
 
 
 def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> None:
-    """FeatureError for a required feature that no record has; a warning for another one that may be
-    misspelled. Looks at one record, and at more only if it lacks something.
+    """Raises FeatureError for a required feature that no record has, and warns of other features that
+    may be misspelled. Examines one record, and more only if that one lacks a feature.
     """
     sample = look(1)
     missing = compiled.slots.keys() - _names_in(sample.records)
@@ -105,7 +105,7 @@ def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> N
     sample = look(_RECORDS_TO_CHECK)
     seen = _names_in(sample.records)
     if not seen:
-        return  # these are no Examples, or none that can be read: that is said where they are read
+        return  # not readable as Examples, which is an error where they are read
     missing -= seen
     asked = compiled.slots.keys()
     if required := sorted(name for name in missing if compiled.requires(name)):
@@ -121,7 +121,7 @@ def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> N
 
 
 def explained(error: FeatureError, compiled: CompiledFeatures, record: bytes) -> FeatureError:
-    """The same error; with the names that come nearest, if the record lacks a required feature."""
+    """The same error. If the record lacks a required feature, it adds the most similar names."""
     names = _names_in([record])
     missing = [name for name in compiled.slots.keys() - names if compiled.requires(name)]
     if "is required but could not be found" not in str(error) or not missing:
@@ -133,8 +133,8 @@ def explained(error: FeatureError, compiled: CompiledFeatures, record: bytes) ->
 
 
 def planned_features(features: AnyFeatures | None, reader: Reader, plan: Plan) -> Features | None:
-    """What a Loader decodes, as a dict that fits the records of its plan as far as a few of them
-    tell. The same on every rank.
+    """What a Loader decodes, as a dict that fits a sample of its plan's records. It is the same on
+    every rank.
     """
     if features is None:
         return None
@@ -149,11 +149,11 @@ def planned_features(features: AnyFeatures | None, reader: Reader, plan: Plan) -
 
 
 def _planned_sample(reader: Reader, plan: Plan, count: int) -> Sample:
-    """Records that the plan has, in a few places, so that it costs few seeks; all of them readable."""
+    """Readable records of the plan, from a few places only, so that they cost few seeks."""
     if count > _PLACES:
         first = _read(reader, _planned_numbers(plan, _PLACES))
         mean = sum(map(len, first.records)) // max(len(first.records), 1)
-        count = max(_PLACES, min(count, _MOST_BYTES // max(mean, 1)))
+        count = max(_PLACES, min(count, _MAX_SAMPLE_BYTES // max(mean, 1)))
     return _read(reader, _planned_numbers(plan, count))
 
 
@@ -169,7 +169,7 @@ def _planned_numbers(plan: Plan, count: int) -> list[int]:
 
 
 def _read(reader: Reader, numbers: list[int]) -> Sample:
-    """Those that can be read: damage is an error where the record comes, not here."""
+    """The records that can be read. A damaged one is an error at its place in the epoch, not here."""
     try:
         batch = reader.read(numbers)
         return Sample(batch.tolist(), batch.indices.tolist())
@@ -205,7 +205,7 @@ def _not_found(
 
 
 def _nearest(name: str, known: Collection[str], likeness: float) -> list[str]:
-    """Names that `name` may be meant to be: similar as a whole, or in what follows a slash."""
+    """Names that `name` may stand for: similar as a whole, or in the part after a slash or dot."""
     import difflib
 
     wholes: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""From what users name to the list of shards they mean."""
+"""Turns what users pass as paths into a list of shards."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
 
 def expand_paths(paths: Paths) -> list[str]:
-    """The shards that `paths`, a path or glob or an iterable of either, names, in order.
+    """The shards that `paths` names, in order. It is a path, a glob, or an iterable of either.
 
     A path that exists is taken literally, brackets and all. What a glob finds is sorted so that
-    shard 10 follows shard 9; an iterable keeps its order. TypeError or ValueError for what cannot
-    be a file.
+    shard 10 comes after shard 9. An iterable keeps its order. Raises TypeError or ValueError for what
+    cannot be a file.
     """
     if isinstance(paths, (set, frozenset)):
         raise TypeError("A set of paths has another order in every process. Pass sorted(paths).")
@@ -29,13 +29,13 @@ def expand_paths(paths: Paths) -> list[str]:
 
 
 def _is_one(paths: Any) -> bool:
-    """Whether it is meant as one path: open files are iterable, too, but by line."""
+    """Whether `paths` is meant as one path. Open files count as one, although they are iterable."""
     is_path = isinstance(paths, (str, bytes, os.PathLike))
     return is_path or hasattr(paths, "read") or not hasattr(paths, "__iter__")
 
 
 def written_file(path: PathLike) -> bytes:
-    """The name of a file or folder to write, as the core takes it; errors as in expand_paths()."""
+    """The name of a file or folder to write, as the core takes it. Raises as expand_paths() does."""
     return os.fsencode(_file_name(path, _WRITING_URLS))
 
 
@@ -96,7 +96,7 @@ def _expand(path: PathLike) -> list[str]:
 
 
 def _refuse_unreadable_folders(pattern: str) -> None:
-    """A glob passes over folders that it cannot list: shards would be missing, or all of them."""
+    """Raises for folders that cannot be listed. A glob skips them, so shards would be missing."""
     above, last = os.path.split(pattern)
     if above == pattern:
         return
@@ -127,6 +127,6 @@ def _may_be_shard(name: str) -> bool:
 
 
 def _natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Digits compare as numbers; equal numbers of other widths, and all the rest, as text."""
+    """Digits compare as numbers. Equal numbers of different widths compare as text, as does the rest."""
     parts = re.split(r"([0-9]+)", name)
     return [(1, int(part), part) if part.isdecimal() else (0, 0, part) for part in parts]

@@ -1,4 +1,4 @@
-"""A progress bar on stderr, for work that takes long enough to wonder."""
+"""A progress bar on stderr, for work that takes more than a moment."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BAR_CELLS = 30
 
 
 class ProgressBar:
-    """Draws `done` of `total` bytes; by default only on a terminal, and only after a second.
+    """Draws `done` of `total` bytes. By default it appears only on a terminal, after a second.
 
-    `show`: True or False forces it. `unit`: what is counted, if not bytes. Use as a context manager,
-    so that the line is left clean.
+    `show` may be True or False to force it. `unit` is what is counted, if not bytes. Use it as a
+    context manager, so that the line is finished at the end.
     """
 
     def __init__(self, label: str, show: bool | None = None, unit: str | None = None) -> None:

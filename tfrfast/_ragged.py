@@ -1,4 +1,4 @@
-"""Columns made of other columns: sparse positions, and rows divided into rows."""
+"""Columns made from other columns: sparse positions, and rows divided into rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["as_sparse", "divide", "place", "with_splits"]
 
 
 def _as_ragged(column: Column) -> Ragged:
-    """The rows of a column that was parsed as one of any length."""
+    """The rows of a column that was parsed as rows of any length."""
     if isinstance(column, Sparse):
         counts = np.bincount(column.indices[:, 0], minlength=int(column.dense_shape[0]))
         return Ragged(column.values, splits_of(counts))
@@ -46,7 +46,7 @@ def place(
     *,
     already_sorted: bool,
 ) -> Sparse:
-    """The values where other features say they stand."""
+    """The values at the positions that other features hold."""
     rows = _as_ragged(value_column)
     indices = aligned_zeros((int(rows.row_splits[-1]), 1 + len(size)), np.dtype(np.int64))
     indices[:, 0] = np.repeat(np.arange(len(rows)), rows.row_lengths)
@@ -108,7 +108,7 @@ def _grouped(values: Bytes, length: int) -> tuple[int, ...]:
 
 
 def _divide_by(name: str, rows: Ragged, how: str, partition: Ragged) -> Ragged:
-    """Each row into the rows that its own row of `partition` describes."""
+    """Divides each row into the rows that the same row of `partition` describes."""
     lengths: list[Array] = []
     for row in range(len(rows)):
         total = int(rows.row_splits[row + 1] - rows.row_splits[row])

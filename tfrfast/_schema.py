@@ -1,4 +1,4 @@
-"""Feature descriptions, compiled: what the native parser fills, and how its columns become ours."""
+"""Compiled feature descriptions: what the native parser fills, and how its columns become ours."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _INTEGERS = ("int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "bo
 _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_rowids")
 
 Layout = Literal["fixed", "padded", "ragged", "sparse"]
-# (values, offsets, row splits, indices, shape), as ExampleParser gives them.
+# (values, offsets, row splits, indices, shape), as ExampleParser returns them.
 NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...]]
 
 
 class Slot(NamedTuple):
-    """One feature of the record, as the native parser is asked for it."""
+    """One feature of the record, in the native parser's terms."""
 
     layout: Layout
     type: str
@@ -56,7 +56,7 @@ class CompiledFeatures:
 
     @property
     def specs(self) -> list[tuple[Any, ...]]:
-        """What the native parsers are made from."""
+        """The arguments of the native parsers."""
         return [(name, *slot) for name, slot in self.slots.items()]
 
     @cached_property
@@ -64,7 +64,7 @@ class CompiledFeatures:
         return ExampleParser(self.specs)
 
     def assemble(self, native: Sequence[NativeColumn]) -> dict[str, Column]:
-        """The columns that were asked for, from those that were parsed."""
+        """The requested columns, made from the parsed ones."""
         parsed: dict[str, Column] = {
             name: column_of(slot, column)
             for (name, slot), column in zip(self.slots.items(), native, strict=True)
@@ -78,7 +78,7 @@ class CompiledFeatures:
         return slot.layout == "fixed" and not has_default
 
     def want(self, key: str, slot: Slot) -> None:
-        """Asks for a feature of the record, which several columns may be made of."""
+        """Asks for a feature of the record. Several columns may be made from it."""
         known = self.slots.get(key)
         if known is not None and known != slot:
             variable = {known.layout, slot.layout} == {"ragged", "sparse"}
@@ -203,7 +203,7 @@ def _compile_indexed(compiled: CompiledFeatures, name: str, spec: SparseIndexed)
 
 
 def understand(name: str, spec: Any) -> FixedLen | FixedLenSequence | VarLen | SparseIndexed:
-    """Our own spec for one of tf.io's, which are known by their names: nothing is imported."""
+    """Our own spec for one of tf.io's. Its class is recognised by name, so nothing is imported."""
     if isinstance(spec, (FixedLen, FixedLenSequence, VarLen, SparseIndexed)):
         return spec
     kind = type(spec).__name__
@@ -244,7 +244,7 @@ def _partition_of(name: str, partition: Any) -> Partition:
 
 
 def type_name_of(name: str, dtype: Any) -> str:
-    """The native parser's name for a dtype of NumPy, of TensorFlow, or by its name."""
+    """The native parser's name for a dtype, which may be NumPy's, TensorFlow's or a name."""
     if dtype is bytes or dtype == "bytes" or dtype == "string":
         return "bytes"
     named = getattr(dtype, "name", None)

@@ -1,4 +1,4 @@
-"""Sequence features, compiled: the steps that were parsed become padded, ragged or sparse columns."""
+"""Compiled sequence features: the parsed steps become padded, ragged or sparse columns."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _sparse(rows: Ragged) -> Sparse:
 
 
 def _padding(shape: tuple[int, ...]) -> Callable[[Ragged], Column]:
-    """Every step has `shape`: rows up to the longest, the others filled up with zeros or b""."""
+    """Every step has `shape`. Rows are filled up to the longest with zeros or b""."""
 
     def pad(rows: Ragged) -> Column:
         steps = rows.values

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines of columns wide enough for what is in them; numbers to the right."""
+    """Lines with columns as wide as their content. Numbers are aligned to the right."""
     lines = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *lines]) for i in range(len(header))]
     numeric = [all(line[i][:1].isdigit() for line in lines) for i in range(len(header))]

@@ -1,4 +1,4 @@
-"""Checking every CRC of every record of a reader."""
+"""Checks every CRC of every record of a reader."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _STEP_BYTES = 16 << 20
 
 
 def count_good_records(reader: Reader, progress: Callable[[int, int], None] | None = None) -> int:
-    """Reads everything; the reader must skip damage, and lists it in `skipped` afterwards.
+    """Reads everything. The reader must skip damage, and lists it in `skipped` afterwards.
 
-    `progress` is told how many bytes are done, and of how many.
+    `progress` receives the bytes done and the bytes in all.
     """
     total = sum(shard.num_bytes for shard in reader.shards)
     starts = [0]

@@ -1,4 +1,4 @@
-"""What the core found worth a warning, said the way Python says it."""
+"""Turns the core's warnings into Python's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tfrfast import _native
 
 @contextlib.contextmanager
 def core_warnings(callers: int) -> Iterator[None]:
-    """Warns after what is in `with`, also if that fails, of whoever called so many calls up."""
+    """Issues the core's warnings after the `with` block, even if it fails. They name the line that
+    is `callers` calls up.
+    """
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 """Whether a Loader knows its share of the records, in a worker process of PyTorch's DataLoader.
 
-Each worker has a copy of what it iterates over. A Loader whose copies all take the same records would deliver each record
-as often as there are workers, and nothing would show it.
+Each worker has a copy of what it iterates over. If all copies of a Loader took the same records, each
+record would come once from every worker, and nothing would show it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class WorkerShare:
         self._home = _native.HomeProcess()
 
     def check(self, plan: Plan) -> None:
-        """RuntimeError in a worker whose siblings would deliver the same records."""
+        """Raises RuntimeError in a worker whose siblings would deliver the same records."""
         worker = _torch_worker()
         if worker is None or worker.num_workers == 1 or self._is_told(plan, worker):
             return
@@ -38,8 +38,8 @@ class WorkerShare:
         )
 
     def _is_told(self, plan: Plan, worker: Any) -> bool:
-        # Ranks and workers may be counted in either order. Where only the ranks were told, worker 1
-        # of rank 0 is always among those that are refused.
+        # Ranks and workers may be counted in either order. If only the ranks were given, worker 1 of
+        # rank 0 is always refused.
         count = worker.num_workers
         if plan.world % count == 0 and worker.id in (
             plan.rank % count,
@@ -50,7 +50,7 @@ class WorkerShare:
 
 
 def _torch_worker() -> Any:
-    """What PyTorch knows of this worker process; None in any other process, and without PyTorch."""
+    """What PyTorch knows about this worker process. None in other processes and without PyTorch."""
     data = sys.modules.get("torch.utils.data")
     get_worker_info = getattr(data, "get_worker_info", None)
     return None if get_worker_info is None else get_worker_info()
