@@ -83,7 +83,7 @@ def encode_examples(
         if count != rows:
             first = next(iter(counts))
             raise ValueError(
-                f"All columns must have the same number of rows, but {first!r} has {rows} and "
+                f"Columns must have the same number of rows, but {first!r} has {rows} and "
                 f"{name!r} has {count}."
             )
     batch = _native.encode_columns(

@@ -1,1 +1,1 @@
-"""Measuring: what `tfrfast bench`, `tfrfast demo` and the benchmarks of the repository share."""
+"""What `tfrfast bench`, `tfrfast demo` and the repository's benchmarks measure, and how."""

@@ -1,4 +1,4 @@
-"""Ours beside the fastest of TensorFlow's, in turns over the same files."""
+"""Times ours beside the fastest of TensorFlow's configurations, in turns over the same files."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tfrfast._bench.pipelines import Epoch, Work, dataset_way, loader_way, tenso
 from tfrfast.reader import Reader
 
 TENSORFLOW, DATASET, LOADER = "TensorFlow", "tfr.TFRecordDataset", "tfr.Loader"
-_TRIALS = 2  # of each of TensorFlow's configurations, behind one that is not counted
+_TRIALS = 2  # of each of TensorFlow's configurations, after one that is not counted
 
 
 class Comparison(NamedTuple):
-    """Seconds that each contender took for the same records, round by round."""
+    """The seconds that each contender took for the same records in each round."""
 
     data: str
     work: str
     records: int
     payload_bytes: int
     tensorflow_way: str
-    """Which of TensorFlow's configurations was the fastest, and so the one that was timed."""
+    """The fastest of TensorFlow's configurations, which is the one that was timed."""
     timings: dict[str, Timing]
 
     def ratio(self, contender: str) -> float:
-        """How many times as fast as TensorFlow: the median of the ratios round by round."""
+        """How many times as fast as TensorFlow it is: the median of the ratios of each round."""
         return speedups(self.timings, contender)[TENSORFLOW]
 
     def ratio_range(self, contender: str) -> tuple[float, float]:
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
         return statistics.median(self.timings[contender].processor_s) * 1e6 / self.records
 
     def facts(self) -> dict[str, Any]:
-        """For scripts."""
+        """All figures as plain values, for scripts."""
         ours = [name for name in self.timings if name != TENSORFLOW]
         return {
             "data": self.data,
@@ -91,7 +91,7 @@ def compare(
 
 
 def timed_passes(rounds: int) -> int:
-    """How often `compare` goes over the files: the trials, a warm-up, the rounds."""
+    """How often `compare` reads the files: for the trials, a warm-up and the rounds."""
     return 2 * (1 + _TRIALS) + 3 * (1 + rounds)
 
 

@@ -1,4 +1,4 @@
-"""Handwriting of a kind: digits of 28 x 28 pixels, drawn from a 5 x 7 font, moved and smudged."""
+"""Imitates handwriting: digits of 28 x 28 pixels, drawn from a 5 x 7 font, moved and smudged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 SIDE = 28
-_SCALE = 3  # pixels of a dot of the font
+_SCALE = 3  # pixels for each dot of the font
 
 _FONT = (
     "01110 10001 10011 10101 11001 10001 01110",
@@ -28,7 +28,7 @@ _GLYPHS = [
 
 
 def draw_digit(random: Generator, digit: int) -> NDArray[np.float32]:
-    """The digit somewhere in the picture, 0 for white to 255 for black, with noise."""
+    """A picture with the digit at a random place, from 0 for white to 255 for black, with noise."""
     glyph = _GLYPHS[digit]
     height, width = glyph.shape
     top, left = random.integers(0, SIDE - height + 1), random.integers(0, SIDE - width + 1)

@@ -1,4 +1,4 @@
-"""Two or more ways to do the same work, timed in turns: a machine that slows down slows all."""
+"""Times two or more ways to do the same work, in turns: if the machine slows down, it slows all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Timing(NamedTuple):
-    """Seconds of each round, by the clock and of all threads' processor time."""
+    """The seconds of each round, by the clock and as processor time of all threads."""
 
     seconds: list[float]
     processor_s: list[float]
@@ -28,7 +28,7 @@ def take_turns(
     warmups: int = 1,
     before_each: Callable[[], object] = lambda: None,
 ) -> dict[str, Timing]:
-    """Times every contender once a round, `rounds` times, after `warmups` rounds not counted."""
+    """Times every contender once in each of `rounds`, after `warmups` rounds that do not count."""
     timings: dict[str, Timing] = {name: Timing([], []) for name in contenders}
     for round_number in range(-warmups, rounds):
         for name, work in contenders.items():
@@ -43,7 +43,7 @@ def take_turns(
 
 
 def speedups(timings: dict[str, Timing], of: str) -> dict[str, float]:
-    """How many times as fast `of` is as each other, the median of the ratios round by round."""
+    """How many times as fast `of` is as each of the others: the median of the ratios of each round."""
     return {
         name: statistics.median(
             other / mine for other, mine in zip(timing.seconds, timings[of].seconds, strict=True)

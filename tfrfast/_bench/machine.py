@@ -1,4 +1,4 @@
-"""Where and with what something was measured: a figure means little without it."""
+"""Describes the machine and the software of a measurement, since a figure means little without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's own shards, timed beside TensorFlow."""
+"""Times a user's own shards beside TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SMALLEST_BATCH, _LARGEST_BATCH = 32, 4096
 
 
 class Measured(NamedTuple):
-    """What was compared, over which of the shards."""
+    """The comparisons, and the shards that they read."""
 
     shards: list[str]
     records: int
@@ -37,9 +37,9 @@ def measure(
     rounds: int = 3,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Measured:
-    """Records and, if they are Examples, decoded ones; in order and shuffled.
+    """Times the reading of records, and of decoded ones if they are Examples, in order and shuffled.
 
-    Only so many of the first shards are read as have `max_bytes`, and at most that much of them.
+    Reads only the first shards that together have `max_bytes`, and at most that much of them.
     """
     import_tensorflow()
     shards = _first(expand_paths(paths), max_bytes)
@@ -88,13 +88,13 @@ def _first(shards: list[str], max_bytes: int) -> list[str]:
 
 
 def _batch_size(mean_bytes: float) -> int:
-    """A power of two near a mebibyte of records."""
+    """A power of two, so that a batch has about a mebibyte."""
     rows = 1 << max(0, round(_BATCH_BYTES / mean_bytes) - 1).bit_length()
     return min(max(rows, _SMALLEST_BATCH), _LARGEST_BATCH)
 
 
 def _features(reader: Reader) -> Features | None:
-    """What the records hold, if they are Examples that hold something."""
+    """Specs for what the records hold. None if they are not Examples, or empty ones."""
     try:
         return infer_features(reader) or None
     except FeatureError:

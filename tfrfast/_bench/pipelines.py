@@ -1,7 +1,7 @@
 """Ways to read shards in batches: TensorFlow's, as its guides tune them, and ours.
 
-A dataset is built, and a reader opened, once, as for training; a way is a function that starts an
-epoch and returns an iterable of its batches.
+A dataset is built once and a reader is opened once, as for training. A way is a function that starts
+an epoch and returns an iterable of its batches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Work(NamedTuple):
     batch_size: int
     shuffled: bool
     features: Features | None = None
-    """None: the records as they are."""
+    """None for records as they are."""
 
     def __str__(self) -> str:
         order = "shuffled" if self.shuffled else "in order"
@@ -36,7 +36,7 @@ class Work(NamedTuple):
 
 
 def import_tensorflow() -> Any:
-    """TensorFlow, quiet; or an ImportError that says how to get it."""
+    """TensorFlow, without its log messages. Raises an ImportError that says how to install it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         import tensorflow
@@ -49,12 +49,12 @@ def import_tensorflow() -> Any:
 
 
 def tensorflow_ways(work: Work) -> dict[str, Epoch]:
-    """The configurations that its guides recommend, of which the fastest is the one to beat."""
+    """The configurations that TensorFlow's guides recommend. The fastest is the one to beat."""
     return {way: tensorflow_way(work, way) for way in TENSORFLOW_WAYS}
 
 
 def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
-    """`way` says how files are read: one after the other, or several at once."""
+    """The pipeline in which `way` says whether files are read one after the other or interleaved."""
     tf = import_tensorflow()
     auto = tf.data.AUTOTUNE
     if way == "interleave":
@@ -81,12 +81,12 @@ def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
 
 
 def tensorflow_usual_way(work: Work, threads: int | None = None) -> Epoch:
-    """What is often written: files read by AUTOTUNE, each record parsed on its own."""
+    """The pipeline of most programs: AUTOTUNE reads files, and each record is parsed alone."""
     return _usual(import_tensorflow().data.TFRecordDataset, work, threads)
 
 
 def dataset_usual_way(work: Work, threads: int | None = None) -> Epoch:
-    """The same, word for word, but for the dataset's name."""
+    """The same pipeline with only the dataset's name changed."""
     from tfrfast.tensorflow import TFRecordDataset
 
     return _usual(TFRecordDataset, work, threads)
@@ -107,7 +107,7 @@ def _usual(dataset_class: Any, work: Work, threads: int | None) -> Epoch:
 
 
 def dataset_way(work: Work, threads: int | None = None) -> Epoch:
-    """The drop-in, in the words of the usual pipeline."""
+    """The drop-in in a pipeline like TensorFlow's, with `parse_example` as a method."""
     tf = import_tensorflow()
     from tfrfast.tensorflow import TFRecordDataset
 
@@ -121,7 +121,7 @@ def dataset_way(work: Work, threads: int | None = None) -> Epoch:
 
 
 def loader_way(work: Work, reader: Reader, threads: int | None = None) -> Epoch:
-    """Batches for NumPy. The loader is made anew, so that nothing was read ahead before."""
+    """Batches for NumPy. Each epoch makes a new loader, so that nothing was read ahead before."""
 
     def start() -> Iterable[Any]:
         loader = Loader(
@@ -142,7 +142,7 @@ def _epochs_of(dataset: Any, threads: int | None) -> Epoch:
 
 
 def tensorflow_features(features: Features) -> dict[str, Any]:
-    """The same features in tf.io's words."""
+    """The same features as tf.io's specs."""
     tf = import_tensorflow()
     kinds = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
     made = {}

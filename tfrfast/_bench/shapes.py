@@ -1,4 +1,4 @@
-"""The three shapes of data that everything is measured on: many numbers, small pictures, photos."""
+"""The three shapes of data for all measurements: many numbers, small pictures, photos."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tfrfast.encoding import encode_example
 from tfrfast.features import Features, FixedLen
 from tfrfast.writer import Writer
 
-_DISTINCT_RECORDS = 2000  # and then again: what they hold costs no reader more or less time
+_DISTINCT_RECORDS = 2000  # which repeat: the content costs no reader more or less time
 _WRITTEN_TOGETHER = 1000
 
 Row = dict[str, object]
 
 
 class Shape(NamedTuple):
-    """What a record holds, how to read it, and how many make a usual batch."""
+    """What a record holds, how to read it, and a usual batch size."""
 
     row: Callable[[Generator, int], Row]
     features: Features
@@ -91,7 +91,9 @@ SHAPES = {
 
 
 def write_shape(name: str, folder: Path, num_records: int, num_shards: int) -> list[str]:
-    """Shards of that shape in `folder`; the remainder of the division goes to none."""
+    """Writes shards of equal length into `folder`. Records beyond a multiple of `shards` are not
+    written.
+    """
     random = np.random.default_rng(0)
     distinct = min(_DISTINCT_RECORDS, num_records)
     pool = [encode_example(SHAPES[name].row(random, number)) for number in range(distinct)]
@@ -110,7 +112,7 @@ def write_shape(name: str, folder: Path, num_records: int, num_shards: int) -> l
 
 
 def warm(shards: list[str]) -> None:
-    """Reads everything once, into the page cache."""
+    """Reads all files once, so that they are in the page cache."""
     for path in shards:
         with open(path, "rb") as shard:
             while shard.read(1 << 24):

@@ -1,4 +1,4 @@
-"""Comparisons as lines of text: ratios, their range, and where ours is the slower one."""
+"""Comparisons as lines of text: the ratios, their range, and the cases that we lose."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def row_of(comparison: Comparison) -> list[str]:
 
 
 def where_slower(comparisons: Sequence[Comparison]) -> list[str]:
-    """A line for each of our ways that TensorFlow beats."""
+    """A line for each of our ways that is slower than TensorFlow."""
     return [
         f"{contender} is slower than TensorFlow: {each.data}, {each.work}: "
         f"{each.ratio(contender):.2f} x"

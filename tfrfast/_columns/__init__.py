@@ -1,1 +1,1 @@
-"""The columns of a batch, a file for each class. Users import them from tfrfast."""
+"""The columns of a batch, with a file for each class. Users import them from tfrfast."""

@@ -18,7 +18,7 @@ _ALIGNMENT = 64
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Zeros that begin where TensorFlow and others take them without a copy."""
+    """Zeros, aligned so that TensorFlow and others take them without a copy."""
     size = math.prod(shape) * dtype.itemsize
     room = np.zeros(size + _ALIGNMENT, np.uint8)
     start = -room.ctypes.data % _ALIGNMENT
@@ -26,7 +26,7 @@ def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def aligned(values: Array) -> Array:
-    """A copy that begins where TensorFlow and others take it without another."""
+    """A copy, aligned so that TensorFlow and others take it without another copy."""
     copy = aligned_zeros(values.shape, values.dtype)
     copy[...] = values
     return copy
@@ -40,7 +40,7 @@ def splits_of(lengths: Array) -> Array:
 
 
 def as_bytes(values: Array) -> tuple[npt.NDArray[np.uint8], int]:
-    """The memory of an array without Python objects, and how many bytes each row has."""
+    """The memory of an array that holds no Python objects, and the number of bytes in each row."""
     row_bytes = math.prod(values.shape[1:]) * values.itemsize
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8), row_bytes
 

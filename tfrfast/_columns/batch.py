@@ -22,10 +22,13 @@ Column: TypeAlias = Array | Bytes | Ragged | Sparse
 class Batch(dict[str, Any]):
     """The columns of a batch by name.
 
-    `indices` are the record numbers of the rows, `valid` tells real rows from padding. A slice, a
+        images = batch["image"]
+        real = batch[batch.valid]
+
+    `indices` are the record numbers of the rows, and `valid` is False for rows of padding. A slice, a
     mask or a list of row numbers, as in `batch[2:5]` or `batch[batch.valid]`, takes these rows of
-    every column: views where each column has views, copies otherwise. `len(batch)` counts columns,
-    `len(batch.indices)` rows.
+    every column. They are views where the column can make views, and copies otherwise. `len(batch)`
+    counts columns, and `len(batch.indices)` counts rows.
     """
 
     def __init__(

@@ -39,10 +39,10 @@ class Ragged:
     @overload
     def __getitem__(self, index: Any) -> Any: ...
     def __getitem__(self, index: Any) -> Any:
-        """The values of a row, or some rows: those of a slice, a mask or a list of their numbers.
+        """The values of a row; or, for a slice, a mask or a list of row numbers, those rows.
 
-        `ragged[i, j]` is `ragged[i][j]`. One row, and a slice without a step, are views; other rows
-        are copied.
+        `ragged[i, j]` is `ragged[i][j]`. One row and a slice without a step are views. Other rows are
+        copied.
         """
         if type(index) is int or is_number(index):
             number = operator.index(index)
@@ -76,7 +76,7 @@ class Ragged:
         return Ragged(values, taken if taken.dtype == narrow else aligned(taken.astype(narrow)))
 
     def _wide_splits(self) -> Array:
-        """The splits as int64, whatever they are: bytes are counted in it."""
+        """The splits as int64, whatever type they have, since byte counts need it."""
         return np.asarray(self.row_splits).astype(np.int64, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
@@ -92,10 +92,10 @@ class Ragged:
     ) -> Array | Bytes:
         """All rows in one length: an array `(rows, length, ...)`, or `Bytes` of that shape.
 
-        Shorter rows are filled up with `pad`, which for byte strings is b"" unless it is given;
-        longer ones lose their end. By default the longest row says the length. Rows that hold rows
-        are padded, too: `length` is then a sequence with a number, or None, for each level; a
-        single number is that of the outer one.
+        Shorter rows are filled up with `pad`, which is b"" for byte strings unless it is given. Longer
+        rows lose their end. Without `length`, all rows get the length of the longest. Rows that hold
+        rows are padded, too. `length` may then be a sequence with a number or None for each level; a
+        single number is for the outer level.
         """
         lengths = list(length) if isinstance(length, Sequence) else [length]
         values = self.values
@@ -150,7 +150,7 @@ def _padded_numbers(values: Array, starts: Array, kept: Array, width: int, pad: 
 
 
 def _filler(pad: Any, dtype: np.dtype[Any]) -> Array:
-    """One value of the dtype; ValueError if it is not the one that was given."""
+    """`pad` as a value of the dtype. ValueError if it does not fit."""
     filler = np.asarray(pad)
     if filler.ndim:
         raise ValueError(f"pad must be one value, not {pad!r}.")

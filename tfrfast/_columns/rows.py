@@ -1,4 +1,4 @@
-"""Rows as NumPy's users name them: by a slice, a mask, or their numbers."""
+"""Rows chosen as in NumPy: by a slice, a mask, or their numbers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Rows = slice | Sequence[int] | Sequence[bool] | npt.NDArray[np.integer[Any]] | n
 
 
 def is_number(index: object) -> bool:
-    """Whether it is one integer of any kind: arrays without dimensions are, masks are not."""
+    """Whether `index` is one integer of any kind. An array without dimensions is; a bool is not."""
     if isinstance(index, (bool, np.bool_)) or getattr(index, "ndim", None):
         return False
     return hasattr(index, "__index__")
 
 
 def row_numbers(rows: Any, count: int) -> npt.NDArray[np.int64]:
-    """Their numbers, none of them negative. IndexError where there is no such row."""
+    """The numbers of `rows`, none of them negative. IndexError if there is no such row."""
     if isinstance(rows, slice):
         return np.arange(*rows.indices(count), dtype=np.int64)
     chosen = np.asarray(rows)
     if chosen.shape == (0,) and chosen.dtype.kind == "f":
-        chosen = chosen.astype(np.int64)  # of an empty list NumPy makes floats
+        chosen = chosen.astype(np.int64)  # NumPy turns an empty list into floats
     if isinstance(rows, tuple) or chosen.ndim != 1 or chosen.dtype.kind not in "biu":
         raise TypeError(
             "Rows are named by a slice, a mask or a list of their numbers, not by "

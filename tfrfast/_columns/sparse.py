@@ -1,4 +1,4 @@
-"""Values and where they stand."""
+"""Values and their positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Sparse"]
 
 
 class Sparse:
-    """Values and where they stand: `indices` has one row of positions for each of `values`."""
+    """Values and their positions: `indices` has one row of positions for each of `values`."""
 
     __slots__ = ("dense_shape", "indices", "values")
 
@@ -35,8 +35,9 @@ class Sparse:
         return int(self.dense_shape[0])
 
     def __getitem__(self, index: Any) -> Sparse:
-        """Some rows: those of a slice, a mask or a list of their numbers; or one, of a dimension
-        less. Copies. The other dimensions stay as large as they are.
+        """The rows of a slice, a mask or a list of row numbers; or one row, with one dimension less.
+
+        Rows are copied. The other dimensions keep their size.
         """
         if is_number(index):
             row = self[[operator.index(index)]]
@@ -56,7 +57,7 @@ class Sparse:
         return Sparse(taken, take_values(values, begins, counts), shape)
 
     def to_dense(self, fill: Any = None) -> Array:
-        """An array of `dense_shape`, with `fill` (zero or b"") where no value stands."""
+        """An array of `dense_shape`, with `fill` (zero or b"") where there is no value."""
         if isinstance(self.values, Bytes):
             dense = np.full(self.dense_shape, b"" if fill is None else fill, dtype=object)
             dense[tuple(self.indices.T)] = self.values.to_numpy()

@@ -19,8 +19,8 @@ __all__ = ["Bytes"]
 class Bytes:
     """Byte strings of any length, end to end in one array.
 
-    String `i`, counted through the whole `shape`, is `data[offsets[i]:offsets[i + 1]]`. Indexed and
-    compared like an array of `bytes` objects: `column == b"cat"` is an array of bools.
+    String `i`, counted through the whole `shape`, is `data[offsets[i]:offsets[i + 1]]`. A column is
+    indexed and compared like an array of `bytes` objects: `column == b"cat"` is an array of bools.
     """
 
     __slots__ = ("data", "offsets", "shape")
@@ -56,10 +56,10 @@ class Bytes:
     @overload
     def __getitem__(self, index: Any) -> Any: ...
     def __getitem__(self, index: Any) -> Any:
-        """`bytes` for a full index, `Bytes` for whatever NumPy takes from an array of objects.
+        """`bytes` for a full index, and `Bytes` for any other index that an array of objects takes.
 
         Strings that lie side by side, as in `column[2:5]` or `column[3]` of two dimensions, are a
-        view; all others are copied.
+        view. All others are copied.
         """
         if type(index) is int and len(self.shape) == 1 and -self.shape[0] <= index < self.shape[0]:
             return self._string(index % self.shape[0])
@@ -91,7 +91,7 @@ class Bytes:
         return string.tobytes()
 
     def _taken(self, numbers: npt.NDArray[np.int64]) -> Bytes:
-        """The strings of these numbers; a view if they are side by side."""
+        """The strings with these numbers. They are a view if they lie side by side, else a copy."""
         flat = numbers.reshape(-1)
         if numbers.base is not None and flat.size and (np.diff(flat) == 1).all():
             return Bytes(self.data, self.offsets[flat[0] : flat[-1] + 2], numbers.shape)
@@ -113,7 +113,7 @@ class Bytes:
         return (self[i] for i in range(len(self)))
 
     def __eq__(self, other: object) -> npt.NDArray[np.bool_]:  # type: ignore[override]
-        """Whether each string equals its partner; shapes are broadcast as NumPy's are."""
+        """Whether each string equals its counterpart. Shapes are broadcast as in NumPy."""
         if isinstance(other, (bytes, bytearray, memoryview)):
             data = np.frombuffer(other, np.uint8)
             other = Bytes(data, np.array([0, len(data)]), ())
@@ -147,7 +147,7 @@ class Bytes:
         return np.arange(self.size).reshape(self.shape)
 
     def _pieces(self, numbers: Any = slice(None)) -> tuple[Array, Array]:
-        """Where these strings start, and how many bytes they have."""
+        """Where these strings start, and how many bytes each has."""
         return self.offsets[:-1][numbers], np.diff(self.offsets)[numbers]
 
     def tolist(self) -> Any:

@@ -1,1 +1,1 @@
-"""What `tfrfast demo` shows, one module for each thing."""
+"""The parts of `tfrfast demo`, one module for each."""

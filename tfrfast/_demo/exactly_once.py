@@ -1,4 +1,4 @@
-"""Each record exactly once: counted by what the records hold, not by what the plan says."""
+"""Counts that each record comes exactly once, by what the records hold and not by the plan."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tfrfast.loader import Loader
 from tfrfast.reader import Reader
 from tfrfast.writer import Writer
 
-# A batch that does not divide the records, and a number of records just past a power of two,
-# where shuffles that size their blocks by a logarithm lose one and repeat another.
+# The batch size does not divide the number of records. And 65,537 is just past a power of two, where
+# shuffles that size their blocks by a logarithm lose one record and repeat another.
 SIZES = (761, 65_537)
 BATCH_SIZE = 50
 WORLDS = (1, 3, 8)
@@ -24,7 +24,7 @@ Numbers = NDArray[np.int64]
 
 
 class Count(NamedTuple):
-    """How often the records of an epoch came."""
+    """How many records of an epoch came once, never, or more often."""
 
     records: int
     reader: str
@@ -39,7 +39,7 @@ class Count(NamedTuple):
 
 
 def write_numbered(folder: Path, count: int) -> list[str]:
-    """Record i holds the number i, and nothing else; shards follow each other."""
+    """Writes shards in which record i holds only the number i. Numbers run on from shard to shard."""
     (folder / "numbered").mkdir(exist_ok=True)
     for shard, numbers in enumerate(np.array_split(np.arange(count, dtype="<i8"), _SHARDS)):
         with Writer(folder / "numbered" / f"{count}-{shard}", index=False, sync=False) as writer:
@@ -48,12 +48,12 @@ def write_numbered(folder: Path, count: int) -> list[str]:
 
 
 def numbered_shards(folder: Path, count: int) -> list[str]:
-    """What `write_numbered` has written."""
+    """The shards that `write_numbered` wrote."""
     return sorted(str(path) for path in (folder / "numbered").glob(f"{count}-*"))
 
 
 def count_records(folder: Path, count: int) -> list[Count]:
-    """Shuffled epochs: by the Loader on 1, 3 and 8 ranks, by tf.data on one."""
+    """Counts shuffled epochs of the Loader on 1, 3 and 8 ranks, and of TFRecordDataset on one."""
     shards = write_numbered(folder, count)
     counts = []
     with Reader(shards) as reader:

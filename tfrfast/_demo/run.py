@@ -47,13 +47,13 @@ _SIZES = {"ctr": _Size(400_000, 4), "mnist": _Size(30_000, 4), "image": _Size(2_
 
 
 class DemoFailedError(AssertionError):
-    """Something that the demo promises was not so on this machine."""
+    """Something that the demo promises did not hold on this machine."""
 
 
 def run_demo(out: Path, say: Say, show_progress: bool | None, keep: bool = False) -> dict[str, Any]:
-    """Everything, step by step, each said as soon as it is done; returns the facts.
+    """Runs all steps, reports each as soon as it is done, and returns the facts.
 
-    Pictures go to `out`. Data go to a folder inside it that is removed at the end, unless `keep`.
+    Pictures go to `out`. Data go to a folder inside it, which is removed at the end unless `keep`.
     """
     tf = import_tensorflow()
     began = time.perf_counter()

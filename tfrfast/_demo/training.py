@@ -1,4 +1,4 @@
-"""A small Keras model, an epoch of a globally shuffled set, stopped and gone on with exactly."""
+"""Trains a small Keras model for a globally shuffled epoch, and stops and resumes it exactly."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SEED = 7
 
 
 class Training(NamedTuple):
-    """What became of the whole epoch, and of the one that was stopped."""
+    """The results of the whole epoch and of the one that was stopped and resumed."""
 
     steps: int
     accuracy: float
-    """Of the whole epoch's last quarter."""
+    """On the last quarter of the whole epoch."""
     stopped_after: int
     state_bytes: int
-    """Of the loader's state, as JSON."""
+    """The size of the loader's state as JSON."""
     same_records: bool
     """Whether both runs saw the same records at every step."""
     same_weights: bool
@@ -35,7 +35,7 @@ class Training(NamedTuple):
 
 
 def train_and_resume(reader: Reader, folder: Path) -> Training:
-    """Trains once in one go; then half way, saves both to files, and goes on from the files."""
+    """Trains once in one go. Then trains half way, saves model and loader, and resumes from the files."""
     tf = import_tensorflow()
     whole, loader = _model(tf), _loader(reader)
     in_one_go = _train(whole, loader)
@@ -81,7 +81,7 @@ def _model(tf: Any) -> Any:
 
 
 def _train(model: Any, loader: Loader, steps: int | None = None) -> list[Any]:
-    """The rest of the loader's epoch, or so many steps of it; returns the records of each."""
+    """Trains on the rest of the loader's epoch, or `steps` of it. Returns the records of each step."""
     seen = []
     for batch in loader:
         model.train_on_batch(batch["image"], batch["label"])

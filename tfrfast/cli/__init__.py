@@ -1,6 +1,6 @@
-"""The `tfrfast` command: one module a subcommand, each with `add_parser` and `run`.
+"""The `tfrfast` command. Each subcommand is a module with `add_parser` and `run`.
 
-Exit codes: 0 done; 1 done, and what was looked at is damaged; 2 could not be done; 130 interrupted.
+Exit codes: 0 done; 1 done, and damage was found; 2 could not be done; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except (RecordError, OSError, ValueError, IndexError, ImportError, MemoryError) as error:
         if isinstance(error, BrokenPipeError):
-            # The reader of our output has seen enough, like `head`; say nothing at exit either.
+            # The reader of our output, such as `head`, has seen enough. Stay silent at exit, too.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         print(f"tfrfast: {_text_of(error)}", file=sys.stderr)
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _text_of(error: Exception) -> str:
-    """The sentence without `[Errno 2]` in front and the file name, which it holds, behind."""
+    """The message without the `[Errno 2]` before it and the file name, which it has, after it."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error)

@@ -1,4 +1,4 @@
-"""Records as people and scripts read them: tf.train.Examples by feature, anything else as bytes."""
+"""Records for people and scripts to read: tf.train.Examples by feature, anything else as bytes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tfrfast.errors import FeatureError
 from tfrfast.example import infer_features, parse_example
 from tfrfast.features import VarLen
 
-_MOST_VALUES_SHOWN = 8
-_MOST_BYTES_SHOWN = 48
+_MAX_VALUES_SHOWN = 8
+_MAX_BYTES_SHOWN = 48
 
 
 def example_values(record: bytes) -> dict[str, list[Any]] | None:
-    """Feature -> values, or None if the record is no Example, or one without features."""
+    """Feature -> values, or None if the record is not an Example or has no features."""
     try:
         features = {name: VarLen(spec.dtype) for name, spec in infer_features([record]).items()}
         columns = parse_example([record], features)
@@ -26,7 +26,7 @@ def example_values(record: bytes) -> dict[str, list[Any]] | None:
 
 
 def jsonable(values: list[Any]) -> list[Any]:
-    """Byte strings as text where they are UTF-8, else as {"hex": ...}."""
+    """Byte strings as text where they are UTF-8, otherwise as {"hex": ...}."""
     return [_text_or_hex(value) if isinstance(value, bytes) else value for value in values]
 
 
@@ -37,15 +37,15 @@ def shorten(values: list[Any]) -> str:
         else f"{value:g}"
         if isinstance(value, float)
         else str(value)
-        for value in values[:_MOST_VALUES_SHOWN]
+        for value in values[:_MAX_VALUES_SHOWN]
     ]
     more = len(values) - len(shown)
     return ", ".join(shown) + (f", ... {more} more" if more else "")
 
 
 def shorten_bytes(value: bytes) -> str:
-    shown = repr(value[:_MOST_BYTES_SHOWN])
-    return shown if len(value) <= _MOST_BYTES_SHOWN else f"{shown}... {len(value)} bytes"
+    shown = repr(value[:_MAX_BYTES_SHOWN])
+    return shown if len(value) <= _MAX_BYTES_SHOWN else f"{shown}... {len(value)} bytes"
 
 
 def _first_row(column: Ragged) -> list[Any]:

@@ -1,4 +1,4 @@
-"""`tfrfast bench`: this machine, these files, beside TensorFlow."""
+"""`tfrfast bench`: times these files on this machine beside TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,14 +24,18 @@ def add_parser(subparsers: Subparsers) -> None:
         "decoded, with tfr.TFRecordDataset, tfr.Loader and the fastest of several configurations "
         "of tf.data.TFRecordDataset, in turns, from a warm page cache. Needs TensorFlow.",
     )
-    parser.add_argument("--batch-size", type=int, metavar="N", help="(default: about 1 MiB)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="(default: 3)")
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", help="records in a batch (default: about 1 MiB)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="turns for each (default: 3)"
+    )
     parser.add_argument(
         "--max-bytes",
         type=parse_size,
         default=1 << 30,
         metavar="BYTES",
-        help="read no more than about so much of the first shards (default: 1GiB)",
+        help="read at most about BYTES of the first shards (default: 1GiB)",
     )
 
 
@@ -70,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     )
     print("\n".join(format_table(HEADER, map(row_of, measured.comparisons))))
     if measured.features is None:
-        print("\nThe records are no tf.train.Examples, so decoding was not timed.")
+        print("\nThe records are not tf.train.Examples, so decoding was not timed.")
     for line in where_slower(measured.comparisons):
         print(line)
     return 0

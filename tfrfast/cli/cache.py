@@ -1,6 +1,6 @@
-"""`tfrfast cache`: what opening shards has left in the user's cache.
+"""`tfrfast cache`: the files that opening shards has left in the user's cache.
 
-That is indexes, and proofs of 64 bytes that an index beside the data fits them.
+These are indexes, and proofs of 64 bytes that an index beside the data fits.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "cache",
         run,
         help="show or empty the index cache",
-        description="List what is in the index cache, least recently used first. $TFRFAST_CACHE_DIR says "
-        "where they are kept and $TFRFAST_CACHE_BYTES how many bytes of them (4 GiB).",
+        description="List what is in the index cache, least recently used first. $TFRFAST_CACHE_DIR "
+        "says where the cache is and $TFRFAST_CACHE_BYTES how large it may grow (4 GiB).",
         paths=False,
         progress=False,
     )
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     if removed is not None:
         print(f"{count(removed)} removed")
     if not folder:
-        print("There is no cache: you have no home folder. TFRFAST_CACHE_DIR may name one.")
+        print("There is no cache: you have no home folder. TFRFAST_CACHE_DIR may name a folder.")
         return 0
     limit = format_bytes(_native.index_cache_limit_bytes())
     print(f"{folder}: {count(len(cached))}, {format_bytes(total)} of at most {limit}")

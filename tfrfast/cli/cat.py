@@ -1,4 +1,4 @@
-"""`tfrfast cat`: show records."""
+"""`tfrfast cat`: shows records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def add_parser(subparsers: Subparsers) -> None:
         json=False,
     )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--record", type=int, metavar="I", help="one record; negative from the end")
+    which.add_argument(
+        "--record", type=int, metavar="I", help="one record; a negative number counts from the end"
+    )
     which.add_argument("--range", metavar="A:B", type=_slice, help="records A to B-1")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="one JSON object a line")

@@ -1,4 +1,4 @@
-"""`tfrfast demo`: what tfrfast does, on this machine, in a minute or two."""
+"""`tfrfast demo`: shows what tfrfast does on this machine, in a minute or two."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "demo",
         run,
-        help="show all of it on this machine",
+        help="show what tfrfast does on this machine",
         description="Make small data sets of three shapes, verify them, count that every record "
         "comes exactly once, train, stop and resume a Keras model, and time tfrfast beside "
         "tf.data.TFRecordDataset. Takes a minute or two and 400 MB of disk. Needs TensorFlow.",
@@ -25,7 +25,7 @@ def add_parser(subparsers: Subparsers) -> None:
         type=Path,
         default=Path("tfrfast-demo"),
         metavar="FOLDER",
-        help="for the two pictures, and for the data while it runs (default: tfrfast-demo)",
+        help="where the two pictures go, and the data while it runs (default: tfrfast-demo)",
     )
     parser.add_argument("--keep", action="store_true", help="do not remove the data at the end")
 

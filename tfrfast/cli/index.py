@@ -1,4 +1,4 @@
-"""`tfrfast index`: build indexes beside the data; exchange them with other tools."""
+"""`tfrfast index`: builds indexes beside the data, and exchanges them with other tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "index",
         run,
         help="build and save indexes",
-        description="Build the indexes of shards and save them in the folder beside the data's "
+        description="Build the indexes of shards and save them in the folder beside the data folder "
         "(imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
     )
     parser.add_argument("--folder", help="save here instead; readers then need index=FOLDER")
@@ -33,12 +33,12 @@ def add_parser(subparsers: Subparsers) -> None:
     text.add_argument(
         "--import-text",
         metavar="FOLDER",
-        help="take over such text indexes from FOLDER/<shard name>.idx, if a scan finds the same",
+        help="use such text indexes from FOLDER/<shard name>.idx, if a scan finds the same",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.export_text:  # now rather than after building for long
+    if options.export_text:  # before a long build, not after it
         os.makedirs(options.export_text, exist_ok=True)
         for shard in expand_paths(options.paths):
             _native.check_place(os.fsencode(_text_path(options.export_text, shard)))
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         )
         damaged = [each for each in built if each.damage]
         if damaged:
-            print("Damaged shards (`tfrfast verify` tells where):")
+            print("Damaged shards (`tfrfast verify` says where):")
             print_table(["damage", "shard"], [(each.damage, each.shard) for each in damaged])
     return 1 if any(each.damage for each in built) else 0
 

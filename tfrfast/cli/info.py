@@ -1,4 +1,4 @@
-"""`tfrfast info`: what a data set holds."""
+"""`tfrfast info`: describes a data set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.reader import Reader
 
 _BAR_CELLS = 40
-_MOST_SHARDS_SHOWN = 10
+_MAX_SHARDS_SHOWN = 10
 _TRIED_RECORDS = 16
 
 
@@ -24,7 +24,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "info",
         run,
         help="count records, sizes, damage",
-        description="Counts, sizes, compression and a histogram of record sizes.",
+        description="Print counts, sizes, compression and a histogram of record sizes.",
     )
     parser.add_argument("--shards", action="store_true", help="list every shard")
 
@@ -57,7 +57,7 @@ def size_histogram(lengths: NDArray[np.int64]) -> list[tuple[int, int, int]]:
     """(from, below, records) by powers of two, without empty buckets at either end."""
     if lengths.size == 0:
         return []
-    # The bucket of n is its bit length: exact for every int64, unlike a floating logarithm.
+    # The bucket of n is its bit length. That is exact for every int64, unlike a logarithm in floats.
     edges = np.array([1 << bits for bits in range(63)], np.int64)
     counts = np.bincount(np.searchsorted(edges, lengths, side="right"))
     used = np.flatnonzero(counts)
@@ -68,7 +68,7 @@ def size_histogram(lengths: NDArray[np.int64]) -> list[tuple[int, int, int]]:
 
 
 def exact_sum(numbers: NDArray[np.int64]) -> int:
-    """Of numbers from 0 on, whatever it comes to: an int64 would wrap."""
+    """The sum of numbers that are 0 or more, however large it is. An int64 would overflow."""
     return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())
 
 
@@ -92,7 +92,7 @@ def _facts(reader: Reader, lengths: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _inflating(reader: Reader) -> dict[str, Any] | None:
-    """What it costs that shards are compressed: some records of theirs are read, far apart."""
+    """The cost of compression, found by reading some records that are far apart."""
     first, numbers, stream_bytes, file_bytes = 0, [], 0, 0
     for shard in reader.shards:
         if shard.compression and shard.num_records:
@@ -133,14 +133,14 @@ def _print(
             f"record size  {sizes['smallest']} smallest, {sizes['median']:.0f} median, "
             f"{sizes['mean']:.0f} mean, {sizes['largest']} largest"
         )
-        most = max(count for _, _, count in histogram)
+        highest = max(count for _, _, count in histogram)
         width = len(format_bytes(1023))
         print()
         for low, high, count in histogram:
-            bar = "#" * -(-count * _BAR_CELLS // most)
+            bar = "#" * -(-count * _BAR_CELLS // highest)
             label = f"{format_bytes(low):>{width + 2}} to {format_bytes(high):<{width + 2}}"
             print(f"{label} {bar:<{_BAR_CELLS}} {count}")
-    shown = reader.shards if all_shards else reader.shards[:_MOST_SHARDS_SHOWN]
+    shown = reader.shards if all_shards else reader.shards[:_MAX_SHARDS_SHOWN]
     print()
     print_table(
         ["records", "bytes", "shard"],

@@ -1,4 +1,4 @@
-"""`tfrfast schema`: what the Examples of a data set hold."""
+"""`tfrfast schema`: infers what the Examples of a data set hold."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def add_parser(subparsers: Subparsers) -> None:
         "schema",
         run,
         help="infer the features of Examples",
-        description="Infer the features of tf.train.Examples from the first records: as a table, "
-        "and as the Python to parse them with.",
+        description="Infer the features of tf.train.Examples from the first records. Print them as a "
+        "table, and as the Python code that parses them.",
         progress=False,
     )
-    parser.add_argument("--sample", type=int, default=1000, help="records to look at (1000)")
+    parser.add_argument("--sample", type=int, default=1000, help="records to examine (1000)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`tfrfast shuffle`: shuffle, reshard, merge and split data sets larger than memory."""
+"""`tfrfast shuffle`: shuffles, reshards, merges and splits data sets larger than memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add_parser(subparsers: Subparsers) -> None:
         run,
         help="shuffle, reshard, merge and split",
         description="Write all records in a uniformly random order to new shards, in bounded "
-        "memory. If it is interrupted, the same command goes on where it was.",
+        "memory. After an interruption, the same command resumes where it stopped.",
     )
     parser.add_argument(
         "--out",
@@ -25,8 +25,10 @@ def add_parser(subparsers: Subparsers) -> None:
         help="the beginning of the new names: out/train makes out/train-00000-of-00064",
     )
     size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--num-shards", type=int, metavar="N", help="how many, splits together")
-    size.add_argument("--max-bytes", type=parse_size, metavar="BYTES", help="of a shard, like 200M")
+    size.add_argument("--num-shards", type=int, metavar="N", help="shards, of all splits together")
+    size.add_argument(
+        "--max-bytes", type=parse_size, metavar="BYTES", help="largest shard, like 200M"
+    )
     parser.add_argument("--seed", type=int, default=0, help="determines the order (default: 0)")
     parser.add_argument(
         "--split",
@@ -36,12 +38,16 @@ def add_parser(subparsers: Subparsers) -> None:
         help="once for each split; the shares add up to 1",
     )
     parser.add_argument(
-        "--max-memory", type=parse_size, default=1 << 30, metavar="BYTES", help="(default: 1GiB)"
+        "--max-memory",
+        type=parse_size,
+        default=1 << 30,
+        metavar="BYTES",
+        help="about how much memory to use (default: 1GiB)",
     )
-    parser.add_argument("--work", metavar="FOLDER", help="for intermediate files")
+    parser.add_argument("--work", metavar="FOLDER", help="where intermediate files go")
     parser.add_argument("--overwrite", action="store_true", help="replace shards of these names")
     parser.add_argument("--compression", choices=["GZIP"], help="of the new shards (default: none)")
-    parser.add_argument("--level", type=int, metavar="0-9", help="of compression")
+    parser.add_argument("--level", type=int, metavar="0-9", help="level of the compression")
     parser.add_argument("--no-index", action="store_true", help="make no indexes")
     parser.add_argument(
         "--no-sync", action="store_true", help="do not wait until everything is on the disk"

@@ -1,4 +1,4 @@
-"""`tfrfast verify`: check every CRC of every record."""
+"""`tfrfast verify`: checks every CRC of every record."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def add_parser(subparsers: Subparsers) -> None:
         "verify",
         run,
         help="check every CRC",
-        description="Read every record and check both its CRCs. Exit code 1 and a list of the "
-        "damaged byte ranges if there are any.",
+        description="Read every record and check both its CRCs. If any are wrong, list the damaged "
+        "byte ranges and exit with code 1.",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    # An index built now: one from earlier would hide what has happened to the headers since.
+    # Build the index now: an earlier one would hide what has happened to the headers since.
     reader = Reader(options.paths, on_corruption="skip", index="memory", progress=options.progress)
     with reader, ProgressBar("Verifying", options.progress) as bar:
         good = count_good_records(reader, bar.update)
