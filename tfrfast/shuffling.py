@@ -158,8 +158,8 @@ def _prefix(out: str, split: str) -> str:
         return os.path.join(out, split) if in_folder else f"{out}-{split}"
     if in_folder:
         raise ValueError(
-            f"{out!r} names a folder, but the beginning of the shards' names is needed, too: "
-            f"{os.path.join(out, 'train')!r}, for example."
+            f"{out!r} names a folder, but shards need a beginning of their names, too, such as "
+            f"{os.path.join(out, 'train')!r}."
         )
     return out
 

@@ -91,7 +91,7 @@ SHAPES = {
 
 
 def write_shape(name: str, folder: Path, num_records: int, num_shards: int) -> list[str]:
-    """Writes shards of equal length into `folder`. Records beyond a multiple of `shards` are not
+    """Writes shards of equal length into `folder`. Records beyond a multiple of `num_shards` are not
     written.
     """
     random = np.random.default_rng(0)
