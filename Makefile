@@ -1,31 +1,31 @@
-# The one command runner: what a developer types and what CI runs are the same targets.
-# Everything is made inside the checkout: .venv (tools and the installed package), .envs (one
-# environment for each TensorFlow and each Python that wheels are tried on), build, dist.
+# Developers and CI run the same targets. Everything is made inside the checkout: .venv (tools and the
+# installed package), .envs (an environment for each TensorFlow and each Python that wheels are tried
+# on), build, dist.
 
 PYTHON ?= $(shell tools/find_python)
 JOBS ?= $(shell tools/count_jobs)
 SECONDS_EACH ?= 10
-# Which random numbers the fuzzers take: the same ones in every run, or with 0 others each time.
+# The seed of the fuzzers' random numbers. With 0, each run has other ones.
 FUZZ_SEED ?= 1
-# The oldest TensorFlow; the newest comes with the README's test command.
+# The oldest TensorFlow. The README's test command installs the newest.
 TENSORFLOW_VERSIONS ?= 2.15
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13
-# Cheap first, and the wheel is built once for everything that follows it.
+# The cheap stages come first. The wheel is built once for everything after it.
 CI_STAGES ?= lint cpp-test test types test-tensorflow sanitize fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# Recipes find the tools of .venv first, so they read as one would type them.
+# Recipes find the tools of .venv first, so they can name them as one would type them.
 VENV := $(CURDIR)/.venv
 export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_RETRIES := 10
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
-# Warnings are errors in whatever pip builds here.
+# Warnings are errors in everything that pip builds here.
 export SKBUILD_CMAKE_DEFINE := TFRFAST_DEVELOPER=ON
-# What was built once is not built again; without this pip builds in a temporary folder.
+# Without this, pip builds in a temporary folder, and builds everything again each time.
 export SKBUILD_BUILD_DIR := build/wheel-{wheel_tag}
 
 PACKAGED := pyproject.toml CMakeLists.txt README.md \
@@ -41,7 +41,7 @@ help: ## This list
 .PHONY: env build wheel wheels-all sdist
 env: .venv/.installed ## .venv with the tools and the package in it
 
-build: .venv/.installed ## The same, after a change: rebuilds what changed and installs it
+build: .venv/.installed ## After a change, rebuild what changed and install it
 
 .venv/.tools: pyproject.toml
 	@tools/need compiler python
@@ -98,11 +98,11 @@ fuzz: .venv/.tools ## Every fuzzer for SECONDS_EACH=10 seconds, the same inputs 
 	cmake --build --preset fuzz
 	tools/run_fuzzers $(SECONDS_EACH) $(JOBS) $(FUZZ_SEED)
 
-fuzz-long: ## Every fuzzer for SECONDS=... seconds, going on from what it learnt
+fuzz-long: ## Every fuzzer for SECONDS=... seconds, starting from what it learnt before
 	@test -n "$(filter-out 0,$(SECONDS))" || { echo "say how long: make fuzz-long SECONDS=3600"; exit 2; }
 	$(MAKE) fuzz SECONDS_EACH=$(SECONDS) FUZZ_SEED=0
 
-stress: .venv/.installed ## Attacks of every kind for SECONDS=600 seconds; SEED=... for those of another run
+stress: .venv/.installed ## Attacks of every kind for SECONDS=600 seconds; SEED=... repeats another run's
 	PYTHONPATH=$(CURDIR)/tests/support python tests/stress/attack.py \
 	  --seconds $(or $(filter-out 0,$(SECONDS)),600) $(SEED:%=--seed %)
 
@@ -114,7 +114,7 @@ stress-threads: .venv/.installed ## Threads, exits, forks under the thread sanit
 	python tests/stress/races.py build/stress-threads/site \
 	  --seconds $(or $(filter-out 0,$(SECONDS)),600) $(SEED:%=--seed %)
 
-test-tensorflow: wheel ## One wheel against the oldest TensorFlow; make test has the newest
+test-tensorflow: wheel ## One wheel against the oldest TensorFlow; make test uses the newest
 	$(MAKE) --jobs=$(JOBS) --output-sync=target $(TENSORFLOW_VERSIONS:%=test-tensorflow-%)
 
 .PHONY: $(TENSORFLOW_VERSIONS:%=test-tensorflow-%)

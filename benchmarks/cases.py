@@ -1,5 +1,5 @@
-"""What is measured: three shapes of data, in order and shuffled, raw and decoded, warm and cold, on
-one thread and on all."""
+"""The cases that are measured: three shapes of data, in order and shuffled, raw and decoded, warm and
+cold, on one thread and on all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Case(NamedTuple):
     decoded: bool
     cold: bool = False
     threads: int | None = None
-    """None: as many as each chooses."""
+    """None for as many as each contender chooses."""
 
     @property
     def work(self) -> Work:
@@ -46,12 +46,12 @@ def all_cases() -> Iterator[Case]:
     for data in DATA_SETS:
         for threads in _thread_counts():
             yield Case(data, True, True, threads=threads)
-    # What is read from the disk is the same, decoded or not.
+    # Decoding does not change what is read from the disk.
     for data, shuffled in itertools.product(DATA_SETS, (False, True)):
         yield Case(data, shuffled, False, cold=True)
 
 
 def _thread_counts() -> list[int]:
-    """1, 2, 4, ... and all."""
+    """1, 2, 4, ... and the number of all processors."""
     most = os.cpu_count() or 1
     return sorted({1 << bits for bits in range(most.bit_length())} | {most})

@@ -1,5 +1,5 @@
-"""Who is measured: ours, TensorFlow in its best and its usual configurations, and what else is
-installed of benchmarks/requirements.txt, each as its own documentation tunes it."""
+"""The contenders: ours, TensorFlow in its best and its usual configurations, and those packages of
+benchmarks/requirements.txt that are installed, each as its own documentation tunes it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ _WorkBuilder = Callable[[Work], Epoch]
 
 
 def contenders(case: Case, scratch: Path) -> dict[str, Builder]:
-    """A builder for each that can do this; `scratch` is for copies and indexes in other formats."""
+    """A builder for each contender that can do `case`. Copies and indexes in other formats go to
+    `scratch`.
+    """
     threads = case.threads
     found: dict[str, _WorkBuilder] = {
         LOADER: lambda work: loader_way(work, tfr.Reader(work.files), threads)
@@ -54,7 +56,7 @@ def contenders(case: Case, scratch: Path) -> dict[str, Builder]:
 
 
 def _others(case: Case, scratch: Path) -> dict[str, _WorkBuilder]:
-    """What is measured warm only."""
+    """The contenders that are measured only warm."""
     threads = case.threads
     found: dict[str, _WorkBuilder] = {}
     if _installed("tensorflow"):
@@ -66,7 +68,7 @@ def _others(case: Case, scratch: Path) -> dict[str, _WorkBuilder]:
         found["tfrecord (PyPI)"] = _tfrecord
     if threads is None and not case.decoded and _installed("array_record"):
         found["ArrayRecord"] = lambda work: _array_record(work, scratch / case.data)
-        # It reads record by record, 100 small ones a second here: a turn would take minutes.
+        # Grain reads record by record, 100 small ones a second here. A turn would take minutes.
         if _installed("grain") and case.data != "ctr":
             found["ArrayRecord with Grain"] = lambda work: _grain(work, scratch / case.data)
     return found
@@ -88,7 +90,7 @@ def _tensorflow(way: str, threads: int | None) -> _WorkBuilder:
 
 
 def _dali(data: str, work: Work, threads: int | None, scratch: Path) -> Epoch:
-    """Its CPU reader, through indexes that `tfrfast index --export-text` writes. Checks no CRC."""
+    """DALI's CPU reader, with indexes that `tfrfast index --export-text` writes. Checks no CRC."""
     from nvidia.dali import fn, pipeline_def
     from nvidia.dali import tfrecord as kinds
 
@@ -129,7 +131,7 @@ def _dali(data: str, work: Work, threads: int | None, scratch: Path) -> Epoch:
 
 def _tfrecord(work: Work) -> Epoch:
     if "tensorflow" in sys.modules:
-        # Its copy of Example's description cannot be loaded beside TensorFlow's, which is the same.
+        # Its copy of Example's descriptor cannot be loaded beside TensorFlow's, which is the same.
         sys.modules.setdefault("tfrecord.example_pb2", sys.modules["tensorflow"].train)
     from tfrecord.iterator_utils import shuffle_iterator
     from tfrecord.reader import tfrecord_iterator, tfrecord_loader
@@ -150,7 +152,7 @@ def _tfrecord(work: Work) -> Epoch:
 
 
 def _array_record(work: Work, folder: Path) -> Epoch:
-    """Its random access, a batch a call, over a copy."""
+    """ArrayRecord's random access to a copy of the data, with one call for each batch."""
     source = _array_record_source(work, folder)
     count = len(source)
     order = np.random.default_rng(0).permutation(count) if work.shuffled else np.arange(count)
@@ -165,7 +167,7 @@ def _grain(work: Work, folder: Path) -> Epoch:
     dataset = grain.MapDataset.source(_array_record_source(work, folder))
     if work.shuffled:
         dataset = dataset.shuffle(seed=0)
-    # Its default of 16 threads get in each other's way on few processors.
+    # Its default of 16 threads is too many for few processors.
     threads = min(16, os.cpu_count() or 1)
     options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=500)
     batched = dataset.to_iter_dataset(options).batch(work.batch_size, batch_fn=list)
@@ -173,7 +175,7 @@ def _grain(work: Work, folder: Path) -> Epoch:
 
 
 def _array_record_source(work: Work, folder: Path) -> Any:
-    """A copy of each file, made when it is first asked for."""
+    """A data source over copies of the files. A copy is made when it is first needed."""
     from array_record.python.array_record_data_source import ArrayRecordDataSource
     from array_record.python.array_record_module import ArrayRecordWriter
 
@@ -193,7 +195,7 @@ def _array_record_source(work: Work, folder: Path) -> Any:
 
 
 def _fixed(work: Work) -> dict[str, tfr.FixedLen]:
-    """The features of the three shapes are all of this kind."""
+    """The specs as FixedLen, which all features of the three shapes are."""
     return {
         name: spec for name, spec in (work.features or {}).items() if isinstance(spec, tfr.FixedLen)
     }

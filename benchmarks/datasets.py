@@ -31,7 +31,7 @@ def folder() -> Path:
 
 
 def shards_of(name: str) -> list[str]:
-    """The data set's shards, in order; made if they are not there."""
+    """The data set's shards, in order. They are made if they do not exist."""
     num_records, num_shards = DATA_SETS[name]
     found = sorted(glob.glob(glob.escape(str(folder() / name)) + "/train-*"))
     if len(found) == num_shards:

@@ -1,4 +1,4 @@
-"""Records a second and processor time, in turns: each turn is a whole epoch, from iter() on."""
+"""Measures records a second and processor time, in turns. A turn is a whole epoch, from iter() on."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tfrfast._bench.pipelines import Epoch
 _IDLE_PROBE_S = 0.05
 
 Builder = Callable[[list[str]], Epoch]
-"""Builds a pipeline over these files, once; what it returns starts an epoch."""
+"""Builds a pipeline over these files. It is called once, and what it returns starts an epoch."""
 
 
 class Turn(NamedTuple):
     records_per_s: float
     processor_s_per_million: float
-    """Of all threads of this process, for a million records."""
+    """Processor time of all threads of this process, for a million records."""
 
 
 class Rates(NamedTuple):
-    """Of each round; `shards` says over how many of the first files."""
+    """The figures of each round, and how many of the first files they are for."""
 
     records_per_s: list[float]
     processor_s_per_million: list[float]
@@ -37,7 +37,7 @@ class Rates(NamedTuple):
 
 
 def time_epoch(start: Epoch, batch_size: int, num_records: int) -> Turn:
-    """`num_records`: how many there are, as the last batch may hold fewer than others."""
+    """Reads an epoch of `num_records`. They are given because the last batch may be smaller."""
     batches = 0
     began, used = time.perf_counter(), time.process_time()
     for _ in start():
@@ -55,11 +55,14 @@ def rates_in_turns(
     limit_s: float,
     cold: bool = False,
 ) -> dict[str, Rates]:
-    """Warm: built once, a turn that does not count, then the rounds. A contender that needs longer
-    than `limit_s` for all files reads as many of the first ones as it can, or the first alone.
+    """Measures each contender in turns.
 
-    Cold: files are dropped from memory before every turn, and all is built again for it, as mapped
-    pages cannot be dropped. Everyone reads all of them.
+    When warm, each pipeline is built once and has a turn that does not count before the rounds. A
+    contender that needs longer than `limit_s` for all files reads as many of the first ones as it
+    can, or the first alone.
+
+    When cold, the files are dropped from memory before every turn, and every contender reads all of
+    them. Each turn builds its pipeline again, as mapped pages cannot be dropped.
     """
     chosen = {
         name: files if cold else files[: _affordable(build, files, batch_size, limit_s)]
@@ -82,9 +85,9 @@ def rates_in_turns(
 
 
 def _affordable(build: Builder, files: list[str], batch_size: int, limit_s: float) -> int:
-    """How many of the first files an epoch of `limit_s` can read, judged by the first one."""
+    """How many of the first files an epoch can read in `limit_s`, judged by the first file."""
     start, records = build(files[:1]), _count_records(files[:1])
-    time_epoch(start, batch_size, records)  # whatever a first epoch has to prepare
+    time_epoch(start, batch_size, records)  # the first epoch may have to prepare something
     took = records / time_epoch(start, batch_size, records).records_per_s
     wait_until_idle()
     return max(1, min(len(files), int(limit_s / took)))
@@ -96,8 +99,8 @@ def _count_records(files: list[str]) -> int:
 
 
 def wait_until_idle(longest_s: float = 10) -> None:
-    """Until what a turn has left behind, such as threads that read ahead for an iterator which is
-    no more, has stopped taking processor time from the next."""
+    """Waits until nothing that a turn left behind takes processor time from the next one. Threads may
+    still read ahead for an iterator that is gone, for example."""
     gc.collect()
     end = time.perf_counter() + longest_s
     while time.perf_counter() < end:
@@ -108,7 +111,7 @@ def wait_until_idle(longest_s: float = 10) -> None:
 
 
 def drop_from_memory(paths: list[str]) -> None:
-    """Needs no privilege, as long as the files have been written back."""
+    """Drops the files from the page cache. That needs no privilege if they have been written back."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:

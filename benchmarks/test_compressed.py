@@ -24,7 +24,7 @@ import pytest
 import tfrfast as tfr
 from benchmarks.datasets import folder, shards_of
 
-# Read when the first compressed shard is: less than half of any of the sets below.
+# tfrfast reads this when it meets the first compressed shard: less than half of any set below.
 os.environ["TFRFAST_INFLATED_BYTES"] = str(32 << 20)
 
 tf = pytest.importorskip("tensorflow")
@@ -94,7 +94,7 @@ def test_gzip_beside_tensorflow(name: str, monkeypatch: pytest.MonkeyPatch, tmp_
         add("TensorFlow, in order", theirs, theirs, len(reader))
         for way, work in ways.items():
             add(way, spend(work), theirs, len(reader))
-        # A whole epoch would take minutes: some records, against as many of TensorFlow's.
+        # A whole epoch would take minutes. So ours reads some records, against as many of TensorFlow's.
         sample = range(0, len(reader), len(reader) // few)
         ours = spend(lambda: consume(tfr.Loader(files, rows, threads=2, indices=sample)))  # noqa: B023
         add("Loader, fully shuffled", ours, theirs, len(sample))

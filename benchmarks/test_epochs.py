@@ -1,4 +1,4 @@
-"""Epochs of every kind through ours and through everything they are measured beside.
+"""Times epochs of every kind, through ours and through every other contender.
 
     pytest benchmarks/test_epochs.py -k "mnist and warm" --benchmark-columns=median,min,max
 
@@ -47,7 +47,7 @@ def test_epoch(benchmark: Any, case: Case, name: str, scratch: Path) -> None:
     if name not in found:
         pytest.skip(f"{name} is not installed, or cannot do this")
     work = case.work
-    files = work.files if case.cold else work.files[:1]  # slow ones take minutes for all
+    files = work.files if case.cold else work.files[:1]  # slow contenders take minutes for all
     with tfr.Reader(files) as reader:
         num_records = len(reader)
     if not case.cold:

@@ -23,7 +23,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def parallel_pread(shards: list[str], threads: int = 8, piece: int = 4 << 20) -> None:
-    """All bytes in order, as fast as plain reads get them."""
+    """Reads all bytes in order, as fast as plain reads can."""
 
     def read(path: str) -> None:
         buffer = bytearray(piece)
@@ -37,7 +37,7 @@ def parallel_pread(shards: list[str], threads: int = 8, piece: int = 4 << 20) ->
 
 @pytest.mark.parametrize("order", ["in order", "shuffled"])
 def test_cold_epoch(name: str, order: str) -> None:
-    """Against plain parallel reads of the same bytes from the same disk in the same run."""
+    """Compares with plain parallel reads of the same bytes from the same disk in the same run."""
     shards = shards_of(name)
 
     def load() -> None:
@@ -48,7 +48,7 @@ def test_cold_epoch(name: str, order: str) -> None:
                 pass
             loader.close()
 
-    tfr.Reader(shards).close()  # its index is in the cache folder from here on
+    tfr.Reader(shards).close()  # from here on, the cache folder has its index
     timings = take_turns(
         {"tfrfast": load, "plain parallel reads": lambda: parallel_pread(shards)},
         warmups=0,
@@ -64,7 +64,7 @@ def test_cold_epoch(name: str, order: str) -> None:
 
 
 def test_memory_of_a_shuffled_epoch() -> None:
-    """A goal with a bound, so it can fail: 64 MB of anonymous memory over 2 million records."""
+    """Fails above a bound: 64 MB of anonymous memory for 2 million records."""
     shards = shards_of("ctr")
 
     def anonymous_mb() -> float:

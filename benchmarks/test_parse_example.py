@@ -1,4 +1,4 @@
-"""Parsing alone, one thread, no I/O: `tfr.parse_example` beside `tf.io.parse_example`.
+"""Times parsing alone, on one thread without I/O: `tfr.parse_example` beside `tf.io.parse_example`.
 
     pytest benchmarks/test_parse_example.py
 
@@ -60,7 +60,7 @@ def ctr(rng: np.random.Generator) -> tuple[list[bytes], dict[str, Any]]:
 
 
 def scalars(rng: np.random.Generator) -> tuple[list[bytes], dict[str, Any]]:
-    """The same 40 values, a feature each."""
+    """The same 40 values as 40 features."""
     rows = []
     for _ in range(BATCH):
         row: dict[str, Any] = {f"I{i}": rng.random(1, np.float32) for i in range(13)}
@@ -94,7 +94,7 @@ def lists(rng: np.random.Generator) -> tuple[list[bytes], dict[str, Any]]:
 
 
 def short_lists(rng: np.random.Generator) -> tuple[list[bytes], dict[str, Any]]:
-    """A ragged list of 0 to 200 integers of one byte or two."""
+    """A ragged list of 0 to 200 integers of one or two bytes."""
     rows = [{"ids": rng.integers(0, 1000, rng.integers(0, 201))} for _ in range(BATCH)]
     return [serialize(row) for row in rows], {
         "ids": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)

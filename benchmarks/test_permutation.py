@@ -1,4 +1,4 @@
-"""What an index costs, in batches as a loader asks for them.
+"""Times how long one index of the order takes, in batches as a loader asks for them.
 
 pytest benchmarks/test_permutation.py --benchmark-columns=median,ops
 """

@@ -44,7 +44,7 @@ def test_read_batches(benchmark: Any, name: str, reader: tfr.Reader, order: str)
     size = SHAPES[name].batch_size
     wanted = batches(len(reader), size, order == "shuffled")
     for numbers in wanted:
-        reader.read(numbers)  # every page mapped once
+        reader.read(numbers)  # touches every page once
     turns = itertools.cycle(wanted)
     batch = benchmark(lambda: reader.read(next(turns)))
     benchmark.extra_info["records_per_s"] = size / benchmark.stats["median"]
@@ -86,7 +86,7 @@ def test_build_index(benchmark: Any, name: str, threads: int) -> None:
 
 
 def test_opening_an_indexed_set_of_ten_million_records(tmp_path: Any) -> None:
-    """A goal with a bound, so it can fail: 50 ms and 10 MB of anonymous memory."""
+    """Fails above a bound: 50 ms and 10 MB of anonymous memory."""
     shards = shards_of("ctr") * 5
     tfr.build_index(shards, folder=tmp_path)
     script = """

@@ -1,4 +1,4 @@
-"""tf.data sources in turns with TensorFlow's own, over the same files in one run.
+"""Times tf.data sources in turns with TensorFlow's own, over the same files in one run.
 
     pytest benchmarks/test_tf_dataset.py -s -k "ctr and strings"
 
@@ -46,7 +46,7 @@ def window(files: list[str], rows: int) -> Dataset:
 
 
 def ways(name: str, pipeline: str, files: list[str]) -> Ways:
-    """Theirs first, ours second; the Loader where that is what ours is held to."""
+    """Theirs first and ours second. Where ours is compared with the Loader, that comes, too."""
     rows = SHAPES[name].batch_size
     features, auto = SHAPES[name].features, tf.data.AUTOTUNE
     specs = tensorflow_features(features)
@@ -98,7 +98,7 @@ PIPELINES = ("strings", "elements", "strings, shuffled", "decoded", "decoded, sh
 def test_pipeline(name: str, pipeline: str) -> None:
     files, rows = shards_of(name), SHAPES[name].batch_size
     warm(files)
-    tfr.Reader(files).close()  # its index is kept from here on
+    tfr.Reader(files).close()  # from here on, its index is kept
 
     def builder_of(way: str) -> Builder:
         def build(files: list[str]) -> Epoch:
@@ -123,7 +123,7 @@ def test_pipeline(name: str, pipeline: str) -> None:
 
 @pytest.mark.parametrize("order", ["in order", "shuffled"])
 def test_first_batch_of_many_shards(tmp_path: Path, order: str) -> None:
-    """Of 1,024 shards whose indexes exist."""
+    """Times the opening of 1,024 shards whose indexes exist."""
     files = []
     for number in range(SHARDS):
         path = str(tmp_path / f"part-{number:05}-of-{SHARDS:05}")

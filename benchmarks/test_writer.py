@@ -1,4 +1,4 @@
-"""Writing and encoding, each beside TensorFlow's way.
+"""Times writing and encoding, each beside TensorFlow's way.
 
 pytest benchmarks/test_writer.py        TFRFAST_BENCH_FOLDER says on which disk (default: pytest's)
 """
@@ -91,8 +91,8 @@ def write_drop_in(records: list[bytes]) -> Way:
 
 
 def test_writing(records: list[bytes], folder: Path) -> None:
-    """All ways in turn, so that each meets the same noise; medians, and their ratio to
-    TensorFlow's. Elapsed time, processor time, and the time until the disk has everything.
+    """Times all ways in turns, so that each meets the same noise. Prints medians and their ratio to
+    TensorFlow's: of elapsed time, of processor time, and of the time until the disk has everything.
     """
     ways = {
         "tf.io.TFRecordWriter": write_with_tensorflow(records),
@@ -104,7 +104,7 @@ def test_writing(records: list[bytes], folder: Path) -> None:
     for turn in range(ROUNDS + 1):
         for name, way in ways.items():
             path = folder / f"{turn}-{name}"
-            os.sync()  # what others left to write is not ours to wait for
+            os.sync()  # so that nobody waits for what others left to write
             began, began_processor = time.perf_counter(), time.process_time()
             way(path)
             wrote, wrote_processor = time.perf_counter(), time.process_time()
@@ -162,7 +162,7 @@ def test_tensorflow_encodes(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="shuffling 300 MB")
 @pytest.mark.parametrize("max_memory", ["2GiB", "256MiB"])
 def test_shuffle(benchmark: Any, folder: Path, max_memory: str) -> None:
-    """In memory, and through intermediate files."""
+    """Times a shuffle in memory and one through intermediate files."""
     with tfr.Writer(folder / "source", sync=False) as writer:
         writer.write_batch([RNG.bytes(300)] * 1_000_000)
 

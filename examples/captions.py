@@ -2,8 +2,8 @@
 
     python examples/captions.py [--images 500]
 
-The features of an image lie once in a data set of their own and are looked up by record number
-while captions stream: the same batches, a fraction of the bytes.
+The features of each image are stored once, in a separate data set, and are looked up by record
+number while captions stream. The batches are the same, at a fraction of the bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Data(NamedTuple):
     captions: str
     images: str
     copied: str
-    """The usual layout: every caption with its image's vector."""
+    """The usual layout, in which every caption has its image's vector."""
 
 
 class CaptionBatch(NamedTuple):
@@ -41,7 +41,7 @@ class CaptionBatch(NamedTuple):
 
 
 def write_data(folder: Path, num_images: int) -> Data:
-    """5 to 50 captions an image, in the same order in both layouts."""
+    """Writes 5 to 50 captions for each image, in the same order in both layouts."""
     random = np.random.default_rng(0)
     vectors = random.random((num_images, WIDTH), np.float32)
     image_of = np.repeat(np.arange(num_images), random.integers(5, 51, num_images))
@@ -74,7 +74,7 @@ def looked_up_batches(data: Data) -> Iterator[CaptionBatch]:
         record_of = _records_by_key(images)
         for batch in tfr.Loader(data.captions, BATCH_SIZE, features={**TOKENS, **KEY}, seed=SEED):
             records = np.array([record_of[key] for key in batch["key"].tolist()])
-            # An image that a batch has twice is read once.
+            # An image that occurs twice in a batch is read once.
             needed, rows = np.unique(records, return_inverse=True)
             vectors = tfr.parse_example(images.read(needed), VECTOR)["vector"]
             yield CaptionBatch(batch["tokens"], vectors[rows])

@@ -1,4 +1,4 @@
-"""Evaluating 761 examples in batches of 50: each exactly once, on one rank or on several.
+"""Evaluates 761 examples in batches of 50, each exactly once, on one rank or on several.
 
 python examples/evaluation.py
 """
@@ -20,7 +20,7 @@ FEATURES = {"x": tfr.FixedLen((WIDTH,), "float32"), "label": tfr.FixedLen((), "i
 
 
 class Metrics(NamedTuple):
-    """Sums, which add up over batches and ranks; means of them do not."""
+    """Sums, since these add up over batches and ranks. Means do not."""
 
     examples: int
     right: int
@@ -46,7 +46,7 @@ def write_data(folder: Path) -> str:
 
 
 def metrics_of(x: np.ndarray, label: np.ndarray) -> Metrics:
-    """Of a model that is fixed, as it is after training."""
+    """The metrics of a fixed model, as it is after training."""
     score = x.astype(np.float64) @ np.linspace(-1, 1, WIDTH)
     squared = (score - label) ** 2
     return Metrics(len(label), int(((score > 0) == label).sum()), float(squared.sum()))
@@ -59,13 +59,13 @@ def unbatched(path: str) -> Metrics:
 
 
 def batched(path: str) -> Metrics:
-    """Fifteen batches of 50, and one of 11."""
+    """Reads fifteen batches of 50 and one of 11."""
     loader = tfr.Loader(path, BATCH_SIZE, features=FEATURES, shuffle=False)
     return sum((metrics_of(batch["x"], batch["label"]) for batch in loader), NOTHING)
 
 
 def on_ranks(path: str, world: int) -> Metrics:
-    """Every rank has as many full batches, as collectives need; rows of padding do not count."""
+    """Gives every rank the same number of full batches, as collectives need. Padding is not counted."""
     total = NOTHING
     for rank in range(world):
         loader = tfr.Loader(

@@ -1,9 +1,9 @@
-"""The shape of ImageNet: 1,024 shards of JPEGs, sorted by class, read in the usual way and in ours.
+"""Data shaped like ImageNet: 1,024 shards of JPEGs, sorted by class, read the usual way and ours.
 
     python examples/imagenet.py [--shards 1024] [--records-per-shard 8]
 
-For both: `model.fit`, images a second, and how well the epoch is mixed. The usual window of 8,192
-holds as large a share of these images as it would of ImageNet's.
+For both, it runs `model.fit` and reports images a second and how well the epoch is mixed. The window
+holds as large a share of these images as the usual 8,192 would of ImageNet's.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Quality(NamedTuple):
     missing: int
     repeated: int
     apart: float
-    """How far apart in the epoch two neighbours of a shard come, as a part of it; fair is 1/3."""
+    """The distance between two neighbours of a shard, as a part of the epoch. Fair is 1/3."""
 
 
 def write_images(folder: Path, num_shards: int, per_shard: int) -> list[str]:
-    """Records hold their number, so that an epoch can be judged by what came out of it."""
+    """Writes records that hold their number, so that an epoch can be judged by its output."""
     random = np.random.default_rng(0)
     total = num_shards * per_shard
     paths = []
@@ -69,7 +69,7 @@ def window(total: int) -> int:
 
 
 def usual_records(pattern: str, total: int) -> Any:
-    """List, shuffle the shards, interleave, shuffle a window."""
+    """The usual way: list the files, shuffle them, interleave, shuffle a window."""
     return (
         tf.data.Dataset.list_files(pattern, shuffle=True, seed=0)
         .interleave(tf.data.TFRecordDataset, cycle_length=16, num_parallel_calls=tf.data.AUTOTUNE)
@@ -78,12 +78,12 @@ def usual_records(pattern: str, total: int) -> Any:
 
 
 def our_records(pattern: str, total: int) -> Any:
-    """All records of all shards, in an exact shuffle without a buffer."""
+    """Our way: an exact shuffle of all records of all shards, without a buffer."""
     return tfr.TFRecordDataset(tf.io.gfile.glob(pattern)).shuffle(total, seed=0)
 
 
 def batches(records: Any) -> Any:
-    """The rest of the pipeline, which is the same for both."""
+    """Adds the rest of the pipeline, which is the same for both."""
 
     def decode(record: Any) -> tuple[Any, Any]:
         example = parse(record)
@@ -109,7 +109,7 @@ def quality(records: Any, num_shards: int, per_shard: int) -> Quality:
 
 
 def images_per_s(datasets: dict[str, Any], rounds: int = 5) -> dict[str, float]:
-    """Medians of epochs taken in turns, so that whatever slows the machine slows all."""
+    """Medians of epochs in turns, so that whatever slows the machine slows both."""
     rates: dict[str, list[float]] = {name: [] for name in datasets}
     for _ in range(rounds):
         for name, dataset in datasets.items():

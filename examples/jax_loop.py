@@ -1,4 +1,6 @@
-"""JAX on any number of devices and processes: columns become device arrays, each process reading its own rows.
+"""JAX on any number of devices and processes: columns become device arrays.
+
+Each process reads only its own rows.
 
 python examples/jax_loop.py
 """
@@ -31,7 +33,7 @@ def rows_over_all_devices() -> NamedSharding:
 
 
 def make_loader(shards: list[str], **options: object) -> tfr.Loader:
-    """This process' rows of the epoch."""
+    """The rows of the epoch that this process reads."""
     return tfr.Loader(
         shards,
         BATCH_SIZE // jax.process_count(),
@@ -43,7 +45,7 @@ def make_loader(shards: list[str], **options: object) -> tfr.Loader:
 
 
 def device_arrays(batch: tfr.Batch, sharding: NamedSharding) -> dict[str, jax.Array]:
-    """One global array a column: each process contributes its rows, each device holds its part."""
+    """One global array for each column. Each process contributes its rows; each device has its part."""
     return {
         name: jax.make_array_from_process_local_data(sharding, column)
         for name, column in batch.items()
@@ -71,7 +73,7 @@ def count_right(model: Model, image: jax.Array, label: jax.Array, valid: jax.Arr
 
 
 def train(shards: list[str], sharding: NamedSharding, epochs: int = 2) -> Model:
-    """Batches of one shape, so that nothing is compiled twice."""
+    """Trains on batches of one shape, so that nothing is compiled twice."""
     model = Model(jnp.zeros((PIXELS, 10)), jnp.zeros(10))
     loader = make_loader(shards, seed=7, remainder="drop")
     for _ in range(epochs):
@@ -81,7 +83,7 @@ def train(shards: list[str], sharding: NamedSharding, epochs: int = 2) -> Model:
 
 
 def accuracy(shards: list[str], sharding: NamedSharding, model: Model) -> float:
-    """The last batch is padded to the same shape, and its padding does not count."""
+    """The accuracy. The last batch is padded to the same shape, and its padding does not count."""
     loader = make_loader(shards, shuffle=False, remainder="pad")
     right = total = 0
     for batch in loader:

@@ -1,6 +1,6 @@
 """Digits of 28 x 28 as TFRecord shards, for the other examples.
 
-They are Keras' MNIST where its file is on this machine, else drawn.
+They are Keras' MNIST if its file is on this machine. Otherwise they are drawn.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Pixels = Literal["floats", "bytes"]
 
 
 class Digits(NamedTuple):
-    """What became of them: the shards of both parts."""
+    """The shards of both parts."""
 
     train: list[str]
     test: list[str]
 
 
 def write_digits(folder: Path, pixels: Pixels, train: int = 10_000, test: int = 761) -> Digits:
-    """Ten shards of so many digits to train on, and one to evaluate with.
+    """Writes ten shards of digits to train on, and one to evaluate with.
 
     An example has `height`, `width`, `image` (784 floats, or as many bytes) and `label`.
     """
@@ -38,7 +38,7 @@ def write_digits(folder: Path, pixels: Pixels, train: int = 10_000, test: int = 
 
 
 def features(pixels: Pixels) -> dict[str, tfr.FixedLen]:
-    """How to read them without TensorFlow."""
+    """The specs that read them without TensorFlow."""
     image = {
         "floats": tfr.FixedLen((PIXELS,), "float32"),
         "bytes": tfr.FixedLen((PIXELS,), "uint8", raw=True),

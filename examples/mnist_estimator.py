@@ -1,4 +1,4 @@
-"""MNIST with tf.estimator (TensorFlow 2.15): only the dataset's class in `input_fn` changes.
+"""MNIST with tf.estimator (TensorFlow 2.15). Only the dataset's class in `input_fn` changes.
 
 python examples/mnist_estimator.py [--train 10000]
 """

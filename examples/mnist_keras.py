@@ -2,7 +2,7 @@
 
     python examples/mnist_keras.py [--pixels bytes] [--train 10000] [--folder DIR]
 
-The pipeline is the usual one; the class of the dataset is what differs.
+The pipeline is the usual one. Only the class of the dataset differs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def train_dataset(files: list[str], pixels: Pixels, seed: int) -> Any:
     return (
         tfr.TFRecordDataset(files)
         .map(lambda record: parse(record, pixels), num_parallel_calls=tf.data.AUTOTUNE)
-        .shuffle(10_000, seed=seed)  # exact over the whole set, whatever the number says
+        .shuffle(10_000, seed=seed)  # exact over the whole set, whatever the number
         .batch(BATCH_SIZE)
         .repeat()
         .prefetch(tf.data.AUTOTUNE)

@@ -1,4 +1,4 @@
-"""Training without a framework; records one by one; a split and a balanced epoch by `indices=`.
+"""Trains without a framework, shows records one by one, and uses `indices=` for a split and balance.
 
 python examples/numpy_loop.py
 """
@@ -22,7 +22,7 @@ STEP = 0.1
 
 
 class Split(NamedTuple):
-    """Record numbers; no file is rewritten."""
+    """The record numbers of both parts. No file is rewritten."""
 
     train: np.ndarray
     validation: np.ndarray
@@ -43,14 +43,14 @@ def show_records(reader: tfr.Reader, count: int = 3) -> list[str]:
 
 
 def split_records(reader: tfr.Reader, validation_share: float = 0.2) -> Split:
-    """Disjoint, and together everything: an exact shuffle, cut once."""
+    """Two disjoint parts that together are everything: an exact shuffle, cut once."""
     order = tfr.Permutation(len(reader), seed=1)[:]
     held_out = int(len(reader) * validation_share)
     return Split(order[held_out:], order[:held_out])
 
 
 def balanced(labels: np.ndarray, records: np.ndarray, per_class: int) -> np.ndarray:
-    """So many of each class; those of rare classes come more than once."""
+    """The same number of records of each class. Those of rare classes come more than once."""
     random = np.random.default_rng(2)
     return np.concatenate(
         [random.choice(records[labels[records] == each], per_class) for each in range(CLASSES)]
@@ -64,7 +64,7 @@ def labels_of(reader: tfr.Reader) -> np.ndarray:
 
 
 def train(reader: tfr.Reader, records: np.ndarray, epochs: int = 3) -> np.ndarray:
-    """Softmax regression by gradient descent."""
+    """Trains a softmax regression by gradient descent."""
     weights = np.zeros((PIXELS + 1, CLASSES))
     loader = tfr.Loader(reader, BATCH_SIZE, features=features("floats"), indices=records, seed=3)
     for _ in range(epochs):

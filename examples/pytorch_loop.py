@@ -1,4 +1,4 @@
-"""PyTorch on any number of ranks: columns become tensors without a copy; stopped, and resumed on more ranks.
+"""PyTorch on any number of ranks, stopped and resumed on more. Columns become tensors without a copy.
 
 python examples/pytorch_loop.py
 torchrun --nproc-per-node 2 examples/pytorch_loop.py
@@ -32,12 +32,12 @@ class Tensors(NamedTuple):
 
 
 def as_tensors(batch: tfr.Batch) -> Tensors:
-    """The batch's own memory, which goes back to the loader's pool with the last tensor."""
+    """Tensors in the batch's own memory, which returns to the loader's pool with the last of them."""
     return Tensors(torch.from_dlpack(batch["image"]), torch.from_dlpack(batch["label"]))
 
 
 def make_loader(shards: list[str], rank: int = 0, world: int = 1) -> tfr.Loader:
-    """Each step's batches of all ranks together are the same, however many ranks there are."""
+    """A loader for one rank. The records of a step do not depend on the number of ranks."""
     return tfr.Loader(
         shards,
         GLOBAL_BATCH // world,
@@ -57,7 +57,7 @@ def make_model() -> torch.nn.Module:
 
 
 def train(loader: tfr.Loader, model: torch.nn.Module, steps: int | None = None) -> dict[str, Any]:
-    """To the end of the epoch, or for so many steps. Returns a checkpoint."""
+    """Trains to the end of the epoch, or for `steps`. Returns a checkpoint."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step, batch in enumerate(loader, start=1):
         image, label = as_tensors(batch)
@@ -72,7 +72,7 @@ def train(loader: tfr.Loader, model: torch.nn.Module, steps: int | None = None) 
 
 @torch.no_grad()
 def accuracy(shards: list[str], model: torch.nn.Module) -> float:
-    """Each test example counts once."""
+    """The accuracy, in which each test example counts once."""
     right = total = 0
     for batch in tfr.Loader(shards, 500, features=FEATURES, shuffle=False):
         image, label = as_tensors(batch)
@@ -82,7 +82,7 @@ def accuracy(shards: list[str], model: torch.nn.Module) -> float:
 
 
 class Batches(Dataset[Tensors]):
-    """For augmentation in Python, which takes DataLoader's processes: an item is a whole batch."""
+    """For augmentation in Python, which needs DataLoader's processes. An item is a whole batch."""
 
     def __init__(self, reader: tfr.Reader) -> None:
         self.reader = reader  # pickles as its arguments: workers open the same files
@@ -94,7 +94,7 @@ class Batches(Dataset[Tensors]):
 
 
 class EpochOfPlan:
-    """A DataLoader's sampler: the record numbers of each step, in an exact global shuffle."""
+    """A sampler for DataLoader: the record numbers of each step, in an exact global shuffle."""
 
     def __init__(self, plan: tfr.Plan, epoch: int) -> None:
         self.plan, self.epoch = plan, epoch
@@ -113,7 +113,7 @@ def augmented(shards: list[str], workers: int) -> DataLoader[Tensors]:
 
 
 def train_on_this_rank(train_shards: list[str], test_shards: list[str]) -> None:
-    """What torchrun starts: DistributedDataParallel, and an input that needs no coordination."""
+    """Runs under torchrun: DistributedDataParallel, with an input that needs no coordination."""
     torch.distributed.init_process_group("gloo")
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     model = DistributedDataParallel(make_model())

@@ -1,4 +1,4 @@
-"""A million files of one record each, merged into shards; the mixing is exact, and shown to be.
+"""Merges a million files of one record each into shards, and shows that the mixing is exact.
 
 python examples/single_record_files.py [--files 1000000] [--shards 64]
 """
@@ -20,18 +20,18 @@ _PARTS = 16
 
 
 class Mixing(NamedTuple):
-    """Of the merged shards, and of an epoch that the Loader makes of them."""
+    """How well the merged shards are mixed, and an epoch that the Loader makes of them."""
 
     once_in_shards: int
     once_in_epoch: int
     z_of_shards: float
-    """How far the order is from fair, in standard deviations: which part of the files went to which
-    part of the shards. Beyond 4 it would not be believed."""
+    """How far the order is from fair, in standard deviations, by which part of the files went to
+    which part of the shards. A fair order is hardly ever beyond 4."""
     z_of_epoch: float
 
 
 def write_files(folder: Path, count: int) -> str:
-    """File i holds one example with the number i. Returns a pattern that finds them all."""
+    """Writes file i with one example that holds the number i. Returns a pattern for all files."""
     for number in range(count):
         inside = folder / f"{number // _PER_FOLDER:04d}"
         if number % _PER_FOLDER == 0:
@@ -43,7 +43,8 @@ def write_files(folder: Path, count: int) -> str:
 
 
 def merge(pattern: str, prefix: Path, num_shards: int) -> list[str]:
-    """All records in a uniformly random order; content and count are checked before publication."""
+    """Writes all records in a uniformly random order. Content and count are checked before that
+    is published."""
     return list(tfr.shuffle(pattern, prefix, num_shards=num_shards, seed=1, sync=False).paths)
 
 

@@ -1,7 +1,7 @@
 """Writes docs/api.md from the docstrings of the public names. `--check`: exits 1 if it would change.
 
-Python's own signatures are read from the sources, so that nothing but NumPy is imported; those of
-the native module come from its stub, and their docstrings from the module itself.
+Python signatures are read from the sources, so that nothing but NumPy is imported. Those of the
+native module come from its stub, and their docstrings come from the module itself.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def public_names() -> dict[str, str]:
 
 
 def define(name: str, module: str) -> tuple[Definition, dict[str, Definition]]:
-    """Where it is defined, through re-exports; and what else is there, for its base classes."""
+    """The definition of `name`, found through re-exports, and all definitions in its module."""
     while True:
         if module == "tfrfast._native":
             return STUB[name], STUB
@@ -78,7 +78,7 @@ def define(name: str, module: str) -> tuple[Definition, dict[str, Definition]]:
 
 
 def signature(function: ast.FunctionDef, *, is_method: bool) -> str:
-    """Names and defaults; types are in the stubs and the sources."""
+    """The names and defaults. Types are in the stubs and the sources."""
     arguments = ast.parse(ast.unparse(function)).body[0].args  # type: ignore[attr-defined]
     for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         each.annotation = None
@@ -97,7 +97,7 @@ def is_property(function: ast.FunctionDef) -> bool:
 def methods(
     node: ast.ClassDef, here: dict[str, Definition], native: object = None
 ) -> Iterator[tuple[str, str, str]]:
-    """(name, signature, docstring) of public methods and properties, those of bases behind.
+    """(name, signature, docstring) of public methods and properties, with those of bases at the end.
 
     `native` is the class of the native module whose docstrings belong to a stub's.
     """
@@ -127,7 +127,7 @@ def native_doc(value: object) -> str:
 
 
 def fields(node: ast.ClassDef) -> list[str]:
-    """Of a NamedTuple or a dataclass."""
+    """The fields of a NamedTuple or a dataclass, with their defaults."""
     is_record = any("NamedTuple" in ast.unparse(base) for base in node.bases) or any(
         "dataclass" in ast.unparse(each) for each in node.decorator_list
     )

@@ -57,7 +57,7 @@ OPERATING_SYSTEM = re.compile(
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
-# What is done in one place only: pattern, where, and what to use elsewhere.
+# What only one place may do: the pattern, that place, and what to use elsewhere.
 RESERVED = [
     (
         re.compile(
@@ -123,7 +123,7 @@ def reserved_breaches(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """What runs when the module is imported: bodies of functions and TYPE_CHECKING do not."""
+    """The code that runs when the module is imported, without functions and TYPE_CHECKING."""
     pending: list[ast.AST] = [module]
     while pending:
         node = pending.pop()
