@@ -10,19 +10,32 @@ _Int64Array = NDArray[np.int64]
 MAX_RECORDS: int
 ORDER_VERSION: int
 
-class FeaturePlan:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...  # made by parsers only
+INTEGER_TYPES: tuple[str, ...]
 
-# A feature: (name, layout, type, shape, default numbers, default strings, raw bytes, required).
-_Spec = tuple[Any, ...]
-# (values, offsets, row splits, indices, shape); what the layout does not have is None.
+class FeatureSpec:
+    def __init__(
+        self,
+        *,
+        name: str,
+        layout: str,
+        type: str,
+        shape: Sequence[int],
+        default_numbers: bytes | None,
+        default_strings: Sequence[bytes] | None,
+        raw_bytes: int,
+        required: bool,
+    ) -> None: ...
+
+class FeaturePlan:
+    def __init__(self, specs: Sequence[FeatureSpec]) -> None: ...
+    def encode(self) -> bytes: ...
+
+# (values, offsets, row splits, indices, shape); what the column does not have is None.
 _Column = tuple[Any, Any, Any, Any, tuple[int, ...]]
 _SequenceColumns = tuple[list[_Column], list[tuple[_Column, NDArray[np.int64]]]]
 
 class ExampleParser:
-    def __init__(self, specs: Sequence[_Spec]) -> None: ...
-    @property
-    def plan(self) -> FeaturePlan: ...
+    def __init__(self, plan: FeaturePlan) -> None: ...
     def parse(self, serialized: Iterable[bytes]) -> list[_Column]: ...
     def parse_flat(
         self,
@@ -32,7 +45,7 @@ class ExampleParser:
     ) -> list[_Column]: ...
 
 class SequenceParser:
-    def __init__(self, context: Sequence[_Spec], sequences: Sequence[_Spec]) -> None: ...
+    def __init__(self, context: FeaturePlan, sequences: FeaturePlan) -> None: ...
     def parse(self, serialized: Iterable[bytes]) -> _SequenceColumns: ...
     def parse_flat(
         self,

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from tfrfast import _ragged
-from tfrfast._native import ExampleParser
+from tfrfast._native import INTEGER_TYPES, ExampleParser, FeaturePlan, FeatureSpec
 from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
 from tfrfast.features import (
     Features,
@@ -25,10 +25,8 @@ from tfrfast.features import (
 
 __all__ = ["CompiledFeatures", "NativeColumn", "compile_features", "remember", "understand"]
 
-_INTEGERS = ("int64", "int32", "int16", "int8", "uint32", "uint16", "uint8", "bool")
 _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_rowids")
 
-Layout = Literal["fixed", "padded", "ragged", "sparse"]
 # (values, offsets, row splits, indices, shape), as ExampleParser returns them.
 NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...]]
 
@@ -36,7 +34,7 @@ NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...]]
 class Slot(NamedTuple):
     """One feature of the record, in the native parser's terms."""
 
-    layout: Layout
+    layout: str
     type: str
     shape: tuple[int, ...] = ()
     default_numbers: bytes | None = None
@@ -54,21 +52,17 @@ class CompiledFeatures:
     #: Whether the names were compared with those of some records.
     names_checked: bool = False
 
-    @property
-    def specs(self) -> list[tuple[Any, ...]]:
-        """The arguments of the native parsers."""
-        return [(name, *slot) for name, slot in self.slots.items()]
+    @cached_property
+    def plan(self) -> FeaturePlan:
+        return plan_of(self.slots)
 
     @cached_property
     def parser(self) -> ExampleParser:
-        return ExampleParser(self.specs)
+        return ExampleParser(self.plan)
 
     def assemble(self, native: Sequence[NativeColumn]) -> dict[str, Column]:
         """The requested columns, made from the parsed ones."""
-        parsed: dict[str, Column] = {
-            name: column_of(slot, column)
-            for (name, slot), column in zip(self.slots.items(), native, strict=True)
-        }
+        parsed: dict[str, Column] = dict(zip(self.slots, map(column_of, native), strict=True))
         return {name: build(parsed) for name, build in self.builders.items()}
 
     def requires(self, key: str) -> bool:
@@ -88,13 +82,18 @@ class CompiledFeatures:
         self.slots[key] = slot
 
 
-def column_of(slot: Slot, native: NativeColumn) -> Column:
+def plan_of(slots: dict[str, Slot]) -> FeaturePlan:
+    return FeaturePlan([FeatureSpec(name=name, **slot._asdict()) for name, slot in slots.items()])
+
+
+def column_of(native: NativeColumn) -> Column:
     values, offsets, splits, indices, shape = native
-    if slot.type == "bytes":
-        values = Bytes(values, offsets, shape if slot.layout in ("fixed", "padded") else None)
-    if slot.layout == "ragged":
+    if offsets is not None:
+        rows_differ = splits is not None or indices is not None
+        values = Bytes(values, offsets, None if rows_differ else shape)
+    if splits is not None:
         return Ragged(values, splits)
-    if slot.layout == "sparse":
+    if indices is not None:
         return Sparse(indices, values, np.array(shape, np.int64))
     return values  # type: ignore[no-any-return]
 
@@ -257,13 +256,13 @@ def type_name_of(name: str, dtype: Any) -> str:
         ) from None
     if kind == "string":
         return "bytes"
-    if kind in ("float32", *_INTEGERS):
+    if kind in ("float32", *INTEGER_TYPES):
         return kind
     if kind.startswith(("str", "bytes", "object")):
         raise ValueError(f"Feature '{name}': for strings the dtype is \"bytes\", not {dtype!r}.")
     raise ValueError(
         f"Feature '{name}': records hold int64, float32 and bytes, which cannot be read as {kind}. "
-        f"Integers also go into {', '.join(_INTEGERS[1:])}."
+        f"Integers also go into {', '.join(INTEGER_TYPES[1:])}."
     )
 
 

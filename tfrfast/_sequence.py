@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from tfrfast._schema import (
     Slot,
     column_of,
     compile_features,
+    plan_of,
     shape_of,
     type_name_of,
     understand,
@@ -47,7 +47,7 @@ class CompiledSequences:
         columns: dict[str, Column] = {}
         lengths: dict[str, Array] = {}
         for (name, slot), (steps, row_splits) in zip(self.slots.items(), sequences, strict=True):
-            rows = column_of(slot._replace(layout="ragged"), steps)
+            rows = column_of(steps)
             assert isinstance(rows, Ragged)
             columns[name] = self.builders[name](Ragged(rows, row_splits))
             if slot.layout == "padded":
@@ -74,8 +74,7 @@ def compile_sequences(context: Features, sequences: Features) -> CompiledSequenc
                 f"Feature '{name}': a sequence feature is a FixedLenSequence, or a VarLen or "
                 "RaggedFeature without key and partitions."
             )
-    specs: list[tuple[Any, ...]] = [(name, *slot) for name, slot in compiled.slots.items()]
-    compiled.parser = SequenceParser(compiled.context.specs, specs)
+    compiled.parser = SequenceParser(compiled.context.plan, plan_of(compiled.slots))
     return compiled
 
 

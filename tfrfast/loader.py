@@ -110,7 +110,7 @@ class Loader:
         threads = threads or _native.usable_processors()
         self.features = features
         self._compiled = None if features is None else compile_features(features)
-        feature_plan = None if self._compiled is None else self._compiled.parser.plan
+        feature_plan = None if self._compiled is None else self._compiled.plan
         self._native = _native.Loader(
             reader, plan._native, threads, prefetch or threads + 2, feature_plan
         )

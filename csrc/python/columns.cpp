@@ -48,14 +48,14 @@ py::tuple to_python(Column column, const CompiledFeature& feature) {
     offsets = own<std::int64_t>(std::move(column.offsets), {count + 1});
   } else if (column.type == ValueType::raw) {
     value_shape = {count, static_cast<py::ssize_t>(feature.value_bytes)};
-  } else if (!column.shape.empty() && column.layout != Layout::sparse) {
+  } else if (column.row_splits.data() == nullptr && column.indices.data() == nullptr) {
     value_shape.assign(column.shape.begin(), column.shape.end());
   }
-  if (column.layout == Layout::ragged) {
+  if (column.row_splits.data() != nullptr) {
     splits = own<std::int64_t>(std::move(column.row_splits),
                                {static_cast<py::ssize_t>(column.rows) + 1});
   }
-  if (column.layout == Layout::sparse) {
+  if (column.indices.data() != nullptr) {
     indices = own<std::int64_t>(std::move(column.indices), {count, 2});
   }
   const py::tuple shape = py::cast(column.shape);

@@ -12,8 +12,8 @@
 
 namespace tfrfast::python {
 
-// (values, offsets, row splits, indices, shape); what its layout does not have is
-// None. The arrays own their memory, and NumPy may write into it.
+// (values, offsets, row splits, indices, shape); what the column does not have is None. The arrays
+// own their memory, and NumPy may write into it.
 pybind11::tuple to_python(Column column, const CompiledFeature& feature);
 pybind11::list to_python(std::vector<Column> columns, const FeaturePlan& plan);  // one a feature
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "core/base/error.h"
@@ -20,49 +20,27 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-// (name, layout, type, shape, default numbers, default strings, raw bytes, required), all as
-// tfrfast/_schema.py writes them.
-using SpecTuple =
-    std::tuple<std::string, std::string, std::string, std::vector<std::int64_t>,
-               std::optional<py::bytes>, std::optional<std::vector<py::bytes>>, std::size_t, bool>;
-
-template <class Enum>
-Enum enum_of(const std::string& name, std::initializer_list<std::pair<const char*, Enum>> names) {
-  for (const auto& [candidate, value] : names) {
-    if (name == candidate) return value;
-  }
-  throw Error(ErrorKind::invalid, "'" + name + "' is no layout or type of a feature.");
-}
-
-FeatureSpec spec_of(const SpecTuple& tuple) {
-  const auto& [name, layout, type, shape, numbers, strings, raw_bytes, required] = tuple;
+FeatureSpec make_spec(const std::string& name, const std::string& layout, const std::string& type,
+                      const std::vector<std::int64_t>& shape,
+                      const std::optional<py::bytes>& default_numbers,
+                      const std::optional<std::vector<py::bytes>>& default_strings,
+                      std::size_t raw_bytes, bool required) {
   FeatureSpec spec;
   spec.name = name;
-  spec.layout = enum_of<Layout>(layout, {{"fixed", Layout::fixed},
-                                         {"padded", Layout::padded},
-                                         {"ragged", Layout::ragged},
-                                         {"sparse", Layout::sparse}});
-  spec.type = enum_of<ValueType>(type, {{"bytes", ValueType::bytes},
-                                        {"float32", ValueType::float32},
-                                        {"int64", ValueType::int64},
-                                        {"int32", ValueType::int32},
-                                        {"int16", ValueType::int16},
-                                        {"int8", ValueType::int8},
-                                        {"uint32", ValueType::uint32},
-                                        {"uint16", ValueType::uint16},
-                                        {"uint8", ValueType::uint8},
-                                        {"bool", ValueType::boolean},
-                                        {"raw", ValueType::raw}});
+  spec.layout = &layout_named(layout);
+  spec.type = value_type_named(type);
   spec.shape = shape;
   spec.raw_bytes = raw_bytes;
   spec.required = required;
-  if (numbers || strings) spec.default_value.emplace();
-  if (numbers) {
-    const auto bytes = static_cast<std::string_view>(*numbers);
+  if (default_numbers || default_strings) spec.default_value.emplace();
+  if (default_numbers) {
+    const auto bytes = static_cast<std::string_view>(*default_numbers);
     spec.default_value->numbers.assign(bytes.begin(), bytes.end());
   }
-  if (strings) {
-    for (const py::bytes& string : *strings) spec.default_value->strings.emplace_back(string);
+  if (default_strings) {
+    for (const py::bytes& string : *default_strings) {
+      spec.default_value->strings.emplace_back(string);
+    }
   }
   return spec;
 }
@@ -108,13 +86,6 @@ std::vector<WireBytes> records_of(const Bytes& data, const Int64s& offsets) {
                          static_cast<std::size_t>(starts[i + 1] - starts[i]));
   }
   return records;
-}
-
-std::shared_ptr<FeaturePlan> plan_of(const std::vector<SpecTuple>& specs) {
-  std::vector<FeatureSpec> features;
-  features.reserve(specs.size());
-  for (const SpecTuple& spec : specs) features.push_back(spec_of(spec));
-  return std::make_shared<FeaturePlan>(std::move(features));
 }
 
 // Decoders that are not busy: each remembers the records' order and the batches' sizes. The GIL is
@@ -175,7 +146,7 @@ class Parser {
 
 class ExampleParser : public Parser<ExampleParser, BatchDecoder> {
  public:
-  explicit ExampleParser(const std::vector<SpecTuple>& specs) : plan_(plan_of(specs)) {}
+  explicit ExampleParser(std::shared_ptr<FeaturePlan> plan) : plan_(std::move(plan)) {}
 
   std::unique_ptr<BatchDecoder> make_decoder() const {
     return std::make_unique<BatchDecoder>(plan_);
@@ -183,16 +154,15 @@ class ExampleParser : public Parser<ExampleParser, BatchDecoder> {
   py::object convert(std::vector<Column> columns) const {
     return to_python(std::move(columns), *plan_);
   }
-  std::shared_ptr<FeaturePlan> plan() const { return plan_; }
 
  private:
-  std::shared_ptr<FeaturePlan> plan_;  // never changed; pybind11 holds no pointers to const
+  std::shared_ptr<const FeaturePlan> plan_;
 };
 
 class SequenceParser : public Parser<SequenceParser, SequenceDecoder> {
  public:
-  SequenceParser(const std::vector<SpecTuple>& context, const std::vector<SpecTuple>& sequences)
-      : context_(plan_of(context)), sequences_(plan_of(sequences)) {
+  SequenceParser(std::shared_ptr<FeaturePlan> context, std::shared_ptr<FeaturePlan> sequences)
+      : context_(std::move(context)), sequences_(std::move(sequences)) {
     make_decoder();  // refuses what these cannot be
   }
 
@@ -244,20 +214,28 @@ void add_parse(py::class_<Class>& parser) {
 }  // namespace
 
 void register_example(py::module_& module) {
-  py::class_<FeaturePlan, std::shared_ptr<FeaturePlan>>(
-      module, "FeaturePlan", "A compiled feature description, to be handed on.");
+  py::class_<FeatureSpec>(module, "FeatureSpec")
+      .def(py::init(&make_spec), py::kw_only(), py::arg("name"), py::arg("layout"), py::arg("type"),
+           py::arg("shape"), py::arg("default_numbers"), py::arg("default_strings"),
+           py::arg("raw_bytes"), py::arg("required"));
+  module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
+
+  // Never changed; pybind11 holds no pointers to const.
+  py::class_<FeaturePlan, std::shared_ptr<FeaturePlan>>(module, "FeaturePlan",
+                                                        "A compiled feature description.")
+      .def(py::init<std::vector<FeatureSpec>>(), py::arg("specs"))
+      .def("encode", [](const FeaturePlan& self) { return py::bytes(self.encode()); });
 
   py::class_<ExampleParser> examples(
       module, "ExampleParser",
       "Serialized Examples into columns, by a compiled feature description.");
-  examples.def(py::init<const std::vector<SpecTuple>&>(), py::arg("specs"))
-      .def_property_readonly("plan", &ExampleParser::plan);
+  examples.def(py::init<std::shared_ptr<FeaturePlan>>(), py::arg("plan"));
   add_parse(examples);
 
   py::class_<SequenceParser> sequences(
       module, "SequenceParser",
       "Serialized SequenceExamples into columns, by two compiled feature descriptions.");
-  sequences.def(py::init<const std::vector<SpecTuple>&, const std::vector<SpecTuple>&>(),
+  sequences.def(py::init<std::shared_ptr<FeaturePlan>, std::shared_ptr<FeaturePlan>>(),
                 py::arg("context"), py::arg("sequences"));
   add_parse(sequences);
 

@@ -51,6 +51,8 @@ bool bind_all(void* library, CApi* api) noexcept {
   TFRFAST_BIND(TF_GetInput);
   TFRFAST_BIND(TF_AllocateOutput);
   TFRFAST_BIND(TF_SetOutput);
+  TFRFAST_BIND(TF_NumOutputs);
+  TFRFAST_BIND(TF_ExpectedOutputDataType);
   TFRFAST_BIND(TF_OpKernelContext_Failure);
   TFRFAST_BIND(TF_DataTypeSize);
   TFRFAST_BIND(TF_NewTensor);

@@ -63,6 +63,8 @@ struct CApi {
                                   const std::int64_t* dims, int dim_count, std::size_t bytes,
                                   TF_Status*);
   void (*TF_SetOutput)(TF_OpKernelContext*, int number, const TF_Tensor*, TF_Status*);
+  int (*TF_NumOutputs)(TF_OpKernelContext*);
+  int (*TF_ExpectedOutputDataType)(TF_OpKernelContext*, int number);  // of one that exists
   void (*TF_OpKernelContext_Failure)(TF_OpKernelContext*, TF_Status*);
 
   std::size_t (*TF_DataTypeSize)(int type);  // 0 for strings

@@ -4,7 +4,11 @@ namespace tfrfast::tensorflow {
 
 std::shared_ptr<const NamedFeatures> DecodingKernel::features(std::string_view text) {
   return features_.get([text](const NamedFeatures& last) { return last.text == text; },
-                       [text] { return NamedFeatures{std::string(text), decode_features(text)}; });
+                       [text] {
+                         return NamedFeatures{
+                             std::string(text),
+                             std::make_shared<const FeaturePlan>(FeaturePlan::decode(text))};
+                       });
 }
 
 std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::span<const std::int64_t> numbers,
@@ -21,7 +25,7 @@ LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
   static const std::atomic<bool> never{false};
   const std::vector<std::shared_ptr<const void>> what = {source, features};
   std::unique_ptr<BatchWork> work = works_.take(
-      what, [&] { return std::make_unique<BatchWork>(source->reader(), features->tensors.plan); });
+      what, [&] { return std::make_unique<BatchWork>(source->reader(), features->plan); });
   LoadedBatch batch = work->load(records, valid, never);
   works_.put_back(what, std::move(work));
   return batch;
@@ -32,7 +36,7 @@ std::vector<Column> DecodingKernel::decode(const std::shared_ptr<const NamedFeat
                                            std::span<const std::int64_t> record_numbers) {
   const std::vector<std::shared_ptr<const void>> what = {features};
   std::unique_ptr<BatchDecoder> decoder =
-      decoders_.take(what, [&] { return std::make_unique<BatchDecoder>(features->tensors.plan); });
+      decoders_.take(what, [&] { return std::make_unique<BatchDecoder>(features->plan); });
   decoder->begin(wires.size());
   decoder->decode(wires, record_numbers);
   std::vector<Column> columns = decoder->finish();

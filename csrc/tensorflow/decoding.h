@@ -70,7 +70,7 @@ class IdleWorkers {
 
 struct NamedFeatures {
   std::string text;
-  FeatureTensors tensors;
+  std::shared_ptr<const FeaturePlan> plan;
 };
 
 class DecodingKernel {

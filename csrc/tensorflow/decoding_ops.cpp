@@ -19,7 +19,7 @@ void compute_parse_example(DecodingKernel& kernel, KernelCall& call) {
   std::vector<WireBytes> wires;
   for (const TString& record : call.strings(0)) wires.push_back(bytes_of(record.read()));
   const auto features = kernel.features(call.string(1));
-  features->tensors.write(call, 0, kernel.decode(features, wires, {}));
+  write_columns(call, 0, *features->plan, kernel.decode(features, wires, {}));
 }
 
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
@@ -29,7 +29,7 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
       Source::records_of_batch(sequence, seed, call.integer(3));
   const auto features = kernel.features(call.string(4));
   const auto write = [&](std::vector<Column> columns, std::size_t rows, const std::string& error) {
-    const int next = features->tensors.write(call, 0, std::move(columns));
+    const int next = write_columns(call, 0, *features->plan, std::move(columns));
     call.set_integer(next, static_cast<std::int64_t>(rows));
     call.set_string(next + 1, error);
   };
@@ -69,7 +69,7 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
     const auto features = kernel.features(description);
     LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());
     const Shape shape = {static_cast<std::int64_t>(batch.rows)};
-    const int next = features->tensors.write(call, 0, std::move(batch.columns));
+    const int next = write_columns(call, 0, *features->plan, std::move(batch.columns));
     call.set_tensor(next, DataType::int64, shape, std::move(batch.indices));
     call.set_tensor(next + 1, DataType::boolean, shape, std::move(batch.valid));
     return;

@@ -1,8 +1,6 @@
-// Features as a graph describes them: what is decoded, and which tensors come of it.
+// Decoded columns as tensors.
 #pragma once
 
-#include <memory>
-#include <string_view>
 #include <vector>
 
 #include "core/example/columns.h"
@@ -11,19 +9,10 @@
 
 namespace tfrfast::tensorflow {
 
-// Immutable. Each feature becomes, one tensor after the other:
-//   fixed, padded: values
-//   ragged:        values, row splits
-//   sparse:        indices, values, dense shape
-struct FeatureTensors {
-  std::shared_ptr<const FeaturePlan> plan;
-  std::vector<DataType> types;  // of each feature's values
-
-  // Writes the plan's columns into outputs `first`, ...; returns the one behind the last.
-  int write(KernelCall& call, int first, std::vector<Column> columns) const;
-};
-
-// Throws Error(invalid) for what tfrfast/_tensorflow/columns.py did not write.
-FeatureTensors decode_features(std::string_view text);
+// Writes the columns into outputs `first`, ...; returns the number after the last. Each becomes,
+// one tensor after the other, what it has of: indices, values, row splits and dense shape. Throws
+// Error(invalid) if the graph says that an output is of another kind.
+int write_columns(KernelCall& call, int first, const FeaturePlan& plan,
+                  std::vector<Column> columns);
 
 }  // namespace tfrfast::tensorflow

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "core/base/memory.h"
@@ -104,15 +105,19 @@ void KernelCall::set_integers(int output, std::span<const std::int64_t> values) 
   if (!values.empty()) std::memcpy(out, values.data(), values.size_bytes());
 }
 
+std::optional<std::size_t> KernelCall::bytes_of(DataType type, const Shape& shape) const noexcept {
+  std::size_t bytes = api_.TF_DataTypeSize(static_cast<int>(type));
+  for (const std::int64_t size : shape) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes)) return {};
+  }
+  return bytes;
+}
+
 void KernelCall::set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory) {
   // Exactly the elements: tf.data service sends a buffer's bytes, whatever the shape says, and the
   // receiver makes room for what the shape says.
-  std::size_t bytes = api_.TF_DataTypeSize(static_cast<int>(type));
-  bool fits = true;
-  for (const std::int64_t size : shape) {
-    fits = fits && !__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes);
-  }
-  if (!fits || bytes > memory.capacity()) {
+  const std::optional<std::size_t> bytes = bytes_of(type, shape);
+  if (!bytes || *bytes > memory.capacity()) {
     throw Error(ErrorKind::invalid, "Output " + std::to_string(output) +
                                         " has a type or shape that its memory is too small for.");
   }
@@ -123,11 +128,22 @@ void KernelCall::set_tensor(int output, DataType type, const Shape& shape, Poole
   };
   TF_Tensor* const tensor =
       api_.TF_NewTensor(static_cast<int>(type), shape.data(), static_cast<int>(shape.size()), data,
-                        bytes, give_back, owner.release());
+                        *bytes, give_back, owner.release());
   if (tensor == nullptr) throw std::bad_alloc();
   held_.push_back(tensor);
   api_.TF_SetOutput(context_, output, tensor, status_);
   check();
+}
+
+void KernelCall::set_values(int output, const Shape& shape, std::size_t bytes,
+                            PooledBuffer memory) {
+  if (output < api_.TF_NumOutputs(context_)) {
+    const auto type = static_cast<DataType>(api_.TF_ExpectedOutputDataType(context_, output));
+    if (bytes_of(type, shape) == bytes) return set_tensor(output, type, shape, std::move(memory));
+  }
+  throw Error(ErrorKind::invalid, "Output " + std::to_string(output) +
+                                      " is of another type in the graph than in its features. "
+                                      "Build the graph again.");
 }
 
 void KernelCall::fail(Code code, const std::string& message) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,12 +52,15 @@ class KernelCall {
   void set_integers(int output, std::span<const std::int64_t> values);  // a vector
   // The tensor takes the memory over. Throws Error(invalid) if it is too small.
   void set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory);
+  // The same for numbers of whatever type the graph says, which must fill `bytes` exactly.
+  void set_values(int output, const Shape& shape, std::size_t bytes, PooledBuffer memory);
 
   void fail(Code code, const std::string& message) noexcept;
 
  private:
   TF_Tensor* input(int number, DataType type);
   void* allocate(int output, DataType type, const Shape& shape, std::size_t bytes);
+  std::optional<std::size_t> bytes_of(DataType type, const Shape& shape) const noexcept;
   void check();
 
   const CApi& api_;

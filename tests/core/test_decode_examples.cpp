@@ -48,7 +48,7 @@ WireBytes bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-FeatureSpec spec(const char* name, Layout layout, ValueType type = ValueType::int64) {
+FeatureSpec spec(const char* name, const Layout* layout, ValueType type = ValueType::int64) {
   FeatureSpec made;
   made.name = name;
   made.layout = layout;
@@ -77,7 +77,7 @@ using Numbers = std::vector<std::int64_t>;
 }  // namespace
 
 TEST_CASE("a batch fed in pieces is the batch fed at once") {
-  BatchDecoder decoder = decoder_of({spec("a", Layout::fixed), spec("b", Layout::ragged)});
+  BatchDecoder decoder = decoder_of({spec("a", &kFixedLayout), spec("b", &kRaggedLayout)});
   const std::vector<std::string> records = {
       example({entry("a", ints({1})), entry("b", ints({1, 2}))}),
       example({entry("b", ints({})), entry("a", ints({2}))}),
@@ -102,9 +102,9 @@ TEST_CASE("a batch fed in pieces is the batch fed at once") {
 }
 
 TEST_CASE("a record that turns out unusual leaves nothing of its first attempt behind") {
-  BatchDecoder decoder = decoder_of({spec("a", Layout::ragged), spec("s", Layout::sparse),
-                                     spec("t", Layout::ragged, ValueType::bytes),
-                                     spec("f", Layout::fixed, ValueType::bytes)});
+  BatchDecoder decoder = decoder_of({spec("a", &kRaggedLayout), spec("s", &kSparseLayout),
+                                     spec("t", &kRaggedLayout, ValueType::bytes),
+                                     spec("f", &kFixedLayout, ValueType::bytes)});
   const std::string usual = example({entry("a", ints({1})), entry("s", ints({2})),
                                      entry("t", strings({"x"})), entry("f", strings({"y"}))});
   // Every feature is put, then the first comes again.
@@ -121,7 +121,7 @@ TEST_CASE("a record that turns out unusual leaves nothing of its first attempt b
 }
 
 TEST_CASE("a list that does not fit does not roll back the rows before it") {
-  FeatureSpec steps = spec("a", Layout::padded);
+  FeatureSpec steps = spec("a", &kPaddedLayout);
   steps.shape = {2};
   BatchDecoder decoder = decoder_of({steps});
   decoder.begin(3);
@@ -137,8 +137,8 @@ TEST_CASE("a list that does not fit does not roll back the rows before it") {
 }
 
 TEST_CASE("a batch may end before its last row") {
-  BatchDecoder decoder = decoder_of({spec("a", Layout::fixed), spec("b", Layout::ragged),
-                                     spec("c", Layout::fixed, ValueType::bytes)});
+  BatchDecoder decoder = decoder_of({spec("a", &kFixedLayout), spec("b", &kRaggedLayout),
+                                     spec("c", &kFixedLayout, ValueType::bytes)});
   const std::string record =
       example({entry("a", ints({7})), entry("b", ints({7})), entry("c", strings({"seven"}))});
   for (int round = 0; round < 2; ++round) {
@@ -156,7 +156,7 @@ TEST_CASE("a batch may end before its last row") {
 
 TEST_CASE("an error says which record of which file, and the decoder goes on afterwards") {
   const auto plan = std::make_shared<const FeaturePlan>(
-      std::vector<FeatureSpec>{spec("a", Layout::fixed, ValueType::uint8)});
+      std::vector<FeatureSpec>{spec("a", &kFixedLayout, ValueType::uint8)});
   BatchDecoder decoder(plan, [](std::int64_t record) {
     return record == 41 ? std::string("some/shard") : std::string();
   });
@@ -194,24 +194,24 @@ TEST_CASE("a description without a meaning is refused") {
     }
     return false;
   };
-  FeatureSpec negative = spec("a", Layout::fixed);
+  FeatureSpec negative = spec("a", &kFixedLayout);
   negative.shape = {-1};
   CHECK(refused(negative));
-  FeatureSpec endless = spec("a", Layout::fixed);
+  FeatureSpec endless = spec("a", &kFixedLayout);
   endless.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   CHECK(refused(endless));
-  FeatureSpec no_length = spec("a", Layout::padded);
+  FeatureSpec no_length = spec("a", &kPaddedLayout);
   no_length.shape = {0};
   CHECK(refused(no_length));
-  FeatureSpec short_default = spec("a", Layout::fixed);
+  FeatureSpec short_default = spec("a", &kFixedLayout);
   short_default.default_value = DefaultValue{{1, 2, 3}, {}};
   CHECK(refused(short_default));
-  CHECK_THROWS_AS(FeaturePlan({spec("a", Layout::fixed), spec("a", Layout::ragged)}), Error);
+  CHECK_THROWS_AS(FeaturePlan({spec("a", &kFixedLayout), spec("a", &kRaggedLayout)}), Error);
 }
 
 TEST_CASE("a column starts on 64 bytes, also one that holds nothing") {
-  BatchDecoder decoder = decoder_of({spec("a", Layout::ragged), spec("b", Layout::sparse),
-                                     spec("c", Layout::ragged, ValueType::bytes)});
+  BatchDecoder decoder = decoder_of({spec("a", &kRaggedLayout), spec("b", &kSparseLayout),
+                                     spec("c", &kRaggedLayout, ValueType::bytes)});
   for (const Column& column : decode(decoder, {example({}), example({})})) {
     for (const PooledBuffer* buffer : {&column.values, &column.offsets, &column.row_splits}) {
       CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % 64 == 0);
@@ -222,9 +222,9 @@ TEST_CASE("a column starts on 64 bytes, also one that holds nothing") {
 
 TEST_CASE("steps of a SequenceExample follow one another") {
   const auto context =
-      std::make_shared<const FeaturePlan>(std::vector<FeatureSpec>{spec("c", Layout::fixed)});
+      std::make_shared<const FeaturePlan>(std::vector<FeatureSpec>{spec("c", &kFixedLayout)});
   const auto lists =
-      std::make_shared<const FeaturePlan>(std::vector<FeatureSpec>{spec("a", Layout::ragged)});
+      std::make_shared<const FeaturePlan>(std::vector<FeatureSpec>{spec("a", &kRaggedLayout)});
   SequenceDecoder decoder(context, lists);
   const auto record = [](int number, std::initializer_list<std::string> steps) {
     std::string list;

@@ -17,7 +17,7 @@ using namespace tfrfast;
 
 namespace {
 
-FeatureSpec spec(const char* name, Layout layout, ValueType type,
+FeatureSpec spec(const char* name, const Layout* layout, ValueType type,
                  std::vector<std::int64_t> shape = {}) {
   FeatureSpec made;
   made.name = name;
@@ -27,28 +27,28 @@ FeatureSpec spec(const char* name, Layout layout, ValueType type,
   return made;
 }
 
-std::shared_ptr<const FeaturePlan> make_plan(std::optional<Layout> without = {}) {
+std::shared_ptr<const FeaturePlan> make_plan(const Layout* without = nullptr) {
   std::vector<FeatureSpec> specs = {
-      spec("i", Layout::fixed, ValueType::int64),
-      spec("i2", Layout::fixed, ValueType::int64, {2}),
-      spec("f", Layout::fixed, ValueType::float32, {2}),
-      spec("s", Layout::fixed, ValueType::bytes),
-      spec("n", Layout::fixed, ValueType::uint8),
-      spec("r", Layout::fixed, ValueType::raw),
-      spec("pi", Layout::padded, ValueType::int64, {2}),
-      spec("ps", Layout::padded, ValueType::bytes),
-      spec("vi", Layout::ragged, ValueType::int64),
-      spec("vf", Layout::ragged, ValueType::float32),
-      spec("vs", Layout::ragged, ValueType::bytes),
-      spec("xi", Layout::sparse, ValueType::int64),
-      spec("xs", Layout::sparse, ValueType::bytes),
-      spec("a rather long name", Layout::ragged, ValueType::boolean),
+      spec("i", &kFixedLayout, ValueType::int64),
+      spec("i2", &kFixedLayout, ValueType::int64, {2}),
+      spec("f", &kFixedLayout, ValueType::float32, {2}),
+      spec("s", &kFixedLayout, ValueType::bytes),
+      spec("n", &kFixedLayout, ValueType::uint8),
+      spec("r", &kFixedLayout, ValueType::raw),
+      spec("pi", &kPaddedLayout, ValueType::int64, {2}),
+      spec("ps", &kPaddedLayout, ValueType::bytes),
+      spec("vi", &kRaggedLayout, ValueType::int64),
+      spec("vf", &kRaggedLayout, ValueType::float32),
+      spec("vs", &kRaggedLayout, ValueType::bytes),
+      spec("xi", &kSparseLayout, ValueType::int64),
+      spec("xs", &kSparseLayout, ValueType::bytes),
+      spec("a rather long name", &kRaggedLayout, ValueType::boolean),
   };
   if (without) {
-    std::erase_if(specs, [&](const FeatureSpec& made) { return made.layout == *without; });
+    std::erase_if(specs, [&](const FeatureSpec& made) { return made.layout == without; });
   }
   for (FeatureSpec& made : specs) {
-    if (made.layout != Layout::fixed) continue;
+    if (made.layout != &kFixedLayout) continue;
     made.default_value.emplace();
     const std::size_t values = made.shape.empty() ? 1 : 2;
     if (made.type == ValueType::raw) made.raw_bytes = 3;
@@ -77,8 +77,8 @@ std::string contents_of(const std::vector<Column>& columns) {
       bytes = static_cast<std::size_t>(column.offsets.as<std::int64_t>()[column.value_count]);
     }
     add(column.values, bytes);
-    if (column.layout == Layout::ragged) add(column.row_splits, (column.rows + 1) * 8);
-    if (column.layout == Layout::sparse) add(column.indices, column.value_count * 16);
+    if (column.layout == &kRaggedLayout) add(column.row_splits, (column.rows + 1) * 8);
+    if (column.layout == &kSparseLayout) add(column.indices, column.value_count * 16);
   }
   return all;
 }
@@ -128,8 +128,8 @@ std::vector<std::uint8_t> made_unusual(WireBytes record) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const auto plan = make_plan();
-  static const auto context = make_plan(Layout::padded);
-  static const auto lists = make_plan(Layout::fixed);
+  static const auto context = make_plan(&kPaddedLayout);
+  static const auto lists = make_plan(&kFixedLayout);
   static BatchDecoder experienced(plan);
   static SequenceDecoder sequences(context, lists);
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,22 +20,6 @@ from tfrfast.features import (
     VarLen,
 )
 
-# csrc/tensorflow/feature_tensors.cpp is the other side of these and of _described().
-_MAGIC = b"tfrffea1"
-_LAYOUTS = {"fixed": 0, "padded": 1, "ragged": 2, "sparse": 3}
-_TYPES = {
-    "bytes": 0,
-    "float32": 1,
-    "int64": 2,
-    "int32": 3,
-    "int16": 4,
-    "int8": 5,
-    "uint32": 6,
-    "uint16": 7,
-    "uint8": 8,
-    "bool": 9,
-    "raw": 10,
-}
 _PARTITIONS = {
     "row_lengths": tf.io.RaggedFeature.RowLengths,
     "row_splits": tf.io.RaggedFeature.RowSplits,
@@ -51,11 +34,12 @@ class TensorFeatures:
     """A feature description, compiled for the ops."""
 
     def __init__(self, features: Features) -> None:
-        self._slots: dict[str, Slot] = compile_features(features).slots
+        compiled = compile_features(features)
+        self._slots: dict[str, Slot] = compiled.slots
         self._specs = {name: understand(name, spec) for name, spec in features.items()}
         self._types = {name: self._type_of(name) for name in self._slots}
         #: What the ops take.
-        self.text = self._described()
+        self.text = compiled.plan.encode()
         self.column_types = [
             each for name, slot in self._slots.items() for each in self._outputs_of(name, slot)
         ]
@@ -76,32 +60,6 @@ class TensorFeatures:
         if slot.layout == "sparse":
             return [tf.int64, values, tf.int64]
         return [values]
-
-    def _described(self) -> bytes:
-        def number(value: int) -> bytes:
-            return struct.pack("<q", value)
-
-        def string(value: bytes) -> bytes:
-            return number(len(value)) + value
-
-        parts = [_MAGIC, number(len(self._slots))]
-        for name, slot in self._slots.items():
-            strings = slot.default_strings or ()
-            has_default = slot.default_numbers is not None or slot.default_strings is not None
-            parts += [
-                string(name.encode()),
-                number(_LAYOUTS[slot.layout]),
-                number(_TYPES[slot.type]),
-                number(len(slot.shape)),
-                *map(number, slot.shape),
-                number(slot.raw_bytes),
-                number(has_default),
-            ]
-            if has_default:
-                parts += [string(slot.default_numbers or b""), number(len(strings))]
-                parts += map(string, strings)
-            parts.append(number(self._types[name].as_datatype_enum))
-        return b"".join(parts)
 
     def shaped(self, outputs: Sequence[Any], rows: int | None) -> tuple[Any, ...]:
         """An op's outputs, their shapes known and checked; of `rows` rows where that is known."""

@@ -40,7 +40,7 @@ void ColumnBuilder::begin(std::size_t rows) {
   rows_ = rows;
   next_row_ = value_count_ = data_bytes_ = longest_ = 0;
   marked_row_ = kNoRow;
-  const std::size_t row_values = is_fixed() ? feature_->row_values : 1;
+  const std::size_t row_values = rows_are_alike_ ? feature_->row_values : 1;
   const std::size_t widest = std::max<std::size_t>(feature_->value_bytes, sizeof(std::int64_t));
   std::size_t values, bytes;
   if (__builtin_mul_overflow(rows, row_values, &values) ||
@@ -51,10 +51,10 @@ void ColumnBuilder::begin(std::size_t rows) {
   }
   if (holds_strings()) {
     offsets_.reserve((values + 1) * sizeof(std::int64_t), 0);
-  } else if (is_fixed()) {
+  } else if (rows_are_alike_) {
     values_.reserve(values * feature_->value_bytes, 0);
   }
-  if (feature_->spec.layout == Layout::ragged || feature_->spec.layout == Layout::padded) {
+  if (!rows_are_alike_) {
     row_splits_.reserve((rows + 1) * sizeof(std::int64_t), 0);
   }
 }
@@ -73,28 +73,19 @@ void ColumnBuilder::mark_row(std::size_t row) {
   last_value_count_ = value_count_;
   last_data_bytes_ = data_bytes_;
   last_longest_ = longest_;
-  if (row_splits_.data() != nullptr) start_rows_to(row);
+  if (!rows_are_alike_) start_rows_to(row);
 }
 
 template <class Number>
 Number* ColumnBuilder::open_row(std::size_t row, std::size_t values) {
-  if (is_fixed()) return values_.as<Number>() + row * feature_->row_values;
+  if (rows_are_alike_) return values_.as<Number>() + row * feature_->row_values;
   mark_row(row);
   values_.reserve((value_count_ + values) * sizeof(Number), value_count_ * sizeof(Number));
   return values_.as<Number>() + value_count_;
 }
 
-void ColumnBuilder::close_row(std::size_t row, std::size_t values) {
-  if (is_fixed()) return;
-  if (feature_->spec.layout == Layout::sparse) {
-    constexpr std::size_t kPair = 2 * sizeof(std::int64_t);
-    indices_.reserve((last_value_count_ + values) * kPair, last_value_count_ * kPair);
-    auto* index = indices_.as<std::int64_t>() + 2 * last_value_count_;
-    for (std::size_t column = 0; column < values; ++column) {
-      *index++ = static_cast<std::int64_t>(row);
-      *index++ = static_cast<std::int64_t>(column);
-    }
-  }
+void ColumnBuilder::close_row(std::size_t values) {
+  if (rows_are_alike_) return;
   value_count_ = last_value_count_ + values;
   longest_ = std::max(longest_, values);
 }
@@ -107,10 +98,9 @@ void ColumnBuilder::roll_back(std::size_t row) noexcept {
 }
 
 Fit ColumnBuilder::check_count(std::size_t values) noexcept {
-  const Layout layout = feature_->spec.layout;
-  const bool fits = layout == Layout::fixed    ? values == feature_->row_values
-                    : layout == Layout::padded ? values % feature_->row_values == 0
-                                               : true;
+  const bool fits = rows_are_alike_                    ? values == feature_->row_values
+                    : feature_->spec.layout->has_shape ? values % feature_->row_values == 0
+                                                       : true;
   if (fits) return Fit::ok;
   found_ = static_cast<std::int64_t>(values);
   return Fit::wrong_count;
@@ -126,7 +116,7 @@ Fit ColumnBuilder::put_packed_ints(std::size_t row, WireBytes varints, WireBytes
   }
   // A value has at least one byte; long lists are worth counting first.
   std::size_t room = varints.size();
-  if (is_fixed()) {
+  if (rows_are_alike_) {
     room = feature_->row_values;
   } else if (room > kWorthCounting) {
     room = count_varints(varints);
@@ -142,7 +132,7 @@ Fit ColumnBuilder::put_packed_ints(std::size_t row, WireBytes varints, WireBytes
   const auto values = static_cast<std::size_t>(count);
   if (!direct) return put_ints(row, {out, values});
   if (const Fit fit = check_count(values); fit != Fit::ok) return fit;
-  close_row(row, values);
+  close_row(values);
   return Fit::ok;
 }
 
@@ -157,7 +147,7 @@ Fit ColumnBuilder::put_narrow(std::size_t row, std::span<const std::int64_t> int
     }
     *out++ = narrowed;
   }
-  close_row(row, ints.size());
+  close_row(ints.size());
   return Fit::ok;
 }
 
@@ -192,7 +182,7 @@ Fit ColumnBuilder::put_floats(std::size_t row, const std::uint8_t* floats, std::
   if (const Fit fit = check_count(count); fit != Fit::ok) return fit;
   float* out = open_row<float>(row, count);
   if (count != 0) std::memcpy(out, floats, count * sizeof(float));
-  close_row(row, count);
+  close_row(count);
   return Fit::ok;
 }
 
@@ -245,7 +235,7 @@ Fit ColumnBuilder::put_string(std::size_t row, WireBytes string) {
   if (const Fit fit = check_count(1); fit != Fit::ok) return fit;
   mark_row(row);
   append_string(string);
-  close_row(row, 1);
+  close_row(1);
   return Fit::ok;
 }
 
@@ -261,7 +251,7 @@ Fit ColumnBuilder::put_strings(std::size_t row, WireBytes tagged_strings) {
   }
   if (raw) return put_raw(row, string, count);
   if (const Fit fit = check_count(count); fit != Fit::ok) return fit;
-  close_row(row, count);
+  close_row(count);
   return Fit::ok;
 }
 
@@ -299,7 +289,7 @@ Fit ColumnBuilder::put_list(std::size_t row, const FeatureList& list, WireBytes 
 }
 
 void ColumnBuilder::put_default(std::size_t row) {
-  if (!is_fixed()) return;
+  if (!rows_are_alike_) return;
   const DefaultValue& value = *feature_->spec.default_value;
   if (holds_strings()) {
     mark_row(row);
@@ -310,6 +300,32 @@ void ColumnBuilder::put_default(std::size_t row) {
     std::memcpy(values_.data() + row * value.numbers.size(), value.numbers.data(),
                 value.numbers.size());
   }
+}
+
+Column ColumnBuilder::finish(std::size_t rows) {
+  if (holds_strings()) {
+    offsets_.as<std::int64_t>()[value_count_] = static_cast<std::int64_t>(data_bytes_);
+  }
+  if (!rows_are_alike_) start_rows_to(rows);
+  FilledRows filled{*feature_, rows,    value_count_, data_bytes_,
+                    longest_,  values_, offsets_,     row_splits_};
+  return feature_->spec.layout->finish(filled);
+}
+
+Column FilledRows::start_column(std::size_t column_values) const {
+  Column column;
+  column.name = feature.spec.name;
+  column.layout = feature.spec.layout;
+  column.type = feature.spec.type;
+  column.rows = count;
+  column.value_count = column_values;
+  return column;
+}
+
+void FilledRows::move_values(Column& column) {
+  const bool strings = column.type == ValueType::bytes;
+  column.values = values.take(strings ? string_bytes : column.value_count * feature.value_bytes);
+  if (strings) column.offsets = offsets.take((column.value_count + 1) * sizeof(std::int64_t));
 }
 
 }  // namespace tfrfast

@@ -17,7 +17,7 @@ namespace tfrfast {
 // even when it holds nothing.
 struct Column {
   std::string name;
-  Layout layout = Layout::fixed;
+  const Layout* layout = &kFixedLayout;
   ValueType type = ValueType::int64;
   std::size_t rows = 0;
   std::vector<std::int64_t>
@@ -60,13 +60,29 @@ class GrowingBuffer {
   std::size_t expected_bytes_ = 0;
 };
 
-// Fills one column, row after row. Rows of a fixed layout must all be put; others that are passed
+// What a builder has put together when all rows are read, for the layout to make a column of.
+struct FilledRows {
+  const CompiledFeature& feature;
+  std::size_t count = 0;
+  std::size_t value_count = 0;   // unless rows are alike
+  std::size_t string_bytes = 0;  // of bytes: of all values together
+  std::size_t longest = 0;       // row, in values; unless rows are alike
+  GrowingBuffer& values;         // as in Column, and so the rest
+  GrowingBuffer& offsets;
+  GrowingBuffer& row_splits;  // unless rows are alike
+
+  Column start_column(std::size_t column_values) const;  // one without memory
+  void move_values(Column& column);                      // and offsets, if it has any
+};
+
+// Fills one column, row after row. Where rows are alike all must be put; others that are passed
 // over are empty. One thread.
 class ColumnBuilder {
  public:
   explicit ColumnBuilder(const CompiledFeature& feature) noexcept
       : feature_(&feature),
-        is_scalar_(feature.spec.layout == Layout::fixed && feature.row_values == 1) {}
+        rows_are_alike_(feature.spec.layout->rows_are_alike),
+        is_scalar_(rows_are_alike_ && feature.row_values == 1) {}
 
   void begin(std::size_t rows);  // drops what was there; throws `invalid` past what memory can hold
 
@@ -86,17 +102,17 @@ class ColumnBuilder {
   // the number of bytes.
   std::int64_t found() const noexcept { return found_; }
 
-  // How many values the row that was put last has; not of a fixed layout.
+  // How many values the row that was put last has; not where rows are alike.
   std::size_t last_count() const noexcept { return value_count_ - last_value_count_; }
 
-  // Of ragged rows there may be more than were begun.
+  // There may be more rows than were begun, unless they are alike.
   Column finish(std::size_t rows);
 
  private:
   void mark_row(std::size_t row);
   template <class Number>
   Number* open_row(std::size_t row, std::size_t values);
-  void close_row(std::size_t row, std::size_t values);
+  void close_row(std::size_t values);
   Fit put_ints(std::size_t row, std::span<const std::int64_t> ints);
   template <class Narrow>
   Fit put_narrow(std::size_t row, std::span<const std::int64_t> ints);
@@ -106,12 +122,11 @@ class ColumnBuilder {
   void append_string(WireBytes string);
   Fit check_count(std::size_t values) noexcept;
   void start_rows_to(std::size_t row);
-  Column finish_padded(std::size_t rows);
 
-  bool is_fixed() const noexcept { return feature_->spec.layout == Layout::fixed; }
   bool holds_strings() const noexcept { return feature_->spec.type == ValueType::bytes; }
 
   const CompiledFeature* feature_;
+  bool rows_are_alike_;
   bool is_scalar_;
   std::size_t rows_ = 0;
   std::size_t next_row_ = 0;     // all rows before it have their start written down
@@ -126,7 +141,6 @@ class ColumnBuilder {
   GrowingBuffer values_;
   GrowingBuffer offsets_;
   GrowingBuffer row_splits_;
-  GrowingBuffer indices_;
   std::vector<std::int64_t> scratch_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 }
 
 std::string shape_of(const FeatureSpec& spec) {
-  std::string text = spec.layout == Layout::padded ? "[?" : "[";
+  std::string text = spec.layout == &kPaddedLayout ? "[?" : "[";
   for (const std::int64_t size : spec.shape) {
     if (text.size() > 1) text += ',';
     text += std::to_string(size);
@@ -83,7 +83,7 @@ void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, F
     case Fit::wrong_count:
       complain(place,
                quoted(spec) + ": Number of " + name_of(feature.kind) +
-                   (spec.layout == Layout::padded ? " values is not a multiple of "
+                   (spec.layout == &kPaddedLayout ? " values is not a multiple of "
                                                   : " values != expected ") +
                    std::to_string(feature.row_values) + ". Values size: " + value +
                    " but output shape: " + shape_of(spec) + ".",

@@ -74,7 +74,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeaturePlan> plan, PathOfRecord
   columns_.reserve(features);
   for (std::uint32_t slot = 0; slot < features; ++slot) {
     const CompiledFeature& feature = (*plan_)[slot];
-    const bool fixed = feature.spec.layout == Layout::fixed;
+    const bool fixed = feature.spec.layout->rows_are_alike;
     Slot compiled;
     compiled.opening = feature.opening.data();
     compiled.opening_bytes = static_cast<std::uint32_t>(feature.opening_bytes);
@@ -270,7 +270,7 @@ void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number)
     ListKind kind;
     if (!read_list_kind(feature, kind)) complain_no_list(place, spec);
     // An empty Feature hides an earlier one of the same name, but not from features of a shape.
-    const bool shaped = spec.layout == Layout::fixed || spec.layout == Layout::padded;
+    const bool shaped = spec.layout->has_shape;
     if (kind != ListKind::none || !shaped) entries_[slot] = {feature, true};
   });
   if (stopped != nullptr) {

@@ -48,10 +48,10 @@ std::size_t product_of(const FeatureSpec& spec) {
 
 void check_default(const FeatureSpec& spec, const CompiledFeature& feature) {
   if (!spec.default_value) return;
-  if (spec.layout != Layout::fixed && spec.layout != Layout::padded) {
+  if (!spec.layout->has_shape) {
     refuse(spec, "only features with a shape can have a default.");
   }
-  const std::size_t values = spec.layout == Layout::fixed ? feature.row_values : 1;
+  const std::size_t values = spec.layout->rows_are_alike ? feature.row_values : 1;
   const bool strings = spec.type == ValueType::bytes;
   const std::size_t given =
       strings ? spec.default_value->strings.size() : spec.default_value->numbers.size();
@@ -80,14 +80,14 @@ CompiledFeature compile(FeatureSpec spec) {
   feature.value_bytes = spec.type == ValueType::raw ? spec.raw_bytes : item_bytes_of(spec.type);
   feature.row_values = product_of(spec);
   if (spec.type == ValueType::raw) {
-    if (spec.layout != Layout::fixed) refuse(spec, "raw bytes need a fixed shape.");
+    if (!spec.layout->rows_are_alike) refuse(spec, "raw bytes need a fixed shape.");
     feature.row_values = 1;
   }
-  if (spec.layout == Layout::padded && feature.row_values == 0) {
-    refuse(spec, "a sequence of shapes without values has no length.");
-  }
-  if ((spec.layout == Layout::ragged || spec.layout == Layout::sparse) && !spec.shape.empty()) {
+  if (!spec.layout->has_shape && !spec.shape.empty()) {
     refuse(spec, "a feature of any length has no shape.");
+  }
+  if (!spec.layout->rows_are_alike && feature.row_values == 0) {
+    refuse(spec, "a sequence of shapes without values has no length.");
   }
   check_default(spec, feature);
   feature.spec = std::move(spec);
@@ -96,68 +96,6 @@ CompiledFeature compile(FeatureSpec spec) {
 }
 
 }  // namespace
-
-ListKind list_kind_of(ValueType type) noexcept {
-  switch (type) {
-    case ValueType::bytes:
-    case ValueType::raw:
-      return ListKind::bytes;
-    case ValueType::float32:
-      return ListKind::floats;
-    default:
-      return ListKind::ints;
-  }
-}
-
-const char* name_of(ValueType type) noexcept {
-  switch (type) {
-    case ValueType::bytes:
-      return "bytes";
-    case ValueType::float32:
-      return "float32";
-    case ValueType::int64:
-      return "int64";
-    case ValueType::int32:
-      return "int32";
-    case ValueType::int16:
-      return "int16";
-    case ValueType::int8:
-      return "int8";
-    case ValueType::uint32:
-      return "uint32";
-    case ValueType::uint16:
-      return "uint16";
-    case ValueType::uint8:
-      return "uint8";
-    case ValueType::boolean:
-      return "bool";
-    case ValueType::raw:
-      return "raw bytes";
-  }
-  return "";
-}
-
-std::size_t item_bytes_of(ValueType type) noexcept {
-  switch (type) {
-    case ValueType::bytes:
-    case ValueType::raw:
-      return 0;
-    case ValueType::int64:
-      return 8;
-    case ValueType::float32:
-    case ValueType::int32:
-    case ValueType::uint32:
-      return 4;
-    case ValueType::int16:
-    case ValueType::uint16:
-      return 2;
-    case ValueType::int8:
-    case ValueType::uint8:
-    case ValueType::boolean:
-      return 1;
-  }
-  return 0;
-}
 
 FeaturePlan::FeaturePlan(std::vector<FeatureSpec> specs) {
   features_.reserve(specs.size());

@@ -6,37 +6,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/example/layout.h"
 #include "core/example/list.h"
+#include "core/example/value_type.h"
 
 namespace tfrfast {
-
-enum class ValueType : std::uint8_t {
-  bytes,
-  float32,
-  int64,
-  int32,
-  int16,
-  int8,
-  uint32,
-  uint16,
-  uint8,
-  boolean,
-  raw,  // one byte string of exactly `raw_bytes` bytes, taken as it is
-};
-
-ListKind list_kind_of(ValueType type) noexcept;
-const char* name_of(ValueType type) noexcept;
-std::size_t item_bytes_of(
-    ValueType type) noexcept;  // 0 for bytes and raw, which have no fixed size
-
-enum class Layout : std::uint8_t {
-  fixed,   // rows of one shape
-  padded,  // rows of any number of one shape, padded to the batch's longest
-  ragged,  // rows of any length: values and row splits
-  sparse,  // rows of any length: values and their (row, column)
-};
 
 // A row's values, or one value, in `numbers` or `strings` as the type says.
 struct DefaultValue {
@@ -46,7 +23,7 @@ struct DefaultValue {
 
 struct FeatureSpec {
   std::string name;
-  Layout layout = Layout::fixed;
+  const Layout* layout = &kFixedLayout;
   ValueType type = ValueType::int64;
   std::vector<std::int64_t> shape;            // fixed: of a row; padded: of one step; else empty
   std::optional<DefaultValue> default_value;  // fixed: a whole row; padded: one value
@@ -74,6 +51,9 @@ class FeaturePlan {
   // Throws `invalid` for a description that has no meaning: a name asked for twice, a negative
   // dimension, a default of another size than the shape.
   explicit FeaturePlan(std::vector<FeatureSpec> specs);
+
+  std::string encode() const;
+  static FeaturePlan decode(std::string_view encoded);  // throws `invalid`
 
   std::size_t size() const noexcept { return features_.size(); }
   const CompiledFeature& operator[](std::size_t slot) const noexcept { return features_[slot]; }

@@ -18,7 +18,7 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeaturePlan> context,
       sequence_entries_(sequences_->size()) {
   for (std::size_t slot = 0; slot < context_->size(); ++slot) {
     const CompiledFeature& feature = (*context_)[slot];
-    if (feature.spec.layout == Layout::padded) {
+    if (feature.spec.layout == &kPaddedLayout) {
       throw Error(ErrorKind::invalid, "Feature '" + feature.spec.name +
                                           "': a context feature cannot be a sequence of shapes.");
     }
@@ -27,11 +27,11 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeaturePlan> context,
   step_features_.reserve(sequences_->size());  // the builders point into it
   for (std::size_t slot = 0; slot < sequences_->size(); ++slot) {
     CompiledFeature steps = (*sequences_)[slot];
-    if (steps.spec.layout == Layout::fixed) {
+    if (steps.spec.layout == &kFixedLayout) {
       throw Error(ErrorKind::invalid, "Feature '" + steps.spec.name +
                                           "': a list of features has no fixed number of them.");
     }
-    steps.spec.layout = Layout::ragged;
+    steps.spec.layout = &kRaggedLayout;
     step_features_.push_back(std::move(steps));
     step_columns_.emplace_back(step_features_.back());
   }
@@ -108,7 +108,7 @@ void SequenceDecoder::put_context(std::uint32_t slot, WireBytes record, const Re
   ColumnBuilder& column = context_columns_[slot];
   const Entry& entry = context_entries_[slot];
   if (!entry.present) {
-    if (feature.spec.layout != Layout::fixed) return;
+    if (feature.spec.layout != &kFixedLayout) return;
     if (!feature.spec.default_value) complain_missing(place, feature.spec);
     column.put_default(next_row_);
     return;
@@ -159,7 +159,7 @@ void SequenceDecoder::put_steps(std::uint32_t slot, WireBytes record, const Reco
       fit = column.put_empty(step);
     }
     if (fit != Fit::ok) complain_misfit(place, feature, fit, column.found());
-    if (feature.spec.layout == Layout::padded && column.last_count() != feature.row_values) {
+    if (feature.spec.layout == &kPaddedLayout && column.last_count() != feature.row_values) {
       complain_misfit(place, feature, Fit::wrong_count,
                       static_cast<std::int64_t>(column.last_count()));
     }

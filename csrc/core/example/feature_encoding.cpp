@@ -1,0 +1,60 @@
+// A feature plan as bytes.
+#include "core/base/encoding.h"
+#include "core/example/schema.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr EncodedKind kFeaturePlan{"feature plan", "tfFP"};
+
+void encode(Encoder& encoder, const FeatureSpec& spec) {
+  encoder.string(spec.name);
+  encoder.string(spec.layout->name);
+  encoder.string(name_of(spec.type));
+  encoder.integers(spec.shape);
+  encoder.number(spec.raw_bytes);
+  encoder.flag(spec.required);
+  encoder.flag(spec.default_value.has_value());
+  if (!spec.default_value) return;
+  const std::vector<std::uint8_t>& numbers = spec.default_value->numbers;
+  encoder.string({reinterpret_cast<const char*>(numbers.data()), numbers.size()});
+  encoder.number(spec.default_value->strings.size());
+  for (const std::string& string : spec.default_value->strings) encoder.string(string);
+}
+
+FeatureSpec decode(Decoder& decoder) {
+  FeatureSpec spec;
+  spec.name = decoder.string();
+  spec.layout = &layout_named(decoder.string());
+  spec.type = value_type_named(decoder.string());
+  spec.shape = decoder.integers();
+  spec.raw_bytes = static_cast<std::size_t>(decoder.number());
+  spec.required = decoder.flag();
+  if (!decoder.flag()) return spec;
+  DefaultValue& value = spec.default_value.emplace();
+  const std::string_view numbers = decoder.string();
+  value.numbers.assign(numbers.begin(), numbers.end());
+  const std::size_t strings = decoder.count();
+  for (std::size_t i = 0; i < strings; ++i) value.strings.emplace_back(decoder.string());
+  return spec;
+}
+
+}  // namespace
+
+std::string FeaturePlan::encode() const {
+  Encoder encoder(kFeaturePlan);
+  encoder.number(features_.size());
+  for (const CompiledFeature& feature : features_) tfrfast::encode(encoder, feature.spec);
+  return encoder.finish();
+}
+
+FeaturePlan FeaturePlan::decode(std::string_view encoded) {
+  Decoder decoder(kFeaturePlan, encoded);
+  const std::size_t count = decoder.count();
+  std::vector<FeatureSpec> specs;
+  for (std::size_t i = 0; i < count; ++i) specs.push_back(tfrfast::decode(decoder));
+  decoder.finish();
+  return FeaturePlan(std::move(specs));
+}
+
+}  // namespace tfrfast
