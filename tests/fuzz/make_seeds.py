@@ -58,12 +58,51 @@ def index_seeds() -> dict[str, bytes]:
     }
 
 
+def number(value: int) -> bytes:
+    return struct.pack("<Q", value % 2**64)
+
+
+def string(value: bytes) -> bytes:
+    return number(len(value)) + value
+
+
+def description_seeds() -> dict[str, bytes]:
+    """Bodies of plans and feature plans; the fuzzer puts their heads in front."""
+
+    def order(name: bytes, *numbers: int) -> bytes:
+        return number(1) + string(name) + b"".join(map(number, numbers))
+
+    def plan(order: bytes) -> bytes:
+        return order + b"".join(map(number, (5, 2, 1, 3))) + string(b"pad") + number(2)
+
+    def feature(layout: bytes, kind: bytes, shape: tuple[int, ...], default: bytes) -> bytes:
+        sizes = number(len(shape)) + b"".join(map(number, shape))
+        return string(b"name") + string(layout) + string(kind) + sizes + number(0) * 2 + default
+
+    chosen = order(b"chosen") + order(b"exact", 3) + b"".join(map(number, (9, 3, 1, 1, 8)))
+    strings = number(1) + string(b"") + number(1) + string(b"text")
+    return {
+        "given": plan(order(b"none", 10)),
+        "exact": plan(order(b"exact", 10)),
+        "blocks": plan(order(b"blocks", 100, 4, 2, 3)),
+        "chosen": plan(chosen),
+        "fixed": number(1) + feature(b"fixed", b"bytes", (1,), strings),
+        "padded": number(1) + feature(b"padded", b"int64", (2,), number(0)),
+        "ragged": number(1) + feature(b"ragged", b"float32", (), number(0)),
+        "sparse": number(1) + feature(b"sparse", b"bool", (), number(0)),
+    }
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     for name, seed in framing_seeds().items():
         path = folder / "fuzz_framing" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes([0, 7, 0]) + seed)
+    for name, seed in description_seeds().items():
+        path = folder / "fuzz_descriptions" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(seed)
     # Four times 2**62 bytes; once 2**45.
     for how in (107, 1):
         (folder / "fuzz_framing" / f"huge-{how}").write_bytes(

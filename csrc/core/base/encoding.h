@@ -27,6 +27,7 @@ class Encoder {
   void flag(bool value) { number(value ? 1 : 0); }
   void string(std::string_view value);
   void integers(std::span<const std::int64_t> values);
+  void encoded(std::string_view bytes) { bytes_ += bytes; }  // of numbers and strings
 
   std::string finish();  // once
 

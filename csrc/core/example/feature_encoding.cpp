@@ -1,13 +1,10 @@
 // A feature plan as bytes.
-#include "core/base/encoding.h"
 #include "core/example/schema.h"
 
 namespace tfrfast {
 namespace {
 
-constexpr EncodedKind kFeaturePlan{"feature plan", "tfFP"};
-
-void encode(Encoder& encoder, const FeatureSpec& spec) {
+void encode_spec(Encoder& encoder, const FeatureSpec& spec) {
   encoder.string(spec.name);
   encoder.string(spec.layout->name);
   encoder.string(name_of(spec.type));
@@ -22,7 +19,7 @@ void encode(Encoder& encoder, const FeatureSpec& spec) {
   for (const std::string& string : spec.default_value->strings) encoder.string(string);
 }
 
-FeatureSpec decode(Decoder& decoder) {
+FeatureSpec decode_spec(Decoder& decoder) {
   FeatureSpec spec;
   spec.name = decoder.string();
   spec.layout = &layout_named(decoder.string());
@@ -42,17 +39,17 @@ FeatureSpec decode(Decoder& decoder) {
 }  // namespace
 
 std::string FeaturePlan::encode() const {
-  Encoder encoder(kFeaturePlan);
+  Encoder encoder(kEncoding);
   encoder.number(features_.size());
-  for (const CompiledFeature& feature : features_) tfrfast::encode(encoder, feature.spec);
+  for (const CompiledFeature& feature : features_) encode_spec(encoder, feature.spec);
   return encoder.finish();
 }
 
 FeaturePlan FeaturePlan::decode(std::string_view encoded) {
-  Decoder decoder(kFeaturePlan, encoded);
+  Decoder decoder(kEncoding, encoded);
   const std::size_t count = decoder.count();
   std::vector<FeatureSpec> specs;
-  for (std::size_t i = 0; i < count; ++i) specs.push_back(tfrfast::decode(decoder));
+  for (std::size_t i = 0; i < count; ++i) specs.push_back(decode_spec(decoder));
   decoder.finish();
   return FeaturePlan(std::move(specs));
 }

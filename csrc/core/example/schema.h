@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/encoding.h"
 #include "core/example/layout.h"
 #include "core/example/list.h"
 #include "core/example/value_type.h"
@@ -47,6 +48,7 @@ struct CompiledFeature {
 class FeaturePlan {
  public:
   static constexpr std::uint32_t kUnknown = 0xffffffff;
+  static constexpr EncodedKind kEncoding{"feature plan", "tfFP"};
 
   // Throws `invalid` for a description that has no meaning: a name asked for twice, a negative
   // dimension, a default of another size than the shape.

@@ -10,7 +10,6 @@
 namespace tfrfast {
 namespace {
 
-constexpr EncodedKind kPlan{"plan", "tfPL"};
 constexpr const char* kRemainders[] = {"keep", "drop", "pad"};
 
 // How many of `rows` the ranks below `rank` get when they are split as evenly as can be.
@@ -62,7 +61,7 @@ Plan::Plan(PlanOptions options) : options_(std::move(options)) {
 }
 
 std::string Plan::encode() const {
-  Encoder encoder(kPlan);
+  Encoder encoder(kEncoding);
   encode_order(encoder, order());
   encoder.number(options_.seed);
   encoder.integer(options_.batch_size);
@@ -74,7 +73,7 @@ std::string Plan::encode() const {
 }
 
 Plan Plan::decode(std::string_view encoded) {
-  Decoder decoder(kPlan, encoded);
+  Decoder decoder(kEncoding, encoded);
   PlanOptions options;
   options.order = decode_order(decoder);
   options.seed = decoder.number();

@@ -45,6 +45,8 @@ inline constexpr std::int64_t kMaxWorld = (std::int64_t{1} << 31) - 1;
 // order's.
 class Plan {
  public:
+  static constexpr EncodedKind kEncoding{"plan", "tfPL"};
+
   explicit Plan(PlanOptions options);  // throws Error(invalid)
 
   std::string encode() const;

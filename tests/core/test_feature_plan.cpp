@@ -1,0 +1,112 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/encoding.h"
+#include "core/base/error.h"
+#include "core/example/schema.h"
+
+using namespace tfrfast;
+
+namespace {
+
+FeatureSpec spec(const char* name, const Layout* layout, ValueType type,
+                 std::vector<std::int64_t> shape = {}) {
+  FeatureSpec made;
+  made.name = name;
+  made.layout = layout;
+  made.type = type;
+  made.shape = std::move(shape);
+  return made;
+}
+
+std::vector<FeatureSpec> some_of_everything() {
+  std::vector<FeatureSpec> specs = {
+      spec("fixed", &kFixedLayout, ValueType::float32, {2, 3}),
+      spec("default", &kFixedLayout, ValueType::uint16, {2}),
+      spec("strings", &kFixedLayout, ValueType::bytes, {2}),
+      spec("raw", &kFixedLayout, ValueType::raw, {5}),
+      spec("padded", &kPaddedLayout, ValueType::boolean, {4}),
+      spec("ragged", &kRaggedLayout, ValueType::int8),
+      spec("sparse", &kSparseLayout, ValueType::bytes),
+  };
+  specs[1].default_value = {{1, 0, 2, 0}, {}};
+  specs[2].default_value = {{}, {"", std::string("a\0b", 3)}};
+  specs[3].raw_bytes = 20;
+  specs[5].required = true;
+  return specs;
+}
+
+// A feature plan of one feature, as another version of tfrfast might write it.
+std::string encoded(const char* layout, const char* type, std::int64_t size, bool trailing) {
+  Encoder encoder({"feature plan", "tfFP"});
+  encoder.number(1);
+  encoder.string("a");
+  encoder.string(layout);
+  encoder.string(type);
+  encoder.integers(std::vector<std::int64_t>{size});
+  encoder.number(0);
+  encoder.flag(false);
+  encoder.flag(false);
+  if (trailing) encoder.number(0);
+  return encoder.finish();
+}
+
+std::string refusal(const std::string& bytes) {
+  try {
+    FeaturePlan::decode(bytes);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::invalid);
+    return error.message();
+  }
+  return "not refused";
+}
+
+}  // namespace
+
+TEST_CASE("a feature plan comes back from its encoding as it was") {
+  const std::vector<FeatureSpec> specs = some_of_everything();
+  const FeaturePlan plan(specs);
+  const FeaturePlan copy = FeaturePlan::decode(plan.encode());
+  CHECK(copy.encode() == plan.encode());
+  REQUIRE(copy.size() == specs.size());
+  for (std::size_t slot = 0; slot < specs.size(); ++slot) {
+    const FeatureSpec& back = copy[slot].spec;
+    CAPTURE(back.name);
+    CHECK(back.name == specs[slot].name);
+    CHECK(back.layout == specs[slot].layout);
+    CHECK(back.type == specs[slot].type);
+    CHECK(back.shape == specs[slot].shape);
+    CHECK(back.raw_bytes == specs[slot].raw_bytes);
+    CHECK(back.required == specs[slot].required);
+    REQUIRE(back.default_value.has_value() == specs[slot].default_value.has_value());
+    if (!back.default_value) continue;
+    CHECK(back.default_value->numbers == specs[slot].default_value->numbers);
+    CHECK(back.default_value->strings == specs[slot].default_value->strings);
+  }
+}
+
+TEST_CASE("a feature plan of something unknown is refused") {
+  CHECK(refusal(encoded("fixed", "int64", 3, false)) == "not refused");
+  CHECK(refusal(encoded("curly", "int64", 3, false)) == "'curly' is not a layout of features.");
+  CHECK(refusal(encoded("fixed", "int65", 3, false)) == "'int65' is not a type of values.");
+  CHECK(refusal(encoded("fixed", "int64", -3, false)).find("negative dimension") !=
+        std::string::npos);
+  CHECK(refusal(encoded("ragged", "int64", 3, false)).find("has no shape") != std::string::npos);
+  CHECK(refusal(encoded("fixed", "int64", 3, true)).find("8 bytes follow its end") !=
+        std::string::npos);
+  CHECK(refusal("tfrffea1 of a graph of an earlier version").find("This is not a feature plan") ==
+        0);
+}
+
+TEST_CASE("every type of values has a name and is found by it") {
+  for (const ListKind kind : {ListKind::bytes, ListKind::floats, ListKind::ints}) {
+    for (const char* name : names_of_value_types(kind)) {
+      const ValueType type = value_type_named(name);
+      CHECK(std::string(name_of(type)) == name);
+      CHECK(list_kind_of(type) == kind);
+    }
+  }
+  CHECK(names_of_value_types(ListKind::ints).size() == 8);
+}
