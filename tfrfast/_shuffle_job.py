@@ -278,7 +278,7 @@ class _SortedRows:
                 if self._loaded is None:
                     self._loaded = self._buckets.take(self._bucket)
                 wanted = end - self._row
-                written, totals = self._loaded.write_rows(writer, self._row, end, max_bytes)
+                written, totals = self._loaded.write_rows(writer._core, self._row, end, max_bytes)
                 self._row += written
                 records -= written
                 yield totals

@@ -23,7 +23,7 @@ def count_good_records(reader: Reader, progress: Callable[[int, int], None] | No
         place = reader.locate(at)
         if progress:
             progress(starts[place.shard] + place.offset, total)
-        at, newly_good = reader._verify_from(at, _STEP_BYTES)
+        at, newly_good = reader._core.verify_from(at, _STEP_BYTES)
         good += newly_good
     if progress:
         progress(total, total)

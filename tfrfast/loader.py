@@ -111,8 +111,8 @@ class Loader:
         self.features = features
         self._compiled = None if features is None else compile_features(features)
         feature_plan = None if self._compiled is None else self._compiled.plan
-        self._native = _native.Loader(
-            reader, plan._native, threads, prefetch or threads + 2, feature_plan
+        self._core = _native.Loader(
+            reader._core, plan._core, threads, prefetch or threads + 2, feature_plan
         )
 
     def __len__(self) -> int:
@@ -126,26 +126,26 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch that is being delivered, or that the next `for` will deliver."""
-        return self._native.place()[0]
+        return self._core.place()[0]
 
     @property
     def step(self) -> int:
         """Batches of this epoch received, since its beginning or since a state was loaded."""
-        return self._native.place()[1]
+        return self._core.place()[1]
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Makes the next `for` deliver this epoch, from its beginning.
 
         A `for` that is running ends with RuntimeError at its next batch.
         """
-        self._native.seek(epoch_number(epoch), 0)
+        self._core.seek(epoch_number(epoch), 0)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the consumer stands: a few hundred bytes, JSON-able, the same for every rank.
 
         Counts what has been received, not what has been read ahead.
         """
-        epoch, _, position = self._native.place()
+        epoch, _, position = self._core.place()
         return {
             "format": _STATE_FORMAT,
             "version": _STATE_VERSION,
@@ -163,7 +163,7 @@ class Loader:
         running ends with RuntimeError at its next batch.
         """
         self._check_state(state)
-        self._native.seek(int(state["epoch"]), int(state["position"]))
+        self._core.seek(int(state["epoch"]), int(state["position"]))
 
     def _check_state(self, state: dict[str, Any]) -> None:
         mine = self.state_dict()
@@ -222,14 +222,14 @@ class Loader:
 
     def stats(self) -> LoaderStats:
         """Who waits for whom: whether the input is the bottleneck."""
-        return LoaderStats(**self._native.stats())
+        return LoaderStats(**self._core.stats())
 
     def close(self) -> None:
         """Stops the workers and lets go of what they have read ahead. The reader stays open.
 
         Any thread may close: those that wait for a batch get ValueError at once.
         """
-        self._native.close()
+        self._core.close()
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (
@@ -250,7 +250,7 @@ class _Epoch:
 
     def __init__(self, loader: Loader) -> None:
         self._compiled = loader._compiled
-        self._next = loader._native.begin().next
+        self._next = loader._core.begin().next
 
     def __iter__(self) -> _Epoch:
         return self

@@ -42,7 +42,7 @@ class Permutation:
     3
     """
 
-    __slots__ = ("_epoch", "_native", "_seed", "_size")
+    __slots__ = ("_core", "_epoch", "_seed", "_size")
 
     version = _native.ORDER_VERSION
 
@@ -50,7 +50,7 @@ class Permutation:
         self._size = integer("n", n, 0, _native.MAX_RECORDS)
         self._seed = seed_number(seed)
         self._epoch = epoch_number(epoch)
-        self._native = _native.Permutation(self._size, self._seed, self._epoch)
+        self._core = _native.Permutation(self._size, self._seed, self._epoch)
 
     @property
     def seed(self) -> int:
@@ -74,14 +74,14 @@ class Permutation:
         if isinstance(position, slice):
             positions = range(self._size)[position]
             if positions.step == 1:
-                return self._native.map_range(positions.start, len(positions))
-            return self._native.map(
+                return self._core.map_range(positions.start, len(positions))
+            return self._core.map(
                 np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
             )
         number = as_number("a position", position)
         if number is not None:
-            return self._native.at(self._checked("Position", number))
-        return self._native.map(integers("positions", position))
+            return self._core.at(self._checked("Position", number))
+        return self._core.map(integers("positions", position))
 
     @overload
     def inverse(self, record: int | np.integer[Any]) -> int: ...
@@ -95,8 +95,8 @@ class Permutation:
         """
         number = as_number("a record", record)
         if number is not None:
-            return self._native.inverse_at(self._checked("Record", number))
-        return self._native.inverse(integers("records", record))
+            return self._core.inverse_at(self._checked("Record", number))
+        return self._core.inverse(integers("records", record))
 
     def _checked(self, what: str, number: int) -> int:
         if -self._size <= number < self._size:

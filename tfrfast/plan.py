@@ -64,7 +64,7 @@ class Plan:
 
     __slots__ = (
         "_chosen",
-        "_native",
+        "_core",
         "batch_size",
         "num_records",
         "rank",
@@ -75,7 +75,7 @@ class Plan:
         "world",
     )
 
-    _native: _native.Plan
+    _core: _native.Plan
     _chosen: Int64Array | None  # indices
     num_records: int
     batch_size: int
@@ -115,7 +115,7 @@ class Plan:
         order = _order(fields.pop("shuffle"), indices, records)
         chosen = order.indices if isinstance(order, _native.ChosenOrder) else None
         object.__setattr__(self, "_chosen", chosen)
-        object.__setattr__(self, "_native", _native.Plan(order=order, **fields))
+        object.__setattr__(self, "_core", _native.Plan(order=order, **fields))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"A Plan cannot be changed; make another one with {name}={value!r}.")
@@ -126,12 +126,12 @@ class Plan:
     @property
     def steps(self) -> int:
         """Batches in an epoch for this rank, from `start` on."""
-        return self._native.steps
+        return self._core.steps
 
     @property
     def positions(self) -> int:
         """Positions in a whole epoch: `num_records`, or how many `indices` there are."""
-        return self._native.positions
+        return self._core.positions
 
     @property
     def order(self) -> str:
@@ -140,11 +140,11 @@ class Plan:
         Plans with the same text may continue each other at `position_after`, whatever their rank,
         world, batch size and remainder.
         """
-        return self._native.order_description()
+        return self._core.order_description()
 
     def indices(self, epoch: SupportsIndex, step: SupportsIndex) -> Int64Array:
         """The record numbers of a batch. `IndexError` if the epoch has no such step."""
-        return self._native.indices(epoch_number(epoch), self._step(step))
+        return self._core.indices(epoch_number(epoch), self._step(step))
 
     def rows(
         self, epoch: SupportsIndex, step: SupportsIndex
@@ -153,7 +153,7 @@ class Plan:
 
         Rows that are not real exist only with `remainder="pad"`, behind the real ones.
         """
-        return self._native.rows(epoch_number(epoch), self._step(step))
+        return self._core.rows(epoch_number(epoch), self._step(step))
 
     def position_after(self, step: SupportsIndex) -> int:
         """Positions of the epoch consumed once all ranks have taken the batches up to `step`.
@@ -164,7 +164,7 @@ class Plan:
         """
         number = operator.index(step)
         if -1 <= number < self.steps:
-            return self._native.position_after(number)
+            return self._core.position_after(number)
         raise IndexError(self._no_such_step(number))
 
     def _step(self, step: SupportsIndex) -> int:
@@ -179,7 +179,7 @@ class Plan:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Plan):
             return NotImplemented
-        return self._native.encode() == other._native.encode()
+        return self._core.encode() == other._core.encode()
 
     def __hash__(self) -> int:
         return hash((self.order, *self._fields().values()))

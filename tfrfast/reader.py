@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
+from tfrfast._never_opened import NEVER_OPENED
 from tfrfast._paths import Paths, expand_paths, written_file
 from tfrfast._progress import ProgressBar
 from tfrfast._warning import core_warnings
@@ -66,7 +68,7 @@ class Shard:
         return f"Shard({self.path!r}, num_records={self.num_records}, num_bytes={self.num_bytes})"
 
 
-class Reader(_native.Reader):
+class Reader:
     """Any record of any TFRecord shards by number, verified.
 
     Args:
@@ -85,6 +87,9 @@ class Reader(_native.Reader):
 
     Safe to use from many threads. Pickles as its arguments: the copy opens the same files.
     """
+
+    _core: _native.Reader = NEVER_OPENED
+    _item: Callable[[Any], Any] = NEVER_OPENED  # the native one's, bound once: it is called often
 
     def __init__(
         self,
@@ -121,7 +126,7 @@ class Reader(_native.Reader):
         }
         self._paths = names
         with core_warnings(1), ProgressBar("Indexing", progress) as bar:
-            super().__init__(
+            self._core = _native.Reader(
                 [os.fsencode(name) for name in names],
                 compression=compression or "",
                 verify=verify,
@@ -133,19 +138,54 @@ class Reader(_native.Reader):
                 progress=bar.update,
             )
 
+        self._item = self._core.item
+
+    def __len__(self) -> int:
+        return self._core.__len__()
+
+    @overload
+    def __getitem__(self, key: int) -> bytes: ...
+    @overload
+    def __getitem__(
+        self, key: slice | Sequence[int] | NDArray[np.integer[Any]]
+    ) -> _native.RecordBatch: ...
+    def __getitem__(self, key: Any) -> Any:
+        return self._item(key)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._core.__iter__()
+
+    def read(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> _native.RecordBatch:
+        """The records asked for, in that order, as a RecordBatch."""
+        return self._core.read(indices)
+
+    def close(self) -> None:
+        """Lets go of all files; using the reader then is an error."""
+        self._core.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    @property
+    def fingerprint(self) -> int:
+        """Tells this data from other data: shard names, sizes and record counts."""
+        return self._core.fingerprint
+
     def locate(self, i: int) -> Location:
         """Where record `i` lies; reads nothing but the index."""
-        return Location(*self._locate(i))
+        return Location(*self._core.locate(i))
 
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
         """The files, in order."""
-        return tuple(Shard(self._describe_shard(number)) for number in range(self._num_shards()))
+        core = self._core
+        return tuple(Shard(core.describe_shard(i)) for i in range(core.num_shards()))
 
     @property
     def skipped(self) -> list[Skipped]:
         """What `on_corruption="skip"` has passed over so far."""
-        return [Skipped(*each) for each in self._skipped()]
+        return [Skipped(*each) for each in self._core.skipped()]
 
     def __enter__(self) -> Reader:
         return self
@@ -164,7 +204,7 @@ class Reader(_native.Reader):
     def __repr__(self) -> str:
         if self.closed:
             return "Reader(closed)"
-        return f"Reader({self._num_shards()} shards, {len(self)} records)"
+        return f"Reader({self._core.num_shards()} shards, {len(self)} records)"
 
 
 def _open(paths: list[str], options: dict[str, Any]) -> Reader:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from tfrfast import _native
 from tfrfast._arguments import integer
 from tfrfast._codecs import CODECS
+from tfrfast._never_opened import NEVER_OPENED
 from tfrfast._paths import written_file
 from tfrfast.encoding import encode_example
 
@@ -25,30 +26,51 @@ _WRITTEN = [codec.name for codec in CODECS.values() if codec.written_in_members]
 _DEFAULT_LEVEL = -1  # zlib's own choice
 
 
-class _NativeWriter(Protocol):
-    """What the native part of either writer does."""
+class _Output:
+    """What both writers do."""
 
-    @property
-    def closed(self) -> bool: ...
-    @property
-    def _is_of_this_process(self) -> bool: ...
-    def write(self, record: Buffer) -> None: ...
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
+    _core: _native.Writer | _native.ShardedWriter = NEVER_OPENED
+    _write: Callable[[Buffer], None] = NEVER_OPENED  # the native one's, bound once
 
+    def write(self, record: Buffer) -> None:
+        """Adds one record: bytes, or a buffer of them."""
+        self._write(record)
 
-class _PublishesAtExit:
-    """What both writers do with what their native parts do."""
-
-    def write_example(self: _NativeWriter, features: Mapping[str, Any]) -> None:
+    def write_example(self, features: Mapping[str, Any]) -> None:
         """Adds one tf.train.Example, made as `tfr.encode_example` does."""
-        self.write(encode_example(features))
+        self._write(encode_example(features))
+
+    def write_batch(self, records: _native.RecordBatch | Iterable[Buffer]) -> None:
+        """Adds many records: a RecordBatch, whose padding is left out, or any iterable of bytes."""
+        self._core.write_batch(records)
+
+    def close(self) -> None:
+        """Completes and publishes everything. Once is enough; more does no harm."""
+        self._core.close()
+
+    def abort(self) -> None:
+        """Publishes nothing: all that was written is gone."""
+        self._core.abort()
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    @property
+    def num_records(self) -> int:
+        """Records written so far."""
+        return self._core.num_records
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all shards so far."""
+        return self._core.num_bytes
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self: _NativeWriter,
+        self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
@@ -59,9 +81,8 @@ class _PublishesAtExit:
             self.abort()
 
     def __del__(self) -> None:
-        writer = cast(_NativeWriter, self)
         # A forked child leaves its parent's writer to the parent.
-        if not writer.closed and writer._is_of_this_process:
+        if not self.closed and self._core.is_of_this_process:
             warnings.warn(
                 f"{self!r} was never closed, so nothing was published. Use `with`.",
                 ResourceWarning,
@@ -69,7 +90,7 @@ class _PublishesAtExit:
             )
 
 
-class Writer(_PublishesAtExit, _native.Writer):
+class Writer(_Output):
     """Writes one shard, which appears under its name, with its index, when it is complete.
 
     Args:
@@ -88,6 +109,8 @@ class Writer(_PublishesAtExit, _native.Writer):
     many threads.
     """
 
+    _core: _native.Writer = NEVER_OPENED
+
     def __init__(
         self,
         path: FilePath,
@@ -99,7 +122,7 @@ class Writer(_PublishesAtExit, _native.Writer):
         overwrite: bool = True,
     ) -> None:
         native_level = compression_level(compression, level)
-        super().__init__(
+        self._core = _native.Writer(
             written_file(path),
             index=index is not False,
             index_folder=index_folder_bytes(index),
@@ -108,18 +131,19 @@ class Writer(_PublishesAtExit, _native.Writer):
             compression=compression or "",
             level=native_level,
         )
+        self._write = self._core.write
 
     @property
     def path(self) -> str:
         """The shard's name, links followed."""
-        return self._paths()[0]
+        return self._core.paths()[0]
 
     def __repr__(self) -> str:
         state = "closed, " if self.closed else ""
         return f"Writer({self.path!r}, {state}{self.num_records} records)"
 
 
-class ShardedWriter(_PublishesAtExit, _native.ShardedWriter):
+class ShardedWriter(_Output):
     """Writes a set of shards, `prefix-00000-of-00064` and so on, published together.
 
     Args:
@@ -152,7 +176,7 @@ class ShardedWriter(_PublishesAtExit, _native.ShardedWriter):
         native_level = compression_level(compression, level)
         if (num_shards is None) == (max_bytes is None):
             raise ValueError("Say either num_shards or max_bytes.")
-        super().__init__(
+        self._core = _native.ShardedWriter(
             written_file(prefix),
             num_shards=0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6),
             max_bytes=0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1),
@@ -163,11 +187,12 @@ class ShardedWriter(_PublishesAtExit, _native.ShardedWriter):
             compression=compression or "",
             level=native_level,
         )
+        self._write = self._core.write
 
     @property
     def paths(self) -> list[str]:
         """The shards' names; with `max_bytes` they are known when the writer is closed."""
-        return self._paths()
+        return self._core.paths()
 
     def __repr__(self) -> str:
         state = "closed, " if self.closed else ""

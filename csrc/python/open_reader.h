@@ -1,14 +1,11 @@
 // What Python calls a reader: the core's, until it is closed.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <memory>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/read/reader.h"
-#include "python/constructed.h"
 #include "python/without_gil.h"
 
 namespace tfrfast::python {
@@ -34,7 +31,3 @@ class OpenReader {
 };
 
 }  // namespace tfrfast::python
-
-template <>
-class pybind11::detail::type_caster<tfrfast::python::OpenReader>
-    : public tfrfast::python::ConstructedOnly<tfrfast::python::OpenReader> {};

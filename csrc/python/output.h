@@ -13,7 +13,6 @@
 #include "core/base/error.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"
-#include "python/constructed.h"
 #include "python/shared_writer.h"
 #include "python/without_gil.h"
 
@@ -128,7 +127,3 @@ class Output {
 };
 
 }  // namespace tfrfast::python
-
-template <class Core>
-class pybind11::detail::type_caster<tfrfast::python::Output<Core>>
-    : public tfrfast::python::ConstructedOnly<tfrfast::python::Output<Core>> {};

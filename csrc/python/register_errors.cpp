@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "python/plain_function.h"
 #include "python/register.h"
 #include "python/text.h"
 #include "python/without_gil.h"
@@ -63,6 +64,24 @@ void raise(const Error& error) {
 }
 
 }  // namespace
+
+void raise_caught() noexcept {
+  try {
+    throw;
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const Error& error) {
+    raise(error);
+  } catch (const PythonErrorIsSet&) {
+    // Then it is raised.
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
 
 void register_errors(py::module_&) {
   py::register_exception_translator([](std::exception_ptr pointer) {

@@ -7,6 +7,7 @@
 #include "python/arrays.h"
 #include "python/choices.h"
 #include "python/open_reader.h"
+#include "python/plain_function.h"
 #include "python/record_iterator.h"
 #include "python/register.h"
 #include "python/text.h"
@@ -79,6 +80,15 @@ py::object get_item(const OpenReader& self, const py::object& key) {
   }
   return py::cast(read_many(reader, record_numbers(key, count)));
 }
+
+PyObject* call_get_item(PyObject* self, PyObject* key) noexcept {
+  return call_plainly([=] {
+    return get_item(py::handle(self).cast<const OpenReader&>(),
+                    py::reinterpret_borrow<py::object>(key));
+  });
+}
+
+PyMethodDef item_definition{"item", &call_get_item, METH_O, nullptr};
 
 py::tuple locate(const OpenReader& self, std::int64_t number) {
   const Core reader = self.get();
@@ -165,7 +175,8 @@ void register_reader(py::module_& module) {
            py::arg("on_corruption"), py::arg("io"), py::arg("index"), py::arg("index_folder"),
            py::arg("threads"), py::arg("progress"))
       .def("__len__", [](const OpenReader& self) { return self.get()->record_count(); })
-      .def("__getitem__", &get_item, py::arg("key"))
+      .def_property_readonly(
+          "item", [](const py::object& self) { return bind_plainly(item_definition, self); })
       .def(
           "__iter__",
           [](const OpenReader& self) {
@@ -180,17 +191,16 @@ void register_reader(py::module_& module) {
             return read_many(
                 reader, record_numbers(indices, static_cast<std::int64_t>(reader->record_count())));
           },
-          py::arg("indices"), "The records asked for, in that order, as a RecordBatch.")
-      .def("close", &OpenReader::close, "Lets go of all files; using the reader then is an error.")
-      .def_property_readonly("closed", &is_closed<OpenReader>)
+          py::arg("indices"))
+      .def("close", &OpenReader::close)
+      .def_property_readonly("closed", &OpenReader::closed)
       .def_property_readonly(
-          "fingerprint", [](const OpenReader& self) { return self.get()->shards().fingerprint(); },
-          "Tells this data from other data: shard names, sizes and record counts.")
-      .def("_locate", &locate)
-      .def("_num_shards", [](const OpenReader& self) { return self.get()->shards().size(); })
-      .def("_describe_shard", &describe_shard)
-      .def("_skipped", &skipped)
-      .def("_verify_from", &verify_from);
+          "fingerprint", [](const OpenReader& self) { return self.get()->shards().fingerprint(); })
+      .def("locate", &locate)
+      .def("num_shards", [](const OpenReader& self) { return self.get()->shards().size(); })
+      .def("describe_shard", &describe_shard)
+      .def("skipped", &skipped)
+      .def("verify_from", &verify_from);
 
   module.def("usable_processors", &usable_processors);
 }

@@ -8,6 +8,7 @@
 #include "core/write/sharded_writer.h"
 #include "python/choices.h"
 #include "python/output.h"
+#include "python/plain_function.h"
 #include "python/register.h"
 #include "python/text.h"
 #include "python/without_gil.h"
@@ -54,20 +55,31 @@ std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
 }
 
 template <class Core>
+PyObject* call_write(PyObject* self, PyObject* record) noexcept {
+  return call_plainly([=] {
+    py::handle(self).cast<Output<Core>&>().write(record);
+    return py::none();
+  });
+}
+
+template <class Core>
+PyMethodDef write_definition{"write", &call_write<Core>, METH_O, nullptr};
+
+template <class Core>
 py::class_<Output<Core>> declare(py::module_& module, const char* name) {
   using Self = Output<Core>;
   return py::class_<Self>(module, name)
-      .def("write", &Self::write, py::arg("record"), "Adds one record: bytes, or a buffer of them.")
-      .def("write_batch", &Self::write_batch, py::arg("records"),
-           "Adds many records: a RecordBatch, whose padding is left out, or any iterable of bytes.")
-      .def("close", &Self::close,
-           "Completes and publishes everything. Once is enough; more does no harm.")
-      .def("abort", &Self::abort, "Publishes nothing: all that was written is gone.")
-      .def_property_readonly("closed", &is_closed<Self>)
-      .def_property_readonly("_is_of_this_process", &Self::is_of_this_process)
-      .def_property_readonly("num_records", &Self::record_count, "Records written so far.")
-      .def_property_readonly("num_bytes", &Self::bytes, "Bytes of all shards so far.")
-      .def("_paths", [](Self& self) {
+      .def_property_readonly(
+          "write",
+          [](const py::object& self) { return bind_plainly(write_definition<Core>, self); })
+      .def("write_batch", &Self::write_batch, py::arg("records"))
+      .def("close", &Self::close)
+      .def("abort", &Self::abort)
+      .def_property_readonly("closed", &Self::closed)
+      .def_property_readonly("is_of_this_process", &Self::is_of_this_process)
+      .def_property_readonly("num_records", &Self::record_count)
+      .def_property_readonly("num_bytes", &Self::bytes)
+      .def("paths", [](Self& self) {
         py::list paths;
         for (const std::string& path : self.paths()) paths.append(to_text(path));
         return paths;

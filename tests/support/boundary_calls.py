@@ -299,7 +299,7 @@ def list_frames(folder: Path) -> Call:
     reader = tfr.Reader(shard(folder))
 
     def call() -> None:
-        facts = reader._describe_shard(0)
+        facts = reader._core.describe_shard(0)
         offsets, lengths = facts["frames"].offsets_and_lengths()
         assert lengths.tolist() == [len(record) for record in RECORDS]
         assert offsets[0] == 0
