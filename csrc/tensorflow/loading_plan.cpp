@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/siphash.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/chosen_order.h"
 #include "core/order/exact_order.h"
 #include "core/order/given_order.h"
+#include "core/order/siphash.h"
 
 namespace tfrfast::tensorflow {
 namespace {

@@ -1,10 +1,10 @@
 #include "core/base/encoding.h"
 
-#include <cstring>
+#include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/siphash.h"
+#include "core/base/hashing.h"
 
 namespace tfrfast {
 namespace {
@@ -25,19 +25,6 @@ void append(std::string& bytes, Integer value) {
   std::uint8_t stored[sizeof value];
   store_little_endian(stored, value);
   bytes.append(reinterpret_cast<const char*>(stored), sizeof stored);
-}
-
-std::uint64_t fingerprint_of(std::string_view body) noexcept {
-  SipHash hash(SipKey{});
-  hash.add(body.size());
-  while (!body.empty()) {
-    std::uint8_t word[sizeof(std::uint64_t)] = {};
-    const std::size_t taken = std::min(body.size(), sizeof word);
-    std::memcpy(word, body.data(), taken);
-    hash.add(load_little_endian<std::uint64_t>(word));
-    body.remove_prefix(taken);
-  }
-  return hash.finish();
 }
 
 [[noreturn]] void refuse_as(const EncodedKind& kind, const std::string& what) {
@@ -68,7 +55,7 @@ void Encoder::integers(std::span<const std::int64_t> values) {
 }
 
 std::string Encoder::finish() {
-  const std::uint64_t fingerprint = fingerprint_of(std::string_view(bytes_).substr(kHeadBytes));
+  const std::uint64_t fingerprint = fnv1a(std::string_view(bytes_).substr(kHeadBytes));
   store_little_endian(reinterpret_cast<std::uint8_t*>(bytes_.data()) + kFingerprintAt, fingerprint);
   return std::move(bytes_);
 }
@@ -85,7 +72,7 @@ Decoder::Decoder(const EncodedKind& kind, std::string_view bytes) : kind_(kind),
   }
   rest_.remove_prefix(kHeadBytes);
   if (load_little_endian<std::uint64_t>(unsigned_of(bytes.data()) + kFingerprintAt) !=
-      fingerprint_of(rest_)) {
+      fnv1a(rest_)) {
     refuse("its bytes do not match their fingerprint");
   }
 }

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "core/base/siphash.h"
 #include "core/order/ranges.h"
+#include "core/order/siphash.h"
 
 namespace tfrfast {
 namespace {

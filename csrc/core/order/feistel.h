@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/base/siphash.h"
+#include "core/order/siphash.h"
 
 namespace tfrfast {
 
