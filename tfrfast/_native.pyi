@@ -309,6 +309,18 @@ class Plan:
     def order_description(self) -> str: ...
     def encode(self) -> bytes: ...
 
+def encode_sequence(
+    *,
+    records: tuple[int, int, int],  # first, stride, count
+    order: Order,
+    positions: tuple[int, int, int],
+    reshuffles: bool,
+    epochs: int,  # -1: without end
+    batch_rows: int,
+    batch_ends_with_epoch: bool,
+    drop_remainder: bool,
+) -> bytes: ...
+
 class Loader:
     def __init__(
         self,

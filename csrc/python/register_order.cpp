@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "core/order/given_order.h"
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
+#include "core/order/sequence.h"
 #include "python/arrays.h"
 #include "python/register.h"
 #include "python/without_gil.h"
@@ -100,6 +102,27 @@ Plan make_plan(std::shared_ptr<Order> order, std::uint64_t seed, std::int64_t ba
   return Plan({std::move(order), seed, batch_size, rank, world, remainder_named(remainder), start});
 }
 
+using Three = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // first, stride, count
+
+Progression progression_of(const Three& numbers) {
+  return {std::get<0>(numbers), std::get<1>(numbers), std::get<2>(numbers)};
+}
+
+py::bytes encode_sequence(const Three& records, std::shared_ptr<Order> order,
+                          const Three& positions, bool reshuffles, std::int64_t epochs,
+                          std::int64_t batch_rows, bool batch_ends_with_epoch,
+                          bool drop_remainder) {
+  const Sequence sequence{progression_of(records),
+                          std::move(order),
+                          progression_of(positions),
+                          reshuffles,
+                          epochs,
+                          batch_rows,
+                          batch_ends_with_epoch,
+                          drop_remainder};
+  return sequence.encode();
+}
+
 py::tuple plan_rows(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
   const std::size_t count = plan.row_count(step);
   Int64Array indices(static_cast<py::ssize_t>(count));
@@ -156,6 +179,11 @@ void register_order(py::module_& module) {
       .def("position_after", &Plan::position_after, py::arg("step"))
       .def("order_description", &Plan::order_description)
       .def("encode", [](const Plan& self) { return py::bytes(self.encode()); });
+
+  module.def("encode_sequence", &encode_sequence, py::kw_only(), py::arg("records"),
+             py::arg("order"), py::arg("positions"), py::arg("reshuffles"), py::arg("epochs"),
+             py::arg("batch_rows"), py::arg("batch_ends_with_epoch"), py::arg("drop_remainder"),
+             "A dataset's sequence, for the ops.");
 }
 
 }  // namespace tfrfast::python

@@ -1,4 +1,4 @@
-// Any bytes as a plan and a feature plan: refused with an Error that says something, or
+// Any bytes as a plan, a feature plan and a sequence: refused with an Error that says something, or
 // understood. What was understood is encoded to the same bytes, and gives records that exist.
 #include <cstdint>
 #include <string>
@@ -8,6 +8,7 @@
 #include "core/base/encoding.h"
 #include "core/example/schema.h"
 #include "core/order/plan.h"
+#include "core/order/sequence.h"
 #include "may_throw.h"
 
 using namespace tfrfast;
@@ -30,6 +31,18 @@ void check_plan(std::string_view bytes) {
   }
 }
 
+void check_sequence(std::string_view bytes) {
+  const Sequence sequence = Sequence::decode(bytes);
+  require(sequence.encode() == bytes);
+  if (sequence.batch_rows > kMostRows) return;
+  const std::int64_t batches = sequence.batch_count();
+  for (const std::int64_t step : {std::int64_t{0}, batches / 2, batches - 1}) {
+    const std::vector<std::int64_t> numbers = sequence.batch(bytes.size(), step);
+    require((step < batches && step >= 0) == !numbers.empty());
+    for (const std::int64_t record : numbers) require(sequence.records.has(record));
+  }
+}
+
 void check_features(std::string_view bytes) {
   const FeaturePlan plan = FeaturePlan::decode(bytes);
   require(plan.encode() == bytes);
@@ -48,6 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   may_throw([&] { check_plan(body); });
   may_throw([&] { check_plan(with_head(Plan::kEncoding, body)); });
+  may_throw([&] { check_sequence(body); });
+  may_throw([&] { check_sequence(with_head(Sequence::kEncoding, body)); });
   may_throw([&] { check_features(body); });
   may_throw([&] { check_features(with_head(FeaturePlan::kEncoding, body)); });
   return 0;

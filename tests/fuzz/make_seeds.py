@@ -79,6 +79,10 @@ def description_seeds() -> dict[str, bytes]:
         sizes = number(len(shape)) + b"".join(map(number, shape))
         return string(b"name") + string(layout) + string(kind) + sizes + number(0) * 2 + default
 
+    def sequence(order: bytes, *calls: int) -> bytes:
+        every_second = b"".join(map(number, (1, 2, 9)))
+        return every_second + order + every_second[:16] + number(4) + b"".join(map(number, calls))
+
     chosen = order(b"chosen") + order(b"exact", 3) + b"".join(map(number, (9, 3, 1, 1, 8)))
     strings = number(1) + string(b"") + number(1) + string(b"text")
     return {
@@ -86,6 +90,9 @@ def description_seeds() -> dict[str, bytes]:
         "exact": plan(order(b"exact", 10)),
         "blocks": plan(order(b"blocks", 100, 4, 2, 3)),
         "chosen": plan(chosen),
+        "once": sequence(order(b"none", 9), 0, 1, 0, 0, 0),
+        "repeated": sequence(order(b"exact", 9), 1, -1, 3, 0, 0),
+        "batched": sequence(order(b"blocks", 9, 2, 2, 2), 1, 5, 3, 1, 1),
         "fixed": number(1) + feature(b"fixed", b"bytes", (1,), strings),
         "padded": number(1) + feature(b"padded", b"int64", (2,), number(0)),
         "ragged": number(1) + feature(b"ragged", b"float32", (), number(0)),

@@ -65,6 +65,9 @@ class BlockShuffle final : public Order {
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
+  std::shared_ptr<const Order> over(std::int64_t records) const override {
+    return std::make_shared<const BlockShuffle>(records, shape_);
+  }
   std::string describe_shuffle(std::uint64_t seed) const override;
   const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;

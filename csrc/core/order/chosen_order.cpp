@@ -61,6 +61,10 @@ std::unique_ptr<const EpochOrder> ChosenOrder::of_epoch(std::uint64_t seed,
   return std::make_unique<const ChosenEpoch>(order_->of_epoch(seed, epoch), indices_.data());
 }
 
+std::shared_ptr<const Order> ChosenOrder::over(std::int64_t records) const {
+  return std::make_shared<const ChosenOrder>(order_, indices_, records);
+}
+
 std::string ChosenOrder::describe_records() const {
   SipHash hash(SipKey{});
   for (const std::int64_t index : indices_) hash.add(static_cast<std::uint64_t>(index));

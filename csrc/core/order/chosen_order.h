@@ -1,6 +1,8 @@
 // Only some records, each as often as it was chosen, in another order's order.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "core/order/order.h"
@@ -22,6 +24,7 @@ class ChosenOrder final : public Order {
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
+  std::shared_ptr<const Order> over(std::int64_t records) const override;
   std::string describe_shuffle(std::uint64_t seed) const override {
     return order_->describe_shuffle(seed);
   }

@@ -1,6 +1,9 @@
 // One permutation of everything, another in each epoch: any record at any place.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "core/order/order.h"
 
 namespace tfrfast {
@@ -14,6 +17,9 @@ class ExactOrder final : public Order {
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                              std::uint64_t epoch) const override;
+  std::shared_ptr<const Order> over(std::int64_t records) const override {
+    return std::make_shared<const ExactOrder>(records);
+  }
   std::string describe_shuffle(std::uint64_t seed) const override {
     return "shuffle=exact seed=" + std::to_string(seed);
   }

@@ -1,6 +1,9 @@
 // The records as they lie in their shards, in every epoch.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "core/order/order.h"
 
 namespace tfrfast {
@@ -13,6 +16,9 @@ class GivenOrder final : public Order {
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t, std::uint64_t) const override;
+  std::shared_ptr<const Order> over(std::int64_t records) const override {
+    return std::make_shared<const GivenOrder>(records);
+  }
   std::string describe_shuffle(std::uint64_t) const override { return "shuffle=none"; }
   const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override { encoder.integer(records()); }

@@ -46,6 +46,9 @@ class Order {
   virtual std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                                      std::uint64_t epoch) const = 0;
 
+  // The same for another number of records. Throws Error(invalid) where that means nothing.
+  virtual std::shared_ptr<const Order> over(std::int64_t records) const = 0;
+
   // Everything that fixes which record stands at which position, and nothing else, in a line. Part
   // of every checkpoint. What shuffles, and what is shuffled, stand in it one after the other.
   std::string describe(std::uint64_t seed) const;

@@ -1,0 +1,139 @@
+#include "core/order/sequence.h"
+
+#include <algorithm>
+
+#include "core/order/permutation.h"
+#include "core/order/ranges.h"
+
+namespace tfrfast {
+namespace {
+
+// The rows of a batch, as runs of one epoch's positions.
+struct Run {
+  std::int64_t epoch = 0;
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+
+std::vector<Run> runs_of(const Sequence& sequence, std::int64_t step) {
+  const std::int64_t size = sequence.positions.count;
+  const std::int64_t rows = sequence.batch_rows;
+  if (size <= 0 || rows <= 0 || step < 0) return {};
+  if (sequence.batch_ends_with_epoch) {
+    const std::int64_t steps = sequence.drop_remainder ? size / rows : (size - 1) / rows + 1;
+    if (steps == 0) return {};
+    const std::int64_t begin = step % steps * rows;
+    return {{step / steps, begin, std::min(rows, size - begin)}};
+  }
+  const __int128 position = static_cast<__int128>(step) * rows;  // among all epochs
+  if (position / size > kEndless - rows) return {};
+  std::vector<Run> runs;
+  Run run{static_cast<std::int64_t>(position / size), static_cast<std::int64_t>(position % size),
+          0};
+  for (std::int64_t left = rows; left > 0;) {
+    if (sequence.epochs >= 0 && run.epoch >= sequence.epochs) break;
+    run.count = std::min(left, size - run.begin);
+    runs.push_back(run);
+    left -= run.count;
+    ++run.epoch;
+    run.begin = 0;
+  }
+  return runs;
+}
+
+void encode_progression(Encoder& encoder, const Progression& progression) {
+  encoder.integer(progression.first);
+  encoder.integer(progression.stride);
+  encoder.integer(progression.count);
+}
+
+// One whose numbers are less than `end`.
+Progression decode_progression(Decoder& decoder, std::int64_t end) {
+  Progression progression;
+  progression.first = decoder.integer();
+  progression.stride = decoder.integer();
+  progression.count = decoder.integer();
+  std::int64_t behind;
+  if (progression.first < 0 || progression.stride < 1 || progression.count < 0 ||
+      __builtin_mul_overflow(progression.stride, progression.count, &behind) ||
+      __builtin_add_overflow(progression.first, behind, &behind) ||
+      (progression.count > 0 && progression.at(progression.count - 1) >= end)) {
+    decoder.refuse("it has numbers that do not exist");
+  }
+  return progression;
+}
+
+}  // namespace
+
+std::string Sequence::encode() const {
+  Encoder encoder(kEncoding);
+  encode_progression(encoder, records);
+  encode_order(encoder, *order);
+  encode_progression(encoder, positions);
+  encoder.flag(reshuffles);
+  encoder.integer(epochs);
+  encoder.integer(batch_rows);
+  encoder.flag(batch_ends_with_epoch);
+  encoder.flag(drop_remainder);
+  return encoder.finish();
+}
+
+Sequence Sequence::decode(std::string_view encoded) {
+  Decoder decoder(kEncoding, encoded);
+  Sequence sequence;
+  sequence.records = decode_progression(decoder, kMaxPermutationSize);
+  sequence.order = decode_order(decoder);
+  if (sequence.order->records() != sequence.records.count) {
+    decoder.refuse("its order is one of another number of records");
+  }
+  sequence.positions = decode_progression(decoder, sequence.order->positions());
+  sequence.reshuffles = decoder.flag();
+  sequence.epochs = decoder.integer();
+  check_range("epochs", sequence.epochs, -1, kEndless);
+  sequence.batch_rows = decoder.integer();
+  check_range("batch_rows", sequence.batch_rows, 0, kMaxPermutationSize);
+  sequence.batch_ends_with_epoch = decoder.flag();
+  sequence.drop_remainder = decoder.flag();
+  decoder.finish();
+  return sequence;
+}
+
+Sequence Sequence::over(std::int64_t record_count) const {
+  Sequence other = *this;
+  other.records = records.below(record_count);
+  if (other.records.count != records.count) other.order = order->over(other.records.count);
+  other.positions = positions.below(other.order->positions());
+  return other;
+}
+
+std::int64_t in_epochs(std::int64_t size, std::int64_t epochs) noexcept {
+  if (size == 0 || epochs == 0) return 0;
+  return epochs < 0 || size > kEndless / epochs ? kEndless : size * epochs;
+}
+
+std::int64_t Sequence::batch_count() const noexcept {
+  if (batch_rows == 0) return 0;
+  const auto batches_in = [this](std::int64_t rows) {
+    return drop_remainder || rows == 0 ? rows / batch_rows : (rows - 1) / batch_rows + 1;
+  };
+  if (batch_ends_with_epoch) return in_epochs(batches_in(positions.count), epochs);
+  const std::int64_t rows = in_epochs(positions.count, epochs);
+  return rows == kEndless ? kEndless : batches_in(rows);
+}
+
+std::vector<std::int64_t> Sequence::batch(std::uint64_t seed, std::int64_t step) const {
+  std::vector<std::int64_t> numbers;
+  for (const Run& run : runs_of(*this, step)) {
+    const std::size_t first = numbers.size();
+    const auto count = static_cast<std::size_t>(run.count);
+    numbers.resize(first + count);
+    std::int64_t* out = numbers.data() + first;
+    for (std::int64_t i = 0; i < run.count; ++i) out[i] = positions.at(run.begin + i);
+    const auto epoch = static_cast<std::uint64_t>(reshuffles ? run.epoch : 0);
+    order->of_epoch(seed, epoch)->evaluate(out, count, out);
+    for (std::size_t i = 0; i < count; ++i) out[i] = records.at(out[i]);
+  }
+  return numbers;
+}
+
+}  // namespace tfrfast
