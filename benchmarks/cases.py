@@ -1,5 +1,5 @@
-"""The cases that are measured: three shapes of data, in order and shuffled, raw and decoded, warm and
-cold, on one thread and on all."""
+"""The cases that are measured: three shapes of data, in order and shuffled, raw and decoded, warm
+and cold, on one thread and on all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures records a second and processor time, in turns. A turn is a whole epoch, from iter() on."""
+"""Measures records a second and processor time, in turns. A turn is an epoch, with its iter()."""
 
 from __future__ import annotations
 
@@ -99,8 +99,10 @@ def _count_records(files: list[str]) -> int:
 
 
 def wait_until_idle(longest_s: float = 10) -> None:
-    """Waits until nothing that a turn left behind takes processor time from the next one. Threads may
-    still read ahead for an iterator that is gone, for example."""
+    """Waits until nothing that a turn left behind takes processor time from the next one.
+
+    Threads may still read ahead for an iterator that is gone, for example.
+    """
     gc.collect()
     end = time.perf_counter() + longest_s
     while time.perf_counter() < end:
@@ -111,7 +113,7 @@ def wait_until_idle(longest_s: float = 10) -> None:
 
 
 def drop_from_memory(paths: list[str]) -> None:
-    """Drops the files from the page cache. That needs no privilege if they have been written back."""
+    """Drops the files from the page cache, which needs no privilege once they are written back."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:

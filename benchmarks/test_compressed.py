@@ -94,7 +94,7 @@ def test_gzip_beside_tensorflow(name: str, monkeypatch: pytest.MonkeyPatch, tmp_
         add("TensorFlow, in order", theirs, theirs, len(reader))
         for way, work in ways.items():
             add(way, spend(work), theirs, len(reader))
-        # A whole epoch would take minutes. So ours reads some records, against as many of TensorFlow's.
+        # A whole epoch would take minutes, so both read the same number of records.
         sample = range(0, len(reader), len(reader) // few)
         ours = spend(lambda: consume(tfr.Loader(files, rows, threads=2, indices=sample)))  # noqa: B023
         add("Loader, fully shuffled", ours, theirs, len(sample))

@@ -65,7 +65,7 @@ def batched(path: str) -> Metrics:
 
 
 def on_ranks(path: str, world: int) -> Metrics:
-    """Gives every rank the same number of full batches, as collectives need. Padding is not counted."""
+    """All ranks have the same number of full batches, as collectives need. Padding is ignored."""
     total = NOTHING
     for rank in range(world):
         loader = tfr.Loader(

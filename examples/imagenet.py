@@ -2,8 +2,8 @@
 
     python examples/imagenet.py [--shards 1024] [--records-per-shard 8]
 
-For both, it runs `model.fit` and reports images a second and how well the epoch is mixed. The window
-holds as large a share of these images as the usual 8,192 would of ImageNet's.
+For both, it runs `model.fit` and reports images a second and how well the epoch is mixed. The
+window holds as large a share of these images as the usual 8,192 would of ImageNet's.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def make_loader(shards: list[str], **options: object) -> tfr.Loader:
 
 
 def device_arrays(batch: tfr.Batch, sharding: NamedSharding) -> dict[str, jax.Array]:
-    """One global array for each column. Each process contributes its rows; each device has its part."""
+    """One global array for each column. A process contributes its rows, a device has its part."""
     return {
         name: jax.make_array_from_process_local_data(sharding, column)
         for name, column in batch.items()

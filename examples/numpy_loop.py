@@ -1,4 +1,4 @@
-"""Trains without a framework, shows records one by one, and uses `indices=` for a split and balance.
+"""Trains without a framework. Shows records one by one, and `indices=` for a split and for balance.
 
 python examples/numpy_loop.py
 """

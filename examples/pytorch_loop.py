@@ -1,4 +1,4 @@
-"""PyTorch on any number of ranks, stopped and resumed on more. Columns become tensors without a copy.
+"""PyTorch on any number of ranks, stopped and resumed on more. Tensors share the columns' memory.
 
 python examples/pytorch_loop.py
 torchrun --nproc-per-node 2 examples/pytorch_loop.py
@@ -32,7 +32,7 @@ class Tensors(NamedTuple):
 
 
 def as_tensors(batch: tfr.Batch) -> Tensors:
-    """Tensors in the batch's own memory, which returns to the loader's pool with the last of them."""
+    """Tensors in the batch's own memory. It returns to the loader's pool after the last of them."""
     return Tensors(torch.from_dlpack(batch["image"]), torch.from_dlpack(batch["label"]))
 
 

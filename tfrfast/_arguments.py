@@ -1,4 +1,4 @@
-"""Checks of arguments, shared by several classes. Messages say what was given and what is allowed."""
+"""Checks of arguments for several classes. Messages say what was given and what is allowed."""
 
 from __future__ import annotations
 

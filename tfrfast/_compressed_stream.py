@@ -21,8 +21,8 @@ _MEMBER_BYTES = 1 << 20  # of GZIP: each can be inflated without those before it
 class CompressedStream:
     """Writes a compressed file, with the methods and errors of `_native.FrameStream`.
 
-    What could not be written stays pending, and the next call tries again. The file has no buffer in
-    Python, since a forked child would write out its parent's buffer when it drops the file.
+    What could not be written stays pending, and the next call tries again. The file has no buffer
+    in Python, since a forked child would write out its parent's buffer when it drops the file.
     """
 
     def __init__(self, path: str, compression: str, options: Any) -> None:

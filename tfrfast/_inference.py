@@ -95,8 +95,8 @@ def settle(features: AnyFeatures, look: Look) -> Features:
 
 
 def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> None:
-    """Raises FeatureError for a required feature that no record has, and warns of other features that
-    may be misspelled. Examines one record, and more only if that one lacks a feature.
+    """Raises FeatureError for a required feature that no record has, and warns of other features
+    that may be misspelled. Examines one record, and more only if that one lacks a feature.
     """
     sample = look(1)
     missing = compiled.slots.keys() - _names_in(sample.records)
@@ -169,7 +169,7 @@ def _planned_numbers(plan: Plan, count: int) -> list[int]:
 
 
 def _read(reader: Reader, numbers: list[int]) -> Sample:
-    """The records that can be read. A damaged one is an error at its place in the epoch, not here."""
+    """The readable records. A damaged one is an error at its place in the epoch, not here."""
     try:
         batch = reader.read(numbers)
         return Sample(batch.tolist(), batch.indices.tolist())

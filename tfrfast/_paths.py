@@ -19,8 +19,8 @@ def expand_paths(paths: Paths) -> list[str]:
     """The shards that `paths` names, in order. It is a path, a glob, or an iterable of either.
 
     A path that exists is taken literally, brackets and all. What a glob finds is sorted so that
-    shard 10 comes after shard 9. An iterable keeps its order. Raises TypeError or ValueError for what
-    cannot be a file.
+    shard 10 comes after shard 9. An iterable keeps its order. Raises TypeError or ValueError for
+    what cannot be a file.
     """
     if isinstance(paths, (set, frozenset)):
         raise TypeError("A set of paths has another order in every process. Pass sorted(paths).")
@@ -35,7 +35,7 @@ def _is_one(paths: Any) -> bool:
 
 
 def written_file(path: PathLike) -> bytes:
-    """The name of a file or folder to write, as the core takes it. Raises as expand_paths() does."""
+    """The name of a file or folder to write, for the core. Raises as expand_paths() does."""
     return os.fsencode(_file_name(path, _WRITING_URLS))
 
 
@@ -127,6 +127,6 @@ def _may_be_shard(name: str) -> bool:
 
 
 def _natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Digits compare as numbers. Equal numbers of different widths compare as text, as does the rest."""
+    """Compares digits as numbers. Text, and equal numbers of different widths, compare as text."""
     parts = re.split(r"([0-9]+)", name)
     return [(1, int(part), part) if part.isdecimal() else (0, 0, part) for part in parts]

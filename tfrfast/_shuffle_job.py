@@ -26,8 +26,8 @@ _SMALLEST_BUFFER = 4 << 10
 class ShuffleJob:
     """One shuffle: deals records to buckets, sorts each bucket into shards, and has them published.
 
-    The work folder's state has all that is needed to resume. It is saved whenever a piece of work is
-    complete: input that was dealt out, a shard that was written, the beginning of publication.
+    The work folder's state has all that is needed to resume. It is saved whenever a piece of work
+    is complete: input that was dealt out, a shard that was written, the beginning of publication.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ShuffleJob:
             fingerprint.update(
                 f"{shard}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode(errors="surrogateescape")
             )
-        # In a bucket, a frame also holds the record's number, and has an entry in memory to sort by.
+        # In a bucket, a frame also holds the record's number, and has a sort entry in memory.
         self._num_buckets = max(1, -(-self._bytes * 9 // 8 // (memory // 4)))
         buffer_bytes = memory // 4 // self._num_buckets
         if self._num_buckets > 1 and buffer_bytes < _SMALLEST_BUFFER:
@@ -252,7 +252,7 @@ class ShuffleJob:
 
 
 class _SortedRows:
-    """All records in their new order, bucket after bucket. A bucket is loaded when it is reached."""
+    """All records in their new order, bucket by bucket. Each is loaded when it is reached."""
 
     def __init__(self, buckets: _native.ShuffleBuckets, counts: list[int]) -> None:
         self._buckets = buckets
@@ -271,7 +271,7 @@ class _SortedRows:
     def write_to(
         self, writer: Writer, records: int, max_bytes: int
     ) -> Iterator[tuple[int, int, int]]:
-        """Writes `records` of them, or as many as fit into `max_bytes`. Yields each piece's totals."""
+        """Writes `records` of them, or what fits into `max_bytes`. Yields each piece's totals."""
         while records > 0:
             end = min(self._counts[self._bucket], self._row + records)
             if end > self._row:

@@ -62,7 +62,7 @@ class Target:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def check_places(self) -> None:
-        """Raises the OSError that publication would end with, before there is anything to publish."""
+        """Raises the OSError that publication would end with, before any work is done."""
         for output in self.outputs:
             _native.check_shard_places(
                 os.fsencode(output.prefix),
@@ -82,7 +82,7 @@ class Target:
 
 
 class Publication:
-    """Gives finished shards their names. The work folder's state lists all names before any is given."""
+    """Gives finished shards their names. The work folder's state lists them all beforehand."""
 
     def __init__(self, work: WorkFolder, target: Target) -> None:
         self._work = work

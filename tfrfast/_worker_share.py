@@ -1,7 +1,7 @@
 """Whether a Loader knows its share of the records, in a worker process of PyTorch's DataLoader.
 
-Each worker has a copy of what it iterates over. If all copies of a Loader took the same records, each
-record would come once from every worker, and nothing would show it.
+Each worker has a copy of what it iterates over. If all copies of a Loader took the same records,
+each record would come once from every worker, and nothing would show it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class WorkerShare:
         )
 
     def _is_told(self, plan: Plan, worker: Any) -> bool:
-        # Ranks and workers may be counted in either order. If only the ranks were given, worker 1 of
-        # rank 0 is always refused.
+        # Ranks and workers may be counted in either order. If only the ranks were given, worker 1
+        # of rank 0 is always refused.
         count = worker.num_workers
         if plan.world % count == 0 and worker.id in (
             plan.rank % count,

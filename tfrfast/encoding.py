@@ -1,8 +1,8 @@
 """Serializes values as tf.train.Examples, without TensorFlow.
 
-The bytes are canonical: features are sorted by the bytes of their names, and numbers are packed. They
-are those of `example.SerializeToString(deterministic=True)`, with one exception: protobuf for Python
-puts a name after the longer names that begin with it.
+The bytes are canonical: features are sorted by the bytes of their names, and numbers are packed.
+They are those of `example.SerializeToString(deterministic=True)`, with one exception: protobuf for
+Python puts a name after the longer names that begin with it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
         record = tfr.encode_example({"label": 3, "image": jpeg_bytes})
 
     A feature is an int, float, bytes or str (as UTF-8), a list of them, or an array of any shape,
-    which is flattened. Integers and bools become an int64 list, floats a float32 list (rounded), and
-    strings a bytes list. `None` leaves the feature out. An empty list has no type and no values, and
-    every feature description reads it as a missing feature.
+    which is flattened. Integers and bools become an int64 list, floats a float32 list (rounded),
+    and strings a bytes list. `None` leaves the feature out. An empty list has no type and no
+    values, and every feature description reads it as a missing feature.
 
     Raises FeatureError for a value that no list can hold.
     """
@@ -59,11 +59,12 @@ def encode_examples(
 
     A column is an array with a row for each record, `tfr.Ragged`, `tfr.Bytes`, `tfr.Sparse`, a
     RecordBatch (one byte string a row), or a list with an item for each row. An item is a number,
-    bytes, str, a list or an array of them, or None for a row without the feature. `columns` may also
-    be what `tfr.parse_example` returned; its padding stays marked as padding.
+    bytes, str, a list or an array of them, or None for a row without the feature. `columns` may
+    also be what `tfr.parse_example` returned; its padding stays marked as padding.
 
-    Values become the same types as in `encode_example`. `raw` names arrays of which each row becomes
-    one byte string, as it lies in memory; `tfr.FixedLen(shape, dtype, raw=True)` reads it back.
+    Values become the same types as in `encode_example`. `raw` names arrays of which each row
+    becomes one byte string, as it lies in memory; `tfr.FixedLen(shape, dtype, raw=True)` reads it
+    back.
 
     Returns a RecordBatch. Raises FeatureError for values that no list can hold, and ValueError for
     columns that differ in their number of rows.

@@ -49,8 +49,8 @@ def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
         batch = tfr.parse_example(records, {"label": tfr.FixedLen((), "int64")})
         batch["label"]                       # int64 array (batch,)
 
-    `serialized` is a list of bytes or a RecordBatch. `features` is a dict of specs, a list of names,
-    or "infer" for all features. Without specs, `infer_features` finds them in these records.
+    `serialized` is a list of bytes or a RecordBatch. `features` is a dict of specs, a list of
+    names, or "infer" for all features. Without specs, `infer_features` finds them in these records.
 
     Raises FeatureError if a record does not fit; it names the record and the feature. Parsing runs
     without the GIL. It is fastest when the same dict of features is used again.
@@ -104,8 +104,8 @@ def parse_sequence_example(
 
     Returns the context columns, the sequence columns, and the number of steps in each row for each
     FixedLenSequence. A sequence feature is a FixedLenSequence (an array `(batch, longest, *shape)`)
-    or a VarLen (`Ragged` of `Ragged` steps, or three-dimensional `Sparse`). Raises FeatureError if a
-    record does not fit.
+    or a VarLen (`Ragged` of `Ragged` steps, or three-dimensional `Sparse`). Raises FeatureError if
+    a record does not fit.
     """
     context = {} if context_features is None else context_features
     sequences = {} if sequence_features is None else sequence_features

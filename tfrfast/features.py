@@ -40,11 +40,11 @@ class FixedLen:
 class FixedLenSequence:
     """A feature whose rows have any number of steps of one shape, padded to the longest row.
 
-    The column is an array `(batch, longest, *shape)`. Shorter rows, and records without the feature,
-    are filled up with `default` (zero or b"").
+    The column is an array `(batch, longest, *shape)`. Shorter rows, and records without the
+    feature, are filled up with `default` (zero or b"").
 
-    In a SequenceExample each step is one entry of the feature's list, the padding is always zeros or
-    b"", and a record without the list is a FeatureError unless `allow_missing`.
+    In a SequenceExample each step is one entry of the feature's list, the padding is always zeros
+    or b"", and a record without the list is a FeatureError unless `allow_missing`.
     """
 
     shape: int | Sequence[int]
@@ -65,8 +65,8 @@ class VarLen:
     The column is `Ragged`; with `sparse=True` it is `Sparse`, as for tf.io.VarLenFeature.
 
     `key` is the feature's name in the record, if it differs from the name of the column.
-    `partitions` divide a row further, outermost first, as those of tf.io.RaggedFeature do. Each is a
-    pair such as `("row_lengths", "key of an int64 feature")` or `("uniform_row_length", 3)`.
+    `partitions` divide a row further, outermost first, as those of tf.io.RaggedFeature do. Each is
+    a pair such as `("row_lengths", "key of an int64 feature")` or `("uniform_row_length", 3)`.
     """
 
     dtype: Any

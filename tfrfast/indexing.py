@@ -37,13 +37,13 @@ def build_index(
         reader = tfr.Reader("imagenet/train-*")       # opens in milliseconds
 
     That place is the sibling folder of the data folder (`imagenet/` -> `imagenet.tfrfast/`). With
-    `folder` it is that folder, which may serve many data folders, and which readers must be given as
-    `index=`. Indexes that still fit are kept, unless `force`. Other processes may build the same
+    `folder` it is that folder, which may serve many data folders, and which readers must be given
+    as `index=`. Indexes that still fit are kept, unless `force`. Other processes may build the same
     indexes at the same time.
 
-    Returns, for each shard, its path, the path of its index, whether the index was built now, and how
-    many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a shard
-    cannot be read or its index cannot be saved.
+    Returns, for each shard, its path, the path of its index, whether the index was built now, and
+    how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
+    shard cannot be read or its index cannot be saved.
     """
     shards = list(dict.fromkeys(expand_paths(paths)))
     total = sum(os.path.getsize(shard) for shard in shards)

@@ -53,31 +53,32 @@ def shuffle(
       out: the beginning of the new shards' names, folder included: `out/train` makes
         `out/train-00000-of-00064` and so on. With `splits`, each split's name follows:
         `out/birds` makes `out/birds-test-00000-of-00003`, `out/` makes `out/test-00000-of-00003`.
-      num_shards: the number of shards. With `splits`, it is the number for all splits together, which
-        they share in proportion, with at least one each; or a dict with the number for each split.
-        Shards differ by at most one record.
+      num_shards: the number of shards. With `splits`, it is the number for all splits together,
+        which they share in proportion, with at least one each; or a dict with the number for each
+        split. Shards differ by at most one record.
       max_bytes: instead of `num_shards`, the largest size of a shard.
       seed: determines the order, which depends neither on `max_memory` nor on how the shards are
         cut.
-      splits: a dict of each split's name and its share of the records. The shares add up to 1. Which
-        record is in which split is as random as the order.
+      splits: a dict of each split's name and its share of the records. The shares add up to 1.
+        Which record is in which split is as random as the order.
       max_memory: about how much memory this may take: bytes, or a string like "512MiB". Data larger
-        than a quarter of it is written and read twice, other data once. The largest record must fit.
+        than a quarter of it is written and read twice, other data once. The largest record must
+        fit.
       overwrite: True replaces shards of these names. False raises FileExistsError if there are any.
-      compression, level, index, sync: as for `tfr.Writer`. The input may be compressed or not; without
-        `compression` the new shards are plain.
+      compression, level, index, sync: as for `tfr.Writer`. The input may be compressed or not;
+        without `compression` the new shards are plain.
       work: where to make the folder for intermediate files, which are as large as the data. It must
         be on the same filesystem as `out`. By default it is the sibling folder of the new shards'
         folder.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
 
-    Nothing appears under the new names before all shards are complete and their content hash is that
-    of the input. If the call is interrupted, the same call resumes where it stopped.
+    Nothing appears under the new names before all shards are complete and their content hash is
+    that of the input. If the call is interrupted, the same call resumes where it stopped.
 
-    Every record's checksum is verified. Raises CorruptRecordError or TruncatedRecordError for damage,
-    OSError if a file cannot be read or written, and ValueError for arguments that contradict each
-    other.
+    Every record's checksum is verified. Raises CorruptRecordError or TruncatedRecordError for
+    damage, OSError if a file cannot be read or written, and ValueError for arguments that
+    contradict each other.
     """
     name = os.fsdecode(written_file(out))
     target = Target(

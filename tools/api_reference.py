@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the docstrings of the public names. `--check`: exits 1 if it would change.
+"""Writes docs/api.md from the docstrings of public names. `--check`: exits 1 if it would change.
 
 Python signatures are read from the sources, so that nothing but NumPy is imported. Those of the
 native module come from its stub, and their docstrings come from the module itself.
@@ -97,7 +97,7 @@ def is_property(function: ast.FunctionDef) -> bool:
 def methods(
     node: ast.ClassDef, here: dict[str, Definition], native: object = None
 ) -> Iterator[tuple[str, str, str]]:
-    """(name, signature, docstring) of public methods and properties, with those of bases at the end.
+    """(name, signature, docstring) of public methods and properties, with those of bases last.
 
     `native` is the class of the native module whose docstrings belong to a stub's.
     """

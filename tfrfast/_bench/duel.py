@@ -43,7 +43,7 @@ def take_turns(
 
 
 def speedups(timings: dict[str, Timing], of: str) -> dict[str, float]:
-    """How many times as fast `of` is as each of the others: the median of the ratios of each round."""
+    """How many times as fast `of` is as each of the others: the median of the rounds' ratios."""
     return {
         name: statistics.median(
             other / mine for other, mine in zip(timing.seconds, timings[of].seconds, strict=True)

@@ -37,7 +37,7 @@ def measure(
     rounds: int = 3,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Measured:
-    """Times the reading of records, and of decoded ones if they are Examples, in order and shuffled.
+    """Times reading records, and decoding them if they are Examples, in order and shuffled.
 
     Reads only the first shards that together have `max_bytes`, and at most that much of them.
     """

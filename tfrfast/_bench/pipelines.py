@@ -1,7 +1,7 @@
 """Ways to read shards in batches: TensorFlow's, as its guides tune them, and ours.
 
-A dataset is built once and a reader is opened once, as for training. A way is a function that starts
-an epoch and returns an iterable of its batches.
+A dataset is built once and a reader is opened once, as for training. A way is a function that
+starts an epoch and returns an iterable of its batches.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def tensorflow_ways(work: Work) -> dict[str, Epoch]:
 
 
 def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
-    """The pipeline in which `way` says whether files are read one after the other or interleaved."""
+    """TensorFlow's pipeline. `way` says whether files are interleaved or read one by one."""
     tf = import_tensorflow()
     auto = tf.data.AUTOTUNE
     if way == "interleave":

@@ -91,9 +91,7 @@ SHAPES = {
 
 
 def write_shape(name: str, folder: Path, num_records: int, num_shards: int) -> list[str]:
-    """Writes shards of equal length into `folder`. Records beyond a multiple of `num_shards` are not
-    written.
-    """
+    """Writes shards of equal length into `folder`, and drops the remainder of the division."""
     random = np.random.default_rng(0)
     distinct = min(_DISTINCT_RECORDS, num_records)
     pool = [encode_example(SHAPES[name].row(random, number)) for number in range(distinct)]

@@ -25,8 +25,8 @@ class Batch(dict[str, Any]):
         images = batch["image"]
         real = batch[batch.valid]
 
-    `indices` are the record numbers of the rows, and `valid` is False for rows of padding. A slice, a
-    mask or a list of row numbers, as in `batch[2:5]` or `batch[batch.valid]`, takes these rows of
+    `indices` are the record numbers of the rows, and `valid` is False for rows of padding. A slice,
+    a mask or a list of row numbers, as in `batch[2:5]` or `batch[batch.valid]`, takes these rows of
     every column. They are views where the column can make views, and copies otherwise. `len(batch)`
     counts columns, and `len(batch.indices)` counts rows.
     """

@@ -41,8 +41,8 @@ class Ragged:
     def __getitem__(self, index: Any) -> Any:
         """The values of a row; or, for a slice, a mask or a list of row numbers, those rows.
 
-        `ragged[i, j]` is `ragged[i][j]`. One row and a slice without a step are views. Other rows are
-        copied.
+        `ragged[i, j]` is `ragged[i][j]`. One row and a slice without a step are views. Other rows
+        are copied.
         """
         if type(index) is int or is_number(index):
             number = operator.index(index)
@@ -92,10 +92,10 @@ class Ragged:
     ) -> Array | Bytes:
         """All rows in one length: an array `(rows, length, ...)`, or `Bytes` of that shape.
 
-        Shorter rows are filled up with `pad`, which is b"" for byte strings unless it is given. Longer
-        rows lose their end. Without `length`, all rows get the length of the longest. Rows that hold
-        rows are padded, too. `length` may then be a sequence with a number or None for each level; a
-        single number is for the outer level.
+        Shorter rows are filled up with `pad`, which is b"" for byte strings unless it is given.
+        Longer rows lose their end. Without `length`, all rows get the length of the longest. Rows
+        that hold rows are padded, too. `length` may then be a sequence with a number or None for
+        each level; a single number is for the outer level.
         """
         lengths = list(length) if isinstance(length, Sequence) else [length]
         values = self.values

@@ -35,7 +35,7 @@ class Sparse:
         return int(self.dense_shape[0])
 
     def __getitem__(self, index: Any) -> Sparse:
-        """The rows of a slice, a mask or a list of row numbers; or one row, with one dimension less.
+        """The rows of a slice, a mask or a list of row numbers; or one row, without its dimension.
 
         Rows are copied. The other dimensions keep their size.
         """

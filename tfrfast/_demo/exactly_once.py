@@ -13,8 +13,8 @@ from tfrfast.loader import Loader
 from tfrfast.reader import Reader
 from tfrfast.writer import Writer
 
-# The batch size does not divide the number of records. And 65,537 is just past a power of two, where
-# shuffles that size their blocks by a logarithm lose one record and repeat another.
+# The batch size does not divide the number of records. And 65,537 is just past a power of two,
+# where shuffles that size their blocks by a logarithm lose one record and repeat another.
 SIZES = (761, 65_537)
 BATCH_SIZE = 50
 WORLDS = (1, 3, 8)
@@ -39,7 +39,7 @@ class Count(NamedTuple):
 
 
 def write_numbered(folder: Path, count: int) -> list[str]:
-    """Writes shards in which record i holds only the number i. Numbers run on from shard to shard."""
+    """Writes shards in which record i of the data set holds only the number i."""
     (folder / "numbered").mkdir(exist_ok=True)
     for shard, numbers in enumerate(np.array_split(np.arange(count, dtype="<i8"), _SHARDS)):
         with Writer(folder / "numbered" / f"{count}-{shard}", index=False, sync=False) as writer:

@@ -35,7 +35,7 @@ class Training(NamedTuple):
 
 
 def train_and_resume(reader: Reader, folder: Path) -> Training:
-    """Trains once in one go. Then trains half way, saves model and loader, and resumes from the files."""
+    """Trains once in one go; and again half way, to resume from saved files of model and loader."""
     tf = import_tensorflow()
     whole, loader = _model(tf), _loader(reader)
     in_one_go = _train(whole, loader)
@@ -81,7 +81,7 @@ def _model(tf: Any) -> Any:
 
 
 def _train(model: Any, loader: Loader, steps: int | None = None) -> list[Any]:
-    """Trains on the rest of the loader's epoch, or `steps` of it. Returns the records of each step."""
+    """Trains on the rest of the loader's epoch, or `steps` of it. Returns each step's records."""
     seen = []
     for batch in loader:
         model.train_on_batch(batch["image"], batch["label"])

@@ -57,7 +57,7 @@ def size_histogram(lengths: NDArray[np.int64]) -> list[tuple[int, int, int]]:
     """(from, below, records) by powers of two, without empty buckets at either end."""
     if lengths.size == 0:
         return []
-    # The bucket of n is its bit length. That is exact for every int64, unlike a logarithm in floats.
+    # The bucket of n is its bit length, which is exact for every int64, unlike a float's logarithm.
     edges = np.array([1 << bits for bits in range(63)], np.int64)
     counts = np.bincount(np.searchsorted(edges, lengths, side="right"))
     used = np.flatnonzero(counts)
