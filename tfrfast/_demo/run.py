@@ -43,7 +43,7 @@ class _Size(NamedTuple):
     shards: int
 
 
-_SIZES = {"ctr": _Size(400_000, 4), "mnist": _Size(30_000, 4), "image": _Size(2_000, 4)}
+_SIZES = {"ctr": _Size(200_000, 4), "mnist": _Size(30_000, 4), "image": _Size(2_000, 4)}
 
 
 class DemoFailedError(AssertionError):
