@@ -55,7 +55,7 @@ def place(
         different = np.flatnonzero(positions.row_splits != rows.row_splits)
         if len(different):
             raise FeatureError(
-                f"Feature '{name}': row {int(different[0]) - 1} has not as many positions as "
+                f"Feature '{name}': row {int(different[0]) - 1} does not have as many positions as "
                 "values. Each value needs a position in every dimension.",
                 record=int(different[0]) - 1,
             )
@@ -124,19 +124,19 @@ def _lengths_of(name: str, row: int, how: str, numbers: Array, total: int) -> Ar
         found = numbers
     elif how == "row_splits":
         if len(numbers) and numbers[0] != 0:
-            raise _refuse(name, row, "row splits begin with 0")
+            raise _refuse(name, row, "its row splits must begin with 0")
         found = np.diff(numbers)
     elif how == "row_limits":
         found = np.diff(numbers, prepend=0)
     elif how == "row_starts":
         if len(numbers) and numbers[0] != 0:
-            raise _refuse(name, row, "row starts begin with 0")
+            raise _refuse(name, row, "its row starts must begin with 0")
         found = np.diff(numbers, append=total) if len(numbers) else numbers
     else:
         if len(numbers) != total:
             raise _refuse(name, row, f"{len(numbers)} row ids for {total} values")
         if len(numbers) and (numbers[0] < 0 or (np.diff(numbers) < 0).any()):
-            raise _refuse(name, row, "row ids do not ascend from 0")
+            raise _refuse(name, row, "its row ids do not ascend from 0")
         if len(numbers) and numbers[-1] > 1 << 32:
             raise _refuse(name, row, f"the row id {int(numbers[-1])} is too large")
         found = np.bincount(numbers) if len(numbers) else numbers

@@ -169,7 +169,7 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
             compiled.want(argument, Slot("ragged", "int64"))
         elif how != "uniform_row_length" or not isinstance(argument, int) or argument < 1:
             raise ValueError(
-                f"Feature '{name}': {(how, argument)!r} is no partition. Give one of {_PARTITIONS} "
+                f"Feature '{name}': {(how, argument)!r} is not a partition. Give one of {_PARTITIONS} "
                 "with a feature's name, or 'uniform_row_length' with a positive number."
             )
 
@@ -221,7 +221,7 @@ def understand(name: str, spec: Any) -> FixedLen | FixedLenSequence | VarLen | S
         splits: Any = spec.row_splits_dtype.name
         return VarLen(spec.dtype, False, spec.value_key, partitions, splits)
     raise TypeError(
-        f"Feature '{name}': {spec!r} is no feature spec. Use tfr.FixedLen, tfr.FixedLenSequence, "
+        f"Feature '{name}': {spec!r} is not a feature spec. Use tfr.FixedLen, tfr.FixedLenSequence, "
         "tfr.VarLen or tfr.SparseIndexed, or those of tf.io."
     )
 
@@ -239,7 +239,7 @@ def _partition_of(name: str, partition: Any) -> Partition:
         return "uniform_row_length", int(partition.length)
     if kind in names:
         return names[kind], partition.key
-    raise TypeError(f"Feature '{name}': {partition!r} is no partition.")
+    raise TypeError(f"Feature '{name}': {partition!r} is not a partition.")
 
 
 def type_name_of(name: str, dtype: Any) -> str:

@@ -119,19 +119,19 @@ def _column(name: str, value: Any) -> tuple[_Column, int]:
     if isinstance(value, (Bytes, _native.RecordBatch)):
         shape = value.shape if isinstance(value, Bytes) else (len(value),)
         if not shape:
-            raise _unfit(name, "a single string is no column; it has no rows.")
+            raise _unfit(name, "a single string is not a column: it has no rows.")
         offsets = np.ascontiguousarray(value.offsets, np.int64)
         column = _Column(
             name, np.ascontiguousarray(value.data), offsets, row_values=_product(shape[1:])
         )
         return column, shape[0]
     if isinstance(value, (str, bytes)):
-        raise _unfit(name, "a single string is no column; it has no rows.")
+        raise _unfit(name, "a single string is not a column: it has no rows.")
     if isinstance(value, (list, tuple)):
         return _list_column(name, value)
     array = np.asarray(value)
     if array.ndim == 0:
-        raise _unfit(name, "a single value is no column; it has no rows.")
+        raise _unfit(name, "a single value is not a column: it has no rows.")
     if array.dtype.kind == "O" and array.ndim == 1:
         return _list_column(name, array.tolist())
     values = _flat_values(name, array)

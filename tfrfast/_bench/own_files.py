@@ -46,7 +46,7 @@ def measure(
     warm(shards)
     with Reader(shards) as reader:
         if not len(reader):
-            raise ValueError("there is no record in these files to time.")
+            raise ValueError("these files have no records to time.")
         mean_bytes = sum(shard.num_bytes for shard in reader.shards) / len(reader)
         rows = batch_size or _batch_size(mean_bytes)
         max_batches = max(1, int(max_bytes / mean_bytes / rows))

@@ -104,5 +104,5 @@ def test_values_stand_where_other_features_say(records, already_sorted):
 
 def test_values_without_positions_are_refused():
     records = [record(i=ints(1), v=ints(1)), record(i=ints(1), v=ints(1, 2))]
-    with pytest.raises(tfr.FeatureError, match="row 1 has not as many positions"):
+    with pytest.raises(tfr.FeatureError, match="row 1 does not have as many positions"):
         tfr.parse_example(records, {"v": tf.io.SparseFeature("i", "v", tf.int64, 10)})
