@@ -169,8 +169,9 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
             compiled.want(argument, Slot("ragged", "int64"))
         elif how != "uniform_row_length" or not isinstance(argument, int) or argument < 1:
             raise ValueError(
-                f"Feature '{name}': {(how, argument)!r} is not a partition. Give one of {_PARTITIONS} "
-                "with a feature's name, or 'uniform_row_length' with a positive number."
+                f"Feature '{name}': {(how, argument)!r} is not a partition. Give one of "
+                f"{_PARTITIONS} with a feature's name, or 'uniform_row_length' with a positive "
+                "number."
             )
 
     def build(parsed: dict[str, Column]) -> Column:
@@ -221,8 +222,8 @@ def understand(name: str, spec: Any) -> FixedLen | FixedLenSequence | VarLen | S
         splits: Any = spec.row_splits_dtype.name
         return VarLen(spec.dtype, False, spec.value_key, partitions, splits)
     raise TypeError(
-        f"Feature '{name}': {spec!r} is not a feature spec. Use tfr.FixedLen, tfr.FixedLenSequence, "
-        "tfr.VarLen or tfr.SparseIndexed, or those of tf.io."
+        f"Feature '{name}': {spec!r} is not a feature spec. Use tfr.FixedLen, "
+        "tfr.FixedLenSequence, tfr.VarLen or tfr.SparseIndexed, or those of tf.io."
     )
 
 
