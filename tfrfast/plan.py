@@ -65,6 +65,7 @@ class Plan:
     __slots__ = (
         "_chosen",
         "_core",
+        "_steps",
         "batch_size",
         "num_records",
         "rank",
@@ -77,6 +78,7 @@ class Plan:
 
     _core: _native.Plan
     _chosen: Int64Array | None  # indices
+    _steps: int
     num_records: int
     batch_size: int
     shuffle: bool | BlockShuffle
@@ -115,7 +117,9 @@ class Plan:
         order = _order(fields.pop("shuffle"), indices, records)
         chosen = order.indices if isinstance(order, _native.ChosenOrder) else None
         object.__setattr__(self, "_chosen", chosen)
-        object.__setattr__(self, "_core", _native.Plan(order=order, **fields))
+        core = _native.Plan(order=order, **fields)
+        object.__setattr__(self, "_core", core)
+        object.__setattr__(self, "_steps", core.steps)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"A Plan cannot be changed; make another one with {name}={value!r}.")
@@ -126,7 +130,7 @@ class Plan:
     @property
     def steps(self) -> int:
         """Batches in an epoch for this rank, from `start` on."""
-        return self._core.steps
+        return self._steps
 
     @property
     def positions(self) -> int:
@@ -169,7 +173,7 @@ class Plan:
 
     def _step(self, step: SupportsIndex) -> int:
         number = operator.index(step)
-        if 0 <= number < self.steps:
+        if 0 <= number < self._steps:
             return number
         raise IndexError(self._no_such_step(number))
 
