@@ -78,6 +78,28 @@ RESERVED = [
     ),
 ]
 
+# Files are one folder's business: no other includes the headers that declare the calls, nor makes
+# those that other headers declare, too.
+STORAGE = "csrc/core/storage/"
+FILE_HEADERS = re.compile(
+    r"(dirent|fcntl|pwd|unistd|fstream|filesystem)(\.h)?|linux/[a-z_]+\.h"
+    r"|sys/(file|ioctl|mman|mount|param|resource|sendfile|stat|statfs|statvfs|uio|vfs)\.h"
+)
+FILE_CALLS = re.compile(
+    r"(?<!\w)(?:std)?::(f?open|openat|close|p?readv?2?|p?writev?2?|lseek|mmap|munmap|madvise"
+    r"|posix_\w+|[fl]?stat|fstatat|statx|f?statv?fs|fsync|fdatasync|fallocate|f?truncate"
+    r"|rename(?:at2?)?|link(?:at)?|unlink(?:at)?|mkdir(?:at)?|fchmod|fchown|access|futimens"
+    r"|opendir|readdir|closedir|realpath|readlink|mkstemp|fcntl|flock|dup2?)\("
+)
+# What else those headers declare: memory, processes, limits.
+NOT_ABOUT_FILES = {
+    "csrc/core/base/foreign_call.cpp": {"unistd.h"},
+    "csrc/core/base/memory.cpp": {"unistd.h", "fstream"},
+    "csrc/core/base/parallel.cpp": {"fstream"},
+    "csrc/core/base/pool.cpp": {"sys/mman.h"},
+    "csrc/core/base/process.cpp": {"unistd.h"},
+}
+
 # What a Python module may import while it is itself being imported.
 ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
 FRAMEWORKS = ("tensorflow", "torch", "jax")
@@ -122,6 +144,20 @@ def reserved_breaches(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, f"{match[0]}: use {instead}"
 
 
+def file_breaches(path: Path) -> Iterator[tuple[int, str]]:
+    name = path.relative_to(ROOT).as_posix()
+    if name.startswith(STORAGE):
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        code = line.partition("//")[0]
+        include = INCLUDE.match(line)
+        header = include[2] if include else None
+        if header and header not in NOT_ABOUT_FILES.get(name, ()) and FILE_HEADERS.fullmatch(header):
+            yield number, f"<{header}>: {STORAGE} makes the calls on files"
+        if "core/base/" not in name and (call := FILE_CALLS.search(code)):
+            yield number, f"{call[0]}...): {STORAGE} makes the calls on files"
+
+
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
     """The code that runs when the module is imported, without functions and TYPE_CHECKING."""
     pending: list[ast.AST] = [module]
@@ -158,6 +194,7 @@ def main() -> int:
                 note(path, include_breaches(tree, path))
                 if tree.startswith("csrc/"):
                     note(path, reserved_breaches(path))
+                    note(path, file_breaches(path))
     for path in sorted((ROOT / "tfrfast").rglob("*.py")):
         note(path, import_breaches(path))
     print("\n".join(breaches) or "layers: imports point down only")

@@ -10,6 +10,7 @@
 #include "core/index/opening.h"
 #include "core/index/text_index.h"
 #include "core/storage/folders.h"
+#include "core/storage/storage.h"
 #include "python/register.h"
 #include "python/text.h"
 #include "python/without_gil.h"
@@ -72,10 +73,7 @@ void register_index(py::module_& module) {
   module.def("import_text_index", &import_text, py::arg("text_path"), py::arg("shard_path"),
              py::arg("index_path"));
   module.def(
-      "identity_lasts",
-      [](const std::string& path) {
-        return StoredFile::open(path, IoMode::pread)->identity_lasts();
-      },
+      "identity_lasts", [](const std::string& path) { return examine_file(path).version_lasts; },
       py::arg("path"));
   module.def(
       "stamp_index",

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "core/storage/place.h"
+#include "core/storage/published_file.h"
 #include "core/write/frame_stream.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"

@@ -8,6 +8,7 @@
 #include "core/index/damage_in_words.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/permutation.h"
+#include "core/storage/storage.h"
 #include "tensorflow/print_warnings.h"
 
 namespace tfrfast::tensorflow {
@@ -27,9 +28,9 @@ std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
   return static_cast<std::int64_t>(file_bytes / block_bytes + (file_bytes % block_bytes != 0));
 }
 
-FileIdentity identify_or_zeros(const std::string& path) {
+FileFacts facts_or_zeros(const std::string& path) {
   try {
-    return identify_file(path);
+    return examine_file(path);
   } catch (const Error&) {
     return {};
   }
@@ -72,10 +73,10 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)), first_blocks_{0} {
     const bool is_compressed = spec_.compression != Compression::none;
     slots_ = std::make_unique<Slot[]>(spec_.shards.size());
     for (const ShardSpec& shard : spec_.shards) {
-      identities_.push_back(identify_or_zeros(shard.path));
+      facts_.push_back(facts_or_zeros(shard.path));
       // A file that is missing takes one block, so that its turn to be reported comes.
-      const bool missing = identities_.back() == FileIdentity{};
-      const std::uint64_t bytes = identities_.back().bytes;
+      const bool missing = facts_.back() == FileFacts{};
+      const std::uint64_t bytes = facts_.back().bytes;
       const std::int64_t blocks =
           missing ? 1 : blocks_of(bytes, block_bytes_of(is_compressed, bytes));
       first_blocks_.push_back(first_blocks_.back() + blocks);
@@ -102,7 +103,7 @@ void Source::plan(std::shared_ptr<const ShardSet> shards) {
       refuse_changed(then, std::to_string(index.facts().file_bytes) + " bytes and " +
                                std::to_string(index.record_count()) + " records");
     }
-    identities_.push_back((*shards)[i].file->identity());
+    facts_.push_back((*shards)[i].file->facts());
     first_blocks_.push_back(first_blocks_.back() +
                             blocks_of(then.file_bytes, block_bytes_of(index)));
   }
@@ -113,7 +114,7 @@ void Source::plan(std::shared_ptr<const ShardSet> shards) {
 
 bool Source::still_fits() const {
   for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
-    if (identify_or_zeros(spec_.shards[i].path) != identities_[i]) return false;
+    if (facts_or_zeros(spec_.shards[i].path) != facts_[i]) return false;
   }
   return true;
 }
@@ -121,7 +122,7 @@ bool Source::still_fits() const {
 void Source::refuse_other_records(const Source& then) const {
   if (!spec_.planned) return;
   for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
-    if (identities_[i] == then.identities_[i] ||
+    if (facts_[i] == then.facts_[i] ||
         shard_set()[i].index->has_same_entries(*then.shard_set()[i].index)) {
       continue;
     }
@@ -166,7 +167,7 @@ Records Source::read_block(const Sequence& sequence, std::int64_t block) const {
     const IndexedShard indexed{
         reached->file(), is_unreadable ? reached->index() : nullptr, false, {}};
     const std::uint64_t bytes =
-        block_bytes_of(spec_.compression != Compression::none, identities_[shard].bytes);
+        block_bytes_of(spec_.compression != Compression::none, facts_[shard].bytes);
     const std::uint64_t begin = block_here * bytes;
     Records records = read_stretch(indexed, reached->stretch_in_file(begin, begin + bytes), 0,
                                    {0, 1, std::numeric_limits<std::int64_t>::max()});

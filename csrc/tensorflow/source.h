@@ -81,7 +81,7 @@ class Source {
   }
 
   SourceSpec spec_;
-  std::vector<FileIdentity> identities_;    // when it was opened; of a missing file, all zeros
+  std::vector<FileFacts> facts_;            // when it was opened; of a missing file, all zeros
   std::vector<std::int64_t> first_blocks_;  // of each shard, and the block count at the end
   std::unique_ptr<Slot[]> slots_;           // of a source that is not planned
   std::shared_ptr<const Reader> reader_;    // of a planned one

@@ -15,9 +15,11 @@
 #include <thread>
 
 #include "core/base/bytes.h"
-#include "core/index/index_state.h"
 #include "core/shard/framing.h"
 #include "core/storage/file_descriptor.h"
+#include "core/storage/local_facts.h"
+#include "core/storage/settled.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast::testing {
 
@@ -145,7 +147,7 @@ TestShard& TestShard::set_mtime_to_now() {
 }
 
 std::int64_t TestShard::mtime_ns() const {
-  return identify_file(path_).mtime_ns;
+  return examine_file(path_).mtime_ns;
 }
 
 TestShard& TestShard::set_mtime_ns(std::int64_t mtime_ns) {
@@ -162,11 +164,11 @@ void give_up_descriptors() {
 }
 
 void wait_for_another_ctime(const std::string& path) {
-  const std::int64_t ctime_ns = identify_file(path).ctime_ns;
+  const std::int64_t ctime_ns = ctime_ns_of(examine_file(path));
   const std::string probe = path + ".probe";
   do {
     write_file(probe, "");
-  } while (identify_file(probe).ctime_ns <= ctime_ns);
+  } while (ctime_ns_of(examine_file(probe)) <= ctime_ns);
   std::filesystem::remove(probe);
 }
 

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/index/opening.h"
 #include "core/read/reader.h"
+#include "core/storage/local_facts.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast::testing {
@@ -82,12 +83,12 @@ void give_up_descriptors();
 // Returns when a change of the file would give it another ctime, however slowly the clock ticks.
 void wait_for_another_ctime(const std::string& path);
 
-// Takes back what assume_identity_lasts() was told.
+// Takes back what assume_versions_last() was told.
 struct AssumedToLast {
   AssumedToLast() = default;
   AssumedToLast(const AssumedToLast&) = delete;
   AssumedToLast& operator=(const AssumedToLast&) = delete;
-  ~AssumedToLast() { assume_identity_lasts({}); }
+  ~AssumedToLast() { assume_versions_last({}); }
 };
 
 // Calls check(io) for both ways to read.

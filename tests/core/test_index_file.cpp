@@ -46,7 +46,8 @@ struct Fixture {
 
   ShardIndex damaged_index() const {
     return ShardIndex(
-        {300, 12345, 300, Compression::none, 6, 7, -89, true, true}, {0, 20, 60, 100, 150},
+        {300, 12345, 300, Compression::none, {{6, 7, std::uint64_t(-89)}}, true, true},
+        {0, 20, 60, 100, 150},
         {{DamageKind::bad_header, 40, 60, 2, 1}, {DamageKind::torn_payload, 150, 300, 4, 1}});
   }
   std::string saved(const ShardIndex& index) const {
@@ -80,9 +81,7 @@ TEST_CASE_FIXTURE(Fixture, "index file: what is saved is loaded") {
   CHECK(loaded->facts().mtime_ns == 12345);
   CHECK(loaded->facts().stream_bytes == 300);
   CHECK(loaded->facts().compression == Compression::none);
-  CHECK(loaded->facts().device == 6);
-  CHECK(loaded->facts().inode == 7);
-  CHECK(loaded->facts().ctime_ns == -89);
+  CHECK(loaded->facts().version == VersionTag{{6, 7, std::uint64_t(-89)}});
   CHECK(loaded->facts().settled);
   CHECK(loaded->facts().by_writer);
   CHECK(loaded->origin() == path);

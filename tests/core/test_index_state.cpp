@@ -6,6 +6,7 @@
 #include "core/index/index_file.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
+#include "core/storage/settled.h"
 #include "core/write/shard_writer.h"
 #include "shard_fixture.h"
 
@@ -37,15 +38,15 @@ struct Fixture {
   }
 };
 
-FileIdentity changed_at(std::int64_t mtime_ns, std::int64_t ctime_ns) {
-  return {1, 2, 300, mtime_ns, ctime_ns, 0};
+FileFacts changed_at(std::int64_t mtime_ns, std::int64_t ctime_ns, bool lasts) {
+  return {300, mtime_ns, {{1, 2, static_cast<std::uint64_t>(ctime_ns)}}, lasts, 0};
 }
 
 }  // namespace
 
 TEST_CASE("index state: a scan settles what was modified two seconds ago, or more") {
   const auto settled = [](std::int64_t age_ns, bool lasts) {
-    return is_settled(changed_at(kNow - age_ns, kNow - 10 * kSecond), lasts, kNow, kNow - kTick);
+    return is_settled(changed_at(kNow - age_ns, kNow - 10 * kSecond, lasts), kNow, kNow - kTick);
   };
   for (const bool lasts : {false, true}) {
     CHECK_FALSE(settled(0, lasts));
@@ -63,7 +64,7 @@ TEST_CASE("index state: a scan settles what was modified two seconds ago, or mor
 
 TEST_CASE("index state: where ctime counts, the clock must have ticked since") {
   const auto settled = [](std::int64_t ctime_ns, bool lasts) {
-    return is_settled(changed_at(kNow - 100 * kSecond, ctime_ns), lasts, kNow, kNow - kTick);
+    return is_settled(changed_at(kNow - 100 * kSecond, ctime_ns, lasts), kNow, kNow - kTick);
   };
   CHECK(settled(kNow - kTick - 1, true));
   CHECK_FALSE(settled(kNow - kTick, true));
@@ -80,9 +81,9 @@ TEST_CASE_FIXTURE(Fixture,
                   "index state: waiting for the tick settles a shard of just now, if it is old") {
   for (int i = 0; i < 5; ++i) {
     shard.write_records(1, 10);  // its ctime is of this tick
-    CHECK(await_settled(*StoredFile::open(shard.path())));
+    CHECK(StoredFile::open(shard.path())->await_settled());
     shard.set_mtime_to_now();
-    CHECK_FALSE(await_settled(*StoredFile::open(shard.path())));
+    CHECK_FALSE(StoredFile::open(shard.path())->await_settled());
   }
 }
 
@@ -90,14 +91,13 @@ TEST_CASE_FIXTURE(Fixture,
                   "index state: an index fits as long as everything that counts is as it was") {
   for (const bool lasts : {false, true}) {
     CAPTURE(lasts);
-    assume_identity_lasts(lasts);
+    assume_versions_last(lasts);
     shard = TestShard(folder / "shard").write_records(10, 20);
     const std::int64_t mtime_ns = shard.mtime_ns();
     const auto index = scanned();
     CHECK(fits(*index));
     CHECK_FALSE(fits(*scanned(false)));
-    CHECK((index->facts().inode != 0) == lasts);
-    CHECK((index->facts().ctime_ns != 0) == lasts);
+    CHECK((index->facts().version != VersionTag()) == lasts);
 
     wait_for_another_ctime(shard.path());
     REQUIRE(::chmod(shard.path().c_str(), 0640) == 0);
@@ -118,12 +118,12 @@ TEST_CASE_FIXTURE(Fixture,
 TEST_CASE_FIXTURE(Fixture,
                   "index state: an index of a filesystem where identity lasts serves another") {
   shard.write_records(10, 20);
-  assume_identity_lasts(true);
+  assume_versions_last(true);
   const auto on_disk = scanned();
-  assume_identity_lasts(false);
+  assume_versions_last(false);
   const auto on_network = scanned();
   CHECK(fits(*on_disk));
-  assume_identity_lasts(true);
+  assume_versions_last(true);
   CHECK_FALSE(fits(*on_network));  // it says nothing of what counts here
 }
 
@@ -161,15 +161,13 @@ TEST_CASE_FIXTURE(Fixture, "index state: a proof is of one index, whole, or none
   CHECK_FALSE(load_proof(path, *index).has_value());
   ShardFacts facts = index->facts();
   facts.mtime_ns = -1;
-  facts.device = 2, facts.inode = 3, facts.ctime_ns = 4;
+  facts.version = {{2, 3, 4}};
   save_proof(path, *index, facts);
   const auto loaded = load_proof(path, *index);
   REQUIRE(loaded.has_value());
   CHECK(loaded->file_bytes == facts.file_bytes);
   CHECK(loaded->mtime_ns == -1);
-  CHECK(loaded->device == 2);
-  CHECK(loaded->inode == 3);
-  CHECK(loaded->ctime_ns == 4);
+  CHECK(loaded->version == facts.version);
   CHECK(loaded->settled);
 
   const std::string good = read_file(path);
@@ -194,7 +192,7 @@ TEST_CASE_FIXTURE(Fixture,
                   "index state: a stamp settles a writer's index of this very shard only") {
   for (const bool lasts : {false, true}) {
     CAPTURE(lasts);
-    assume_identity_lasts(lasts);
+    assume_versions_last(lasts);
     ShardWriter writer(folder / "written", {true, folder.path(), false});
     const std::string record = payload(100);
     writer.write({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});

@@ -14,6 +14,8 @@
 #include "core/index/opening.h"
 #include "core/index/progressive_index.h"
 #include "core/storage/published_file.h"
+#include "core/storage/settled.h"
+#include "core/storage/storage.h"
 #include "core/write/shard_writer.h"
 #include "shard_fixture.h"
 
@@ -144,7 +146,7 @@ TEST_CASE_FIXTURE(Fixture,
               std::filesystem::remove_all(folder / each);
             }
             std::filesystem::create_directory(data);
-            assume_identity_lasts(lasts);
+            assume_versions_last(lasts);
             TestShard shard(path);
             shard.write_records(kRecords, kBytes);
             const std::int64_t mtime_ns = shard.mtime_ns();
@@ -314,7 +316,7 @@ TEST_CASE_FIXTURE(Fixture,
   };
   for (const bool lasts : {true, false}) {
     CAPTURE(lasts);
-    assume_identity_lasts(lasts);
+    assume_versions_last(lasts);
     std::filesystem::remove_all(folder / "cache");
     write(0);
     const IndexOptions require = options(Place::sibling, IndexUse::require);
@@ -323,7 +325,7 @@ TEST_CASE_FIXTURE(Fixture,
     const std::string bytes = read_file(path);
     write_file(path + ".new", bytes);
     REQUIRE(std::rename((path + ".new").c_str(), path.c_str()) == 0);
-    set_mtime_ns(path, identify_file(path).mtime_ns - 5 * kRecentNs);
+    set_mtime_ns(path, examine_file(path).mtime_ns - 5 * kRecentNs);
     CHECK(open(path, require).scanned);
     CHECK_FALSE(open(path, require).scanned);
     CHECK(open(path, require).shard.index_path == sibling_index_path(path));
@@ -332,7 +334,7 @@ TEST_CASE_FIXTURE(Fixture,
     std::string damaged = bytes;
     damaged[damaged.size() / 2] ^= 1;
     overwrite(path, damaged);
-    set_mtime_ns(path, identify_file(path).mtime_ns - 5 * kRecentNs);
+    set_mtime_ns(path, examine_file(path).mtime_ns - 5 * kRecentNs);
     CHECK(error_of([&] { open(path, require); }).kind() == ErrorKind::stale_index);
     const Opened built = open(path);
     CHECK(built.shard.was_built);
@@ -347,7 +349,7 @@ TEST_CASE_FIXTURE(Fixture,
 TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found without a scan") {
   for (const bool lasts : {true, false}) {
     for (const bool durable : {true, false}) {
-      assume_identity_lasts(lasts);
+      assume_versions_last(lasts);
       ShardWriter writer(path, writing(durable));
       for (unsigned i = 0; i < kRecords; ++i) {
         writer.write({reinterpret_cast<const std::uint8_t*>("record"), 6});

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "core/codec/codec.h"
 #include "core/shard/walker.h"
 #include "core/storage/fault_guard.h"
+#include "core/storage/storage.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -49,21 +51,25 @@ TEST_CASE("file: any bytes are read from anywhere") {
   }
 }
 
-TEST_CASE("file: pieces are filled one after the other, more of them than one call takes") {
+TEST_CASE("file: ranges are read side by side and apart, more of them than one call takes") {
   const TemporaryFolder folder;
   const std::string bytes = payload(9000);
   write_file(folder / "file", bytes);
   FOR_EACH_IO(io) {
     const auto file = StoredFile::open(folder / "file", io);
     std::string read(bytes.size() - 7, '?');
-    std::vector<iovec> pieces;
+    std::vector<ReadRange> ranges;
     for (std::size_t at = 0; at < read.size();) {
-      const std::size_t size = std::min<std::size_t>(pieces.size() % 8, read.size() - at);
-      pieces.push_back({read.data() + at, size});
+      const std::size_t size = std::min<std::size_t>(ranges.size() % 8, read.size() - at);
+      ranges.push_back({7 + at, reinterpret_cast<std::uint8_t*>(read.data()) + at, size});
       at += size;
     }
-    CHECK(pieces.size() > 2000);
-    file->read(7, pieces.data(), static_cast<int>(pieces.size()));
+    CHECK(ranges.size() > 2000);
+    file->read(ranges);
+    CHECK(read == bytes.substr(7));
+    std::reverse(ranges.begin(), ranges.end());
+    read.assign(read.size(), '?');
+    file->read(ranges);
     CHECK(read == bytes.substr(7));
   }
 }
@@ -77,7 +83,8 @@ TEST_CASE("file: no bytes can be read from an empty file") {
     CHECK(read_bytes(*file, 0, 0).empty());
     CHECK(error_of([&] { read_bytes(*file, 0, 1); }).kind() == ErrorKind::truncated);
     CHECK(walk(file)->window(0, 100).end == 0);
-    file->will_need(0, 100);
+    const FileRange all{0, 100};
+    file->announce({&all, 1});
   }
 }
 
@@ -179,11 +186,11 @@ TEST_CASE("file: another one that was given the same inode is noticed when it is
     write_file(path, "the old one");
     const auto file = StoredFile::open(path, IoMode::pread);
     give_up_descriptors();
-    const FileIdentity before = file->identity();
+    const FileFacts before = file->facts();
     // ext4 gives the inode to the next file at once; where it goes to none, a change tells as much.
     std::filesystem::remove(path);
     write_file(path, "the new one");
-    if (identify_file(path).mtime_ns == before.mtime_ns) continue;  // the clock has not ticked
+    if (examine_file(path).mtime_ns == before.mtime_ns) continue;  // the clock has not ticked
     const Error error = error_of([&] { read_bytes(*file, 0, 11); });
     CHECK(error.kind() == ErrorKind::stale_index);
     CHECK(holds(error.message(), "while it was being read. Open a new reader"));
@@ -198,11 +205,11 @@ TEST_CASE("file: a change is noticed when it is opened again, by ctime where tha
     for (const bool mtime_back : {false, true}) {
       CAPTURE(lasts);
       CAPTURE(mtime_back);
-      assume_identity_lasts(lasts);
+      assume_versions_last(lasts);
       TestShard shard(path);
       shard.append("the old one").set_mtime_ns(1'000'000'000);
       const auto file = StoredFile::open(path, IoMode::pread);
-      CHECK(file->identity_lasts() == lasts);
+      CHECK(file->facts().version_lasts == lasts);
       give_up_descriptors();
       CHECK(read_bytes(*file, 0, 11) == "the old one");
       give_up_descriptors();

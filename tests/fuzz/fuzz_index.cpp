@@ -78,13 +78,12 @@ void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
     store_little_endian<std::uint64_t>(&index[kStreamBytesAt], file.bytes());
   }
   if (how & 4) {
-    const FileIdentity& identity = file.identity();
+    const FileFacts& facts = file.facts();
     store_little_endian<std::uint64_t>(&index[kMtimeAt],
-                                       static_cast<std::uint64_t>(identity.mtime_ns));
-    store_little_endian<std::uint64_t>(&index[kDeviceAt], identity.device);
-    store_little_endian<std::uint64_t>(&index[kInodeAt], identity.inode);
-    store_little_endian<std::uint64_t>(&index[kCtimeAt],
-                                       static_cast<std::uint64_t>(identity.ctime_ns));
+                                       static_cast<std::uint64_t>(facts.mtime_ns));
+    store_little_endian<std::uint64_t>(&index[kDeviceAt], facts.version.words[0]);
+    store_little_endian<std::uint64_t>(&index[kInodeAt], facts.version.words[1]);
+    store_little_endian<std::uint64_t>(&index[kCtimeAt], facts.version.words[2]);
     index[kFlagsAt] |= kSettled;
   }
   const auto inside = [&](std::uint64_t at, std::uint64_t count, std::uint64_t width) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/crc32c/crc32c.h"
@@ -18,7 +19,7 @@ constexpr std::size_t kSpansAhead = 4;
 
 InflatedFile::InflatedFile(std::shared_ptr<const StoredFile> file, Compression compression,
                            std::shared_ptr<const SeekPoints> points)
-    : StoredFile(file->path(), file->identity(), file->identity_lasts(), nullptr),
+    : StoredFile(file->path(), file->facts(), file->traits()),
       file_(std::move(file)),
       compression_(compression),
       points_(std::move(points)),
@@ -41,13 +42,16 @@ std::string InflatedFile::describe_byte(std::uint64_t offset) const {
          std::to_string(file_offset(offset)) + " of the file)";
 }
 
-void InflatedFile::read(std::uint64_t offset, iovec* pieces, int count) const {
+void InflatedFile::read(std::span<const ReadRange> ranges) const {
   SharedSpan held;
-  std::size_t number = points_->find(offset);
-  for (; count > 0; ++pieces, --count) {
-    auto* out = static_cast<std::uint8_t*>(pieces->iov_base);
-    for (std::size_t left = pieces->iov_len; left > 0;) {
-      if (held == nullptr) {
+  std::size_t number = 0;
+  for (const ReadRange& range : ranges) {
+    std::uint64_t offset = range.offset;
+    std::uint8_t* out = range.out;
+    for (std::size_t left = range.bytes; left > 0;) {
+      if (held == nullptr || offset < held->begin || offset - held->begin >= held->bytes) {
+        number = held != nullptr && offset == held->begin + held->bytes ? number + 1
+                                                                        : points_->find(offset);
         if (number >= points_->size()) throw_shrunk(offset);
         held = span(number);
       }
@@ -55,7 +59,6 @@ void InflatedFile::read(std::uint64_t offset, iovec* pieces, int count) const {
       const std::size_t taken = std::min(left, held->bytes - at);
       std::memcpy(out, held->data() + at, taken);
       out += taken, left -= taken, offset += taken;
-      if (at + taken == held->bytes) held = nullptr, ++number;
     }
   }
 }
@@ -123,13 +126,17 @@ void InflatedFile::throw_mismatch(const Span& span, const char* what) const {
               {path(), {}, static_cast<std::int64_t>(span.begin)});
 }
 
-void InflatedFile::will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept {
+void InflatedFile::announce(std::span<const FileRange> ranges) const noexcept {
   try {
-    const std::size_t end_number = points_->find(offset + byte_count);
-    const std::uint64_t begin = file_offset(offset);
-    std::uint64_t end = file_->bytes();
-    if (end_number + 1 < points_->size()) end = (*points_)[end_number + 1].place.file_offset;
-    if (begin < end) file_->will_need(begin, end - begin);
+    std::vector<FileRange> in_file;
+    for (const FileRange& range : ranges) {
+      const std::size_t end_number = points_->find(range.offset + range.bytes);
+      const std::uint64_t begin = file_offset(range.offset);
+      std::uint64_t end = file_->bytes();
+      if (end_number + 1 < points_->size()) end = (*points_)[end_number + 1].place.file_offset;
+      if (begin < end) in_file.push_back({begin, end - begin});
+    }
+    file_->announce(in_file);
   } catch (const std::exception&) {
     // Advice only.
   }

@@ -30,11 +30,11 @@ class InflatedFile final : public StoredFile {
   bool is_inflated() const noexcept override { return true; }
   std::string describe_byte(std::uint64_t offset) const override;
   using StoredFile::read;
-  void read(std::uint64_t offset, iovec* pieces, int count) const override;
-  void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept override;
+  void read(std::span<const ReadRange> ranges) const override;
+  void announce(std::span<const FileRange> ranges) const noexcept override;
   bool is_cached(std::uint64_t offset) const noexcept override;
-  std::uint64_t next_data(std::uint64_t offset) const noexcept override { return offset; }
-  std::uint64_t data_bytes() const noexcept override { return bytes(); }
+  FileFacts facts_now() const override { return file_->facts_now(); }
+  bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }
 
   // Spares read() the inflating of a span that somebody else has inflated.
   void offer(std::size_t number, SharedSpan span) const;

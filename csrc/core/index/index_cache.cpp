@@ -1,9 +1,5 @@
 #include "core/index/index_cache.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +11,8 @@
 #include "core/base/memory.h"
 #include "core/index/index_file.h"
 #include "core/index/index_places.h"
+#include "core/storage/folders.h"
+#include "core/storage/users.h"
 
 namespace tfrfast {
 namespace {
@@ -43,22 +41,20 @@ std::vector<Candidate> list_candidates() {
   std::vector<Candidate> found;
   const std::string folder = index_cache_folder();
   if (folder.empty()) return found;
-  DIR* listing = ::opendir(folder.c_str());
-  if (listing == nullptr) {
-    if (errno == ENOENT) return found;
-    throw_system_error(errno, "Listing folder", folder);
+  std::vector<std::string> names;
+  try {
+    names = list_folder(folder);
+  } catch (const Error& error) {
+    if (error.system_error() == ENOENT) return found;
+    throw;
   }
-  while (const dirent* entry = ::readdir(listing)) {
-    if (!is_named_like_ours(entry->d_name)) continue;
-    const std::string path = folder + "/" + entry->d_name;
-    struct stat status;
-    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    if (status.st_uid != ::geteuid()) continue;
-    const std::int64_t used_s = std::max(status.st_atime, status.st_mtime);
-    found.push_back({{path, static_cast<std::uint64_t>(status.st_size), used_s * 1'000'000'000},
-                     status.st_mtime});
+  for (const std::string& name : names) {
+    if (!is_named_like_ours(name)) continue;
+    const std::string path = folder + "/" + name;
+    const NameStatus status = look_at_name(path);
+    if (status.kind != NameKind::file || status.owner != this_user()) continue;
+    found.push_back({{path, status.bytes, status.used_s * 1'000'000'000}, status.written_s});
   }
-  ::closedir(listing);
   std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
     return a.index.last_used_ns != b.index.last_used_ns
                ? a.index.last_used_ns < b.index.last_used_ns
@@ -96,7 +92,7 @@ std::size_t prune_index_cache(std::uint64_t most_bytes, FreshIndexes fresh) noex
       total -= std::min(total, each.index.bytes);
       // Only now: there may be very many to open.
       if (!begins_like_index(each.index.path)) continue;
-      if (::unlink(each.index.path.c_str()) == 0) ++removed;
+      if (remove_file(each.index.path)) ++removed;
     }
   } catch (const std::exception&) {
     // Another process prunes too, or the folder is gone: nothing to do.

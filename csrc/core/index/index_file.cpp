@@ -1,9 +1,5 @@
 #include "core/index/index_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -17,7 +13,8 @@
 #include "core/crc32c/crc32c.h"
 #include "core/index/index_format.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/published_file.h"
+#include "core/storage/in_place.h"
+#include "core/storage/storage.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -45,10 +42,10 @@ std::uint64_t align_to_64(std::uint64_t offset) {
 class IndexBytes {
  public:
   explicit IndexBytes(const std::string& path) : path_(path) {
-    const bool is_small = identify_file(path).bytes <= kSmallFileBytes;
+    const bool is_small = examine_file(path).bytes <= kSmallFileBytes;
     auto file = StoredFile::open(path, is_small ? IoMode::pread : IoMode::mapped);
     size_ = file->bytes();
-    owner_ = file->identity().owner;
+    owner_ = file->facts().owner;
     if (file->mapping() != nullptr) {
       bytes_ = file->mapping();
       file_ = std::move(file);
@@ -158,7 +155,7 @@ std::shared_ptr<const SeekPoints> load_seek_points(const std::shared_ptr<const I
 
 }  // namespace
 
-void write_index(const ShardIndex& index, PublishedFile& file) {
+void write_index(const ShardIndex& index, Publication& file) {
   const SeekPoints* const points = index.seek_points().get();
   const std::vector<std::uint64_t> offsets = index.copy_offsets();
   std::vector<DamageEntry> damage;
@@ -212,26 +209,16 @@ void write_index(const ShardIndex& index, PublishedFile& file) {
 }
 
 bool begins_like_index(const std::string& path) noexcept {
-  int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-#if defined(O_NOATIME)
-  flags |= O_NOATIME;  // to look is not to use
-#endif
-  const int descriptor = ::open(path.c_str(), flags);
-  if (descriptor < 0) return false;
-  struct stat status;
   char bytes[sizeof kIndexMagic];
-  const bool is_ours = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-                       ::pread(descriptor, bytes, sizeof bytes, 0) == sizeof bytes &&
-                       (std::memcmp(bytes, kIndexMagic, sizeof kIndexMagic) == 0 ||
-                        std::memcmp(bytes, kProofMagic, sizeof kProofMagic) == 0);
-  ::close(descriptor);
-  return is_ours;
+  return peek(path, bytes, sizeof bytes) &&
+         (std::memcmp(bytes, kIndexMagic, sizeof kIndexMagic) == 0 ||
+          std::memcmp(bytes, kProofMagic, sizeof kProofMagic) == 0);
 }
 
 void save_index(const ShardIndex& index, const std::string& path, bool durable, Existing existing) {
-  PublishedFile file(path);
-  write_index(index, file);
-  file.commit(durable, existing);
+  const auto file = publish_file(path);
+  write_index(index, *file);
+  file->commit(durable, existing);
 }
 
 std::shared_ptr<const ShardIndex> load_index(const std::string& path, std::uint32_t* owner) {

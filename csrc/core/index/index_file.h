@@ -6,12 +6,12 @@
 #include <string>
 
 #include "core/index/shard_index.h"
-#include "core/storage/published_file.h"
+#include "core/storage/publication.h"
 
 namespace tfrfast {
 
 // Appends the whole index; committing it is the caller's. Throws Error io.
-void write_index(const ShardIndex& index, PublishedFile& file);
+void write_index(const ShardIndex& index, Publication& file);
 
 // Publishes it as `path`, so that readers see a whole index or none. Throws Error io.
 void save_index(const ShardIndex& index, const std::string& path, bool durable,

@@ -39,9 +39,7 @@ struct IndexHeader {
   std::uint64_t file_end;   // where the compressed data end, or cannot be read on
   std::uint32_t spans_crc;  // of the span entries
   std::uint32_t flags;
-  std::uint64_t device;
-  std::uint64_t inode;
-  std::int64_t ctime_ns;
+  VersionTag shard_version;
   std::uint32_t zero;
   std::uint32_t header_crc;  // of all header bytes before it
 };
@@ -88,9 +86,7 @@ inline ShardFacts facts_of(const IndexHeader& header) {
           header.mtime_ns,
           header.stream_bytes,
           static_cast<Compression>(header.compression),
-          header.device,
-          header.inode,
-          header.ctime_ns,
+          header.shard_version,
           (header.flags & kSettledFlag) != 0,
           (header.flags & kByWriterFlag) != 0};
 }
@@ -99,9 +95,7 @@ inline ShardFacts facts_of(const IndexHeader& header) {
 inline void set_state(IndexHeader& header, const ShardFacts& facts) {
   header.file_bytes = facts.file_bytes;
   header.mtime_ns = facts.mtime_ns;
-  header.device = facts.device;
-  header.inode = facts.inode;
-  header.ctime_ns = facts.ctime_ns;
+  header.shard_version = facts.version;
   header.flags = (facts.settled ? kSettledFlag : 0) | (facts.by_writer ? kByWriterFlag : 0);
 }
 

@@ -1,8 +1,5 @@
 #include "core/index/index_keeping.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <exception>
 
@@ -55,9 +52,8 @@ void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
 
 void check_index_places(const std::vector<std::string>& places) {
   make_folders(folder_of(places.back()));
-  struct stat status;
-  const bool is_taken =
-      places.size() > 1 && ::lstat(places.back().c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+  const NameKind last = look_at_name(places.back()).kind;
+  const bool is_taken = places.size() > 1 && last != NameKind::nothing && last != NameKind::folder;
   check_place(is_taken ? places.front() : places.back(), "Keeping an index in",
               "Name another folder for indexes.");
 }
@@ -66,7 +62,7 @@ std::string save_in_shared_folder(const ShardIndex& index, const std::string& fo
                                   const std::shared_ptr<const StoredFile>& file) {
   const std::string plain = index_path_in(folder, file->path());
   const std::string second = second_index_path_in(folder, file->path());
-  if (::access(second.c_str(), F_OK) != 0) {
+  if (look_at(second).kind == NameKind::nothing) {
     try {
       save_index(index, plain, true, Existing::keep);
       return plain;

@@ -1,8 +1,5 @@
 #include "core/index/index_places.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdlib>
 
@@ -24,27 +21,18 @@ std::string environment(const char* name) {
 // What others can write could hide records, or place them where they are not. A folder that is not
 // there yet will be ours alone.
 bool is_ours_alone(const std::string& cache_folder) {
-  struct stat status;
-  if (::stat(cache_folder.c_str(), &status) != 0) return true;
-  const bool is_ours = status.st_uid == this_user();
-  if (is_ours && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return true;
+  const NameStatus status = look_at(cache_folder);
+  if (status.kind == NameKind::nothing) return true;
+  const bool is_ours = status.owner == this_user();
+  if (is_ours && !status.others_may_write) return true;
   warn_once("cache " + cache_folder,
             "The index cache '" + cache_folder + "' is not used: " +
                 (is_ours ? std::string("others may write to it. Take that away (`chmod go-w`)")
-                         : "it belongs to " + name_of_user(status.st_uid) +
+                         : "it belongs to " + name_of_user(status.owner) +
                                ", not to you. Move it"
                                " away") +
                 ", or name another folder in TFRFAST_CACHE_DIR.");
   return false;
-}
-
-// The name that all links to a file share.
-std::string resolve(const std::string& path) {
-  char* resolved = ::realpath(path.c_str(), nullptr);
-  if (resolved == nullptr) return path;
-  std::string result = resolved;
-  std::free(resolved);
-  return result;
 }
 
 std::string hash_as_hex(const std::string& text) {
@@ -67,7 +55,7 @@ std::string path_in_cache(const std::string& key, std::string name) {
 std::string sibling_index_path(const std::string& shard_path) {
   std::string folder = folder_of(shard_path);
   if (folder == "." || folder == ".." || folder.ends_with("/.") || folder.ends_with("/..")) {
-    folder = resolve(folder);
+    folder = resolve_path(folder);
   }
   return index_path_in(folder == "/" ? "/.tfrfast" : folder + ".tfrfast", shard_path);
 }
@@ -77,18 +65,18 @@ std::string index_path_in(const std::string& folder, const std::string& shard_pa
 }
 
 std::string second_index_path_in(const std::string& folder, const std::string& shard_path) {
-  const std::string data_folder = resolve(folder_of(shard_path));
+  const std::string data_folder = resolve_path(folder_of(shard_path));
   return folder + "/" + name_of(shard_path) + "-" + hash_as_hex(data_folder) + kSuffix;
 }
 
 std::string cached_index_path(const std::string& shard_path) {
-  const std::string resolved = resolve(shard_path);
+  const std::string resolved = resolve_path(shard_path);
   return path_in_cache(resolved, name_of(resolved));
 }
 
 std::string proof_path(const std::string& shard_path, const std::string& index_path) {
-  const std::string resolved = resolve(shard_path);
-  return path_in_cache(resolved + "\n" + resolve(index_path), name_of(resolved) + ".proof");
+  const std::string resolved = resolve_path(shard_path);
+  return path_in_cache(resolved + "\n" + resolve_path(index_path), name_of(resolved) + ".proof");
 }
 
 std::string index_cache_folder() {

@@ -15,7 +15,7 @@ namespace {
 
 // Whoever makes an index can hide records. An owner of the data could do that anyway.
 bool may_be_believed(std::uint32_t owner, const StoredFile& file) {
-  return owner == this_user() || owner == 0 || owner == file.identity().owner;
+  return owner == this_user() || owner == 0 || owner == file.facts().owner;
 }
 
 bool has_proof(const ShardIndex& index, const StoredFile& file) {
@@ -39,8 +39,7 @@ void look_at(const std::string& path, const StoredFile& file, Compression compre
       return;
     }
     const ShardFacts& facts = index->facts();
-    const bool may_fit =
-        facts.compression == compression && facts.file_bytes == file.identity().bytes;
+    const bool may_fit = facts.compression == compression && facts.file_bytes == file.facts().bytes;
     if (may_fit &&
         (index_fits(*index, file) || (proofs == Proofs::count && has_proof(*index, file)))) {
       found->fitting = std::move(index);
@@ -48,7 +47,7 @@ void look_at(const std::string& path, const StoredFile& file, Compression compre
     }
     found->why_not = "Index '" + path + "' was made for another state of '" + file.path() + "' (" +
                      std::to_string(facts.file_bytes) + " bytes then, " +
-                     std::to_string(file.identity().bytes) + " now, or other records).";
+                     std::to_string(file.facts().bytes) + " now, or other records).";
     if (may_fit) found->unproven.push_back(std::move(index));
   } catch (const Error& error) {
     found->why_not = error.message();

@@ -1,38 +1,19 @@
 #include "core/index/index_state.h"
 
-#include <fcntl.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/codec/inflated_file.h"
 #include "core/codec/seek_points.h"
 #include "core/index/index_format.h"
-#include "core/storage/published_file.h"
+#include "core/storage/in_place.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
 
 constexpr std::uint64_t kSamples = 4;
-constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr int kMostWaits = 100;
-
-#if defined(CLOCK_REALTIME_COARSE)
-constexpr clockid_t kClockOfFiles = CLOCK_REALTIME_COARSE;
-#else
-constexpr clockid_t kClockOfFiles = CLOCK_REALTIME;
-#endif
-
-std::int64_t time_ns(clockid_t clock) noexcept {
-  timespec now = {};
-  ::clock_gettime(clock, &now);
-  return std::int64_t{now.tv_sec} * kSecondNs + now.tv_nsec;
-}
 
 bool record_fits(const ShardIndex& index, const StoredFile& file, std::uint64_t number) {
   const Frame frame = index.frame(number);
@@ -96,9 +77,7 @@ struct Proof {
   std::uint32_t index_checksum;
   std::uint64_t file_bytes;
   std::int64_t mtime_ns;
-  std::uint64_t device;
-  std::uint64_t inode;
-  std::int64_t ctime_ns;
+  VersionTag version_tag;
   std::uint32_t zero;
   std::uint32_t checksum;  // of the bytes before it
 };
@@ -109,65 +88,22 @@ std::uint32_t crc_of(const Proof& proof) {
   return crc32c(bytes_of(&proof), offsetof(Proof, checksum));
 }
 
-// A descriptor to write to a file that is there.
-class OpenForWriting {
- public:
-  explicit OpenForWriting(const std::string& path)
-      : descriptor_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {}
-  ~OpenForWriting() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  OpenForWriting(const OpenForWriting&) = delete;
-  OpenForWriting& operator=(const OpenForWriting&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 }  // namespace
 
-bool is_settled(const FileIdentity& identity, bool identity_lasts, std::int64_t now_ns,
-                std::int64_t tick_ns) noexcept {
-  // Where ctime counts, a time in the future was set by hand, and goes with the next change.
-  const bool is_future = identity.mtime_ns > now_ns;
-  if (identity.mtime_ns > now_ns - kRecentNs && !(is_future && identity_lasts)) return false;
-  if (!identity_lasts) return true;
-  const bool keeps_seconds_only = identity.ctime_ns % kSecondNs == 0;
-  return identity.ctime_ns < tick_ns - (keeps_seconds_only ? kRecentNs : 0);
-}
-
-bool await_settled(const StoredFile& file) noexcept {
-  const std::int64_t changed_ns = file.identity().ctime_ns;
-  for (int waits = 0; file.identity_lasts() && waits < kMostWaits; ++waits) {
-    if (time_ns(kClockOfFiles) > changed_ns) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  const std::int64_t tick_ns = time_ns(kClockOfFiles);
-  return is_settled(file.identity(), file.identity_lasts(), time_ns(CLOCK_REALTIME), tick_ns);
-}
-
-ShardFacts facts_of(const FileIdentity& identity, bool identity_lasts, std::uint64_t stream_bytes,
-                    Compression compression, bool settled) {
-  ShardFacts facts{identity.bytes, identity.mtime_ns, stream_bytes, compression};
+ShardFacts facts_of(const FileFacts& file, std::uint64_t stream_bytes, Compression compression,
+                    bool settled) {
+  ShardFacts facts{file.bytes, file.mtime_ns, stream_bytes, compression};
   facts.settled = settled;
-  if (identity_lasts) {
-    facts.device = identity.device;
-    facts.inode = identity.inode;
-    facts.ctime_ns = identity.ctime_ns;
-  }
+  if (file.version_lasts) facts.version = file.version;
   return facts;
 }
 
 bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredFile& file) {
-  const FileIdentity& now = file.identity();
+  const FileFacts& now = file.facts();
   if (!facts.settled || facts.file_bytes != now.bytes || facts.mtime_ns != now.mtime_ns) {
     return false;
   }
-  if (file.identity_lasts() &&
-      (facts.device != now.device || facts.inode != now.inode || facts.ctime_ns != now.ctime_ns)) {
-    return false;
-  }
+  if (now.version_lasts && facts.version != now.version) return false;
   return samples_fit(index, file);
 }
 
@@ -199,13 +135,11 @@ void save_proof(const std::string& path, const ShardIndex& index, const ShardFac
   proof.index_checksum = index.checksum();
   proof.file_bytes = facts.file_bytes;
   proof.mtime_ns = facts.mtime_ns;
-  proof.device = facts.device;
-  proof.inode = facts.inode;
-  proof.ctime_ns = facts.ctime_ns;
+  proof.version_tag = facts.version;
   proof.checksum = crc_of(proof);
-  PublishedFile file(path);
-  file.append(&proof, sizeof proof);
-  file.commit(false);
+  const auto file = publish_file(path);
+  file->append(&proof, sizeof proof);
+  file->commit(false);
 }
 
 std::optional<ShardFacts> load_proof(const std::string& path, const ShardIndex& index) {
@@ -225,34 +159,31 @@ std::optional<ShardFacts> load_proof(const std::string& path, const ShardIndex& 
   ShardFacts facts = index.facts();
   facts.file_bytes = proof.file_bytes;
   facts.mtime_ns = proof.mtime_ns;
-  facts.device = proof.device;
-  facts.inode = proof.inode;
-  facts.ctime_ns = proof.ctime_ns;
+  facts.version = proof.version_tag;
   facts.settled = true;
   return facts;
 }
 
 bool stamp_index(const std::string& index_path, const std::string& shard_path) noexcept {
   try {
-    const FileIdentity shard = identify_file(shard_path);
-    const OpenForWriting index(index_path);
+    const FileFacts shard = examine_file(shard_path);
     IndexHeader header;
-    if (::pread(index.get(), &header, sizeof header, 0) != sizeof header ||
-        std::memcmp(header.magic, kIndexMagic, sizeof kIndexMagic) != 0 ||
-        header.version != kIndexVersion || header.header_crc != crc_of(header)) {
-      return false;
-    }
-    const ShardFacts then = facts_of(header);
-    // No other file has that time: others that replaced this shard or its index are told by it.
-    if (!then.by_writer || then.file_bytes != shard.bytes || then.mtime_ns != shard.mtime_ns) {
-      return false;
-    }
-    ShardFacts now = facts_of(shard, filesystem_of(shard_path).identity_lasts, then.stream_bytes,
-                              then.compression, true);
-    now.by_writer = true;
-    set_state(header, now);
-    header.header_crc = crc_of(header);
-    return ::pwrite(index.get(), &header, sizeof header, 0) == sizeof header;
+    return change_beginning(index_path, &header, sizeof header, [&] {
+      if (std::memcmp(header.magic, kIndexMagic, sizeof kIndexMagic) != 0 ||
+          header.version != kIndexVersion || header.header_crc != crc_of(header)) {
+        return false;
+      }
+      const ShardFacts then = facts_of(header);
+      // No other file has that time: others that replaced this shard or its index are told by it.
+      if (!then.by_writer || then.file_bytes != shard.bytes || then.mtime_ns != shard.mtime_ns) {
+        return false;
+      }
+      ShardFacts now = facts_of(shard, then.stream_bytes, then.compression, true);
+      now.by_writer = true;
+      set_state(header, now);
+      header.header_crc = crc_of(header);
+      return true;
+    });
   } catch (const std::exception&) {
     return false;
   }

@@ -1,11 +1,9 @@
 // Whether a shard is still in the state that its index describes: what is known without reading it,
 // how that can be proven by reading it, and how the proof is kept.
 //
-// An index says what the shard's file was like when it was scanned: size and time of modification
-// and, where the filesystem lets them count (StoredFile::identity_lasts), device, inode and ctime.
-// If all of that is as it was, the index is believed. Times come from a clock that ticks, so what
-// is changed twice within a tick looks the same afterwards. An index is therefore believed only if
-// it is *settled*: no change since can have left all of it as it was.
+// An index says what the shard's file was like when it was scanned: size, time of modification and,
+// where the storage keeps versions for good, its version. If all of that is as it was, the index is
+// believed, but only if it is *settled*: no change since can have left all of it as it was.
 //
 // A scan settles an index if it begins late enough after the last change. A writer, which knows the
 // bytes without a scan, sets the time of modification back by the least the filesystem can tell: no
@@ -22,23 +20,9 @@
 
 namespace tfrfast {
 
-// A file that was modified less than this before a scan is scanned again another time: some
-// filesystems keep whole seconds, or two of them.
-inline constexpr std::int64_t kRecentNs = 2'000'000'000;
-
-// Whether a scan that begins now will make a settled index. `now_ns` is the time, `tick_ns` the
-// same as the system's clock for files last ticked. Where ctime counts, it alone would do: whatever
-// changes the file from now on gives it a ctime of at least `tick_ns`. The time of modification is
-// judged all the same, and first, so that a clock that was set back has to be set back by as much.
-bool is_settled(const FileIdentity& identity, bool identity_lasts, std::int64_t now_ns,
-                std::int64_t tick_ns) noexcept;
-// The same of an open file by the clocks there are. Waits for the next tick, some milliseconds, if
-// the file was changed in this one.
-bool await_settled(const StoredFile& file) noexcept;
-
 // What an index says about a shard's file.
-ShardFacts facts_of(const FileIdentity& identity, bool identity_lasts, std::uint64_t stream_bytes,
-                    Compression compression, bool settled);
+ShardFacts facts_of(const FileFacts& file, std::uint64_t stream_bytes, Compression compression,
+                    bool settled);
 
 // Whether `file`, as it lies on the disk, is in the state that `facts` tell, settled, and the
 // headers of the first, the last and two other records of `index` are where it says; of a

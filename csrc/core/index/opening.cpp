@@ -16,7 +16,7 @@ namespace {
 IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
                              AtDamage at_damage, bool kept, const ScanProgress& progress,
                              bool* is_whole) {
-  const bool settled = kept && await_settled(*file);
+  const bool settled = kept && file->await_settled();
   ShardScan scan = scan_shard(file, progress, compression, at_damage);
   *is_whole = scan.is_whole;
   auto index = index_of(*file, compression, std::move(scan), settled);
@@ -49,8 +49,8 @@ std::optional<Compression> resolve_compression(const StoredFile& file,
 IndexedShard unreadable_shard(std::shared_ptr<const StoredFile> file, Compression expected) {
   const std::uint64_t bytes = file->bytes();
   auto index = std::make_shared<const ShardIndex>(
-      facts_of(file->identity(), file->identity_lasts(), bytes, expected, false),
-      std::vector<std::uint64_t>{0}, std::vector<Damage>{{DamageKind::bad_stream, 0, bytes, 0, 0}});
+      facts_of(file->facts(), bytes, expected, false), std::vector<std::uint64_t>{0},
+      std::vector<Damage>{{DamageKind::bad_stream, 0, bytes, 0, 0}});
   return {std::move(file), std::move(index), false, {}};
 }
 
@@ -87,8 +87,8 @@ std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression c
   const std::uint64_t stream_bytes =
       scan.seek_points == nullptr ? file.bytes() : scan.seek_points->stream_bytes();
   return std::make_shared<const ShardIndex>(
-      facts_of(file.identity(), file.identity_lasts(), stream_bytes, compression, settled),
-      std::move(scan.offsets), std::move(scan.damage), std::move(scan.seek_points));
+      facts_of(file.facts(), stream_bytes, compression, settled), std::move(scan.offsets),
+      std::move(scan.damage), std::move(scan.seek_points));
 }
 
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,

@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "core/index/index_state.h"
-
 namespace tfrfast {
 namespace {
 
@@ -73,7 +71,7 @@ ProgressiveIndex::ProgressiveIndex(const std::string& shard_path, IoMode io,
   compression_ = *resolved;
   index_ = find_index(*on_disk_, compression_, options);
   if (index_ == nullptr) {
-    settled_ = await_settled(*on_disk_);
+    settled_ = on_disk_->await_settled();
     scanner_ = std::make_unique<ShardScanner>(on_disk_, ScanOptions{compression_, true});
     file_ = scanner_->file();
   } else {

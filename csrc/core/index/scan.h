@@ -61,7 +61,7 @@ class ShardScanner {
   ShardScan take();
 
   std::uint64_t file_bytes_done() const;  // of the file as it lies on the disk
-  std::uint64_t file_bytes() const noexcept { return file_->identity().bytes; }
+  std::uint64_t file_bytes() const noexcept { return file_->facts().bytes; }
 
  private:
   void lose(DamageKind kind, std::uint64_t end, std::uint64_t records);

@@ -12,6 +12,7 @@
 #include "core/codec/codec.h"
 #include "core/codec/seek_points.h"
 #include "core/shard/framing.h"
+#include "core/storage/file_facts.h"
 
 namespace tfrfast {
 
@@ -52,10 +53,7 @@ struct ShardFacts {
   std::int64_t mtime_ns = 0;
   std::uint64_t stream_bytes = 0;  // uncompressed; all offsets count in these
   Compression compression = Compression::none;
-  // Of the file; zeros where they would say nothing (StoredFile::identity_lasts).
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::int64_t ctime_ns = 0;
+  VersionTag version = {};  // of the file; zeros where it does not last
   // Whether any change since shows in what is above; index_state.h says when.
   bool settled = false;
   // Of the shard's writer, which gave the file a time of modification that no write can give.

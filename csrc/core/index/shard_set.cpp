@@ -15,6 +15,7 @@
 #include "core/index/damage_in_words.h"
 #include "core/index/index_cache.h"
 #include "core/storage/folders.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
@@ -124,7 +125,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   if (progress) {
     std::uint64_t all_bytes = 0;
     for (const std::string& path : distinct) {
-      all_bytes = add_or_most(all_bytes, identify_file(path).bytes);
+      all_bytes = add_or_most(all_bytes, examine_file(path).bytes);
     }
     meter = std::make_unique<ProgressMeter>(progress, all_bytes);
     scanned = [&](std::uint64_t bytes) { interruption.pass_on([&] { meter->add(bytes); }); };

@@ -8,7 +8,7 @@
 #include "core/base/memory.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
-#include "core/storage/published_file.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
@@ -66,17 +66,17 @@ void export_text_index(const ShardIndex& index, const std::string& path) {
                     "place. Convert the shard first: `tfrfast shuffle`.",
                 {path, {}, {}});
   }
-  PublishedFile file(path);
-  file.keep_permissions();
+  const auto file = publish_file(path);
+  file->keep_permissions();
   std::string lines;
   for (std::uint64_t number = 0; number < index.record_count(); ++number) {
     const Frame frame = index.frame(number);
     lines += std::to_string(frame.offset) + " " +
              std::to_string(frame.payload_bytes + kFrameOverhead) + "\n";
-    if (lines.size() >= kFlushBytes) file.append(lines.data(), lines.size()), lines.clear();
+    if (lines.size() >= kFlushBytes) file->append(lines.data(), lines.size()), lines.clear();
   }
-  file.append(lines.data(), lines.size());
-  file.commit(true);
+  file->append(lines.data(), lines.size());
+  file->commit(true);
 }
 
 std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
@@ -119,7 +119,7 @@ std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
                "' has " + std::to_string(file->bytes()) + " bytes.");
   }
   offsets.push_back(end);
-  const bool settled = await_settled(*file);
+  const bool settled = file->await_settled();
   auto index = index_of(*file, Compression::none, scan_shard(file), settled);
   if (!index->damage().empty() || index->copy_offsets() != offsets) {
     refuse(path, line_number, "'" + file->path() + "' has no such records.");

@@ -76,7 +76,8 @@ void ReadAhead::request(std::span<const std::int64_t> records) {
           std::max(range_end, row->frame.offset + row->frame.payload_bytes + kFrameOverhead);
     }
     const std::uint64_t bytes = std::min(range_end - begin, kMostAnnouncedBytes - announced);
-    file.will_need(begin, bytes);
+    const FileRange range{begin, bytes};
+    file.announce({&range, 1});
     announced += bytes;
   }
   announced_bytes_.fetch_add(announced, std::memory_order_relaxed);

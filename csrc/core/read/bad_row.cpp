@@ -15,7 +15,7 @@ constexpr int kNeighbours = 4;
 // A mapping shows what was cut off a file's last page as zeros, without a fault.
 bool is_shorter_now(const StoredFile& file) {
   try {
-    return file.identify_now().bytes < file.identity().bytes;
+    return file.facts_now().bytes < file.facts().bytes;
   } catch (const Error&) {
     return false;
   }
@@ -24,7 +24,7 @@ bool is_shorter_now(const StoredFile& file) {
 // Since the shard was opened, when its index fitted.
 bool changed_since_opened(const IndexedShard& shard) {
   try {
-    return !shard.file->is_still(shard.file->identify_now());
+    return !shard.file->is_still(shard.file->facts_now());
   } catch (const Error&) {
     return true;
   }

@@ -72,25 +72,22 @@ bool copy_mapped(std::span<const Row> rows, std::size_t rows_behind, std::uint8_
   });
 }
 
-// A run of frames that lie side by side in a shard read by pread: one system call, no extra copy.
+// Frames of one shard that is not mapped, in one call and without an extra copy.
 void copy_run(std::span<const Row> rows, std::uint8_t* data, const std::int64_t* offsets,
               Seal* seals) {
-  std::array<iovec, 3 * kPieceRows> pieces;
-  int count = 0;
+  std::array<ReadRange, 3 * kPieceRows> ranges;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    pieces[count++] = {seals[i].header, kHeaderBytes};
-    pieces[count++] = {data + offsets[i], static_cast<std::size_t>(rows[i].frame.payload_bytes)};
-    pieces[count++] = {seals[i].footer, kFooterBytes};
+    const auto payload_bytes = static_cast<std::size_t>(rows[i].frame.payload_bytes);
+    const std::uint64_t payload = rows[i].frame.offset + kHeaderBytes;
+    ranges[count++] = {rows[i].frame.offset, seals[i].header, kHeaderBytes};
+    ranges[count++] = {payload, data + offsets[i], payload_bytes};
+    ranges[count++] = {payload + payload_bytes, seals[i].footer, kFooterBytes};
   }
-  rows[0].shard->file->read(rows[0].frame.offset, pieces.data(), count);
+  rows[0].shard->file->read(std::span(ranges).first(count));
 }
 
-bool follows(const Row& row, const Row& before) {
-  return row.shard->file == before.shard->file &&
-         row.frame.offset - before.frame.offset == kFrameOverhead + before.frame.payload_bytes;
-}
-
-// Copies rows[0..n) and returns n: a piece of mapped rows, a run of others, or one long row alone.
+// How many rows make the next piece: of mapped shards, of one other shard, or one long row alone.
 std::size_t piece_size(std::span<const Row> rows) {
   const bool mapped = rows[0].shard->file->mapping() != nullptr;
   std::uint64_t bytes = rows[0].frame.payload_bytes;
@@ -98,7 +95,7 @@ std::size_t piece_size(std::span<const Row> rows) {
   for (; count < std::min(rows.size(), kPieceRows); ++count) {
     const Row& row = rows[count];
     if ((row.shard->file->mapping() != nullptr) != mapped) break;
-    if (!mapped && !follows(row, rows[count - 1])) break;
+    if (!mapped && row.shard->file != rows[0].shard->file) break;
     if (row.frame.payload_bytes > kPieceBytes || bytes > kPieceBytes - row.frame.payload_bytes)
       break;
     bytes += row.frame.payload_bytes;

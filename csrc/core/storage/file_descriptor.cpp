@@ -16,13 +16,17 @@ namespace {
 
 // The rest of the process needs descriptors, too.
 std::size_t most_shared_descriptors() {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return SharedDescriptors::kMost;
-  return std::min<std::size_t>(std::max<std::size_t>(limit.rlim_cur / 4, 1),
-                               SharedDescriptors::kMost);
+  return std::min(std::max<std::size_t>(most_descriptors() / 4, 1), SharedDescriptors::kMost);
 }
 
 }  // namespace
+
+std::size_t most_descriptors() noexcept {
+  constexpr std::size_t kUsual = 1024;
+  rlimit limit;
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<std::size_t>(limit.rlim_cur)
+                                                 : kUsual;
+}
 
 FileDescriptor::FileDescriptor(const std::string& path) {
   const auto may_try_again = [] {

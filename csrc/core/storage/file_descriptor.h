@@ -11,6 +11,9 @@
 
 namespace tfrfast {
 
+// How many descriptors this process may have.
+std::size_t most_descriptors() noexcept;
+
 class FileDescriptor {
  public:
   explicit FileDescriptor(const std::string& path);  // to read; throws Error io

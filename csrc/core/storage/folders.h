@@ -1,17 +1,44 @@
-// Folders, and the two halves of a path.
+// Folders of this machine, and the names in them. Paths of other storages have no folders: making
+// and flushing theirs does nothing.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tfrfast {
+
+// The two halves of a path.
+std::string folder_of(const std::string& path);  // "." for a bare name
+std::string name_of(const std::string& path);
+
+// The name that all links to a file share; `path` itself where there is nothing.
+std::string resolve_path(const std::string& path);
+
+enum class NameKind : std::uint8_t { nothing, file, folder, link, other };
+
+// What a name stands for, as far as the system says; `nothing` where it does not.
+struct NameStatus {
+  NameKind kind = NameKind::nothing;
+  std::uint64_t bytes = 0;
+  std::uint32_t owner = 0;
+  bool others_may_write = false;
+  std::int64_t written_s = 0;
+  std::int64_t used_s = 0;
+};
+NameStatus look_at(const std::string& path) noexcept;       // what a link points at
+NameStatus look_at_name(const std::string& path) noexcept;  // the link itself
+
+// The names in a folder, in no order. Throws Error io.
+std::vector<std::string> list_folder(const std::string& folder);
+
+// Whether there was such a file, and is none now.
+bool remove_file(const std::string& path) noexcept;
 
 void flush_folder(const std::string& folder);  // to the disk; throws Error io
 
 // Makes `folder` and those it lies in, if they are not there. Throws Error io: ENOTDIR if something
 // else has the name.
 void make_folders(const std::string& folder, unsigned mode = 0777);
-
-std::string folder_of(const std::string& path);  // "." for a bare name
-std::string name_of(const std::string& path);
 
 }  // namespace tfrfast

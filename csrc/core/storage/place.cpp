@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "core/base/error.h"
 #include "core/storage/folders.h"
-#include "core/storage/published_file.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
@@ -26,6 +28,7 @@ bool may_not_be_replaced(const struct stat& file, const std::string& path) {
 }  // namespace
 
 void check_name(const std::string& path, const std::string& action, const std::string& advice) {
+  if (!is_local(path)) return;
   struct stat status;
   if (::lstat(path.c_str(), &status) != 0) {
     if (errno != ENOENT) throw_system_error(errno, action, path, advice);
@@ -38,13 +41,14 @@ void check_name(const std::string& path, const std::string& action, const std::s
 void check_place(const std::string& path, const std::string& action, const std::string& advice) {
   check_name(path, action, advice);
   try {
-    const PublishedFile trial(path);
+    publish_file(path);
   } catch (const Error& error) {
     throw_system_error(error.system_error(), action, path, advice);
   }
 }
 
 void check_flushable(const std::string& folder) {
+  if (!is_local(folder)) return;
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) {
     throw_system_error(errno, "Opening folder", folder,
@@ -52,6 +56,34 @@ void check_flushable(const std::string& folder) {
                        "its permissions.");
   }
   ::close(descriptor);
+}
+
+std::string checked_target(const std::string& path, Existing existing) {
+  if (path.empty()) throw_system_error(ENOENT, "Creating", path);
+  if (path.back() == '/') throw_system_error(EISDIR, "Creating", path);
+  if (!is_local(path)) return path;
+  const NameKind kind = look_at(path).kind;
+  if (kind != NameKind::nothing) {
+    if (kind == NameKind::folder) throw_system_error(EISDIR, "Creating", path);
+    if (kind != NameKind::file) {
+      throw Error(ErrorKind::invalid,
+                  "'" + path +
+                      "' is not a regular file, so no shard can be published there. Give the name "
+                      "of a file.",
+                  {path, {}, {}});
+    }
+    if (existing == Existing::keep) {
+      throw_system_error(EEXIST, "Creating", path, "Pass overwrite=True to replace it.");
+    }
+  }
+  std::error_code ignored;
+  std::string target = path;
+  if (std::filesystem::is_symlink(path, ignored)) {
+    const std::filesystem::path followed = std::filesystem::weakly_canonical(path, ignored);
+    if (!ignored) target = followed.string();
+  }
+  check_name(target, "Creating", "");
+  return target;
 }
 
 }  // namespace tfrfast

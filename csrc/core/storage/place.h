@@ -3,10 +3,16 @@
 
 #include <string>
 
+#include "core/storage/publication.h"
+
 namespace tfrfast {
 
-// Both throw the Error io that publishing would end in, as far as that can be known: "<action>
+// All throw the Error io that publishing would end in, as far as that can be known: "<action>
 // '<path>' failed: <reason>. <advice>".
+
+// The path to publish a shard at that is to be had under the name `path`: what a link points at,
+// for the link stays. Throws Error invalid if that is no regular file.
+std::string checked_target(const std::string& path, Existing existing);
 
 // What `path` says already: too long a name, a folder that has it, a file of somebody else's where
 // only owners may replace theirs.

@@ -1,18 +1,16 @@
-// A shard's bytes: mapped or read with pread. Truncation and I/O errors are Errors, never crashes.
+// Bytes that lie somewhere, as whoever reads them sees them. Every kind of storage implements this.
 #pragma once
-
-#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
-#include "core/storage/file_identity.h"
+#include "core/storage/file_facts.h"
+#include "core/storage/storage_traits.h"
 
 namespace tfrfast {
-
-class FileDescriptor;
 
 enum class IoMode : std::uint8_t {
   automatic,  // mapped on local filesystems, pread on network and FUSE ones
@@ -20,32 +18,47 @@ enum class IoMode : std::uint8_t {
   pread,
 };
 
-// An open shard of fixed size: what the file grows by later is not seen. Immutable and safe from
-// many threads. A mapped file is read without a descriptor; a file read by pread shares a small
-// pool of descriptors with all others, so ten thousand of them may be open at once.
+struct FileRange {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+// A range, and the memory it is read to. Nothing is set unasked: readers have arrays of these on
+// their stacks.
+struct ReadRange {
+  std::uint64_t offset;
+  std::uint8_t* out;
+  std::size_t bytes;
+};
+
+// An open file of fixed size: what it grows by later is not seen. Immutable and safe from many
+// threads. What it was when it was opened is what is read, or there is an Error: truncated where it
+// is shorter now, stale_index where it is another one, io where it cannot be read.
 class StoredFile {
  public:
-  // Maps when asked, or when `automatic` and the filesystem is local; a mapping that the system
-  // refuses (too many of them, say) falls back to pread. Installs the fault guard.
+  // From the storage that the path's scheme names. Where bytes can be mapped, `mode` says whether
+  // they are. Throws Error io (ENOENT where there is nothing), invalid.
   static std::shared_ptr<const StoredFile> open(const std::string& path,
                                                 IoMode mode = IoMode::automatic);
-  virtual ~StoredFile();
+  virtual ~StoredFile() = default;
   StoredFile(const StoredFile&) = delete;
   StoredFile& operator=(const StoredFile&) = delete;
 
   const std::string& path() const noexcept { return path_; }  // as it was given
   // Of what read() reads: the file or, of a compressed shard, its uncompressed stream.
-  virtual std::uint64_t bytes() const noexcept { return identity_.bytes; }
-  const FileIdentity& identity() const noexcept { return identity_; }  // of the file itself
-  // Whether a file that nobody changes keeps device, inode and ctime, as it does on the machine's
-  // own filesystems. Others give it new ones when they are mounted again, or when they like.
-  bool identity_lasts() const noexcept { return identity_lasts_; }
-  // Whether the file is still the one that was opened, as far as its identity tells.
-  bool is_still(const FileIdentity& now) const noexcept;
-  // What is behind the path now, whatever the process's folder is by now. Throws Error io.
-  FileIdentity identify_now() const { return identify_file(absolute_path_); }
+  virtual std::uint64_t bytes() const noexcept { return facts_.bytes; }
+  const FileFacts& facts() const noexcept { return facts_; }  // of the file itself, when opened
+  const StorageTraits& traits() const noexcept { return traits_; }
 
-  // The whole shard's bytes, or null where it is read by pread. Touch it only inside run_guarded().
+  // What is behind the path now. Throws Error io.
+  virtual FileFacts facts_now() const;
+  // Whether `now` is still the file that was opened, as far as facts tell.
+  virtual bool is_still(const FileFacts& now) const noexcept;
+  // Whether no change from now on can leave the facts what they are. May wait some milliseconds.
+  virtual bool await_settled() const noexcept { return facts_.version_lasts; }
+
+  // The whole file's bytes, or null where they have to be read. Touch them only inside
+  // run_guarded().
   const std::uint8_t* mapping() const noexcept { return mapping_; }
 
   // Whether bytes are made from the file's with the help of an index: then nothing but checksums
@@ -54,44 +67,35 @@ class StoredFile {
   // What errors call byte `offset`: "byte 12" or, of a compressed shard, both places.
   virtual std::string describe_byte(std::uint64_t offset) const;
 
-  // Fills `pieces`, in order, from consecutive bytes at `offset`. Throws Error truncated if the
-  // file is shorter than it was when opened, io otherwise. Uses (alters) the array it is given.
-  virtual void read(std::uint64_t offset, iovec* pieces, int count) const = 0;
+  // Fills every range. Where requests take time, they are under way together. Throws Error.
+  virtual void read(std::span<const ReadRange> ranges) const = 0;
   void read(std::uint64_t offset, std::uint8_t* out, std::size_t byte_count) const;
 
-  // Tells the kernel that a range, or the first GiB of it, will be read soon. Never fails.
-  virtual void will_need(std::uint64_t offset, std::uint64_t byte_count) const noexcept = 0;
+  // Says that these ranges will be read soon; the storage may begin to fetch them. Never fails.
+  virtual void announce(std::span<const FileRange> ranges) const noexcept { (void)ranges; }
 
   // The first byte at or after `offset` that is in no hole, or bytes(). A hole is zeros that take
-  // no room; where the filesystem cannot tell, there is none. Never fails.
-  virtual std::uint64_t next_data(std::uint64_t offset) const noexcept;
-  // About how many bytes are in no hole; bytes() where the filesystem cannot tell.
-  virtual std::uint64_t data_bytes() const noexcept;
+  // no room; where the storage cannot tell, there is none. Never fails.
+  virtual std::uint64_t next_data(std::uint64_t offset) const noexcept { return offset; }
+  // About how many bytes are in no hole; bytes() where the storage cannot tell.
+  virtual std::uint64_t data_bytes() const noexcept { return bytes(); }
 
-  // Whether the byte can be had without waiting for a disk or a network. Where the system cannot
-  // tell: true if mapped, false if not.
-  virtual bool is_cached(std::uint64_t offset) const noexcept;
+  // Whether the byte can be had without waiting for a disk or a network, as far as is known.
+  virtual bool is_cached(std::uint64_t offset) const noexcept { return (void)offset, false; }
 
  protected:
-  StoredFile(std::string path, const FileIdentity& identity, bool identity_lasts,
-             const std::uint8_t* mapping);
-
-  const std::string& absolute_path() const noexcept { return absolute_path_; }
-
-  // A descriptor of the file that was opened, to use and let go of: there are few of them. One that
-  // had to be closed meanwhile is opened again by name: Error stale_index if the file there is not
-  // the one that was opened, or was changed, truncated if it is shorter.
-  std::shared_ptr<const FileDescriptor> descriptor() const;
+  // `traits` outlive the file.
+  StoredFile(std::string path, const FileFacts& facts, const StorageTraits& traits,
+             const std::uint8_t* mapping = nullptr);
 
   // Error truncated: the file ended at or before `offset`, inside what it held when it was opened.
   [[noreturn]] void throw_shrunk(std::uint64_t offset) const;
 
  private:
-  std::string path_;
-  std::string absolute_path_;
-  FileIdentity identity_;
-  bool identity_lasts_;
-  const std::uint8_t* mapping_;
+  const std::string path_;
+  const FileFacts facts_;
+  const StorageTraits& traits_;
+  const std::uint8_t* const mapping_;
 };
 
 // Explains a fault under `file`'s mapping: Error truncated if the file is shorter now, else io.

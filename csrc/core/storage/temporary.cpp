@@ -14,10 +14,14 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/platform.h"
+
 namespace tfrfast {
 namespace {
 
 constexpr std::string_view kPrefix = ".tmp-";
+
+#if defined(TFRFAST_LINUX)
 
 std::string boot_id() {
   std::string id;
@@ -39,6 +43,15 @@ std::string this_machine() {
   }
   return name;
 }
+
+#else
+
+// Nobody's number is known to be anybody else's.
+std::string this_machine() {
+  return "";
+}
+
+#endif
 
 bool is_abandoned(std::string_view name, const std::string& prefix) {
   if (!name.starts_with(prefix)) return false;

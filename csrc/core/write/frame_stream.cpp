@@ -1,9 +1,5 @@
 #include "core/write/frame_stream.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <utility>
 
 namespace tfrfast {
@@ -13,20 +9,17 @@ constexpr std::size_t kBufferBytes = 256 << 10;
 
 }  // namespace
 
-FrameStream::FrameStream(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw_system_error(errno, "Creating", path_);
+FrameStream::FrameStream(std::string path) : file_(std::move(path), GrowingFile::Begin::empty) {
   buffer_.allocate(kBufferBytes);
 }
 
 FrameStream::~FrameStream() {
-  if (descriptor_ < 0) return;
+  if (!file_.is_open()) return;
   try {
     if (home_.is_this_one()) flush();
   } catch (const Error&) {
     // Whoever wants to know calls close().
   }
-  ::close(descriptor_);
 }
 
 void FrameStream::write(std::span<const std::uint8_t> payload) {
@@ -51,22 +44,20 @@ void FrameStream::flush() {
 }
 
 void FrameStream::close() {
-  if (descriptor_ < 0) return;
+  if (!file_.is_open()) return;
   if (!failure_) flush();
-  const int closing = std::exchange(descriptor_, -1);
   buffer_.release();
-  if (::close(closing) != 0 && !failure_) throw_system_error(errno, "Closing", path_);
+  try {
+    file_.close();
+  } catch (const Error&) {
+    if (!failure_) throw;  // else it was told already that there is less than all
+  }
 }
 
 void FrameStream::write_all(std::span<const std::uint8_t> bytes) {
   try {
-    home_.refuse_in_child(path_);
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw_system_error(errno, "Writing", path_);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
+    home_.refuse_in_child(file_.path());
+    file_.append(bytes);
   } catch (const Error& error) {
     failure_ = error;
     throw;

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/process.h"
+#include "core/storage/growing_file.h"
 #include "core/write/frame_buffer.h"
 
 namespace tfrfast {
@@ -36,8 +37,7 @@ class FrameStream {
  private:
   void write_all(std::span<const std::uint8_t> bytes);
 
-  std::string path_;
-  int descriptor_ = -1;
+  GrowingFile file_;
   const HomeProcess home_;
   std::optional<Error> failure_;
   FrameBuffer buffer_;

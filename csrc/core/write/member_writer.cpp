@@ -28,7 +28,7 @@ Deflater& deflater_of_thread(Compression compression, int level) {
 
 }  // namespace
 
-MemberWriter::MemberWriter(PublishedFile& file, Compression compression, int level)
+MemberWriter::MemberWriter(Publication& file, Compression compression, int level)
     : file_(file), compression_(compression), level_(level) {
   deflater_of_thread(compression_, level_);  // now rather than after hours of encoding
 }

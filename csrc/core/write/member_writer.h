@@ -10,7 +10,7 @@
 #include "core/base/pool.h"
 #include "core/codec/codec.h"
 #include "core/codec/seek_points.h"
-#include "core/storage/published_file.h"
+#include "core/storage/publication.h"
 
 namespace tfrfast {
 
@@ -22,7 +22,7 @@ inline constexpr std::size_t kMemberBytes = 1 << 20;
 class MemberWriter {
  public:
   // `level` is 0 to 9, or kDefaultLevel. Throws Error io without a zlib.
-  MemberWriter(PublishedFile& file, Compression compression, int level);
+  MemberWriter(Publication& file, Compression compression, int level);
 
   void append(std::span<const std::uint8_t> bytes);
   // Ends the member that is begun, and lets go of memory.
@@ -41,7 +41,7 @@ class MemberWriter {
     std::vector<std::uint8_t> bytes;
   };
 
-  PublishedFile& file_;
+  Publication& file_;
   const Compression compression_;
   const int level_;
   PooledBuffer buffer_;

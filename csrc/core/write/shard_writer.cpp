@@ -1,12 +1,8 @@
 #include "core/write/shard_writer.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -16,6 +12,7 @@
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
 #include "core/storage/place.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
@@ -24,33 +21,6 @@ namespace {
 // worth it: the page cache takes few large pieces at twice the speed of many of 100 KB.
 constexpr std::size_t kLargePayloadBytes = 512 << 10;
 constexpr std::size_t kLeastBufferBytes = 4 << 10;
-
-std::string checked_target(const std::string& path, Existing existing) {
-  struct stat status;
-  if (path.empty()) throw_system_error(ENOENT, "Creating", path);
-  if (path.back() == '/') throw_system_error(EISDIR, "Creating", path);
-  if (::stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) throw_system_error(EISDIR, "Creating", path);
-    if (!S_ISREG(status.st_mode)) {
-      throw Error(ErrorKind::invalid,
-                  "'" + path +
-                      "' is not a regular file, so no shard can be published there. Give the name "
-                      "of a file.",
-                  {path, {}, {}});
-    }
-    if (existing == Existing::keep) {
-      throw_system_error(EEXIST, "Creating", path, "Pass overwrite=True to replace it.");
-    }
-  }
-  std::error_code ignored;
-  std::string target = path;
-  if (std::filesystem::is_symlink(path, ignored)) {
-    const std::filesystem::path followed = std::filesystem::weakly_canonical(path, ignored);
-    if (!ignored) target = followed.string();
-  }
-  check_name(target, "Creating", "");
-  return target;
-}
 
 }  // namespace
 
@@ -77,24 +47,24 @@ void check_index_place(const std::string& index_path, bool folder_is_tried) {
 
 ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
     : options_(options),
-      file_(checked_target(path, options.existing)),
+      file_(publish_file(checked_target(path, options.existing))),
       index_path_(index_path_for(path, options)) {
   options_.buffer_bytes = std::max(options_.buffer_bytes, kLeastBufferBytes);
   if (!index_path_.empty()) {
     check_index_place(index_path_, options_.index_folder_is_tried);
-    file_.keep_temporary_in(folder_of(index_path_));
+    file_->keep_temporary_in(folder_of(index_path_));
   }
   if (options_.compression != Compression::none) {
-    members_.emplace(file_, options_.compression, options_.level);
+    members_.emplace(*file_, options_.compression, options_.level);
   }
-  if (options_.existing == Existing::replace) file_.keep_permissions();
-  file_.reserve_ahead(options_.reserved_bytes);
+  if (options_.existing == Existing::replace) file_->keep_permissions();
+  file_->reserve_ahead(options_.reserved_bytes);
   if (options_.durable) {
-    file_.flush_behind();
-    check_flushable(folder_of(file_.path()));
+    file_->flush_behind();
+    check_flushable(folder_of(file_->path()));
     if (!index_path_.empty()) check_flushable(folder_of(index_path_));
   }
-  if (!options_.hold_descriptor) file_.park();
+  if (!options_.hold_descriptor) file_->park();
 }
 
 void ShardWriter::write(std::span<const std::uint8_t> payload) {
@@ -133,18 +103,13 @@ void ShardWriter::make_room() {
 void ShardWriter::write_out(std::span<const std::uint8_t> payload,
                             std::span<const std::uint8_t> footer) {
   const std::span<std::uint8_t> buffered = buffer_.bytes();
-  iovec pieces[] = {{buffered.data(), buffered.size()},
-                    {const_cast<std::uint8_t*>(payload.data()), payload.size()},
-                    {const_cast<std::uint8_t*>(footer.data()), footer.size()}};
   failed_ = true;
   if (members_) {
-    for (const iovec& piece : pieces) {
-      members_->append({static_cast<const std::uint8_t*>(piece.iov_base), piece.iov_len});
-    }
+    for (const ByteView piece : {ByteView(buffered), payload, footer}) members_->append(piece);
   } else {
-    file_.append(pieces, 3);
+    file_->append({buffered, payload, footer});
   }
-  if (!options_.hold_descriptor) file_.park();
+  if (!options_.hold_descriptor) file_->park();
   failed_ = false;
   written_bytes_ += buffered.size() + payload.size() + footer.size();
   buffer_.clear();
@@ -171,12 +136,12 @@ void ShardWriter::drop_buffer() {
 
 void ShardWriter::park() {
   drop_buffer();
-  file_.park();
+  file_->park();
   if (index_file_) index_file_->park();
 }
 
 void ShardWriter::rename(const std::string& path) {
-  file_.rename(path);
+  file_->rename(path);
   index_path_ = index_path_for(path, options_);
 }
 
@@ -185,11 +150,11 @@ void ShardWriter::finish() {
   failed_ = true;
   const auto seek_points = members_ ? members_->finish() : nullptr;
   ShardFacts facts{members_ ? members_->file_bytes() : bytes(), 0, bytes(), options_.compression};
-  if (!index_path_.empty()) facts.by_writer = file_.set_back(&facts.mtime_ns);
-  if (options_.durable) file_.flush();
+  if (!index_path_.empty()) facts.by_writer = file_->set_back(&facts.mtime_ns);
+  if (options_.durable) file_->flush();
   if (!index_path_.empty()) {
     offsets_.push_back(bytes());
-    index_file_.emplace(index_path_);
+    index_file_ = publish_file(index_path_);
     write_index(ShardIndex(facts, std::exchange(offsets_, {}), {}, seek_points), *index_file_);
     if (options_.durable) index_file_->flush();
   }
@@ -201,10 +166,10 @@ void ShardWriter::publish() {
   failed_ = true;
   if (index_file_) index_file_->commit(false);
   try {
-    file_.commit(false, options_.existing);
+    file_->commit(false, options_.existing);
   } catch (const Error&) {
     // It describes a shard that there is not.
-    if (index_file_) ::unlink(index_path_.c_str());
+    if (index_file_) remove_file(index_path_);
     throw;
   }
   // Getting its name has changed the shard's ctime.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,7 +11,7 @@
 
 #include "core/codec/deflater.h"
 #include "core/read/record_batch.h"
-#include "core/storage/published_file.h"
+#include "core/storage/publication.h"
 #include "core/write/frame_buffer.h"
 #include "core/write/member_writer.h"
 
@@ -70,7 +71,7 @@ class ShardWriter {
   // Of the descriptors, too.
   void park();
 
-  const std::string& path() const noexcept { return file_.path(); }
+  const std::string& path() const noexcept { return file_->path(); }
   const std::string& index_path() const noexcept { return index_path_; }  // empty: without one
   std::uint64_t record_count() const noexcept { return record_count_; }
   // Of frames: before they are compressed.
@@ -84,9 +85,9 @@ class ShardWriter {
   void refuse_after_failure() const;
 
   WriteOptions options_;
-  PublishedFile file_;
+  const std::unique_ptr<Publication> file_;
   std::string index_path_;
-  std::optional<PublishedFile> index_file_;
+  std::unique_ptr<Publication> index_file_;
   std::optional<MemberWriter> members_;  // if compressed
   FrameBuffer buffer_;
   std::uint64_t written_bytes_ = 0;

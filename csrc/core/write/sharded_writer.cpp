@@ -1,18 +1,14 @@
 #include "core/write/sharded_writer.h"
 
-#include <dirent.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/storage/file_descriptor.h"
 #include "core/storage/folders.h"
 #include "core/storage/place.h"
 
@@ -27,9 +23,7 @@ constexpr int kNumberDigits = 5;
 
 // A shard holds two descriptors at the end: its own and its index's.
 std::size_t most_held_shards() {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(limit.rlim_cur) / 8, 8, 512);
+  return std::clamp<std::size_t>(most_descriptors() / 8, 8, 512);
 }
 
 std::string padded(std::size_t number) {
@@ -55,16 +49,13 @@ bool take(std::string_view& text, std::string_view wanted) {
 std::vector<std::string> list_named(const std::string& folder, std::string_view prefix,
                                     std::string_view suffix) {
   std::vector<std::string> found;
-  DIR* listing = ::opendir(folder.c_str());
-  if (listing == nullptr) throw_system_error(errno, "Listing folder", folder);
-  while (const dirent* entry = ::readdir(listing)) {
-    std::string_view name = entry->d_name;
+  for (std::string& each : list_folder(folder)) {
+    std::string_view name = each;
     if (take(name, prefix) && take(name, "-") && take_number(name) >= kNumberDigits &&
         take(name, "-of-") && take_number(name) >= kNumberDigits && name == suffix) {
-      found.emplace_back(entry->d_name);
+      found.push_back(std::move(each));
     }
   }
-  ::closedir(listing);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -72,8 +63,7 @@ std::vector<std::string> list_named(const std::string& folder, std::string_view 
 void refuse_folders(const std::string& folder, const std::string& prefix, std::string_view suffix) {
   for (const std::string& name : list_named(folder, prefix, suffix)) {
     const std::string path = folder + "/" + name;
-    struct stat status;
-    if (::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    if (look_at_name(path).kind == NameKind::folder) {
       throw_system_error(EISDIR, "Creating", path, "Move that folder, or choose another name.");
     }
   }
@@ -218,8 +208,8 @@ void ShardedWriter::publish_all() {
     // What replaced something cannot be taken back; what is new can.
     for (std::size_t shard = 0; options_.shard.existing == Existing::keep && shard < published;
          ++shard) {
-      ::unlink(shards_[shard]->path().c_str());
-      ::unlink(shards_[shard]->index_path().c_str());
+      remove_file(shards_[shard]->path());
+      remove_file(shards_[shard]->index_path());
     }
     throw;
   }
@@ -230,8 +220,8 @@ void ShardedWriter::remove_others() {
   const std::set<std::string> kept(mine.begin(), mine.end());
   for (const std::string& path : list_shards(prefix_)) {
     if (kept.contains(path)) continue;
-    ::unlink(path.c_str());
-    ::unlink(index_path_for(path, options_.shard).c_str());
+    remove_file(path);
+    remove_file(index_path_for(path, options_.shard));
   }
 }
 

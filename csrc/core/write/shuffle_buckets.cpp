@@ -1,17 +1,15 @@
 #include "core/write/shuffle_buckets.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <numeric>
 #include <utility>
 
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/storage/folders.h"
+#include "core/storage/growing_file.h"
+#include "core/storage/in_place.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -79,20 +77,18 @@ ShuffleBuckets::ShuffleBuckets(const Options& options, State state)
   buffers_.resize(options_.bucket_count);
   for (std::size_t bucket = 0; bucket < options_.bucket_count; ++bucket) {
     const std::string path = bucket_path(bucket);
-    struct stat status;
     const std::uint64_t expected = state_.bucket_bytes[bucket];
-    const bool there = ::stat(path.c_str(), &status) == 0;
+    const NameStatus found = look_at(path);
+    const bool there = found.kind != NameKind::nothing;
     if (expected == 0 && !there) continue;
-    if (!there || static_cast<std::uint64_t>(status.st_size) < expected) {
+    if (!there || found.bytes < expected) {
       throw Error(ErrorKind::truncated,
                   "The intermediate file '" + path + "' should have " + std::to_string(expected) +
                       " bytes and has fewer. Remove the folder it lies in and begin the shuffle "
                       "again.",
                   {path, {}, {}});
     }
-    if (::truncate(path.c_str(), static_cast<off_t>(expected)) != 0) {
-      throw_system_error(errno, "Cutting", path);
-    }
+    cut_file(path, expected);
   }
 }
 
@@ -156,23 +152,10 @@ void ShuffleBuckets::write_out() {
 
 void ShuffleBuckets::append(std::size_t bucket, std::span<const std::uint8_t> frames) {
   // Opened each time: there may be more buckets than a process may have files open.
-  const std::string path = bucket_path(bucket);
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) throw_system_error(errno, "Opening", path);
-  std::span<const std::uint8_t> left = frames;
-  int failed = 0;
-  while (!left.empty() && failed == 0) {
-    const ssize_t written = ::write(descriptor, left.data(), left.size());
-    if (written >= 0) {
-      left = left.subspan(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      failed = errno;
-    }
-  }
-  if (::close(descriptor) != 0 && failed == 0) failed = errno;
-  if (failed != 0) {
-    throw_system_error(failed, "Writing", path, "The same call goes on from where it got to.");
-  }
+  const std::string advice = "The same call goes on from where it got to.";
+  GrowingFile file(bucket_path(bucket), GrowingFile::Begin::at_end);
+  file.append(frames, advice);
+  file.close(advice);
   state_.bucket_bytes[bucket] += frames.size();
 }
 
@@ -201,7 +184,7 @@ ShuffledBucket ShuffleBuckets::take(std::size_t bucket) {
 }
 
 void ShuffleBuckets::remove(std::size_t bucket) noexcept {
-  if (!options_.folder.empty()) ::unlink(bucket_path(bucket).c_str());
+  if (!options_.folder.empty()) remove_file(bucket_path(bucket));
 }
 
 std::string ShuffleBuckets::bucket_path(std::size_t bucket) const {

@@ -1,0 +1,146 @@
+#include "core/storage/local_facts.h"
+
+#include <sys/stat.h>
+
+#include "core/base/platform.h"
+#if defined(TFRFAST_LINUX)
+#include <sys/vfs.h>
+#elif defined(__APPLE__)
+#include <sys/mount.h>
+#include <sys/param.h>
+#endif
+
+#include <atomic>
+#include <cerrno>
+
+#include "core/base/error.h"
+
+namespace tfrfast {
+namespace {
+
+std::atomic<int> assumed_to_last{-1};  // -1: nothing
+
+// Wraps around, where a time was set that is centuries away.
+std::int64_t nanoseconds(const timespec& time) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+                                   static_cast<std::uint64_t>(time.tv_nsec));
+}
+
+void refuse_unless_regular(const struct stat& status, const std::string& path) {
+  if (S_ISDIR(status.st_mode)) {
+    throw_system_error(EISDIR, "Opening", path, "Name the shards in it, with a glob for example.");
+  }
+  if (S_ISREG(status.st_mode)) return;
+  throw Error(ErrorKind::invalid,
+              "'" + path +
+                  "' is not a regular file. A shard is read at random, which pipes and "
+                  "devices do not allow: copy it to a file.",
+              {path, {}, {}});
+}
+
+FileFacts facts_from(const struct stat& status, const std::string& path, bool version_lasts) {
+  refuse_unless_regular(status, path);
+#if defined(__APPLE__)
+  const auto& mtime = status.st_mtimespec;
+  const auto& ctime = status.st_ctimespec;
+#else
+  const auto& mtime = status.st_mtim;
+  const auto& ctime = status.st_ctim;
+#endif
+  const VersionTag version{{static_cast<std::uint64_t>(status.st_dev),
+                            static_cast<std::uint64_t>(status.st_ino),
+                            static_cast<std::uint64_t>(nanoseconds(ctime))}};
+  return {static_cast<std::uint64_t>(status.st_size), nanoseconds(mtime), version, version_lasts,
+          status.st_uid};
+}
+
+struct Filesystem {
+  bool is_remote = false;
+  bool versions_last = false;
+};
+
+#if defined(TFRFAST_LINUX)
+
+void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
+  switch (static_cast<std::uint32_t>(filesystem.f_type)) {
+    case 0x6969:      // NFS
+    case 0x65735546:  // FUSE
+    case 0xff534d42:  // CIFS
+    case 0xfe534d42:  // SMB2
+    case 0x517b:      // SMB
+    case 0x01021997:  // 9P
+    case 0x00c36400:  // Ceph
+    case 0x0bd00bd0:  // Lustre
+    case 0x47504653:  // GPFS
+    case 0x5346414f:  // AFS
+    case 0x19830326:  // BeeGFS
+      found.is_remote = true;
+      break;
+    case 0xef53:      // ext2, ext3, ext4
+    case 0x58465342:  // XFS
+    case 0x9123683e:  // Btrfs
+    case 0xf2f52010:  // F2FS
+    case 0x2fc12fc1:  // ZFS
+    case 0xca451a4e:  // bcachefs
+    case 0x3153464a:  // JFS
+    case 0x01021994:  // tmpfs: gone when it is mounted again
+      found.versions_last = true;
+      break;
+    default:  // overlayfs, for one
+      break;
+  }
+}
+
+#elif defined(__APPLE__)
+
+void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
+  found.is_remote = (filesystem.f_flags & MNT_LOCAL) == 0;
+}
+
+#endif
+
+// Calls ask(&filesystem) for what the system knows, if it can be asked.
+template <class Ask>
+Filesystem filesystem_from(const Ask& ask) {
+  Filesystem found;
+#if defined(TFRFAST_LINUX) || defined(__APPLE__)
+  struct statfs filesystem;
+  if (ask(&filesystem) == 0) tell_by_type(filesystem, found);
+#else
+  (void)ask;
+#endif
+  if (const int assumed = assumed_to_last.load(std::memory_order_relaxed); assumed >= 0) {
+    found.versions_last = assumed != 0;
+  }
+  return found;
+}
+
+}  // namespace
+
+void refuse_unless_regular(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) throw_system_error(errno, "Opening", path);
+  refuse_unless_regular(status, path);
+}
+
+FileFacts examine_local_file(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) throw_system_error(errno, "Opening", path);
+  const Filesystem filesystem =
+      filesystem_from([&](auto* found) { return ::statfs(path.c_str(), found); });
+  return facts_from(status, path, filesystem.versions_last);
+}
+
+LocalFacts examine_open_file(int descriptor, const std::string& path) {
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0) throw_system_error(errno, "Inspecting", path);
+  const Filesystem filesystem =
+      filesystem_from([=](auto* found) { return ::fstatfs(descriptor, found); });
+  return {facts_from(status, path, filesystem.versions_last), filesystem.is_remote};
+}
+
+void assume_versions_last(std::optional<bool> last) noexcept {
+  assumed_to_last.store(last ? *last : -1, std::memory_order_relaxed);
+}
+
+}  // namespace tfrfast

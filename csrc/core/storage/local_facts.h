@@ -1,0 +1,38 @@
+// What the system says about a file. Its version is device, inode and ctime: the time of the last
+// change of anything, which only the system sets.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/storage/file_facts.h"
+
+namespace tfrfast {
+
+// A file that nobody changes keeps its version on the machine's own filesystems, and whoever
+// changes it gives it another ctime. On others (network and FUSE filesystems, overlays) a remount
+// may change all of it.
+//
+// These throw Error io (ENOENT, EACCES, EISDIR, ...), and invalid for what is no regular file.
+FileFacts examine_local_file(const std::string& path);
+void refuse_unless_regular(const std::string& path);
+
+struct LocalFacts {
+  FileFacts facts;
+  bool is_remote = false;  // faults of a mapping arrive late there, or as a hang
+};
+LocalFacts examine_open_file(int descriptor, const std::string& path);
+
+inline bool is_same_file(const FileFacts& a, const FileFacts& b) noexcept {
+  return a.version.words[0] == b.version.words[0] && a.version.words[1] == b.version.words[1];
+}
+inline std::int64_t ctime_ns_of(const FileFacts& facts) noexcept {
+  return static_cast<std::int64_t>(facts.version.words[2]);
+}
+
+// For tests, which have one filesystem and want to see both kinds: what files say from now on about
+// version_lasts. Nothing: what is true.
+void assume_versions_last(std::optional<bool> last) noexcept;
+
+}  // namespace tfrfast

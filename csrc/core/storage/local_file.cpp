@@ -1,0 +1,212 @@
+#include "core/storage/local_file.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/storage/beyond_posix.h"
+#include "core/storage/fault_guard.h"
+#include "core/storage/file_descriptor.h"
+#include "core/storage/settled.h"
+
+namespace tfrfast {
+namespace {
+
+std::string absolute(const std::string& path) {
+  std::error_code unknown_folder;
+  std::string found = std::filesystem::absolute(path, unknown_folder).string();
+  return unknown_folder ? path : found;
+}
+
+class MappedFile final : public LocalFile {
+ public:
+  MappedFile(const std::string& path, const FileFacts& facts, void* mapping)
+      : LocalFile(path, facts, static_cast<const std::uint8_t*>(mapping)), mapping_(mapping) {}
+  ~MappedFile() override {
+    if (bytes() != 0) ::munmap(mapping_, bytes());
+  }
+
+  void read(std::span<const ReadRange> ranges) const override {
+    for (const ReadRange& each : ranges) {
+      if (each.offset > bytes() || each.bytes > bytes() - each.offset) throw_shrunk(bytes());
+    }
+    const std::uint8_t* const source = mapping();
+    const bool readable = run_guarded([=] {
+      for (const ReadRange& each : ranges) {
+        // An empty file has no mapping to copy nothing from.
+        if (each.bytes > 0) std::memcpy(each.out, source + each.offset, each.bytes);
+      }
+    });
+    if (!readable) throw_mapping_fault(*this, ranges.front().offset);
+  }
+
+  void announce(std::span<const FileRange> ranges) const noexcept override {
+    for (const FileRange& each : ranges) {
+      if (each.offset >= bytes()) continue;
+      advise_mapping(mapping_, each.offset, std::min(each.bytes, bytes() - each.offset));
+    }
+  }
+
+ private:
+  void* const mapping_;
+};
+
+class PreadFile final : public LocalFile {
+ public:
+  // Begins with the descriptor that the file was opened by: as long as that stays in the pool, what
+  // happens to the name does not matter.
+  PreadFile(const std::string& path, const FileFacts& facts,
+            const std::shared_ptr<const FileDescriptor>& opened)
+      : LocalFile(path, facts) {
+    SharedDescriptors::instance().acquire(this, [&opened] { return opened; });
+  }
+
+  void read(std::span<const ReadRange> ranges) const override {
+    const std::shared_ptr<const FileDescriptor> file = descriptor();
+    std::array<iovec, kMostPieces> pieces;
+    while (!ranges.empty()) {
+      // What lies side by side is one system call.
+      const std::uint64_t begin = ranges.front().offset;
+      std::uint64_t end = begin;
+      std::size_t count = 0;
+      while (count < std::min(ranges.size(), pieces.size()) && ranges[count].offset == end) {
+        pieces[count] = {ranges[count].out, ranges[count].bytes};
+        end += ranges[count].bytes;
+        ++count;
+      }
+      read_side_by_side(file->get(), begin, pieces.data(), static_cast<int>(count));
+      ranges = ranges.subspan(count);
+    }
+  }
+
+  void announce(std::span<const FileRange> ranges) const noexcept override {
+    try {
+      const std::shared_ptr<const FileDescriptor> file = descriptor();
+      for (const FileRange& each : ranges) advise_file(file->get(), each.offset, each.bytes);
+    } catch (const std::exception&) {
+      // Advice only: whoever reads gets the error.
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMostPieces = 1024;  // IOV_MAX on Linux and macOS
+
+  void read_side_by_side(int file, std::uint64_t at, iovec* pieces, int count) const {
+    while (count > 0) {
+      if (pieces->iov_len == 0) {
+        ++pieces, --count;
+        continue;
+      }
+      const ssize_t got = ::preadv(file, pieces, count, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) {
+        throw_system_error(errno, "Reading byte " + std::to_string(at) + " of", path());
+      }
+      if (got == 0) throw_shrunk(at);
+      at += static_cast<std::uint64_t>(got);
+      for (auto left = static_cast<std::size_t>(got); left > 0;) {
+        const std::size_t used = std::min(left, pieces->iov_len);
+        pieces->iov_base = static_cast<std::uint8_t*>(pieces->iov_base) + used;
+        pieces->iov_len -= used;
+        left -= used;
+        if (pieces->iov_len == 0) ++pieces, --count;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMode mode) {
+  install_fault_guard();
+  refuse_unless_regular(path);  // before opening: a pipe would wait for its writer
+  const auto file = std::make_shared<const FileDescriptor>(path);
+  const LocalFacts found = examine_open_file(file->get(), path);
+  const FileFacts& facts = found.facts;
+  if (mode == IoMode::automatic) mode = found.is_remote ? IoMode::pread : IoMode::mapped;
+  if (mode == IoMode::mapped) {
+    void* const mapping = facts.bytes == 0
+                              ? nullptr
+                              : ::mmap(nullptr, facts.bytes, PROT_READ, MAP_SHARED, file->get(), 0);
+    if (mapping != MAP_FAILED) return std::make_shared<MappedFile>(path, facts, mapping);
+  }
+  return std::make_shared<PreadFile>(path, facts, file);
+}
+
+LocalFile::LocalFile(std::string path, const FileFacts& facts, const std::uint8_t* mapping)
+    : StoredFile(std::move(path), facts, kLocalTraits, mapping),
+      absolute_path_(absolute(this->path())) {}
+
+LocalFile::~LocalFile() {
+  SharedDescriptors::instance().forget(this);
+}
+
+FileFacts LocalFile::facts_now() const {
+  return examine_local_file(absolute_path_);
+}
+
+bool LocalFile::is_still(const FileFacts& now) const noexcept {
+  return now.bytes == facts().bytes && now.mtime_ns == facts().mtime_ns &&
+         is_same_file(now, facts()) &&
+         (!facts().version_lasts || ctime_ns_of(now) == ctime_ns_of(facts()));
+}
+
+bool LocalFile::await_settled() const noexcept {
+  return tfrfast::await_settled(facts());
+}
+
+std::shared_ptr<const FileDescriptor> LocalFile::descriptor() const {
+  return SharedDescriptors::instance().acquire(this, [this] {
+    auto opened = std::make_shared<const FileDescriptor>(absolute_path_);
+    const FileFacts now = examine_open_file(opened->get(), path()).facts;
+    if (is_still(now)) return opened;
+    const bool replaced = !is_same_file(now, facts());
+    if (!replaced && now.bytes < facts().bytes) throw_shrunk(now.bytes);
+    throw Error(ErrorKind::stale_index,
+                "'" + path() + "' was " + (replaced ? "replaced by another file" : "changed") +
+                    " while it was being read. Open a new reader to read what it holds now.",
+                {path(), {}, {}});
+  });
+}
+
+std::uint64_t LocalFile::next_data(std::uint64_t offset) const noexcept {
+  if (offset >= bytes()) return bytes();
+  try {
+    return std::min(data_in_file(descriptor()->get(), offset), bytes());
+  } catch (const std::exception&) {
+    return offset;  // whoever reads gets the error
+  }
+}
+
+std::uint64_t LocalFile::data_bytes() const noexcept {
+  constexpr std::uint64_t kBlock = 512;
+  // Filesystems may compress what they hold.
+  constexpr std::uint64_t kMostRatio = 16;
+  struct stat status;
+  if (::stat(absolute_path_.c_str(), &status) != 0 || status.st_blocks <= 0) return bytes();
+  const auto blocks = static_cast<std::uint64_t>(status.st_blocks);
+  return blocks > bytes() / (kBlock * kMostRatio) ? bytes() : blocks * kBlock * kMostRatio;
+}
+
+bool LocalFile::is_cached(std::uint64_t offset) const noexcept {
+  if (offset >= bytes()) return true;
+  try {
+    // Network filesystems cannot tell, and gain most from being asked early.
+    return cached_in_file(descriptor()->get(), offset).value_or(mapping() != nullptr);
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,51 @@
+#include "core/storage/storage.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+
+#include "core/base/error.h"
+#include "core/storage/local_file.h"
+#include "core/storage/published_file.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr Storage kStorages[] = {
+    {"", kLocalTraits, open_local_file, examine_local_file, publish_local_file},
+};
+constexpr const Storage& kLocal = kStorages[0];
+
+constexpr std::size_t kMostAdded = 16;
+constinit std::array<std::atomic<const Storage*>, kMostAdded> added = {};
+
+}  // namespace
+
+const Storage& storage_of(std::string_view path) noexcept {
+  const std::size_t end = path.find("://");
+  if (end == std::string_view::npos || end == 0) return kLocal;
+  const std::string_view scheme = path.substr(0, end);
+  for (const Storage& each : kStorages) {
+    if (each.scheme == scheme) return each;
+  }
+  for (const auto& slot : added) {
+    const Storage* const each = slot.load(std::memory_order_acquire);
+    if (each == nullptr) break;
+    if (each->scheme == scheme) return *each;
+  }
+  return kLocal;
+}
+
+bool is_local(std::string_view path) noexcept {
+  return &storage_of(path) == &kLocal;
+}
+
+void add_storage(const Storage& storage) {
+  for (auto& slot : added) {
+    const Storage* nobody = nullptr;
+    if (slot.compare_exchange_strong(nobody, &storage)) return;
+  }
+  throw Error(ErrorKind::invalid, "No more kinds of storage can be added.");
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,39 @@
+// The kinds of storage there are. A path says which one it lies in by its scheme, as in
+// "memory://shard"; a path without a scheme that is known here names a file of this machine.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/storage/publication.h"
+#include "core/storage/stored_file.h"
+
+namespace tfrfast {
+
+// Safe from many threads.
+struct Storage {
+  std::string_view scheme;
+  StorageTraits traits;  // what its files' are unless they know better
+  // These throw Error io, with ENOENT where there is nothing, and invalid.
+  std::shared_ptr<const StoredFile> (*open)(const std::string& path, IoMode mode);
+  FileFacts (*examine)(const std::string& path);
+  std::unique_ptr<Publication> (*publish)(const std::string& path);
+};
+
+const Storage& storage_of(std::string_view path) noexcept;
+// Whether the path names a file of this machine, which lies in a folder.
+bool is_local(std::string_view path) noexcept;
+
+// For a storage that is made elsewhere, as in tests: from now on paths may name it. It outlives
+// the process's last use of it. Throws Error invalid if there are too many.
+void add_storage(const Storage& storage);
+
+inline FileFacts examine_file(const std::string& path) {
+  return storage_of(path).examine(path);
+}
+inline std::unique_ptr<Publication> publish_file(const std::string& path) {
+  return storage_of(path).publish(path);
+}
+
+}  // namespace tfrfast
