@@ -11,7 +11,7 @@ FUZZ_SEED ?= 1
 TENSORFLOW_VERSIONS ?= 2.15
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13
 # The cheap stages come first. The wheel is built once for everything after it.
-CI_STAGES ?= lint cpp-test test types test-tensorflow sanitize fuzz
+CI_STAGES ?= lint cpp-test cpp-test-portable test types test-tensorflow sanitize fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -85,8 +85,9 @@ cpp-test: cpp-test-dev ## C++ tests, debug build
 
 sanitize: cpp-test-asan-ubsan cpp-test-tsan ## C++ tests under each sanitizer
 
-.PHONY: cpp-test-dev cpp-test-release cpp-test-asan-ubsan cpp-test-tsan
-cpp-test-dev cpp-test-release cpp-test-asan-ubsan cpp-test-tsan: cpp-test-%: .venv/.tools
+CPP_PRESETS := dev release asan-ubsan tsan portable
+.PHONY: $(CPP_PRESETS:%=cpp-test-%)
+$(CPP_PRESETS:%=cpp-test-%): cpp-test-%: .venv/.tools
 	@tools/need compiler doctest
 	cmake --preset $* >/dev/null
 	cmake --build --preset $*

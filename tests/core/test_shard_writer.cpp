@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <set>
 
+#include "core/storage/beyond_posix.h"
 #include "core/write/frame_stream.h"
 #include "core/write/sharded_writer.h"
 #include "failing_calls.h"
@@ -29,7 +30,7 @@ struct Place {
 
   // What publication may call: files without a name are given one, where there are such files.
   std::vector<const char*> calls_of(std::vector<const char*> calls) const {
-    const int unnamed = ::open(data.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    const int unnamed = open_unnamed(data);
     if (unnamed < 0) return {calls.begin(), calls.end() - 1};
     ::close(unnamed);
     return calls;

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "core/base/platform.h"
+
 namespace tfrfast {
 namespace {
 
@@ -23,16 +25,18 @@ std::uint64_t machine_bytes() noexcept {
   return bytes;
 }
 
+#if defined(TFRFAST_LINUX)
 // The limit that `path` holds; none is "max", or a number beyond all memory.
 std::uint64_t limit_in(const char* path) {
   std::uint64_t bytes = 0;
   std::ifstream file(path);
   return file >> bytes && bytes > 0 ? bytes : kMost;
 }
+#endif
 
 std::uint64_t look_up() noexcept {
   std::uint64_t bytes = std::min(machine_bytes(), kMost);
-#if defined(__linux__)
+#if defined(TFRFAST_LINUX)
   try {
     bytes = std::min({bytes, limit_in("/sys/fs/cgroup/memory.max"),
                       limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});

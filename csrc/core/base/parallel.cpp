@@ -1,9 +1,5 @@
 #include "core/base/parallel.h"
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -18,8 +14,13 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/platform.h"
 #include "core/base/process.h"
 #include "core/base/thread.h"
+
+#if defined(TFRFAST_LINUX)
+#include <sched.h>
+#endif
 
 namespace tfrfast {
 namespace {
@@ -149,7 +150,7 @@ class Team {
   unsigned idle_ = 0;
 };
 
-#if defined(__linux__)
+#if defined(TFRFAST_LINUX)
 // Processors' worth of time that cgroup v2 or v1 grants, or 0 for no limit.
 double cgroup_quota() {
   const auto ratio = [](const std::string& quota, const std::string& period) {
@@ -173,7 +174,7 @@ double cgroup_quota() {
 
 unsigned usable_processors() {
   unsigned processors = std::max(1u, std::thread::hardware_concurrency());
-#if defined(__linux__)
+#if defined(TFRFAST_LINUX)
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) == 0) {
     processors = std::max(1u, static_cast<unsigned>(CPU_COUNT(&set)));

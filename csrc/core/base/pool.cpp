@@ -11,6 +11,7 @@
 
 #include "core/base/fork.h"
 #include "core/base/memory.h"
+#include "core/base/platform.h"
 
 namespace tfrfast {
 namespace {
@@ -41,7 +42,7 @@ std::uint8_t* fresh(std::size_t bytes) {
   auto* data =
       static_cast<std::uint8_t*>(::operator new(bytes, std::align_val_t(alignment), std::nothrow));
   if (data == nullptr) throw OutOfMemory(bytes);
-#ifdef MADV_HUGEPAGE
+#if defined(TFRFAST_LINUX)
   if (bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
 #endif
   return data;

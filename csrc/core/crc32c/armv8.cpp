@@ -3,9 +3,10 @@
 
 #ifdef TFRFAST_CRC32C_ARM
 
+#include "core/base/platform.h"
 #include "core/crc32c/three_way.h"
 
-#if defined(__linux__)
+#if defined(TFRFAST_LINUX)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -15,7 +16,7 @@ namespace tfrfast::crc32c_detail::armv8 {
 bool supported() noexcept {
 #if defined(__APPLE__)
   return true;  // every 64-bit Mac
-#elif defined(__linux__)
+#elif defined(TFRFAST_LINUX)
   constexpr unsigned long kNeeded = HWCAP_CRC32 | HWCAP_PMULL;
   return (getauxval(AT_HWCAP) & kNeeded) == kNeeded;
 #else

@@ -23,17 +23,32 @@ bool read_beginning(int descriptor, void* bytes, std::size_t count) noexcept {
   return ::pread(descriptor, bytes, count, 0) == static_cast<ssize_t>(count);
 }
 
+#if !defined(TFRFAST_LINUX)
+void set_last_use_back(int descriptor, const struct stat& before) noexcept {
+#if defined(__APPLE__)
+  const timespec times[2] = {before.st_atimespec, {0, UTIME_OMIT}};
+#else
+  const timespec times[2] = {before.st_atim, {0, UTIME_OMIT}};
+#endif
+  ::futimens(descriptor, times);
+}
+#endif
+
 }  // namespace
 
 bool peek(const std::string& path, void* bytes, std::size_t count) noexcept {
   int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-#if defined(TFRFAST_LINUX) && defined(O_NOATIME)
+#if defined(TFRFAST_LINUX)
   flags |= O_NOATIME;
 #endif
   const ClosedAtEnd file{::open(path.c_str(), flags)};
   struct stat status;
-  return file.descriptor >= 0 && ::fstat(file.descriptor, &status) == 0 &&
-         S_ISREG(status.st_mode) && read_beginning(file.descriptor, bytes, count);
+  const bool has_them = file.descriptor >= 0 && ::fstat(file.descriptor, &status) == 0 &&
+                        S_ISREG(status.st_mode) && read_beginning(file.descriptor, bytes, count);
+#if !defined(TFRFAST_LINUX)
+  if (has_them) set_last_use_back(file.descriptor, status);
+#endif
+  return has_them;
 }
 
 bool change_beginning(const std::string& path, void* bytes, std::size_t count,

@@ -99,21 +99,37 @@ void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
 
 #endif
 
-// Calls ask(&filesystem) for what the system knows, if it can be asked.
-template <class Ask>
-Filesystem filesystem_from(const Ask& ask) {
-  Filesystem found;
-#if defined(TFRFAST_LINUX) || defined(__APPLE__)
-  struct statfs filesystem;
-  if (ask(&filesystem) == 0) tell_by_type(filesystem, found);
-#else
-  (void)ask;
-#endif
-  if (const int assumed = assumed_to_last.load(std::memory_order_relaxed); assumed >= 0) {
-    found.versions_last = assumed != 0;
-  }
+// What tests want to see, if they do.
+Filesystem as_assumed(Filesystem found) {
+  const int assumed = assumed_to_last.load(std::memory_order_relaxed);
+  if (assumed >= 0) found.versions_last = assumed != 0;
   return found;
 }
+
+#if defined(TFRFAST_LINUX) || defined(__APPLE__)
+
+Filesystem filesystem_of(const std::string& path) {
+  Filesystem found;
+  struct statfs filesystem;
+  if (::statfs(path.c_str(), &filesystem) == 0) tell_by_type(filesystem, found);
+  return as_assumed(found);
+}
+
+Filesystem filesystem_of(int descriptor) {
+  Filesystem found;
+  struct statfs filesystem;
+  if (::fstatfs(descriptor, &filesystem) == 0) tell_by_type(filesystem, found);
+  return as_assumed(found);
+}
+
+#else
+
+template <class File>
+Filesystem filesystem_of(const File&) {
+  return as_assumed({});
+}
+
+#endif
 
 }  // namespace
 
@@ -126,16 +142,14 @@ void refuse_unless_regular(const std::string& path) {
 FileFacts examine_local_file(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) throw_system_error(errno, "Opening", path);
-  const Filesystem filesystem =
-      filesystem_from([&](auto* found) { return ::statfs(path.c_str(), found); });
+  const Filesystem filesystem = filesystem_of(path);
   return facts_from(status, path, filesystem.versions_last);
 }
 
 LocalFacts examine_open_file(int descriptor, const std::string& path) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0) throw_system_error(errno, "Inspecting", path);
-  const Filesystem filesystem =
-      filesystem_from([=](auto* found) { return ::fstatfs(descriptor, found); });
+  const Filesystem filesystem = filesystem_of(descriptor);
   return {facts_from(status, path, filesystem.versions_last), filesystem.is_remote};
 }
 
