@@ -74,6 +74,7 @@ std::vector<std::int64_t> Source::records_of_batch(const Sequence& sequence, std
 Records Source::read(std::span<const std::int64_t> records) const {
   std::vector<Row> rows(records.size());
   reader_->locate(records, rows.data());
+  reader_->announce(rows);
   return Records::read(rows, spec_.skip_damage, place());
 }
 

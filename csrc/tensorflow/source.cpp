@@ -191,6 +191,11 @@ Records Source::read_stretch(const IndexedShard& shard, const ProgressiveIndex::
   }
   row_of.back() = rows.size();
 
+  if (reader_ != nullptr) {
+    reader_->announce(rows);
+  } else if (shard.file->traits().is_far) {
+    announce_rows(rows);
+  }
   Records records = Records::read(rows, spec_.skip_damage, place());
   if (spec_.skip_damage) return records;
   for (const Damage& damage : stretch.damage) {

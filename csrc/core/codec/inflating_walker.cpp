@@ -66,7 +66,7 @@ ShardWindow InflatingWalker::window(std::uint64_t offset, std::size_t wanted) {
     if (offset >= held) return {current_->data() - lead, held, known, known};
   }
   if (again_ == nullptr) again_ = walk(inflated_);
-  again_->set_read_ahead(read_ahead_bytes());
+  again_->expect(expected());
   ShardWindow window = again_->window(offset, wanted);
   window.shard_bytes = known;  // more than when it was read, perhaps
   return window;

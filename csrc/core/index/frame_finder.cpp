@@ -14,8 +14,6 @@ namespace {
 constexpr std::size_t kPieceBytes = 1 << 20;
 // So many bytes may be read in vain, however small the shard.
 constexpr std::uint64_t kLeastVainBytes = 64 << 20;
-// What looking for one header elsewhere in the shard costs: a page.
-constexpr std::uint64_t kProbeBytes = 4 << 10;
 
 }  // namespace
 
@@ -66,7 +64,7 @@ bool FrameFinder::is_frame(ShardWalker& walker, std::uint64_t at, std::uint64_t 
   if (!has_next && !walker.reach(next)) return false;
   take_notice_of_growth();
   if (has_next && header_is_intact(header_at(*probe_, next))) return true;
-  const std::uint64_t cost = kProbeBytes + payload_bytes;
+  const std::uint64_t cost = file_->traits().gap_bytes + payload_bytes;
   // A compressed shard's bytes are worth something once they are known.
   if (cost > vain_bytes_left_ && !look_bytes_) walk_to_end(walker);
   if (cost <= vain_bytes_left_ && payload_is_intact(at, payload_bytes)) return true;

@@ -11,10 +11,9 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kChunkFrames = 4096;
-// Beyond this, reading headers alone beats reading everything.
-constexpr std::uint64_t kLargeFrameBytes = 256 << 10;
-constexpr std::size_t kReadAheadBytes = 1 << 20;
-constexpr std::size_t kLittleReadAheadBytes = 4 << 10;
+// Beyond this part of what one request of many asks for, reading headers alone beats reading
+// everything.
+constexpr std::uint64_t kLargePart = 4;
 // Where the walk stops at a bad header, so much is looked at to say where the next record begins.
 constexpr std::uint64_t kLookBytes = 1 << 20;
 
@@ -38,7 +37,7 @@ ShardScanner::ShardScanner(const std::shared_ptr<const StoredFile>& file,
     seek_points_ = walker->seek_points();
     walker_ = std::move(walker);
   }
-  walker_->set_read_ahead(kReadAheadBytes);
+  walker_->expect(ShardWalker::Wanted::everything);
   walker_->set_pulse([this] { report(); });
 }
 
@@ -68,8 +67,8 @@ void ShardScanner::advance(std::uint64_t limit) {
   found_.offsets.insert(found_.offsets.end(), chunk_.begin(), chunk_.begin() + step.frames);
   if (step.frames > 0) {
     good_end_ = step.next;
-    const bool large = (step.next - at_) / step.frames > kLargeFrameBytes;
-    walker_->set_read_ahead(large ? kLittleReadAheadBytes : kReadAheadBytes);
+    const bool large = (step.next - at_) / step.frames > file_->traits().request_bytes / kLargePart;
+    walker_->expect(large ? ShardWalker::Wanted::here_and_there : ShardWalker::Wanted::everything);
   }
   at_ = step.next;
 
@@ -164,7 +163,7 @@ void ShardScanner::get_over_bad_stream(std::uint64_t cut) {
 }
 
 FrameFinder::Found ShardScanner::find_frame(std::uint64_t from) {
-  walker_->set_read_ahead(kReadAheadBytes);
+  walker_->expect(ShardWalker::Wanted::everything);
   if (!finder_) {
     const auto on_step = [this](std::uint64_t at) {
       searched_ = at;

@@ -77,6 +77,15 @@ class Interruption {
   std::exception_ptr thrown_;
 };
 
+// Where each request waits for a round trip, more of them at once cost no processor.
+unsigned threads_to_open(const std::vector<std::string>& paths, unsigned threads) {
+  for (const std::string& path : paths) {
+    const StorageTraits& traits = storage_of(path).traits;
+    if (traits.is_far) threads = std::max(threads, traits.requests_at_once);
+  }
+  return threads;
+}
+
 std::uint64_t fingerprint_of(const std::vector<IndexedShard>& shards) {
   Fnv1a hash;
   for (const IndexedShard& shard : shards) {
@@ -138,7 +147,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   std::atomic<bool> built_any{false};
   try {
     parallel_for(
-        distinct.size(), options.threads,
+        distinct.size(), threads_to_open(distinct, options.threads),
         [&](std::size_t number) {
           IndexedShard shard = open_indexed(distinct[number], options.io, index, scanned);
           if (shard.was_built) built_any = true;

@@ -36,7 +36,7 @@ LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* v
   LoadedBatch batch;
   // Only this thread knows it so far: whoever it is handed to may write into it.
   batch.records =
-      std::const_pointer_cast<RecordBatch>(reader_->read({records, valid, 1, &cancelled}));
+      std::const_pointer_cast<RecordBatch>(reader_->read({records, valid, 1, &cancelled, true}));
   const bool* real = batch.records->valid();
   batch.rows = batch.records->size();
   batch.real_rows = static_cast<std::size_t>(std::count(real, real + batch.rows, true));
@@ -53,7 +53,8 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   for (std::size_t first = 0; first < records.size(); first += piece_rows_) {
     if (cancelled) throw ReadCancelled();
     const std::size_t count = std::min(piece_rows_, records.size() - first);
-    const auto piece = reader_->read({records.subspan(first, count), valid + first, 1, &cancelled});
+    const auto piece =
+        reader_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
     wires_.clear();
     for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
     decoder_->decode(wires_, {piece->indices(), piece->size()});

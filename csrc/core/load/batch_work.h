@@ -29,7 +29,7 @@ class BatchWork {
   // `features` may be null: then batches are records.
   BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features);
 
-  // Throws Error, or ReadCancelled soon after `cancelled` was set.
+  // Of records that were announced. Throws Error, or ReadCancelled soon after `cancelled` was set.
   LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
                    const std::atomic<bool>& cancelled);
 

@@ -56,7 +56,7 @@ Workers::Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const Fea
       run_(std::move(run)),
       counters_(std::move(counters)),
       slots_(prefetch),
-      read_ahead_(*reader_, counters_->read_ahead_bytes) {
+      read_ahead_(reader_->mean_record_bytes(), reader_->is_far()) {
   threads_.reserve(threads);
   try {
     while (threads_.size() < threads) threads_.push_back(start_thread([this] { work(); }));
@@ -151,14 +151,17 @@ void Workers::work() {
   }
 }
 
-// The first ticket announces all that the ring has room for; each later one, one more.
+// The first ticket announces all that the ring has room for; each later one, one more. Itself only
+// if each of its requests would be a round trip: from a disk it is read as soon.
 void Workers::announce_behind(std::uint64_t number, RowNumbers& ahead) {
   const std::uint64_t depth = slots_.size();
-  for (std::uint64_t next = number == 0 ? 1 : number + depth; next <= number + depth; ++next) {
+  const std::uint64_t first = number > 0 ? number + depth : reader_->is_far() ? 0 : 1;
+  for (std::uint64_t next = first; next <= number + depth; ++next) {
     const PlanRun::Step later = run_.at(next);
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);
-    read_ahead_.announce(ahead.numbers());
+    counters_->read_ahead_bytes.fetch_add(reader_->announce(ahead.numbers(), read_ahead_),
+                                          kRelaxed);
   }
 }
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/load/batch_work.h"
-#include "core/load/read_ahead.h"
 #include "core/order/plan_run.h"
 #include "core/read/reader.h"
 

@@ -92,8 +92,10 @@ Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& option
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
     bytes = add_or_most(bytes, (*shards_)[shard].file->bytes());
     inflates_ = inflates_ || (*shards_)[shard].file->is_inflated();
+    is_far_ = is_far_ || (*shards_)[shard].file->traits().is_far;
   }
   mean_record_bytes_ = std::min(bytes / std::max<std::uint64_t>(record_count(), 1), kMostMeanBytes);
+  read_ahead_.emplace(mean_record_bytes_, is_far_);
 }
 
 void Reader::check_range(std::uint64_t record) const {
@@ -165,6 +167,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
     batch.indices()[row] = static_cast<std::int64_t>(rows[row].record);
   }
   make_room({rows, count}, batch);
+  if (!request.is_announced) announce({rows, count});
 
   std::vector<std::size_t> order;
   if (inflates_) order = order_of_places({rows, count});
@@ -214,6 +217,29 @@ void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
   locate_rows(
       0, records.size(),
       [records](std::size_t row) { return static_cast<std::uint64_t>(records[row]); }, rows);
+}
+
+std::uint64_t Reader::announce(std::span<const std::int64_t> records,
+                               ReadAhead& lately) const noexcept {
+  try {
+    std::array<Row, ReadAhead::kSamples> samples;
+    const std::size_t sample_count = std::min(samples.size(), records.size());
+    for (std::size_t sample = 0; sample < sample_count; ++sample) {
+      const std::int64_t record = records[records.size() / sample_count * sample];
+      samples[sample] = locate(static_cast<std::uint64_t>(record));
+    }
+    if (!lately.is_cold(std::span(samples).first(sample_count))) return 0;
+    const PooledBuffer memory(bytes_for<Row>(records.size()));
+    Row* const rows = memory.as<Row>();
+    locate(records, rows);
+    return announce_rows({rows, records.size()});
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+void Reader::announce(std::span<const Row> rows) const noexcept {
+  if (read_ahead_->is_due(rows.size()) && read_ahead_->is_cold(rows)) announce_rows(rows);
 }
 
 std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {

@@ -14,6 +14,7 @@
 
 #include "core/index/shard_set.h"
 #include "core/read/frame_reader.h"
+#include "core/read/read_ahead.h"
 #include "core/read/record_batch.h"
 
 namespace tfrfast {
@@ -30,7 +31,8 @@ struct ReadRequest {
   const bool* valid = nullptr;  // which rows are real, for the batch to tell; null: all
   unsigned threads = 1;
   const std::atomic<bool>* cancelled =
-      nullptr;  // set by anyone, it ends the call with ReadCancelled
+      nullptr;                // set by anyone, it ends the call with ReadCancelled
+  bool is_announced = false;  // by announce(), some time ago
 };
 
 struct ReadCancelled {};
@@ -43,7 +45,8 @@ struct SkippedBytes {
   std::uint64_t records = 0;  // lost in them; 0 where that cannot be told
 };
 
-// Immutable but for the list of skipped records; safe from many threads.
+// Immutable but for the list of skipped records and what it remembers of cold ones; safe from many
+// threads.
 class Reader {
  public:
   Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& options);
@@ -56,6 +59,8 @@ class Reader {
 
   // Whether any shard is compressed.
   bool inflates() const noexcept { return inflates_; }
+  // Whether any shard lies where each request is a round trip.
+  bool is_far() const noexcept { return is_far_; }
 
   // Where the index says a record lies. Throws Error out_of_range.
   Row locate(std::uint64_t record) const;
@@ -70,6 +75,13 @@ class Reader {
 
   // Where many records lie: fills one Row for each, in the order given. Throws like locate().
   void locate(std::span<const std::int64_t> records, Row* rows) const;
+
+  // Announces records that will be read later, if `lately` tells that they are cold. How many
+  // bytes. Never throws: whoever reads gets the error.
+  std::uint64_t announce(std::span<const std::int64_t> records, ReadAhead& lately) const noexcept;
+  // The same of rows that will be read now, to go by what this reader has found. read() does so
+  // itself.
+  void announce(std::span<const Row> rows) const noexcept;
 
   // One record, into memory for the payload that locate() says; check_room() tells before whether
   // there can be so much. Throws even under `skip_damage`.
@@ -109,6 +121,8 @@ class Reader {
   ReadOptions options_;
   std::uint64_t mean_record_bytes_ = 0;
   bool inflates_ = false;
+  bool is_far_ = false;
+  mutable std::optional<ReadAhead> read_ahead_;  // set once
   mutable std::map<std::pair<std::string, std::uint64_t>, SkippedBytes> skipped_payloads_;
 };
 

@@ -13,7 +13,6 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::uint64_t kReadBytes = 1 << 20;
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
 std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const StoredFile> file) {
@@ -85,8 +84,9 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
 
 const std::uint8_t* RecordStream::bytes_ahead(std::uint64_t count) {
   if (offset_ < buffer_begin_ || offset_ > buffer_end_ || buffer_end_ - offset_ < count) {
-    const auto wanted =
-        static_cast<std::size_t>(std::min(std::max(count, kReadBytes), file_->bytes() - offset_));
+    const auto wanted = static_cast<std::size_t>(std::min(
+        std::max<std::uint64_t>(count, file_->traits().request_bytes), file_->bytes() - offset_));
+    announce_ahead(*file_, offset_, announced_end_);
     if (buffer_.capacity() < wanted) {
       buffer_ = PooledBuffer();
       buffer_ = PooledBuffer(wanted);

@@ -12,8 +12,8 @@
 
 namespace tfrfast {
 
-// Reads ahead about a MiB at a time. One thread. Nothing is kept of a shard but the record at hand,
-// so a million small shards can be gone through.
+// Reads about as much at a time as the storage likes. One thread. Nothing is kept of a shard but
+// the record at hand, so a million small shards can be gone through.
 class RecordStream {
  public:
   // Begins at the frame at `offset`, that of record `record`; of a compressed shard, what lies
@@ -42,6 +42,7 @@ class RecordStream {
   PooledBuffer buffer_;
   std::uint64_t buffer_begin_ = 0;
   std::uint64_t buffer_end_ = 0;
+  std::uint64_t announced_end_ = 0;
 };
 
 }  // namespace tfrfast

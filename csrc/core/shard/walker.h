@@ -27,8 +27,9 @@ class ShardWalker {
   // A window that holds byte `offset` and at least `wanted` bytes from there, or all that is left.
   // Valid until the next call. Touch its bytes only inside run_guarded().
   virtual ShardWindow window(std::uint64_t offset, std::size_t wanted) = 0;
-  // How much is read at once where a window has to be read: worth it if what follows is wanted too.
-  void set_read_ahead(std::size_t bytes) noexcept { read_ahead_bytes_ = bytes; }
+  // Whether what follows a window is wanted, too: then more is read at once, where it has to be.
+  enum class Wanted : bool { here_and_there, everything };
+  void expect(Wanted wanted) noexcept { expected_ = wanted; }
 
   // Whether the shard has `bytes` bytes. A compressed one's size is known at its end only, so this
   // walks on to find out; file().bytes() and windows tell what is known so far.
@@ -49,14 +50,19 @@ class ShardWalker {
   void set_pulse(std::function<void()> pulse) { pulse_ = std::move(pulse); }
 
  protected:
-  std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
+  Wanted expected() const noexcept { return expected_; }
   const std::function<void()>& pulse() const noexcept { return pulse_; }
 
  private:
   std::function<void()> pulse_ = [] {};
-  std::size_t read_ahead_bytes_ = 4 << 10;
+  Wanted expected_ = Wanted::here_and_there;
   const std::shared_ptr<const StoredFile> file_;
 };
+
+// For whoever reads a whole file in order, before it reads at `offset`: announces what follows, if
+// each request is a round trip. `announced_end` is 0 at first.
+void announce_ahead(const StoredFile& file, std::uint64_t offset, std::uint64_t& announced_end);
+
 std::unique_ptr<ShardWalker> walk(std::shared_ptr<const StoredFile> file);
 
 }  // namespace tfrfast

@@ -1,0 +1,88 @@
+#include "core/read/read_ahead.h"
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <vector>
+
+namespace tfrfast {
+namespace {
+
+// While all is warm, some records are looked at whenever about this much has been read.
+constexpr std::int64_t kBytesPerProbe = 8 << 20;
+// After a cold probe, this many calls announce their records without looking.
+constexpr int kColdCalls = 16;
+
+const StoredFile& file_of(const Row& row) {
+  return *row.shard->file;
+}
+
+// The ranges that sorted rows of one file take, as far as the storage keeps what is announced.
+std::vector<FileRange> ranges_of(std::span<const Row> rows) {
+  const StorageTraits& traits = file_of(rows.front()).traits();
+  std::vector<FileRange> ranges;
+  std::uint64_t left = traits.most_announced_bytes;
+  for (std::size_t row = 0; row < rows.size() && left > 0;) {
+    const std::uint64_t begin = rows[row].frame.offset;
+    std::uint64_t end = begin;
+    for (; row < rows.size(); ++row) {
+      const Frame& frame = rows[row].frame;
+      if (frame.offset > end && frame.offset - end > traits.gap_bytes) break;
+      end = std::max(end, frame.offset + frame.payload_bytes + kFrameOverhead);
+    }
+    ranges.push_back({begin, std::min(end - begin, left)});
+    left -= ranges.back().bytes;
+  }
+  return ranges;
+}
+
+}  // namespace
+
+std::uint64_t announce_rows(std::span<const Row> rows) noexcept {
+  std::uint64_t announced = 0;
+  try {
+    std::vector<Row> sorted(rows.begin(), rows.end());
+    std::sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) {
+      return &file_of(a) != &file_of(b) ? std::less<>()(&file_of(a), &file_of(b))
+                                        : a.frame.offset < b.frame.offset;
+    });
+    for (auto row = sorted.begin(); row != sorted.end();) {
+      const auto end = std::find_if(
+          row, sorted.end(), [row](const Row& each) { return &file_of(each) != &file_of(*row); });
+      const std::vector<FileRange> ranges = ranges_of({row, end});
+      file_of(*row).announce(ranges);
+      for (const FileRange& each : ranges) announced += each.bytes;
+      row = end;
+    }
+  } catch (const std::exception&) {
+    // Advice only.
+  }
+  return announced;
+}
+
+bool ReadAhead::is_due(std::size_t record_count) noexcept {
+  if (is_far_ || cold_calls_left_.load(std::memory_order_relaxed) > 0) return true;
+  const auto bytes = static_cast<std::int64_t>(record_count * mean_record_bytes_);
+  if (bytes_until_probe_.fetch_sub(bytes, std::memory_order_relaxed) > bytes) return false;
+  bytes_until_probe_.store(kBytesPerProbe, std::memory_order_relaxed);
+  return true;
+}
+
+bool ReadAhead::is_cold(std::span<const Row> samples) noexcept {
+  if (is_far_) return true;
+  if (cold_calls_left_.load(std::memory_order_relaxed) > 0) {
+    cold_calls_left_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  }
+  const std::size_t count = std::min(kSamples, samples.size());
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    const Row& row = samples[samples.size() / count * sample];
+    if (!file_of(row).is_cached(row.frame.offset)) {
+      cold_calls_left_.store(kColdCalls, std::memory_order_relaxed);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,243 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "core/index/index_places.h"
+#include "core/load/loader.h"
+#include "core/read/record_stream.h"
+#include "core/storage/storage.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+// Files that lie in memory, each request as dear as on a network; tells what was asked of it.
+struct Shelf {
+  struct Item {
+    std::string bytes;
+    std::uint64_t version = 0;
+  };
+  std::mutex mutex;
+  std::map<std::string, Item> items;
+  std::uint64_t versions = 0;
+  std::vector<FileRange> announced;
+  std::uint64_t announced_bytes = 0;
+  std::uint64_t read_unannounced_bytes = 0;
+
+  static Shelf& instance() {
+    static auto* const shelf = new Shelf;
+    return *shelf;
+  }
+
+  void put(const std::string& path, const std::string& bytes) {
+    const std::lock_guard lock(mutex);
+    items[path] = {bytes, ++versions};
+  }
+
+  void forget_requests() {
+    const std::lock_guard lock(mutex);
+    announced.clear();
+    announced_bytes = read_unannounced_bytes = 0;
+  }
+};
+
+FileFacts examine_item(const std::string& path) {
+  Shelf& shelf = Shelf::instance();
+  const std::lock_guard lock(shelf.mutex);
+  const auto found = shelf.items.find(path);
+  if (found == shelf.items.end()) throw_system_error(ENOENT, "Opening", path);
+  return {found->second.bytes.size(), 1, {{found->second.version, 0, 0}}, true, 0};
+}
+
+constexpr StorageTraits kShelfTraits = {true, 1000, 4000, 8, 1 << 20};
+
+class ShelvedFile final : public StoredFile {
+ public:
+  explicit ShelvedFile(const std::string& path)
+      : StoredFile(path, examine_item(path), kShelfTraits),
+        bytes_(Shelf::instance().items.at(path).bytes) {}
+
+  using StoredFile::read;
+  void read(std::span<const ReadRange> ranges) const override {
+    Shelf& shelf = Shelf::instance();
+    const std::lock_guard lock(shelf.mutex);
+    for (const ReadRange& each : ranges) {
+      if (each.offset > bytes() || each.bytes > bytes() - each.offset) throw_shrunk(bytes());
+      if (each.bytes > 0) std::memcpy(each.out, bytes_.data() + each.offset, each.bytes);
+      const bool was_announced = std::any_of(
+          shelf.announced.begin(), shelf.announced.end(), [&each](const FileRange& range) {
+            return range.offset <= each.offset &&
+                   each.offset + each.bytes <= range.offset + range.bytes;
+          });
+      if (!was_announced) shelf.read_unannounced_bytes += each.bytes;
+    }
+  }
+
+  void announce(std::span<const FileRange> ranges) const noexcept override {
+    Shelf& shelf = Shelf::instance();
+    const std::lock_guard lock(shelf.mutex);
+    for (const FileRange& each : ranges) {
+      shelf.announced.push_back(each);
+      shelf.announced_bytes += each.bytes;
+    }
+  }
+
+ private:
+  const std::string bytes_;
+};
+
+class ShelvedPublication final : public Publication {
+ public:
+  explicit ShelvedPublication(const std::string& path) : Publication(path) {}
+  using Publication::append;
+  void append(std::span<const ByteView> pieces) override {
+    for (const ByteView piece : pieces) bytes_.append(piece.begin(), piece.end());
+  }
+  void commit(bool, Existing existing) override {
+    if (existing == Existing::keep && Shelf::instance().items.contains(path())) {
+      throw_system_error(EEXIST, "Publishing", path());
+    }
+    Shelf::instance().put(path(), bytes_);
+  }
+
+ private:
+  std::string bytes_;
+};
+
+constexpr Storage kShelf = {
+    "shelf",
+    kShelfTraits,
+    [](const std::string& path, IoMode) -> std::shared_ptr<const StoredFile> {
+      return std::make_shared<ShelvedFile>(path);
+    },
+    examine_item,
+    [](const std::string& path) -> std::unique_ptr<Publication> {
+      return std::make_unique<ShelvedPublication>(path);
+    },
+};
+
+struct Fixture {
+  Fixture() {
+    static const bool once = (add_storage(kShelf), true);
+    (void)once;
+    shard.write_records(500, 100);
+    Shelf::instance().put("shelf://data/shard", shard.bytes());
+    Shelf::instance().forget_requests();
+  }
+  ~Fixture() { Shelf::instance().items.clear(); }
+
+  std::vector<std::int64_t> shuffled() const {
+    std::vector<std::int64_t> numbers(shard.records());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = static_cast<std::int64_t>(i * 7 % numbers.size());
+    }
+    return numbers;
+  }
+
+  const TemporaryFolder folder;
+  const Environment cache{"TFRFAST_CACHE_DIR", folder / "cache"};
+  TestShard shard{folder / "shard"};
+  Shelf& shelf = Shelf::instance();
+  const std::string path = "shelf://data/shard";
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture,
+                  "storage: a path's scheme chooses it, and none that is known is a file's") {
+  CHECK(is_local(shard.path()));
+  CHECK(is_local("nobody://data/shard"));
+  CHECK(is_local("://data"));
+  CHECK_FALSE(is_local(path));
+  CHECK(examine_file(path).bytes == shard.size());
+  const Error missing = error_of([] { StoredFile::open("shelf://data/missing"); });
+  CHECK(missing.system_error() == ENOENT);
+}
+
+TEST_CASE_FIXTURE(Fixture, "storage: records are the same wherever they lie") {
+  for (const Verify verify : {Verify::full, Verify::header}) {
+    const auto here = open_reader({shard.path()}, {IoMode::pread, verify});
+    const auto there = open_reader({path}, {IoMode::automatic, verify});
+    REQUIRE(there->record_count() == here->record_count());
+    CHECK(there->is_far());
+    CHECK(strings_of(*there->read(shuffled())) == strings_of(*here->read(shuffled())));
+  }
+  RecordStream stream(path);
+  std::span<const std::uint8_t> payload;
+  for (std::size_t number = 0; stream.next(&payload); ++number) {
+    CHECK(std::string(payload.begin(), payload.end()) == shard.record(number));
+  }
+  CHECK(stream.record() == shard.records());
+}
+
+TEST_CASE_FIXTURE(Fixture, "storage: damage is told the same wherever it lies") {
+  shard.flip_bit(shard.offset(100) + 40).flip_bit(shard.offset(200) + 1);
+  shelf.put(path, shard.bytes());
+  Opening skip;
+  skip.skip_damage = true;
+  const auto here = open_reader({shard.path()}, skip);
+  const auto there = open_reader({path}, skip);
+  CHECK(strings_of(*there->read_range(0, 499).batch) ==
+        strings_of(*here->read_range(0, 499).batch));
+  CHECK(there->skipped().size() == 2);
+  CHECK(error_of([&] { open_reader({path}); }).kind() == ErrorKind::corrupt);
+}
+
+TEST_CASE_FIXTURE(Fixture, "storage: what will be read is announced, whoever reads") {
+  const auto reader = open_reader({path});
+  CHECK(shelf.announced_bytes > 0);  // by the scan, but for what it looked at first
+
+  shelf.forget_requests();
+  reader->read(shuffled());
+  CHECK(shelf.read_unannounced_bytes == 0);
+  CHECK(shelf.announced.size() == 1);  // sorted, and gaps below the trait bridged
+  CHECK(shelf.announced_bytes == shard.size());
+
+  shelf.forget_requests();
+  const std::vector<std::int64_t> apart{400, 0, 200};
+  reader->read(apart);
+  CHECK(shelf.read_unannounced_bytes == 0);
+  REQUIRE(shelf.announced.size() == 3);
+  CHECK(shelf.announced[1].offset == shard.offset(200));
+
+  shelf.forget_requests();
+  RecordStream stream(path);
+  std::span<const std::uint8_t> payload;
+  while (stream.next(&payload)) {
+  }
+  CHECK(shelf.announced_bytes == shard.size());
+  CHECK(shelf.announced.front().bytes == kShelfTraits.request_bytes);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "storage: an index is published beside the data, and fits until they change") {
+  const IndexedShard built = build_index(path, "", false);
+  CHECK(built.was_built);
+  CHECK(built.index_path == "shelf://data.tfrfast/shard.index");
+  CHECK(shelf.items.contains(built.index_path));
+
+  const IndexOptions require{IndexUse::require, "", {}};
+  const IndexedShard again = open_indexed(path, IoMode::automatic, require);
+  CHECK(again.index_path == built.index_path);
+  CHECK(again.index->record_count() == shard.records());
+
+  // As many bytes and the same time: only the version tells.
+  shelf.put(path, shard.bytes());
+  int steps = 0;
+  CHECK_FALSE(
+      open_indexed(path, IoMode::automatic, require, [&](std::uint64_t) { ++steps; }).was_built);
+  CHECK(steps > 1);  // proven by a scan
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "storage: a shard without an index is scanned once, and the cache keeps it") {
+  CHECK(open_indexed(path, IoMode::automatic, {}).was_built);
+  CHECK_FALSE(open_indexed(path, IoMode::automatic, {}).was_built);
+  CHECK(open_indexed(path, IoMode::automatic, {}).index_path == cached_index_path(path));
+}
