@@ -152,7 +152,11 @@ def file_breaches(path: Path) -> Iterator[tuple[int, str]]:
         code = line.partition("//")[0]
         include = INCLUDE.match(line)
         header = include[2] if include else None
-        if header and header not in NOT_ABOUT_FILES.get(name, ()) and FILE_HEADERS.fullmatch(header):
+        if (
+            header
+            and header not in NOT_ABOUT_FILES.get(name, ())
+            and FILE_HEADERS.fullmatch(header)
+        ):
             yield number, f"<{header}>: {STORAGE} makes the calls on files"
         if "core/base/" not in name and (call := FILE_CALLS.search(code)):
             yield number, f"{call[0]}...): {STORAGE} makes the calls on files"
