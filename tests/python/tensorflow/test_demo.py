@@ -84,7 +84,7 @@ def test_bench_of_other_records_and_of_part_of_them(
     out = capsys.readouterr().out
     assert "100 records" in out
     assert "of 1 shards" in out
-    assert "no tf.train.Examples" in out
+    assert "not tf.train.Examples" in out
 
 
 def test_bench_of_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
