@@ -34,20 +34,20 @@ using ColumnTuple =
   throw Error(ErrorKind::invalid, "Feature '" + name + "': " + what);
 }
 
-// A copy of them, if they ascend from 0 or more to `most` or less. What is checked is the copy: the
-// array is the user's, and another thread may be changing it.
+// A copy of them, if they ascend from 0 or more to `max_value` or less. What is checked is the
+// copy: the array is the user's, and another thread may be changing it.
 std::vector<std::int64_t> copy_ascending(const std::string& name, const char* what,
                                          const Numbers<std::int64_t>& numbers,
-                                         std::size_t least_count, std::size_t most) {
+                                         std::size_t min_count, std::size_t max_value) {
   const auto count = static_cast<std::size_t>(numbers.size());
   std::vector<std::int64_t> copy(count);
   if (count != 0) std::memcpy(copy.data(), numbers.data(), count * sizeof(std::int64_t));
-  const bool fits = count >= least_count && count > 0 && copy.front() >= 0 &&
-                    static_cast<std::uint64_t>(copy.back()) <= most &&
+  const bool fits = count >= min_count && count > 0 && copy.front() >= 0 &&
+                    static_cast<std::uint64_t>(copy.back()) <= max_value &&
                     std::is_sorted(copy.begin(), copy.end());
   if (!fits) {
     refuse(name, std::string("its ") + what + " do not ascend from 0 to at most " +
-                     std::to_string(most) + " in " + std::to_string(least_count) + " steps.");
+                     std::to_string(max_value) + " in " + std::to_string(min_count) + " steps.");
   }
   return copy;
 }

@@ -199,7 +199,7 @@ py::list survey_examples(const py::iterable& serialized) {
   py::list features;
   for (const auto& [name, seen] : survey.features()) {
     features.append(py::make_tuple(py::bytes(name), name_of(seen.kind), seen.records,
-                                   seen.fewest_values, seen.most_values));
+                                   seen.min_values, seen.max_values));
   }
   return features;
 }

@@ -106,8 +106,8 @@ void register_index(py::module_& module) {
   });
   module.def(
       "prune_index_cache",
-      [](std::uint64_t most_bytes) { return prune_index_cache(most_bytes, FreshIndexes::remove); },
-      py::arg("most_bytes"));
+      [](std::uint64_t max_bytes) { return prune_index_cache(max_bytes, FreshIndexes::remove); },
+      py::arg("max_bytes"));
 }
 
 }  // namespace tfrfast::python

@@ -146,14 +146,14 @@ py::list skipped(const OpenReader& self) {
   return all;
 }
 
-// Reads records of up to about `most_bytes` from `begin`, verifying and dropping them. Says where
+// Reads records of up to about `max_bytes` from `begin`, verifying and dropping them. Says where
 // it got to and how many were good.
-py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t most_bytes) {
+py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t max_bytes) {
   const Core reader = self.get();
   Reader::Range range;
   {
     const WithoutGil without_gil;
-    const std::uint64_t end = reader->range_end(begin, most_bytes, reader->record_count());
+    const std::uint64_t end = reader->range_end(begin, max_bytes, reader->record_count());
     range = reader->read_range(begin, end);
   }
   if (range.error) throw *range.error;

@@ -41,16 +41,16 @@ std::unique_ptr<ShuffleBuckets> open_buckets(const std::string& folder, std::siz
                                      std::move(bucket_records)});
 }
 
-// Deals out records from `offset` until about `most_bytes` are read: (next offset, next record,
+// Deals out records from `offset` until about `max_bytes` are read: (next offset, next record,
 // whether the shard ended).
 std::tuple<std::uint64_t, std::uint64_t, bool> add_shard(ShuffleBuckets& buckets,
                                                          const std::string& path,
                                                          std::uint64_t offset, std::uint64_t record,
-                                                         std::uint64_t most_bytes) {
+                                                         std::uint64_t max_bytes) {
   const WithoutGil without_gil;
   RecordStream stream(path, offset, record);
   std::span<const std::uint8_t> payload;
-  while (stream.offset() - offset < most_bytes) {
+  while (stream.offset() - offset < max_bytes) {
     if (!stream.next(&payload)) return {stream.offset(), stream.record(), true};
     buckets.add(payload);
   }
@@ -62,11 +62,11 @@ std::unique_ptr<ShuffledBucket> take_bucket(ShuffleBuckets& buckets, std::size_t
   return std::make_unique<ShuffledBucket>(buckets.take(bucket));
 }
 
-// Writes rows [first, end) and stops early at the row that would take the shard past `most_bytes`:
+// Writes rows [first, end) and stops early at the row that would take the shard past `max_bytes`:
 // (rows written, their totals).
 std::tuple<std::size_t, Totals> write_rows(const ShuffledBucket& bucket,
                                            Output<ShardWriter>& output, std::size_t first,
-                                           std::size_t end, std::uint64_t most_bytes) {
+                                           std::size_t end, std::uint64_t max_bytes) {
   if (first > end || end > bucket.size()) {
     throw Error(ErrorKind::invalid, "The bucket does not have these rows.");
   }
@@ -74,9 +74,8 @@ std::tuple<std::size_t, Totals> write_rows(const ShuffledBucket& bucket,
     RecordTotals totals;
     for (std::size_t row = first; row < end; ++row) {
       const std::span<const std::uint8_t> record = bucket[row];
-      const bool full = writer.bytes() > most_bytes ||
-                        most_bytes - writer.bytes() < kFrameOverhead ||
-                        most_bytes - writer.bytes() - kFrameOverhead < record.size();
+      const bool full = writer.bytes() > max_bytes || max_bytes - writer.bytes() < kFrameOverhead ||
+                        max_bytes - writer.bytes() - kFrameOverhead < record.size();
       if (full && writer.record_count() > 0) break;
       writer.write(record);
       totals.add(record);
@@ -91,13 +90,13 @@ void register_shuffle(py::module_& module) {
   py::class_<ShuffledBucket>(module, "ShuffledBucket")
       .def("__len__", &ShuffledBucket::size)
       .def("write_rows", &write_rows, py::arg("writer"), py::arg("first"), py::arg("end"),
-           py::arg("most_bytes"));
+           py::arg("max_bytes"));
 
   py::class_<ShuffleBuckets>(module, "ShuffleBuckets")
       .def(py::init(&open_buckets), py::arg("folder"), py::arg("buffer_bytes"), py::arg("seed"),
            py::arg("totals"), py::arg("bucket_bytes"), py::arg("bucket_records"))
       .def("add_shard", &add_shard, py::arg("path"), py::arg("offset"), py::arg("record"),
-           py::arg("most_bytes"))
+           py::arg("max_bytes"))
       .def("write_out", &ShuffleBuckets::write_out, py::call_guard<WithoutGil>())
       .def("take", &take_bucket, py::arg("bucket"))
       .def("remove", &ShuffleBuckets::remove, py::arg("bucket"))

@@ -133,10 +133,10 @@ TFRFAST_CALL std::int64_t tfrfast_plan_record_count(const OpenPlan* plan) noexce
 TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept {
   std::uint64_t bytes = 0;
   for (const ShardSpec& shard : plan->source->spec().shards) {
-    bytes = add_or_most(bytes, shard.file_bytes);
+    bytes = add_or_max(bytes, shard.file_bytes);
   }
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  return static_cast<std::int64_t>(std::min(bytes, kMost));
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::int64_t>(std::min(bytes, kMax));
 }
 
 TFRFAST_CALL std::int64_t tfrfast_plan_block_count(const OpenPlan* plan) noexcept {

@@ -35,7 +35,7 @@ std::uint64_t payload_bytes_of(std::span<const Row> piece) {
 
 // What memory cannot hold is not verified where it is mapped either: it may have no end.
 bool is_mapped(const Row& row) {
-  return row.shard->file->mapping() != nullptr && row.frame.payload_bytes <= most_memory_bytes();
+  return row.shard->file->mapping() != nullptr && row.frame.payload_bytes <= max_memory_bytes();
 }
 
 // The run of mapped rows of one file.
@@ -54,7 +54,7 @@ Records Records::read(std::span<const Row> rows, bool skip_damage, Place place) 
   Records records;
   records.rows_ = rows.size();
   const bool may_map = place == Place::mapped && hands_out_views();
-  std::uint64_t bytes_left = most_memory_bytes();
+  std::uint64_t bytes_left = max_memory_bytes();
   bool is_full = false;
   for (std::size_t begin = 0; begin < rows.size();) {
     const bool map = may_map && is_mapped(rows[begin]);

@@ -102,10 +102,10 @@ TEST_CASE("few blocks are in use at any time") {
     --change[span.second + 1];
     longest = std::max(longest, span.second - span.first);
   }
-  int open = 0, most = 0;
-  for (const int delta : change) most = std::max(most, open += delta);
-  CHECK(most <= 8 * 4 + 2);  // and two that lend records to the short block's place
-  CHECK(most > 20);
+  int open = 0, max_open = 0;
+  for (const int delta : change) max_open = std::max(max_open, open += delta);
+  CHECK(max_open <= 8 * 4 + 2);  // and two that lend records to the short block's place
+  CHECK(max_open > 20);
 }
 
 TEST_CASE("streams ask for new blocks at different times") {
@@ -113,14 +113,14 @@ TEST_CASE("streams ask for new blocks at different times") {
   const std::int64_t size = 100 * 8 * 80;
   const std::vector<std::int64_t> order = order_of(size, shape, 2);
   std::set<std::int64_t> seen;
-  std::size_t most_new = 0;
+  std::size_t max_new = 0;
   for (std::size_t begin = 0; begin < order.size(); begin += 800) {
     const std::size_t before = seen.size();
     for (std::size_t i = begin; i < begin + 800; ++i) seen.insert(order[i] / 100);
-    if (begin > 0) most_new = std::max(most_new, seen.size() - before);
+    if (begin > 0) max_new = std::max(max_new, seen.size() - before);
   }
   // A window of 8 blocks ends for one stream in each piece of 800 positions, never for all 8.
-  CHECK(most_new <= 16);
+  CHECK(max_new <= 16);
 }
 
 TEST_CASE("each block is read by one rank if the world divides the streams") {

@@ -60,7 +60,7 @@ TEST_CASE("shared descriptors: one that is held stays open when it is forgotten 
   write_file(folder / "file", "x");
   SharedDescriptors& shared = SharedDescriptors::instance();
   const auto open = [&] { return std::make_shared<const FileDescriptor>(folder / "file"); };
-  std::vector<int> owners(2 * SharedDescriptors::kMost);
+  std::vector<int> owners(2 * SharedDescriptors::kMax);
   auto held = shared.acquire(&owners[0], open);
   for (const int& owner : owners) shared.acquire(&owner, open);
   CHECK(is_open(held->get()));
@@ -87,7 +87,7 @@ TEST_CASE("shared descriptors: threads race for more than there are, and fork me
   const TemporaryFolder folder;
   write_file(folder / "file", "x");
   SharedDescriptors& shared = SharedDescriptors::instance();
-  std::vector<int> owners(3 * SharedDescriptors::kMost);
+  std::vector<int> owners(3 * SharedDescriptors::kMax);
   std::atomic<int> closed{0};
   std::atomic<bool> stop{false};
   const auto use = [&](std::size_t i) {

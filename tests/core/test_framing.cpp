@@ -107,8 +107,8 @@ TEST_CASE("framing: a cut at every byte is a clean end or a torn tail") {
 }
 
 TEST_CASE("framing: a length that would overflow is a torn payload") {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  for (const std::uint64_t length : {kMost, kMost - 3, kMost - 15, kMost - 16, kMost / 2}) {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  for (const std::uint64_t length : {kMax, kMax - 3, kMax - 15, kMax - 16, kMax / 2}) {
     CAPTURE(length);
     const Walk walk = walk_whole(frame_of("good") + header_of(length) + payload(40));
     CHECK(walk.step.stop == ScanStop::torn_payload);

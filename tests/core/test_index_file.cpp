@@ -172,8 +172,8 @@ TEST_CASE_FIXTURE(Fixture, "index file: the refusal says what is wrong") {
 
 TEST_CASE_FIXTURE(Fixture, "index file: a header that lies with a good checksum is refused") {
   const std::string good = saved(damaged_index());
-  constexpr std::uint64_t kMost = ~std::uint64_t{0};
-  for (const std::uint64_t value : {kMost, kMost - 1, kMost / 2, kMost / 8 + 1, std::uint64_t{1000},
+  constexpr std::uint64_t kMax = ~std::uint64_t{0};
+  for (const std::uint64_t value : {kMax, kMax - 1, kMax / 2, kMax / 8 + 1, std::uint64_t{1000},
                                     std::uint64_t{4096}, std::uint64_t{1} << 32}) {
     CAPTURE(value);
     for (const std::size_t field : {kRecordCountAt, kDamageCountAt, kDamageAt, kBlockCrcsAt,

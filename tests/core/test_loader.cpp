@@ -100,8 +100,8 @@ TEST_CASE("each epoch delivers every record once, whatever the threads and the d
 TEST_CASE("50 random runs, stopped and resumed in other worlds, deliver every record once") {
   const Data data;
   std::mt19937 dice(1);
-  const auto throw_dice = [&dice](unsigned most) {
-    return static_cast<unsigned>(1 + dice() % most);
+  const auto throw_dice = [&dice](unsigned sides) {
+    return static_cast<unsigned>(1 + dice() % sides);
   };
   for (unsigned run = 0; run < 50; ++run) {
     std::map<std::int64_t, int> seen;

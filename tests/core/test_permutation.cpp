@@ -68,11 +68,11 @@ TEST_CASE("a permutation of every size up to 4096 is a bijection, and its invers
 
 TEST_CASE("a permutation around every power of two is a bijection") {
 #ifdef NDEBUG
-  constexpr int kMostBits = 22;
+  constexpr int kMaxBits = 22;
 #else
-  constexpr int kMostBits = 18;  // without optimiser the rest takes minutes
+  constexpr int kMaxBits = 18;  // without optimiser the rest takes minutes
 #endif
-  for (int bit = 12; bit <= kMostBits; ++bit) {
+  for (int bit = 12; bit <= kMaxBits; ++bit) {
     for (int off = -1; off <= 1; ++off) {
       const std::int64_t size = (std::int64_t{1} << bit) + off;
       CAPTURE(size);

@@ -13,8 +13,8 @@ using namespace tfrfast;
 
 namespace {
 
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
 struct Source {
   std::string bytes = "onethree";
@@ -54,7 +54,7 @@ TEST_CASE("pieces: to places, with what lies between left as it is") {
   place_pieces(source.pieces(), std::vector<std::int64_t>{1, 7, 20, 11}, out);
   CHECK(text_of(out) == ".three.one.onethree.");
   for (const std::int64_t outside :
-       {std::int64_t{13}, std::int64_t{21}, std::int64_t{-1}, kLeast, kMost}) {
+       {std::int64_t{13}, std::int64_t{21}, std::int64_t{-1}, kMin, kMax}) {
     CHECK_THROWS_AS(
         place_pieces(source.pieces(), std::vector<std::int64_t>{1, 7, 20, outside}, out), Error);
   }
@@ -67,12 +67,12 @@ TEST_CASE("pieces: outside their bytes they are refused, whatever the numbers") 
                                                           {9, 0},
                                                           {8, 1},
                                                           {0, 9},
-                                                          {kMost, 1},
-                                                          {1, kMost},
-                                                          {kLeast, 0},
-                                                          {0, kLeast},
-                                                          {kMost, kMost},
-                                                          {kLeast, kLeast}}) {
+                                                          {kMax, 1},
+                                                          {1, kMax},
+                                                          {kMin, 0},
+                                                          {0, kMin},
+                                                          {kMax, kMax},
+                                                          {kMin, kMin}}) {
     Source source;
     source.starts[2] = start;
     source.sizes[2] = size;

@@ -52,7 +52,7 @@ class Tally {
     const PlanOptions& options = ranks[0].options();
     const auto order = ranks[0].of_epoch(epoch);
     for (std::int64_t step = begin; step < end; ++step) {
-      std::size_t least = SIZE_MAX, most = 0;
+      std::size_t min_rows = SIZE_MAX, max_rows = 0;
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         const Plan& plan = ranks[r];
         const std::size_t count = plan.row_count(step);
@@ -70,15 +70,16 @@ class Tally {
           const auto record = static_cast<std::size_t>(rows_[i]);
           if (record >= counts_.size()) FAIL("no such record: ", rows_[i]);
           if (!valid_[i]) continue;
-          if (real++ != i) FAIL("a real row behind padding");
+          if (real++ != i) FAIL("a real row after padding");
           ++counts_[record];
         }
-        least = std::min(least, real);
-        most = std::max(most, real);
+        min_rows = std::min(min_rows, real);
+        max_rows = std::max(max_rows, real);
       }
-      if (most > static_cast<std::size_t>(options.batch_size)) FAIL("too many rows: ", most);
-      if (most - least > 1) FAIL("split unevenly: ", least, " and ", most);
-      if (most == 0) FAIL("a step without rows");
+      if (max_rows > static_cast<std::size_t>(options.batch_size))
+        FAIL("too many rows: ", max_rows);
+      if (max_rows - min_rows > 1) FAIL("split unevenly: ", min_rows, " and ", max_rows);
+      if (max_rows == 0) FAIL("a step without rows");
     }
   }
 
@@ -94,17 +95,17 @@ class Tally {
   std::size_t valid_size_ = 0;
 };
 
-std::int64_t most_steps(const std::vector<Plan>& ranks) {
-  std::int64_t most = 0;
-  for (const Plan& plan : ranks) most = std::max(most, plan.steps());
-  return most;
+std::int64_t max_steps(const std::vector<Plan>& ranks) {
+  std::int64_t steps = 0;
+  for (const Plan& plan : ranks) steps = std::max(steps, plan.steps());
+  return steps;
 }
 
 void check_epoch(const PlanOptions& options, std::uint64_t epoch) {
   const std::vector<Plan> ranks = ranks_of(options);
   const std::int64_t records = options.order->records();
   const std::int64_t global_batch = options.world * options.batch_size;
-  const std::int64_t steps = most_steps(ranks);
+  const std::int64_t steps = max_steps(ranks);
   REQUIRE(ranks[0].steps() == steps);
   for (const Plan& plan : ranks) {
     REQUIRE(plan.steps() >= steps - (options.remainder == Remainder::keep ? 1 : 0));
@@ -170,7 +171,7 @@ TEST_CASE("a run stopped at any step carries on in another world with each recor
       options.world = before.world;
       options.batch_size = before.batch_size;
       const std::vector<Plan> first = ranks_of(options);
-      for (std::int64_t stop = 0; stop <= most_steps(first); ++stop) {
+      for (std::int64_t stop = 0; stop <= max_steps(first); ++stop) {
         for (const Run after : {Run{5, 7}, Run{1, 1}, Run{2, 32}, Run{8, 50}}) {
           for (const Remainder remainder : {Remainder::keep, Remainder::drop, Remainder::pad}) {
             CAPTURE(stop);
@@ -186,7 +187,7 @@ TEST_CASE("a run stopped at any step carries on in another world with each recor
             rest.remainder = remainder;
             const std::vector<Plan> second = ranks_of(rest);
             REQUIRE(second[0].order_description() == first[0].order_description());
-            tally.take(second, 4, 0, most_steps(second));
+            tally.take(second, 4, 0, max_steps(second));
             const std::int64_t dropped = remainder == Remainder::drop
                                              ? (761 - rest.start) % (after.world * after.batch_size)
                                              : 0;

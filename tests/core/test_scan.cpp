@@ -218,10 +218,10 @@ TEST_CASE_FIXTURE(Fixture, "scan: false headers that cost little are got over") 
 }
 
 TEST_CASE_FIXTURE(Fixture, "scan: headers that promise too much are torn tails or no headers") {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   shard.write_record("good");
   const std::uint64_t begin = shard.size();
-  for (const std::uint64_t length : {kMost, kMost - 15, kMost / 2, std::uint64_t{1} << 40}) {
+  for (const std::uint64_t length : {kMax, kMax - 15, kMax / 2, std::uint64_t{1} << 40}) {
     TestShard torn(folder / "torn");
     torn.write_record("good").append(header_of(length)).append(payload(100));
     FOR_EACH_IO(io) {

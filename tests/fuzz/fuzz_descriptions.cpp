@@ -15,7 +15,7 @@ using namespace tfrfast;
 
 namespace {
 
-constexpr std::int64_t kMostRows = 1000;
+constexpr std::int64_t kMaxRows = 1000;
 
 void check_plan(std::string_view bytes) {
   const Plan plan = Plan::decode(bytes);
@@ -23,7 +23,7 @@ void check_plan(std::string_view bytes) {
   require(!plan.order_description().empty());
   for (const std::int64_t step : {std::int64_t{0}, plan.steps() - 1}) {
     const std::size_t rows = plan.row_count(step);
-    if (rows > kMostRows) continue;
+    if (rows > kMaxRows) continue;
     std::vector<std::int64_t> records(rows);
     require(plan.rows(bytes.size(), step, records.data(), nullptr) == rows);
     for (const std::int64_t record : records)
@@ -34,7 +34,7 @@ void check_plan(std::string_view bytes) {
 void check_sequence(std::string_view bytes) {
   const Sequence sequence = Sequence::decode(bytes);
   require(sequence.encode() == bytes);
-  if (sequence.batch_rows > kMostRows) return;
+  if (sequence.batch_rows > kMaxRows) return;
   const std::int64_t batches = sequence.batch_count();
   for (const std::int64_t step : {std::int64_t{0}, batches / 2, batches - 1}) {
     const std::vector<std::int64_t> numbers = sequence.batch(bytes.size(), step);

@@ -26,7 +26,7 @@ using Bytes = std::vector<std::uint8_t>;
 // Almost no random header carries a valid CRC: the input is a program that writes frames, and
 // things that are nearly frames.
 Bytes make_shard(const std::uint8_t* data, std::size_t size) {
-  constexpr std::size_t kMostBytes = 1 << 13;
+  constexpr std::size_t kMaxBytes = 1 << 13;
   Bytes shard;
   const auto append = [&](const std::uint8_t* bytes, std::size_t count) {
     shard.insert(shard.end(), bytes, bytes + count);
@@ -38,7 +38,7 @@ Bytes make_shard(const std::uint8_t* data, std::size_t size) {
     at += count;
     return std::pair(taken, count);
   };
-  while (at < size && shard.size() < kMostBytes) {
+  while (at < size && shard.size() < kMaxBytes) {
     const std::uint8_t verb = data[at++];
     const std::size_t count = verb >> 3;
     std::uint8_t header[kHeaderBytes];

@@ -122,7 +122,7 @@ void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& s
   for (const Damage& damage : index->damage()) may_throw([&] { throw_damage(indexed, damage); });
   const Reader reader(std::make_shared<const ShardSet>(std::vector{indexed}), {verify, true, 1});
   reader.skipped();
-  const std::uint64_t most = std::min<std::uint64_t>(reader.record_count(), 200);
+  const std::uint64_t record_count = std::min<std::uint64_t>(reader.record_count(), 200);
   const auto check = [&](std::uint64_t record, std::span<const std::uint8_t> payload) {
     const Frame frame = index->frame(record);
     require(frame.offset + kFrameOverhead + payload.size() <= shard.bytes.size());
@@ -132,7 +132,7 @@ void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& s
             std::memcmp(payload.data(), &shard.bytes[frame.offset + kHeaderBytes],
                         payload.size()) == 0);
   };
-  for (std::uint64_t record = 0; record < most; ++record) {
+  for (std::uint64_t record = 0; record < record_count; ++record) {
     may_throw([&] {
       const auto number = static_cast<std::int64_t>(record);
       const auto batch = reader.read({&number, 1});
@@ -140,7 +140,7 @@ void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& s
     });
   }
   may_throw([&] {
-    for (std::uint64_t next = 0; next < most;) {
+    for (std::uint64_t next = 0; next < record_count;) {
       const std::uint64_t end = reader.range_end(next, 100, 8);
       require(end > next);
       const Reader::Range range = reader.read_range(next, end);

@@ -23,7 +23,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::size_t kMostInflated = 8 << 20;  // bombs cost time, and find nothing new
+constexpr std::size_t kMaxInflated = 8 << 20;  // bombs cost time, and find nothing new
 
 // The input as the content of one or two members, damaged where its first bytes say: deep inside
 // what a mutation of deflate data would hardly ever reach.
@@ -54,7 +54,7 @@ Survey survey(const std::shared_ptr<const StoredFile>& file, Compression compres
   StreamInflater inflater(file, compression, StreamInflater::Mode::survey);
   inflater.begin();
   Bytes piece(100'000);
-  while (inflater.end() == StreamEnd::none && stream.size() < kMostInflated) {
+  while (inflater.end() == StreamEnd::none && stream.size() < kMaxInflated) {
     const std::size_t count = inflater.read(piece, stream.size() % 3 == 0);
     stream.insert(stream.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
   }
@@ -114,7 +114,7 @@ void check(const std::shared_ptr<const StoredFile>& file, Compression compressio
            std::span<const std::uint8_t> how) {
   Survey surveyed = survey(file, compression);
   Bytes& stream = surveyed.stream;
-  if (stream.size() >= kMostInflated) return;
+  if (stream.size() >= kMaxInflated) return;
   const auto index = index_of(*file, compression, scan_shard(file, nullptr, compression), true);
   const std::size_t before_damage = stream.size();
   stream.resize(static_cast<std::size_t>(index->facts().stream_bytes));

@@ -109,8 +109,8 @@ def test_the_loader_delivers_each_record_once(tmp_path: Path, verify: Any) -> No
         assert records == [RECORDS[i] for i in numbers]
 
 
-@pytest.mark.parametrize("most_bytes", ["0", "3000000"])
-def test_a_small_cache_of_spans_is_enough(tmp_path: Path, most_bytes: str) -> None:
+@pytest.mark.parametrize("max_bytes", ["0", "3000000"])
+def test_a_small_cache_of_spans_is_enough(tmp_path: Path, max_bytes: str) -> None:
     reader = open_shard(tmp_path, deflated(PLAIN, "GZIP"))
     code = (
         "import sys, tfrfast as tfr\n"
@@ -119,7 +119,7 @@ def test_a_small_cache_of_spans_is_enough(tmp_path: Path, most_bytes: str) -> No
     )
     run = subprocess.run(
         [sys.executable, "-c", code, reader.shards[0].path],
-        env={**os.environ, "TFRFAST_INFLATED_BYTES": most_bytes},
+        env={**os.environ, "TFRFAST_INFLATED_BYTES": max_bytes},
         capture_output=True,
         text=True,
         check=True,

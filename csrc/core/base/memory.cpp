@@ -11,7 +11,7 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
 
 std::uint64_t machine_bytes() noexcept {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -20,7 +20,7 @@ std::uint64_t machine_bytes() noexcept {
   if (pages <= 0 || page_bytes <= 0 ||
       __builtin_mul_overflow(static_cast<std::uint64_t>(pages),
                              static_cast<std::uint64_t>(page_bytes), &bytes)) {
-    return kMost;
+    return kMax;
   }
   return bytes;
 }
@@ -30,12 +30,12 @@ std::uint64_t machine_bytes() noexcept {
 std::uint64_t limit_in(const char* path) {
   std::uint64_t bytes = 0;
   std::ifstream file(path);
-  return file >> bytes && bytes > 0 ? bytes : kMost;
+  return file >> bytes && bytes > 0 ? bytes : kMax;
 }
 #endif
 
 std::uint64_t look_up() noexcept {
-  std::uint64_t bytes = std::min(machine_bytes(), kMost);
+  std::uint64_t bytes = std::min(machine_bytes(), kMax);
 #if defined(TFRFAST_LINUX)
   try {
     bytes = std::min({bytes, limit_in("/sys/fs/cgroup/memory.max"),
@@ -49,7 +49,7 @@ std::uint64_t look_up() noexcept {
 
 }  // namespace
 
-std::uint64_t most_memory_bytes() noexcept {
+std::uint64_t max_memory_bytes() noexcept {
   static const std::uint64_t bytes = look_up();
   return bytes;
 }
@@ -58,7 +58,7 @@ OutOfMemory::OutOfMemory(std::uint64_t wanted_bytes) noexcept {
   std::snprintf(text_, sizeof text_,
                 "%llu bytes of memory were asked for; this process may have %llu in all.",
                 static_cast<unsigned long long>(wanted_bytes),
-                static_cast<unsigned long long>(most_memory_bytes()));
+                static_cast<unsigned long long>(max_memory_bytes()));
 }
 
 }  // namespace tfrfast

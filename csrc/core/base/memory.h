@@ -10,12 +10,12 @@ namespace tfrfast {
 
 // What this process may use at most: the machine's memory or its cgroup's limit, whichever is less.
 // Looked up once. Never 0.
-std::uint64_t most_memory_bytes() noexcept;
+std::uint64_t max_memory_bytes() noexcept;
 
 // The sum, or the largest number there is.
-constexpr std::uint64_t add_or_most(std::uint64_t a, std::uint64_t b) noexcept {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  return b > kMost - a ? kMost : a + b;
+constexpr std::uint64_t add_or_max(std::uint64_t a, std::uint64_t b) noexcept {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  return b > kMax - a ? kMax : a + b;
 }
 
 // Memory that cannot be had, and how much it is. Its text lies in itself: there may be no memory
@@ -32,7 +32,7 @@ class OutOfMemory : public std::bad_alloc {
 // The bytes of `count` values of type T. Throws OutOfMemory if no memory could hold them.
 template <class T>
 std::size_t bytes_for(std::size_t count) {
-  if (count > most_memory_bytes() / sizeof(T)) {
+  if (count > max_memory_bytes() / sizeof(T)) {
     std::size_t bytes;
     const bool overflows = __builtin_mul_overflow(count, sizeof(T), &bytes);
     throw OutOfMemory(overflows ? std::numeric_limits<std::size_t>::max() : bytes);

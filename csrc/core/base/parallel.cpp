@@ -101,8 +101,8 @@ class Team {
     {
       std::lock_guard lock(mutex_);
       for (unsigned i = 0; i < helpers; ++i) jobs_.push_back(job);
-      const std::size_t needed = std::min<std::size_t>(jobs_.size(), kMostThreads);
-      while (idle_ < needed && threads_ < kMostThreads) {
+      const std::size_t needed = std::min<std::size_t>(jobs_.size(), kMaxThreads);
+      while (idle_ < needed && threads_ < kMaxThreads) {
         if (!start_helper()) break;
       }
     }
@@ -114,7 +114,7 @@ class Team {
   }
 
  private:
-  static constexpr unsigned kMostThreads = 256;
+  static constexpr unsigned kMaxThreads = 256;
 
   // False if the system has no more threads to give: then the caller does more itself.
   bool start_helper() {

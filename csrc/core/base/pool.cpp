@@ -125,7 +125,7 @@ class Pool {
 PooledBuffer::PooledBuffer(std::size_t bytes) {
   if (bytes == 0) return;
   // Systems that promise more than they have end a process that takes them at their word.
-  if (bytes > most_memory_bytes()) throw OutOfMemory(bytes);
+  if (bytes > max_memory_bytes()) throw OutOfMemory(bytes);
   const SizeClass size = size_class_of(bytes);
   data_ = Pool::instance().take(size);
   capacity_ = size.bytes;

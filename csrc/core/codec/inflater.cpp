@@ -14,7 +14,7 @@ namespace {
 // What zlib says about its place in `data_type`.
 constexpr int kUnusedBits = 7, kInLastBlock = 64, kAtBlockEnd = 128;
 
-unsigned most(std::size_t count) {
+unsigned clamped(std::size_t count) {
   return static_cast<unsigned>(std::min<std::size_t>(count, UINT_MAX));
 }
 
@@ -33,16 +33,16 @@ class ZlibInflater final : public Inflater {
       zlib_.inflate_prime(&stream_, static_cast<int>(bits), static_cast<int>(value));
     }
     if (!window.empty()) {
-      zlib_.inflate_set_dictionary(&stream_, window.data(), most(window.size()));
+      zlib_.inflate_set_dictionary(&stream_, window.data(), clamped(window.size()));
     }
   }
 
   Step step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out,
             bool stop_at_block_ends) override {
     stream_.next_in = in.data();
-    stream_.avail_in = most(in.size());
+    stream_.avail_in = clamped(in.size());
     stream_.next_out = out.data();
-    stream_.avail_out = most(out.size());
+    stream_.avail_out = clamped(out.size());
     int answer = kZOk;
     do {
       answer = zlib_.inflate(&stream_, stop_at_block_ends ? kZBlock : kZNoFlush);

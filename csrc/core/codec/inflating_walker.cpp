@@ -27,7 +27,7 @@ constexpr int kWindowLevel = 1;
   throw Error(ErrorKind::io,
               "'" + file.path() +
                   "' cannot be read at random: it holds a deflate block of more than " +
-                  std::to_string(kMostSpanBytes >> 20) + " MiB behind " +
+                  std::to_string(kMaxSpanBytes >> 20) + " MiB behind " +
                   file.describe_byte(offset) + ". Decompress it, or compress it again with `gzip`.",
               {file.path(), {}, static_cast<std::int64_t>(offset)}, EFBIG);
 }
@@ -79,13 +79,13 @@ bool InflatingWalker::reach(std::uint64_t bytes) {
   return true;
 }
 
-std::uint64_t InflatingWalker::most_bytes() const {
+std::uint64_t InflatingWalker::max_bytes() const {
   const std::uint64_t known = file().bytes();
   if (inflater_.end() != StreamEnd::none) return known;
   // What the inflater holds back is of bytes that it has taken.
   const std::uint64_t left = inflated_->file()->bytes() - inflater_.file_offset();
-  const std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-  return left + 1 > (most - known) / kMostRatio ? most : known + (left + 1) * kMostRatio;
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  return left + 1 > (kMax - known) / kMaxRatio ? kMax : known + (left + 1) * kMaxRatio;
 }
 
 bool InflatingWalker::inflate_next() {
@@ -122,8 +122,8 @@ SharedSpan InflatingWalker::inflate_span() {
   std::size_t& done = span->bytes;
   while (inflater_.end() == StreamEnd::none) {
     if (done == room) {
-      if (done >= kMostSpanBytes) throw_block_too_long(*inflated_, span->begin);
-      const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(2 * room, kMostSpanBytes));
+      if (done >= kMaxSpanBytes) throw_block_too_long(*inflated_, span->begin);
+      const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(2 * room, kMaxSpanBytes));
       PooledBuffer larger(kLeadBytes + more);
       std::memcpy(larger.data(), memory.data(), kLeadBytes + room);
       memory = std::move(larger);

@@ -31,7 +31,7 @@ class InflatingWalker final : public ShardWalker {
 
   ShardWindow window(std::uint64_t offset, std::size_t wanted) override;
   bool reach(std::uint64_t bytes) override;
-  std::uint64_t most_bytes() const override;
+  std::uint64_t max_bytes() const override;
   std::uint64_t file_bytes_before(std::uint64_t offset) const override;
   Ending ending() const override;
   bool resume() override;

@@ -50,13 +50,13 @@ class IsalInflater final : public Inflater {
   }
 
   Step step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out, bool) override {
-    const auto most = [](std::size_t count) {
+    const auto clamped = [](std::size_t count) {
       return static_cast<std::uint32_t>(std::min<std::size_t>(count, INT_MAX));
     };
     state_->next_in = in.data();
-    state_->avail_in = most(in.size());
+    state_->avail_in = clamped(in.size());
     state_->next_out = out.data();
-    state_->avail_out = most(out.size());
+    state_->avail_out = clamped(out.size());
     const int answer = isal_.inflate(state_.get());
     Step step{Stop::needs_input, state_->next_in - in.data(),
               static_cast<std::size_t>(state_->next_out - out.data())};

@@ -7,8 +7,8 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kPieceBytes = 256 << 10;
-// So many bytes of the file may be inflated in vain, however small it is.
-constexpr std::uint64_t kLeastVainBytes = 64 << 20;
+// Even in a tiny file, so many bytes may be inflated without finding a member.
+constexpr std::uint64_t kMinFruitlessBytes = 64 << 20;
 // What trying one member costs: reading a piece of it.
 constexpr std::uint64_t kProbeBytes = 64 << 10;
 // Most data make fewer bytes of one; what makes more costs as much as what it makes.
@@ -25,7 +25,7 @@ MemberFinder::MemberFinder(std::shared_ptr<const StoredFile> file, Compression c
       pulse_(std::move(pulse)),
       probe_(file_, compression, StreamInflater::Mode::survey),
       out_(kPieceBytes),
-      vain_bytes_left_(file_->data_bytes() + kLeastVainBytes) {}
+      fruitless_bytes_left_(file_->data_bytes() + kMinFruitlessBytes) {}
 
 std::optional<std::uint64_t> MemberFinder::find(std::uint64_t from) {
   PooledBuffer piece(kPieceBytes);
@@ -39,7 +39,7 @@ std::optional<std::uint64_t> MemberFinder::find(std::uint64_t from) {
          at = codec_.find_member(at + 1, end)) {
       const std::uint64_t member = from + static_cast<std::uint64_t>(at - piece.data());
       if (inflates(member)) return member;
-      if (vain_bytes_left_ == 0) return {};
+      if (fruitless_bytes_left_ == 0) return {};
     }
     from += count - kSeenBytes + 1;
     const std::uint64_t data = file_->next_data(from);
@@ -53,13 +53,13 @@ bool MemberFinder::inflates(std::uint64_t member) {
   std::uint64_t cost = kProbeBytes;
   probe_.begin(member);
   while (probe_.end() == StreamEnd::none && probe_.verified_members() == 0 &&
-         cost < vain_bytes_left_) {
+         cost < fruitless_bytes_left_) {
     pulse_();
     made += probe_.read({out_.data(), kPieceBytes});
     cost = kProbeBytes + std::max(probe_.file_offset() - member, made / kUsualRatio);
   }
   if (probe_.verified_members() > 0) return true;
-  vain_bytes_left_ -= std::min(vain_bytes_left_, cost);
+  fruitless_bytes_left_ -= std::min(fruitless_bytes_left_, cost);
   return false;
 }
 

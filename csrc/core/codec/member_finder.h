@@ -13,9 +13,10 @@
 namespace tfrfast {
 
 // For one walk along one file. A member is believed when it inflates to the length and the checksum
-// that it ends with; compressed data hold sequences that look like its first bytes by accident. A
-// file may be made of nothing but false members that reach to its end; so what is inflated in vain
-// over the whole walk is bounded by a small multiple of the bytes that it has. One thread.
+// that it ends with, because compressed data contain sequences that look like a member's first
+// bytes by accident. A file may consist of nothing but false members that reach to its end. So the
+// bytes inflated without result are bounded, over the whole walk, by a small multiple of the file's
+// own. For one thread.
 class MemberFinder {
  public:
   // `pulse` is called every few MiB that are looked at, and may throw to end the search.
@@ -34,7 +35,7 @@ class MemberFinder {
   const std::function<void()> pulse_;
   StreamInflater probe_;
   PooledBuffer out_;
-  std::uint64_t vain_bytes_left_;
+  std::uint64_t fruitless_bytes_left_;
 };
 
 }  // namespace tfrfast

@@ -19,9 +19,9 @@ namespace tfrfast {
 inline constexpr std::uint64_t kSpanBytes = 1 << 20;
 // A block cannot be entered in its middle. Compressors make blocks of some MiB at most; what has
 // longer ones is an accident or an attack, and refused.
-inline constexpr std::uint64_t kMostSpanBytes = 512 << 20;
+inline constexpr std::uint64_t kMaxSpanBytes = 512 << 20;
 // Deflate makes at most 258 bytes of two bits.
-inline constexpr std::uint64_t kMostRatio = 1032;
+inline constexpr std::uint64_t kMaxRatio = 1032;
 
 // Bytes [begin, end) of the uncompressed stream, and how to get them.
 struct Span {

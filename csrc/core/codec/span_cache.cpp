@@ -21,7 +21,7 @@ std::size_t bytes_from_environment() {
 }  // namespace
 
 SpanCache::SpanCache()
-    : made_(std::make_unique<std::condition_variable>()), most_bytes_(bytes_from_environment()) {
+    : made_(std::make_unique<std::condition_variable>()), max_bytes_(bytes_from_environment()) {
   // Nor does a forked child wait for threads that it does not have.
   constexpr auto mutex = []() -> std::mutex& { return instance().mutex_; };
   constexpr auto mend = [] { instance().forget_unfinished(); };
@@ -114,7 +114,7 @@ void SpanCache::keep(const Key& key, SharedSpan span, std::unique_lock<std::mute
   entry.span = std::move(span);
   recent_.push_front(key);
   entry.recent = recent_.begin();
-  while (bytes_ > most_bytes_ && recent_.size() > 1) {
+  while (bytes_ > max_bytes_ && recent_.size() > 1) {
     const auto oldest = entries_.find(recent_.back());
     bytes_ -= oldest->second.span->bytes;
     freed.push_back(std::move(oldest->second.span));

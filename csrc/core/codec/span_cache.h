@@ -43,7 +43,7 @@ class SpanCache {
   void put(std::uint64_t owner, std::size_t number, SharedSpan span);
 
   // $TFRFAST_INFLATED_BYTES, else 256 MiB. Spans in use are not counted once they have left.
-  std::size_t most_bytes() const noexcept { return most_bytes_; }
+  std::size_t max_bytes() const noexcept { return max_bytes_; }
 
  private:
   using Key = std::pair<std::uint64_t, std::size_t>;  // owner, number
@@ -61,7 +61,7 @@ class SpanCache {
   std::list<Key> recent_;  // of finished ones, most recently used first
   std::size_t bytes_ = 0;
   std::uint64_t owners_ = 0;
-  const std::size_t most_bytes_;
+  const std::size_t max_bytes_;
 };
 
 }  // namespace tfrfast

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kInputBytes = 64 << 10;
 // Members and blocks may be empty, and padding has no end: whoever reads gets a look in between.
-constexpr std::uint64_t kMostInputBytes = 1 << 20;
+constexpr std::uint64_t kMaxInputBytes = 1 << 20;
 
 }  // namespace
 
@@ -80,7 +80,7 @@ bool StreamInflater::take(std::uint8_t* bytes, std::size_t count) {
 std::size_t StreamInflater::read(std::span<std::uint8_t> out, bool stop_at_block_ends) {
   std::size_t done = 0;
   at_boundary_ = false;
-  const std::uint64_t input_end = file_offset() + kMostInputBytes;
+  const std::uint64_t input_end = file_offset() + kMaxInputBytes;
   while (end_ == StreamEnd::none && done < out.size() && file_offset() < input_end) {
     if (between_members_) {
       if (skip_padding(input_end)) open_member();

@@ -23,8 +23,8 @@ constexpr std::size_t kWorthCounting = std::size_t{16} << 10;
 }  // namespace
 
 void GrowingBuffer::grow(std::size_t bytes, std::size_t used) {
-  const auto doubled = static_cast<std::size_t>(
-      std::min<std::uint64_t>(2 * buffer_.capacity(), most_memory_bytes()));
+  const auto doubled =
+      static_cast<std::size_t>(std::min<std::uint64_t>(2 * buffer_.capacity(), max_memory_bytes()));
   PooledBuffer larger(std::max({bytes, doubled, expected_bytes_}));
   if (used != 0) std::memcpy(larger.data(), buffer_.data(), used);
   buffer_ = std::move(larger);

@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "floats are copied as they lie");
 
 constexpr std::size_t kRowsAPiece = 512;
-constexpr std::uint64_t kMostExampleBytes = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint64_t kMaxExampleBytes = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kLongestLength = 10;
 
 std::size_t length_bytes(std::uint64_t length) noexcept {
@@ -270,7 +270,7 @@ std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> colum
   });
   std::int64_t* offsets = batch->offsets();
   for (std::size_t row = 0; row < rows; ++row) {
-    if (static_cast<std::uint64_t>(offsets[row + 1]) > kMostExampleBytes) {
+    if (static_cast<std::uint64_t>(offsets[row + 1]) > kMaxExampleBytes) {
       throw Error(ErrorKind::feature,
                   "Row " + std::to_string(row) + " makes an Example of " +
                       std::to_string(offsets[row + 1]) +

@@ -74,7 +74,7 @@ Column finish_padded(FilledRows& rows) {
       __builtin_mul_overflow(bytes, item, &bytes) ||
       __builtin_mul_overflow(column.value_count - rows.value_count, pad.size(), &string_bytes) ||
       __builtin_add_overflow(string_bytes, rows.string_bytes, &string_bytes) ||
-      std::max(bytes, string_bytes) > most_memory_bytes()) {
+      std::max(bytes, string_bytes) > max_memory_bytes()) {
     throw Error(ErrorKind::memory,
                 "Feature '" + column.name + "': " + std::to_string(rows.count) +
                     " rows, padded to the longest one's " + std::to_string(rows.longest) +

@@ -44,8 +44,8 @@ void Survey::add(WireBytes record) {
       complain_mixed(place, spec, seen.kind, kind);
     }
     const std::size_t values = count_values(find_list(feature, kind), kind);
-    seen.fewest_values = seen.records == 0 ? values : std::min(seen.fewest_values, values);
-    seen.most_values = std::max(seen.most_values, values);
+    seen.min_values = seen.records == 0 ? values : std::min(seen.min_values, values);
+    seen.max_values = std::max(seen.max_values, values);
     seen.kind = kind;
     ++seen.records;
   }

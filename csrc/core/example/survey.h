@@ -13,8 +13,8 @@ namespace tfrfast {
 struct SeenFeature {
   ListKind kind = ListKind::none;  // none: seen only empty
   std::size_t records = 0;         // that have it, other than empty
-  std::size_t fewest_values = 0;
-  std::size_t most_values = 0;
+  std::size_t min_values = 0;
+  std::size_t max_values = 0;
 };
 
 class Survey {

@@ -12,8 +12,8 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kPieceBytes = 1 << 20;
-// So many bytes may be read in vain, however small the shard.
-constexpr std::uint64_t kLeastVainBytes = 64 << 20;
+// Even in a tiny shard, so many bytes may be read without finding a frame.
+constexpr std::uint64_t kMinFruitlessBytes = 64 << 20;
 
 }  // namespace
 
@@ -22,14 +22,14 @@ FrameFinder::FrameFinder(const std::shared_ptr<const StoredFile>& file, Step ste
     : file_(file),
       step_(std::move(step)),
       look_bytes_(look_bytes),
-      vain_bytes_left_(kLeastVainBytes) {}
+      fruitless_bytes_left_(kMinFruitlessBytes) {}
 
 // How large a compressed shard is turns out while it is inflated.
 void FrameFinder::take_notice_of_growth() {
   if (file_->bytes() == shard_bytes_) return;
   // What a sparse file claims costs nobody but us anything.
   const std::uint64_t data_bytes = std::max(file_->data_bytes(), data_bytes_);
-  if (!look_bytes_) vain_bytes_left_ += data_bytes - data_bytes_;
+  if (!look_bytes_) fruitless_bytes_left_ += data_bytes - data_bytes_;
   data_bytes_ = data_bytes;
   shard_bytes_ = file_->bytes();
   probe_ = walk(file_);
@@ -66,9 +66,9 @@ bool FrameFinder::is_frame(ShardWalker& walker, std::uint64_t at, std::uint64_t 
   if (has_next && header_is_intact(header_at(*probe_, next))) return true;
   const std::uint64_t cost = file_->traits().gap_bytes + payload_bytes;
   // A compressed shard's bytes are worth something once they are known.
-  if (cost > vain_bytes_left_ && !look_bytes_) walk_to_end(walker);
-  if (cost <= vain_bytes_left_ && payload_is_intact(at, payload_bytes)) return true;
-  vain_bytes_left_ -= std::min(vain_bytes_left_, cost);
+  if (cost > fruitless_bytes_left_ && !look_bytes_) walk_to_end(walker);
+  if (cost <= fruitless_bytes_left_ && payload_is_intact(at, payload_bytes)) return true;
+  fruitless_bytes_left_ -= std::min(fruitless_bytes_left_, cost);
   return false;
 }
 
@@ -84,7 +84,7 @@ FrameFinder::Found FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
     if (until != kNowhere) end = std::min(end, until + kHeaderBytes - 1);
     HeaderSearch search;
     touch(walker, from, [&] {
-      search = search_header({window.bytes, window.begin, end, walker.most_bytes()}, from);
+      search = search_header({window.bytes, window.begin, end, walker.max_bytes()}, from);
     });
     from = search.at;
     step_(from);
@@ -96,10 +96,10 @@ FrameFinder::Found FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
     }
     if (is_frame(walker, from, search.payload_bytes)) return {from, Outcome::found};
     ++from;
-    if (vain_bytes_left_ > 0) continue;
+    if (fruitless_bytes_left_ > 0) continue;
     if (look_bytes_) return {from, Outcome::not_looked};
     walk_to_end(walker);
-    if (vain_bytes_left_ == 0) return {file_->bytes(), Outcome::gave_up};
+    if (fruitless_bytes_left_ == 0) return {file_->bytes(), Outcome::gave_up};
   }
   return {file_->bytes(), Outcome::none};
 }

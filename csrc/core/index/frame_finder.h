@@ -12,8 +12,8 @@ namespace tfrfast {
 
 // For one walk along one shard. A frame is believed when its length's CRC holds and so does its
 // payload's CRC or the header after it. Payloads that contain whole frames can be mistaken for
-// them. A shard may be made of nothing but false headers whose payloads reach to its end; so what
-// is read in vain over the whole walk is bounded by about the bytes that the file has.
+// them. A shard may consist of nothing but false headers whose payloads reach to its end. So the
+// bytes read without result are bounded, over the whole walk, by about the bytes of the file.
 class FrameFinder {
  public:
   // Told, every MiB or so that is looked at, how far the search has come. May throw to end it.
@@ -50,7 +50,7 @@ class FrameFinder {
   std::unique_ptr<ShardWalker> probe_;
   std::uint64_t shard_bytes_ = 0;  // as far as they are known
   std::uint64_t data_bytes_ = 0;   // of those, as far as they are in no hole
-  std::uint64_t vain_bytes_left_;
+  std::uint64_t fruitless_bytes_left_;
 };
 
 }  // namespace tfrfast

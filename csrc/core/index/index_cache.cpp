@@ -80,14 +80,14 @@ std::vector<CachedIndex> list_index_cache() {
   return found;
 }
 
-std::size_t prune_index_cache(std::uint64_t most_bytes, FreshIndexes fresh) noexcept {
+std::size_t prune_index_cache(std::uint64_t max_bytes, FreshIndexes fresh) noexcept {
   std::size_t removed = 0;
   try {
     const std::vector<Candidate> candidates = list_candidates();
     std::uint64_t total = 0;
-    for (const Candidate& each : candidates) total = add_or_most(total, each.index.bytes);
+    for (const Candidate& each : candidates) total = add_or_max(total, each.index.bytes);
     for (const Candidate& each : candidates) {
-      if (total <= most_bytes) break;
+      if (total <= max_bytes) break;
       if (fresh == FreshIndexes::keep && is_fresh(each)) continue;
       total -= std::min(total, each.index.bytes);
       // Only now: there may be very many to open.

@@ -23,8 +23,8 @@ enum class FreshIndexes : std::uint8_t {
   keep,  // for ten minutes: whoever has just built them is about to use them
   remove,
 };
-// Removes the least recently used until at most `most_bytes` are left; how many went. Never throws.
-std::size_t prune_index_cache(std::uint64_t most_bytes, FreshIndexes fresh) noexcept;
+// Removes the least recently used until at most `max_bytes` are left; how many went. Never throws.
+std::size_t prune_index_cache(std::uint64_t max_bytes, FreshIndexes fresh) noexcept;
 
 // $TFRFAST_CACHE_BYTES, else 4 GiB.
 std::uint64_t index_cache_limit_bytes();

@@ -52,7 +52,7 @@ class IndexBytes {
       return;
     }
     // Sized by the open file: the name may have been given to another one since.
-    if (size_ > most_memory_bytes()) refuse_too_large();
+    if (size_ > max_memory_bytes()) refuse_too_large();
     owned_.resize((static_cast<std::size_t>(size_) + 7) / 8);
     file->read(0, reinterpret_cast<std::uint8_t*>(owned_.data()), static_cast<std::size_t>(size_));
     bytes_ = bytes_of(owned_.data());
@@ -65,7 +65,7 @@ class IndexBytes {
   // A copy of `count` values from `offset`, which the caller knows to lie inside.
   template <class T>
   std::vector<T> copy(std::uint64_t offset, std::uint64_t count) const {
-    if (count > most_memory_bytes() / sizeof(T)) refuse_too_large();
+    if (count > max_memory_bytes() / sizeof(T)) refuse_too_large();
     std::vector<T> copied(static_cast<std::size_t>(count));
     if (count == 0) return copied;
     T* const out = copied.data();
@@ -134,9 +134,9 @@ std::shared_ptr<const SeekPoints> load_seek_points(const std::shared_ptr<const I
         i + 1 < entries.size() ? entries[i + 1].file_offset : header.file_end;
     const bool is_sane = each.end > begin && each.file_offset > file_begin &&
                          file_end >= each.file_offset && file_end <= header.file_bytes &&
-                         each.bits < 8 && each.end - begin <= kMostSpanBytes &&
-                         (each.end - begin) / kMostRatio <= file_end - each.file_offset + 1 &&
-                         each.window_bytes <= kMostWindowBytes &&
+                         each.bits < 8 && each.end - begin <= kMaxSpanBytes &&
+                         (each.end - begin) / kMaxRatio <= file_end - each.file_offset + 1 &&
+                         each.window_bytes <= kMaxWindowBytes &&
                          bytes->holds<std::uint8_t>(each.window_at, each.window_bytes);
     if (!is_sane) return nullptr;
     spans.push_back({begin,

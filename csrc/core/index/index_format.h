@@ -61,7 +61,7 @@ struct SpanEntry {
 static_assert(sizeof(SpanEntry) == 48);
 
 // What 32 KiB may take when they are deflated badly.
-inline constexpr std::uint32_t kMostWindowBytes = 34 << 10;
+inline constexpr std::uint32_t kMaxWindowBytes = 34 << 10;
 
 struct DamageEntry {
   std::uint64_t begin;

@@ -18,7 +18,7 @@ constexpr std::uint64_t kLargePart = 4;
 constexpr std::uint64_t kLookBytes = 1 << 20;
 
 // Beyond this an expectation is not worth memory: the first records may not be like the others.
-constexpr std::uint64_t kMostExpectedFrames = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMaxExpectedFrames = std::uint64_t{1} << 24;
 
 }  // namespace
 
@@ -62,7 +62,7 @@ void ShardScanner::advance(std::uint64_t limit) {
     // Shards hold records of one kind: as many as the first ones promise, and some more.
     const std::uint64_t expected = file_->bytes() / (step.next / step.frames);
     found_.offsets.reserve(
-        static_cast<std::size_t>(std::min(expected + expected / 16 + 16, kMostExpectedFrames)));
+        static_cast<std::size_t>(std::min(expected + expected / 16 + 16, kMaxExpectedFrames)));
   }
   found_.offsets.insert(found_.offsets.end(), chunk_.begin(), chunk_.begin() + step.frames);
   if (step.frames > 0) {
@@ -106,10 +106,10 @@ void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t record
 
 // An intact header promises more bytes than are known yet, if not more than there are.
 void ShardScanner::take_large_frame() {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t payload_bytes = header_at(*walker_, at_).payload_bytes;
-  const bool is_thinkable = payload_bytes <= kMost - kFrameOverhead - at_;
-  const std::uint64_t frame_end = is_thinkable ? at_ + kFrameOverhead + payload_bytes : kMost;
+  const bool is_thinkable = payload_bytes <= kMax - kFrameOverhead - at_;
+  const std::uint64_t frame_end = is_thinkable ? at_ + kFrameOverhead + payload_bytes : kMax;
   if (!walker_->reach(frame_end)) {
     end(DamageKind::torn_payload);
     return;

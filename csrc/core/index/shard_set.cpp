@@ -20,7 +20,7 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::uint64_t kMostRecords = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMaxRecords = std::numeric_limits<std::int64_t>::max();
 constexpr auto kBetweenReports = std::chrono::milliseconds(100);
 
 // Collects the progress of all scanning threads and reports it on the one that opens.
@@ -104,7 +104,7 @@ ShardSet::ShardSet(std::vector<IndexedShard> shards) : shards_(std::move(shards)
   first_records_.push_back(0);
   for (const IndexedShard& shard : shards_) {
     const std::uint64_t count = shard.index->record_count();
-    if (count > kMostRecords - first_records_.back()) {
+    if (count > kMaxRecords - first_records_.back()) {
       throw Error(ErrorKind::invalid,
                   "'" + shard.file->path() + "' has " + std::to_string(count) +
                       " records, and the shards before it " +
@@ -134,7 +134,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   if (progress) {
     std::uint64_t all_bytes = 0;
     for (const std::string& path : distinct) {
-      all_bytes = add_or_most(all_bytes, examine_file(path).bytes);
+      all_bytes = add_or_max(all_bytes, examine_file(path).bytes);
     }
     meter = std::make_unique<ProgressMeter>(progress, all_bytes);
     scanned = [&](std::uint64_t bytes) { interruption.pass_on([&] { meter->add(bytes); }); };

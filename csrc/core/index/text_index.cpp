@@ -17,7 +17,7 @@ constexpr std::size_t kFlushBytes = 1 << 20;
 
 std::string read_whole(const std::string& path) {
   const auto file = StoredFile::open(path, IoMode::pread);
-  if (file->bytes() > most_memory_bytes()) {
+  if (file->bytes() > max_memory_bytes()) {
     throw Error(ErrorKind::memory,
                 "Text index '" + path + "' has " + std::to_string(file->bytes()) +
                     " bytes, more than there is memory for. Build the index from the shard "

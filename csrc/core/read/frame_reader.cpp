@@ -107,13 +107,14 @@ std::size_t piece_size(std::span<const Row> rows) {
 MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Seal* seal) {
   const StoredFile& file = *row.shard->file;
   // Each piece costs a system call, or a round trip.
-  const std::size_t most = file.traits().is_far ? file.traits().request_bytes : 8 * kPieceBytes;
+  const std::size_t max_piece_bytes =
+      file.traits().is_far ? file.traits().request_bytes : 8 * kPieceBytes;
   std::uint64_t at = row.frame.offset;
   file.read(at, seal->header, kHeaderBytes);
   at += kHeaderBytes;
   std::uint32_t crc = 0;
   for (std::uint64_t left = row.frame.payload_bytes; left > 0;) {
-    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, most));
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, max_piece_bytes));
     file.read(at, out, piece);
     if (verify == Verify::full) crc = crc32c(out, piece, crc);
     at += piece, out += piece, left -= piece;

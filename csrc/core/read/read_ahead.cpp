@@ -21,7 +21,7 @@ const StoredFile& file_of(const Row& row) {
 std::vector<FileRange> ranges_of(std::span<const Row> rows) {
   const StorageTraits& traits = file_of(rows.front()).traits();
   std::vector<FileRange> ranges;
-  std::uint64_t left = traits.most_announced_bytes;
+  std::uint64_t left = traits.max_announced_bytes;
   for (std::size_t row = 0; row < rows.size() && left > 0;) {
     const std::uint64_t begin = rows[row].frame.offset;
     std::uint64_t end = begin;

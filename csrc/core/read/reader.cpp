@@ -27,7 +27,7 @@ constexpr std::uint64_t kRowCostBytes = 128;
 // Index entries fetched together, so that their cache misses overlap.
 constexpr std::size_t kLookupRows = 32;
 // What depends on the mean only decides how much is read at once, and multiplies it.
-constexpr std::uint64_t kMostMeanBytes = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMaxMeanBytes = std::uint64_t{1} << 32;
 
 // Guards every reader's list of skipped records: one for all, which fork() waits for.
 constinit std::mutex every_list;
@@ -90,11 +90,11 @@ Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& option
     : shards_(std::move(shards)), options_(options) {
   std::uint64_t bytes = 0;
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
-    bytes = add_or_most(bytes, (*shards_)[shard].file->bytes());
+    bytes = add_or_max(bytes, (*shards_)[shard].file->bytes());
     inflates_ = inflates_ || (*shards_)[shard].file->is_inflated();
     is_far_ = is_far_ || (*shards_)[shard].file->traits().is_far;
   }
-  mean_record_bytes_ = std::min(bytes / std::max<std::uint64_t>(record_count(), 1), kMostMeanBytes);
+  mean_record_bytes_ = std::min(bytes / std::max<std::uint64_t>(record_count(), 1), kMaxMeanBytes);
   read_ahead_.emplace(mean_record_bytes_, is_far_);
 }
 
@@ -296,17 +296,17 @@ Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end) const {
 }
 
 std::uint64_t Reader::range_end(std::uint64_t begin, std::uint64_t target_bytes,
-                                std::uint64_t most_records) const {
+                                std::uint64_t max_records) const {
   if (begin >= record_count()) return record_count();
-  const std::uint64_t last = begin + std::min(most_records, record_count() - begin);
+  const std::uint64_t last = begin + std::min(max_records, record_count() - begin);
   const ShardSet::Place place = shards_->place(begin);
   const ShardIndex& index = *(*shards_)[place.shard].index;
-  const std::uint64_t most_here =
+  const std::uint64_t shard_end =
       std::min(last, shards_->first_record(place.shard) + index.record_count());
   // Offsets ascend: search for the first record that lies too far from the first one.
   const std::uint64_t origin = index.frame(place.number).offset;
   std::uint64_t low = 1;
-  std::uint64_t high = most_here - begin;
+  std::uint64_t high = shard_end - begin;
   while (low < high) {
     const std::uint64_t middle = low + (high - low + 1) / 2;
     const Frame frame = index.frame(place.number + middle - 1);

@@ -95,10 +95,10 @@ class Reader {
   };
   Range read_range(std::uint64_t begin, std::uint64_t end) const;
 
-  // The end of a range from `begin` of about `target_bytes`, one record at least, `most_records` at
+  // The end of a range from `begin` of about `target_bytes`, one record at least, `max_records` at
   // most; `begin` itself only at the end of the data.
   std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,
-                          std::uint64_t most_records) const;
+                          std::uint64_t max_records) const;
 
   // The structural damage that the indexes list, and the damaged records met so far.
   std::vector<SkippedBytes> skipped() const;

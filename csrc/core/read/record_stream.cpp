@@ -59,13 +59,13 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
                 place);
   }
   const std::uint64_t frame_bytes = header.payload_bytes + kFrameOverhead;
-  if (frame_bytes > most_memory_bytes()) {
+  if (frame_bytes > max_memory_bytes()) {
     throw Error(ErrorKind::memory,
                 "'" + file_->path() + "' cannot be gone through: record " +
                     std::to_string(record_) + " at " + file_->describe_byte(offset_) + " has " +
                     std::to_string(header.payload_bytes) +
                     " bytes. That is more than there is memory for: this process may have " +
-                    std::to_string(most_memory_bytes()) + " bytes in all.",
+                    std::to_string(max_memory_bytes()) + " bytes in all.",
                 place);
   }
   const std::uint8_t* bytes = bytes_ahead(frame_bytes) + kHeaderBytes;

@@ -13,7 +13,7 @@ Error too_large(std::span<const Row> rows) {
   std::uint64_t total = 0;
   const Row* largest = rows.data();
   for (const Row& row : rows) {
-    total = add_or_most(total, row.frame.payload_bytes);
+    total = add_or_max(total, row.frame.payload_bytes);
     if (row.frame.payload_bytes > largest->frame.payload_bytes) largest = &row;
   }
   std::string what = describe(*largest);
@@ -27,19 +27,19 @@ Error too_large(std::span<const Row> rows) {
   return Error(ErrorKind::memory,
                what + ", of " + std::to_string(largest->frame.payload_bytes) +
                    " bytes. That is more than there is memory for: this process may have " +
-                   std::to_string(most_memory_bytes()) + " bytes in all. " +
+                   std::to_string(max_memory_bytes()) + " bytes in all. " +
                    (rows.size() == 1 ? "Leave it out." : "Read fewer records at once."),
                {largest->shard->file->path(), static_cast<std::int64_t>(largest->number),
                 static_cast<std::int64_t>(largest->frame.offset)});
 }
 
 void make_room(std::span<const Row> rows, RecordBatch& batch) {
-  const std::uint64_t most = most_memory_bytes();
+  const std::uint64_t max_bytes = max_memory_bytes();
   std::int64_t* const offsets = batch.offsets();
   std::uint64_t total = 0;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const std::uint64_t bytes = rows[row].frame.payload_bytes;
-    if (bytes > most - total) throw too_large(rows);
+    if (bytes > max_bytes - total) throw too_large(rows);
     total += bytes;
     offsets[row + 1] = static_cast<std::int64_t>(total);
   }
@@ -51,7 +51,7 @@ void make_room(std::span<const Row> rows, RecordBatch& batch) {
 }
 
 void check_room(const Row& row) {
-  if (row.frame.payload_bytes > most_memory_bytes()) throw too_large({&row, 1});
+  if (row.frame.payload_bytes > max_memory_bytes()) throw too_large({&row, 1});
 }
 
 }  // namespace tfrfast

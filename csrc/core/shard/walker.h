@@ -35,7 +35,7 @@ class ShardWalker {
   // walks on to find out; file().bytes() and windows tell what is known so far.
   virtual bool reach(std::uint64_t bytes) { return bytes <= file().bytes(); }
   // The shard has no more bytes than this, however far reach() goes.
-  virtual std::uint64_t most_bytes() const { return file().bytes(); }
+  virtual std::uint64_t max_bytes() const { return file().bytes(); }
   // How much of the file itself was gone through to get to byte `offset` of the shard.
   virtual std::uint64_t file_bytes_before(std::uint64_t offset) const { return offset; }
   // Why a compressed stream ends where it does, once reach() has been there.

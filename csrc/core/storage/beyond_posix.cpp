@@ -28,7 +28,7 @@ constexpr std::uint64_t kAdviceBytes = 128 << 10;
 // Calls advise(begin, bytes) for the range's pieces. What a header claims may have no end.
 template <class Advise>
 void advise_in_pieces(std::uint64_t offset, std::uint64_t bytes, const Advise& advise) {
-  const std::uint64_t end = offset + std::min(bytes, kLocalTraits.most_announced_bytes);
+  const std::uint64_t end = offset + std::min(bytes, kLocalTraits.max_announced_bytes);
   for (; offset < end; offset += kAdviceBytes) advise(offset, std::min(kAdviceBytes, end - offset));
 }
 

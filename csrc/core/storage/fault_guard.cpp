@@ -23,7 +23,7 @@ struct HandedOn {
   int rounds = 0;
 };
 thread_local constinit HandedOn handed_on TFRFAST_STATIC_TLS = {};
-constexpr int kMostRounds = 3;
+constexpr int kMaxRounds = 3;
 
 // The process dies of the fault as if nobody had ever handled it: returning repeats the fault, and
 // a signal that somebody sent is sent again.
@@ -42,7 +42,7 @@ void hand_on(int signal_number, siginfo_t* info, void* context) {
   const bool raised = info != nullptr && info->si_code <= 0;
   const int rounds = came_back || raised ? handed_on.rounds + 1 : 1;
   handed_on = {context, frame, rounds};
-  if (rounds > kMostRounds) return die_by_default(signal_number, info);
+  if (rounds > kMaxRounds) return die_by_default(signal_number, info);
   if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
     previous_action.sa_sigaction(signal_number, info, context);
   } else if (previous_action.sa_handler == SIG_DFL || previous_action.sa_handler == SIG_IGN) {

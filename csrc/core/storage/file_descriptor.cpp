@@ -15,13 +15,13 @@ namespace tfrfast {
 namespace {
 
 // The rest of the process needs descriptors, too.
-std::size_t most_shared_descriptors() {
-  return std::min(std::max<std::size_t>(most_descriptors() / 4, 1), SharedDescriptors::kMost);
+std::size_t max_shared_descriptors() {
+  return std::min(std::max<std::size_t>(max_descriptors() / 4, 1), SharedDescriptors::kMax);
 }
 
 }  // namespace
 
-std::size_t most_descriptors() noexcept {
+std::size_t max_descriptors() noexcept {
   constexpr std::size_t kUsual = 1024;
   rlimit limit;
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<std::size_t>(limit.rlim_cur)
@@ -67,7 +67,7 @@ std::shared_ptr<const FileDescriptor> SharedDescriptors::acquire(const void* own
     }
   }
   std::shared_ptr<const FileDescriptor> opened = open();
-  const std::size_t most = most_shared_descriptors();
+  const std::size_t max_count = max_shared_descriptors();
   std::list<Entry> given_up;  // closed after the lock is gone
   std::lock_guard lock(mutex_);
   if (const auto found = by_owner_.find(owner); found != by_owner_.end()) {
@@ -75,7 +75,7 @@ std::shared_ptr<const FileDescriptor> SharedDescriptors::acquire(const void* own
   }
   recent_.push_front({owner, opened});
   by_owner_[owner] = recent_.begin();
-  while (recent_.size() > most) {
+  while (recent_.size() > max_count) {
     by_owner_.erase(recent_.back().owner);
     given_up.splice(given_up.begin(), recent_, std::prev(recent_.end()));
   }

@@ -12,7 +12,7 @@
 namespace tfrfast {
 
 // How many descriptors this process may have.
-std::size_t most_descriptors() noexcept;
+std::size_t max_descriptors() noexcept;
 
 class FileDescriptor {
  public:
@@ -26,13 +26,13 @@ class FileDescriptor {
   int descriptor_;
 };
 
-// The most recently used descriptors of this process, those in use apart: at most kMost, and at
+// The most recently used descriptors of this process, those in use apart: at most kMax, and at
 // most a quarter of those that the process may have. Where the system has no more of them, the
 // least recently used make room. Thread-safe. Owners are told apart by address and must call
 // forget() before they go.
 class SharedDescriptors {
  public:
-  static constexpr std::size_t kMost = 128;
+  static constexpr std::size_t kMax = 128;
 
   static SharedDescriptors& instance();
 

@@ -74,7 +74,7 @@ class PreadFile final : public LocalFile {
 
   void read(std::span<const ReadRange> ranges) const override {
     const std::shared_ptr<const FileDescriptor> file = descriptor();
-    std::array<iovec, kMostPieces> pieces;
+    std::array<iovec, kMaxPieces> pieces;
     while (!ranges.empty()) {
       // What lies side by side is one system call.
       const std::uint64_t begin = ranges.front().offset;
@@ -100,7 +100,7 @@ class PreadFile final : public LocalFile {
   }
 
  private:
-  static constexpr std::size_t kMostPieces = 1024;  // IOV_MAX on Linux and macOS
+  static constexpr std::size_t kMaxPieces = 1024;  // IOV_MAX on Linux and macOS
 
   void read_side_by_side(int file, std::uint64_t at, iovec* pieces, int count) const {
     while (count > 0) {
@@ -192,11 +192,11 @@ std::uint64_t LocalFile::next_data(std::uint64_t offset) const noexcept {
 std::uint64_t LocalFile::data_bytes() const noexcept {
   constexpr std::uint64_t kBlock = 512;
   // Filesystems may compress what they hold.
-  constexpr std::uint64_t kMostRatio = 16;
+  constexpr std::uint64_t kMaxRatio = 16;
   struct stat status;
   if (::stat(absolute_path_.c_str(), &status) != 0 || status.st_blocks <= 0) return bytes();
   const auto blocks = static_cast<std::uint64_t>(status.st_blocks);
-  return blocks > bytes() / (kBlock * kMostRatio) ? bytes() : blocks * kBlock * kMostRatio;
+  return blocks > bytes() / (kBlock * kMaxRatio) ? bytes() : blocks * kBlock * kMaxRatio;
 }
 
 bool LocalFile::is_cached(std::uint64_t offset) const noexcept {

@@ -58,9 +58,9 @@ class Publication {
   // Where it gets a temporary name, if ever it needs one: a folder whose files nobody takes for
   // data.
   virtual void keep_temporary_in(std::string folder) { (void)folder; }
-  // Takes space in large pieces, up to `most_bytes` and to what was written so far at a time, and
+  // Takes space in large pieces, up to `max_bytes` and to what was written so far at a time, and
   // gives back at the end what was too much. Spares a filesystem most of the work of growing.
-  virtual void reserve_ahead(std::uint64_t most_bytes) noexcept { (void)most_bytes; }
+  virtual void reserve_ahead(std::uint64_t max_bytes) noexcept { (void)max_bytes; }
   // Has the system write to the disk what was appended while more is being appended.
   virtual void flush_behind() noexcept {}
 

@@ -19,7 +19,7 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::uint64_t kLeastReservedBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMinReservedBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kFlushedPieceBytes = std::uint64_t{8} << 20;
 
 int rename_to(const std::string& from, const std::string& to, Existing existing) {
@@ -84,12 +84,12 @@ void PublishedFile::append(std::span<const ByteView> pieces) {
 }
 
 void PublishedFile::reserve(std::uint64_t end) noexcept {
-  const std::uint64_t piece = std::min(most_reserved_bytes_, appended_bytes_);
-  if (piece < kLeastReservedBytes || end - appended_bytes_ > piece) return;
+  const std::uint64_t piece = std::min(max_reserved_bytes_, appended_bytes_);
+  if (piece < kMinReservedBytes || end - appended_bytes_ > piece) return;
   if (reserve_space(descriptor_, appended_bytes_, piece)) {
     reserved_bytes_ = appended_bytes_ + piece;
   } else {
-    most_reserved_bytes_ = 0;  // not this filesystem, or not enough space to be generous with
+    max_reserved_bytes_ = 0;  // not this filesystem, or not enough space to be generous with
   }
 }
 

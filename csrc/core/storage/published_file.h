@@ -37,9 +37,7 @@ class PublishedFile final : public Publication {
   bool set_back(std::int64_t* modified_ns) override;
   // Of no use on another filesystem.
   void keep_temporary_in(std::string folder) override;
-  void reserve_ahead(std::uint64_t most_bytes) noexcept override {
-    most_reserved_bytes_ = most_bytes;
-  }
+  void reserve_ahead(std::uint64_t max_bytes) noexcept override { max_reserved_bytes_ = max_bytes; }
   void flush_behind() noexcept override { flushes_behind_ = true; }
 
  private:
@@ -59,7 +57,7 @@ class PublishedFile final : public Publication {
   bool committed_ = false;
   std::uint64_t appended_bytes_ = 0;
   std::uint64_t reserved_bytes_ = 0;
-  std::uint64_t most_reserved_bytes_ = 0;
+  std::uint64_t max_reserved_bytes_ = 0;
   std::uint64_t flushing_bytes_ = 0;
   bool flushes_behind_ = false;
   bool keeps_permissions_ = false;

@@ -12,7 +12,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr int kMostWaits = 100;
+constexpr int kMaxWaits = 100;
 
 std::int64_t time_ns(clockid_t clock) noexcept {
   timespec now = {};
@@ -42,7 +42,7 @@ bool is_settled(const FileFacts& facts, std::int64_t now_ns, std::int64_t tick_n
 }
 
 bool await_settled(const FileFacts& facts) noexcept {
-  for (int waits = 0; facts.version_lasts && waits < kMostWaits; ++waits) {
+  for (int waits = 0; facts.version_lasts && waits < kMaxWaits; ++waits) {
     if (last_tick_ns() > ctime_ns_of(facts)) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

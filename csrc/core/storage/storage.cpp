@@ -16,8 +16,8 @@ constexpr Storage kStorages[] = {
 };
 constexpr const Storage& kLocal = kStorages[0];
 
-constexpr std::size_t kMostAdded = 16;
-constinit std::array<std::atomic<const Storage*>, kMostAdded> added = {};
+constexpr std::size_t kMaxAdded = 16;
+constinit std::array<std::atomic<const Storage*>, kMaxAdded> added = {};
 
 }  // namespace
 

@@ -17,7 +17,7 @@ struct StorageTraits {
   // So many requests at once are faster than fewer.
   unsigned requests_at_once = 1;
   // What is announced beyond this may push out what was announced first.
-  std::uint64_t most_announced_bytes = 0;
+  std::uint64_t max_announced_bytes = 0;
 };
 
 }  // namespace tfrfast

@@ -20,7 +20,7 @@ namespace {
 // Copying such a payload into the buffer costs more than a system call of its own. Smaller ones are
 // worth it: the page cache takes few large pieces at twice the speed of many of 100 KB.
 constexpr std::size_t kLargePayloadBytes = 512 << 10;
-constexpr std::size_t kLeastBufferBytes = 4 << 10;
+constexpr std::size_t kMinBufferBytes = 4 << 10;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
     : options_(options),
       file_(publish_file(checked_target(path, options.existing))),
       index_path_(index_path_for(path, options)) {
-  options_.buffer_bytes = std::max(options_.buffer_bytes, kLeastBufferBytes);
+  options_.buffer_bytes = std::max(options_.buffer_bytes, kMinBufferBytes);
   if (!index_path_.empty()) {
     check_index_place(index_path_, options_.index_folder_is_tried);
     file_->keep_temporary_in(folder_of(index_path_));

@@ -22,8 +22,8 @@ constexpr unsigned kFlushingThreads = 4;
 constexpr int kNumberDigits = 5;
 
 // A shard holds two descriptors at the end: its own and its index's.
-std::size_t most_held_shards() {
-  return std::clamp<std::size_t>(most_descriptors() / 8, 8, 512);
+std::size_t max_held_shards() {
+  return std::clamp<std::size_t>(max_descriptors() / 8, 8, 512);
 }
 
 std::string padded(std::size_t number) {
@@ -126,7 +126,7 @@ ShardedWriter::ShardedWriter(std::string prefix, const ShardedOptions& options)
   options_.shard.buffer_bytes =
       std::clamp(kAllBuffersBytes / count, kSmallestBufferBytes, kWriteBufferBytes);
   options_.shard.reserved_bytes = kAllReservedBytes / count;
-  options_.shard.hold_descriptor = count <= most_held_shards();
+  options_.shard.hold_descriptor = count <= max_held_shards();
   for (std::size_t shard = 0; shard < count; ++shard) add_shard();
 }
 
@@ -149,7 +149,7 @@ ShardWriter& ShardedWriter::shard_for(std::size_t payload_bytes) {
   const std::uint64_t left =
       options_.max_shard_bytes - std::min(options_.max_shard_bytes, last.bytes());
   if (last.record_count() > 0 && (left < kFrameOverhead || left - kFrameOverhead < payload_bytes)) {
-    if (shards_.size() >= most_held_shards()) {
+    if (shards_.size() >= max_held_shards()) {
       shards_.back()->park();
     } else {
       shards_.back()->drop_buffer();
@@ -193,7 +193,7 @@ void ShardedWriter::close() {
 }
 
 void ShardedWriter::finish_all() {
-  const bool park = shards_.size() > most_held_shards();
+  const bool park = shards_.size() > max_held_shards();
   parallel_for(shards_.size(), kFlushingThreads, [&](std::size_t shard) {
     shards_[shard]->finish();
     if (park) shards_[shard]->park();
