@@ -18,6 +18,7 @@
 #include "core/storage/beyond_posix.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/file_descriptor.h"
+#include "core/storage/remaining_pieces.h"
 #include "core/storage/settled.h"
 
 namespace tfrfast {
@@ -85,7 +86,7 @@ class PreadFile final : public LocalFile {
         end += ranges[count].bytes;
         ++count;
       }
-      read_side_by_side(file->get(), begin, pieces.data(), static_cast<int>(count));
+      read_side_by_side(file->get(), begin, {pieces.data(), static_cast<int>(count)});
       ranges = ranges.subspan(count);
     }
   }
@@ -102,26 +103,16 @@ class PreadFile final : public LocalFile {
  private:
   static constexpr std::size_t kMaxPieces = 1024;  // IOV_MAX on Linux and macOS
 
-  void read_side_by_side(int file, std::uint64_t at, iovec* pieces, int count) const {
-    while (count > 0) {
-      if (pieces->iov_len == 0) {
-        ++pieces, --count;
-        continue;
-      }
-      const ssize_t got = ::preadv(file, pieces, count, static_cast<off_t>(at));
+  void read_side_by_side(int file, std::uint64_t at, RemainingPieces pieces) const {
+    while (pieces.count() > 0) {
+      const ssize_t got = ::preadv(file, pieces.first(), pieces.count(), static_cast<off_t>(at));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) {
         throw_system_error(errno, "Reading byte " + std::to_string(at) + " of", path());
       }
       if (got == 0) throw_shrunk(at);
       at += static_cast<std::uint64_t>(got);
-      for (auto left = static_cast<std::size_t>(got); left > 0;) {
-        const std::size_t used = std::min(left, pieces->iov_len);
-        pieces->iov_base = static_cast<std::uint8_t*>(pieces->iov_base) + used;
-        pieces->iov_len -= used;
-        left -= used;
-        if (pieces->iov_len == 0) ++pieces, --count;
-      }
+      pieces.advance(static_cast<std::size_t>(got));
     }
   }
 };

@@ -75,7 +75,7 @@ void PublishedFile::append(std::span<const ByteView> pieces) {
     }
     open_again();
     if (end > reserved_bytes_) reserve(end);
-    write_all(vectors.data(), static_cast<int>(count));
+    write_all({vectors.data(), static_cast<int>(count)});
     pieces = pieces.subspan(count);
     if (flushes_behind_ && appended_bytes_ - flushing_bytes_ >= kFlushedPieceBytes) {
       start_flushing();
@@ -104,24 +104,14 @@ void PublishedFile::give_back_space() noexcept {
   if (::ftruncate(descriptor_, static_cast<off_t>(appended_bytes_)) == 0) reserved_bytes_ = 0;
 }
 
-void PublishedFile::write_all(iovec* pieces, int count) {
-  while (count > 0) {
-    if (pieces->iov_len == 0) {
-      ++pieces, --count;
-      continue;
-    }
+void PublishedFile::write_all(RemainingPieces pieces) {
+  while (pieces.count() > 0) {
     const ssize_t written =
-        ::pwritev(descriptor_, pieces, count, static_cast<off_t>(appended_bytes_));
+        ::pwritev(descriptor_, pieces.first(), pieces.count(), static_cast<off_t>(appended_bytes_));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw_system_error(errno, "Writing", path(), unchanged(path()));
     appended_bytes_ += static_cast<std::uint64_t>(written);
-    for (auto left = static_cast<std::size_t>(written); left > 0;) {
-      const std::size_t taken = std::min(left, pieces->iov_len);
-      pieces->iov_base = static_cast<char*>(pieces->iov_base) + taken;
-      pieces->iov_len -= taken;
-      left -= taken;
-      if (pieces->iov_len == 0) ++pieces, --count;
-    }
+    pieces.advance(static_cast<std::size_t>(written));
   }
 }
 

@@ -1,8 +1,6 @@
 // A file of this machine that is published.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +9,7 @@
 
 #include "core/base/process.h"
 #include "core/storage/publication.h"
+#include "core/storage/remaining_pieces.h"
 
 namespace tfrfast {
 
@@ -41,7 +40,7 @@ class PublishedFile final : public Publication {
   void flush_behind() noexcept override { flushes_behind_ = true; }
 
  private:
-  void write_all(iovec* pieces, int count);
+  void write_all(RemainingPieces pieces);
   void open_again();
   void reserve(std::uint64_t end) noexcept;
   void start_flushing() noexcept;

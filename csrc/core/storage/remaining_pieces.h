@@ -1,0 +1,37 @@
+// What one call of preadv() or pwritev() leaves to be done: it may stop early, anywhere.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace tfrfast {
+
+// The pieces of memory that are still to be read into, or written. Changes and refers to the array
+// it was made from. Its first piece is never empty.
+class RemainingPieces {
+ public:
+  RemainingPieces(iovec* pieces, int count) noexcept : first_(pieces), count_(count) { advance(0); }
+
+  iovec* first() const noexcept { return first_; }
+  int count() const noexcept { return count_; }  // 0 when everything is done
+
+  // The next `bytes`, which must not be more than remain, have been read or written.
+  void advance(std::size_t bytes) noexcept {
+    for (; count_ > 0; ++first_, --count_) {
+      const std::size_t done = std::min(bytes, first_->iov_len);
+      first_->iov_base = static_cast<std::uint8_t*>(first_->iov_base) + done;
+      first_->iov_len -= done;
+      bytes -= done;
+      if (first_->iov_len > 0) return;
+    }
+  }
+
+ private:
+  iovec* first_;
+  int count_;
+};
+
+}  // namespace tfrfast
