@@ -32,9 +32,9 @@ from benchmarks.contenders import (
     contenders,
 )
 from benchmarks.rates import Rates, rates_in_turns
+from tfrfast._bench.charts import Bar, draw_ratios
 from tfrfast._bench.machine import describe_machine
 from tfrfast._bench.shapes import warm
-from tfrfast._charts import Bar, draw_ratios
 
 _PACKAGES = (
     "numpy",

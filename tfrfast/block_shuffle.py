@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from tfrfast import _native
-from tfrfast._arguments import integer
+from tfrfast._base.arguments import integer
 
 __all__ = ["BlockShuffle"]
 

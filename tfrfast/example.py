@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._inference import Sample, check_names, describe, explained, settle
-from tfrfast._schema import CompiledFeatures, compile_features, remember
-from tfrfast._sequence import compile_sequences
+from tfrfast._features.inference import Sample, check_names, describe, explained, settle
+from tfrfast._features.schema import CompiledFeatures, compile_features, remember
+from tfrfast._features.sequences import compile_sequences
 from tfrfast.columns import Batch
 from tfrfast.errors import FeatureError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
 from tfrfast import _native
-from tfrfast._paths import Paths, expand_paths, written_file
-from tfrfast._progress import ProgressBar
-from tfrfast._warning import core_warnings
+from tfrfast._base.paths import Paths, expand_paths, written_file
+from tfrfast._base.progress import ProgressBar
+from tfrfast._base.warning import core_warnings
 
 
 class BuiltIndex(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
-from tfrfast._arguments import (
+from tfrfast._base.arguments import (
     Int64Array,
     IntegerArrayLike,
     Remainder,

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
-from tfrfast._never_opened import NEVER_OPENED
-from tfrfast._paths import Paths, expand_paths, written_file
-from tfrfast._progress import ProgressBar
-from tfrfast._warning import core_warnings
+from tfrfast._base.never_opened import NEVER_OPENED
+from tfrfast._base.paths import Paths, expand_paths, written_file
+from tfrfast._base.progress import ProgressBar
+from tfrfast._base.warning import core_warnings
 
 _INDEX_USES = ("auto", "memory", "require")
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tfrfast import _native
-from tfrfast._compressed_stream import CompressedStream
+from tfrfast._writing.compressed_stream import CompressedStream
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import SupportsIndex
 
 from tfrfast import _native
-from tfrfast._arguments import integer, seed_number
-from tfrfast._paths import Paths, expand_paths, written_file
-from tfrfast._shuffle_job import ShuffleJob
-from tfrfast._shuffle_publication import Output, Publication, Shuffled, Target
-from tfrfast._shuffle_work import WorkFolder
+from tfrfast._base.arguments import integer, seed_number
+from tfrfast._base.paths import Paths, expand_paths, written_file
+from tfrfast._shuffle.job import ShuffleJob
+from tfrfast._shuffle.publication import Output, Publication, Shuffled, Target
+from tfrfast._shuffle.work_folder import WorkFolder
 from tfrfast.writer import Compression, FilePath, Index, compression_level
 
 __all__ = ["Shuffled", "parse_bytes", "shuffle"]

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from tfrfast import _native
-from tfrfast._arguments import integer
-from tfrfast._codecs import CODECS
-from tfrfast._never_opened import NEVER_OPENED
-from tfrfast._paths import written_file
+from tfrfast._base.arguments import integer
+from tfrfast._base.codecs import CODECS
+from tfrfast._base.never_opened import NEVER_OPENED
+from tfrfast._base.paths import written_file
 from tfrfast.encoding import encode_example
 
 if TYPE_CHECKING:

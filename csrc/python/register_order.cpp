@@ -1,4 +1,5 @@
-// Permutation, the orders and Plan. Arguments arrive checked for type by tfrfast/_arguments.py.
+// Permutation, the orders and Plan. Arguments arrive checked for type by
+// tfrfast/_base/arguments.py.
 #include <pybind11/numpy.h>
 
 #include <memory>

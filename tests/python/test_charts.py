@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfrfast._charts import Bar, Panel, draw_orders, draw_ratios
+from tfrfast._bench.charts import Bar, Panel, draw_orders, draw_ratios
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -29,7 +29,7 @@ print(*wanted, ";", *(sys.modules.keys() - before))
 
 # What takes long to import, and what is ours but for a command or a framework.
 HEAVY = {"asyncio", "ctypes", "email", "http", "inspect", "multiprocessing", "ssl", "subprocess"}
-LATER = {"_bench", "_charts", "_demo", "_tensorflow", "cli", "tensorflow"}
+LATER = {"_bench", "_demo", "_tensorflow", "cli", "tensorflow"}
 
 
 def import_in_fresh_process(folder: Path) -> tuple[set[str], set[str]]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrfast as tfr
-from tfrfast._arguments import Remainder
+from tfrfast._base.arguments import Remainder
 
 SHUFFLES = st.one_of(
     st.booleans(),

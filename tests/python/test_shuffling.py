@@ -14,7 +14,7 @@ import pytest
 
 import tfrfast as tfr
 from tfrfast import _native, shuffling
-from tfrfast._shuffle_job import ShuffleJob
+from tfrfast._shuffle.job import ShuffleJob
 from tfrfast.cli import main
 
 SMALL_MEMORY = 16 << 20
@@ -266,9 +266,9 @@ class TestDamage:
 SCRIPT = """
 import sys
 import tfrfast as tfr
-from tfrfast import _shuffle_job
-_shuffle_job._STEP_BYTES = 1 << 20
-_shuffle_job._CHECKPOINT_BYTES = 4 << 20
+from tfrfast._shuffle import job
+job._STEP_BYTES = 1 << 20
+job._CHECKPOINT_BYTES = 4 << 20
 tfr.shuffle(sys.argv[1], sys.argv[2], num_shards=20, seed=3, max_memory=16 << 20, sync=False)
 """
 

@@ -1,1 +1,1 @@
-"""What `tfrfast bench`, `tfrfast demo` and the repository's benchmarks measure, and how."""
+"""What `tfrfast bench`, `tfrfast demo` and the repository's benchmarks measure, how, and its pictures."""

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tfrfast._base.paths import Paths, expand_paths
 from tfrfast._bench.compare import Comparison, compare, timed_passes
 from tfrfast._bench.pipelines import Work, import_tensorflow
 from tfrfast._bench.shapes import warm
-from tfrfast._paths import Paths, expand_paths
 from tfrfast.errors import FeatureError
 from tfrfast.example import infer_features
 from tfrfast.features import Features

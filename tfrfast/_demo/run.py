@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrfast import __version__
+from tfrfast._base.progress import ProgressBar, format_bytes
+from tfrfast._base.tables import format_table
+from tfrfast._bench.charts import Bar, Panel, draw_orders, draw_ratios
 from tfrfast._bench.compare import DATASET, LOADER, Comparison, compare, timed_passes
 from tfrfast._bench.machine import describe_machine
 from tfrfast._bench.pipelines import WINDOW, Work, import_tensorflow
 from tfrfast._bench.shapes import SHAPES, write_shape
 from tfrfast._bench.table import HEADER, row_of, where_slower
-from tfrfast._charts import Bar, Panel, draw_orders, draw_ratios
 from tfrfast._demo.exactly_once import (
     SIZES,
     count_records,
@@ -26,8 +28,6 @@ from tfrfast._demo.exactly_once import (
     shuffled_by_tfrfast,
 )
 from tfrfast._demo.training import train_and_resume
-from tfrfast._progress import ProgressBar, format_bytes
-from tfrfast._text import format_table
 from tfrfast._verifying import count_good_records
 from tfrfast.indexing import build_index
 from tfrfast.reader import Reader

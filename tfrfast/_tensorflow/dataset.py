@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
-from tfrfast._codecs import CODECS
-from tfrfast._inference import Sample, settle
+from tfrfast._base.codecs import CODECS
+from tfrfast._features.inference import Sample, settle
 from tfrfast._tensorflow import graphs
 from tfrfast._tensorflow.columns import TensorFeatures
 from tfrfast._tensorflow.errors import exception_from

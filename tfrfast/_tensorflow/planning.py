@@ -6,8 +6,8 @@ import ctypes
 import weakref
 from collections.abc import Sequence
 
-from tfrfast._codecs import CODECS
-from tfrfast._progress import ProgressBar
+from tfrfast._base.codecs import CODECS
+from tfrfast._base.progress import ProgressBar
 from tfrfast._tensorflow.errors import exception_from
 from tfrfast._tensorflow.library import PROGRESS, calls
 

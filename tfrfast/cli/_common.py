@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tfrfast._text import format_table
+from tfrfast._base.tables import format_table
 from tfrfast.shuffling import parse_bytes
 
 Subparsers = Any  # argparse has no public name for it

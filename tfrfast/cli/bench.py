@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from tfrfast._base.progress import ProgressBar, format_bytes
+from tfrfast._base.tables import format_table
 from tfrfast._bench.machine import describe_machine
 from tfrfast._bench.own_files import measure
 from tfrfast._bench.table import HEADER, row_of, where_slower
-from tfrfast._progress import ProgressBar, format_bytes
-from tfrfast._text import format_table
 from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
 
 _PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from tfrfast import _native
-from tfrfast._paths import expand_paths
+from tfrfast._base.paths import expand_paths
 from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.indexing import build_index, index_path
 

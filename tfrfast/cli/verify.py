@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tfrfast._progress import ProgressBar
+from tfrfast._base.progress import ProgressBar
 from tfrfast._verifying import count_good_records
 from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.reader import Reader

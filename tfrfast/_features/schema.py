@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tfrfast import _ragged
+from tfrfast._features import composed
 from tfrfast._native import INTEGER_TYPES, ExampleParser, FeaturePlan, FeatureSpec
 from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
 from tfrfast.features import (
@@ -161,7 +161,7 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
         if spec.partitions:
             raise ValueError(f"Feature '{name}': sparse columns have no partitions.")
         compiled.want(key, Slot("sparse", kind))
-        compiled.builders[name] = lambda parsed: _ragged.as_sparse(parsed[key])
+        compiled.builders[name] = lambda parsed: composed.as_sparse(parsed[key])
         return
     compiled.want(key, Slot("ragged", kind))
     for how, argument in spec.partitions:
@@ -175,8 +175,8 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
             )
 
     def build(parsed: dict[str, Column]) -> Column:
-        rows = _ragged.divide(name, parsed[key], spec.partitions, parsed)
-        return _ragged.with_splits(rows, spec.splits_dtype)
+        rows = composed.divide(name, parsed[key], spec.partitions, parsed)
+        return composed.with_splits(rows, spec.splits_dtype)
 
     compiled.builders[name] = build
 
@@ -191,7 +191,7 @@ def _compile_indexed(compiled: CompiledFeatures, name: str, spec: SparseIndexed)
     compiled.want(spec.value_key, Slot("ragged", type_name_of(name, spec.dtype)))
 
     def build(parsed: dict[str, Column]) -> Column:
-        return _ragged.place(
+        return composed.place(
             name,
             [parsed[key] for key in keys],
             parsed[spec.value_key],

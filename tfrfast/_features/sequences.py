@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfrfast import _ragged
 from tfrfast._columns.arrays import aligned_zeros, splits_of
-from tfrfast._native import SequenceParser
-from tfrfast._schema import (
+from tfrfast._features import composed
+from tfrfast._features.schema import (
     CompiledFeatures,
     NativeColumn,
     Slot,
@@ -21,6 +20,7 @@ from tfrfast._schema import (
     type_name_of,
     understand,
 )
+from tfrfast._native import SequenceParser
 from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
 from tfrfast.features import Features, FixedLenSequence, VarLen
 
@@ -79,7 +79,7 @@ def compile_sequences(context: Features, sequences: Features) -> CompiledSequenc
 
 
 def _splitting(dtype: str) -> Callable[[Ragged], Column]:
-    return lambda rows: _ragged.with_splits(rows, dtype)
+    return lambda rows: composed.with_splits(rows, dtype)
 
 
 def _sparse(rows: Ragged) -> Sparse:
@@ -87,7 +87,7 @@ def _sparse(rows: Ragged) -> Sparse:
     steps = rows.values
     assert isinstance(steps, Ragged)
     assert not isinstance(steps.values, Ragged)
-    inner = _ragged.as_sparse(steps)
+    inner = composed.as_sparse(steps)
     row_of_step = np.repeat(np.arange(len(rows)), rows.row_lengths)
     step = inner.indices[:, 0]
     indices = aligned_zeros((len(step), 3), np.dtype(np.int64))

@@ -9,7 +9,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from tfrfast import _native
-from tfrfast._codecs import CODECS
+from tfrfast._base.codecs import CODECS
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

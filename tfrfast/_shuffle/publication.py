@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tfrfast import _native
-from tfrfast._shuffle_work import WorkFolder
+from tfrfast._shuffle.work_folder import WorkFolder
 from tfrfast.writer import Compression, Index, index_folder_bytes
 
 _VERSION = 2  # of the state

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfrfast import _native
-from tfrfast._progress import ProgressBar
-from tfrfast._shuffle_publication import Publication, Shuffled, Target
-from tfrfast._shuffle_work import WorkFolder
+from tfrfast._base.progress import ProgressBar
+from tfrfast._shuffle.publication import Publication, Shuffled, Target
+from tfrfast._shuffle.work_folder import WorkFolder
 from tfrfast.errors import CorruptRecordError
 from tfrfast.writer import Writer
 

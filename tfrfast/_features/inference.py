@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tfrfast._features.schema import CompiledFeatures, compile_features
 from tfrfast._native import survey_examples
-from tfrfast._schema import CompiledFeatures, compile_features
 from tfrfast.errors import FeatureError, RecordError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
 

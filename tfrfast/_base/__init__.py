@@ -1,0 +1,1 @@
+"""What the modules above share: arguments, paths, codecs, warnings, and output for a terminal."""

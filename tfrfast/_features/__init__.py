@@ -1,0 +1,1 @@
+"""From the specs that users give to columns: inferred, checked, compiled, assembled."""

@@ -1,0 +1,1 @@
+"""The parts of `tfr.shuffle`, one file for each."""

@@ -1,0 +1,1 @@
+"""What the writers are made of."""
