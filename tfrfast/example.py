@@ -6,13 +6,16 @@ import functools
 import itertools
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._features.inference import Sample, check_names, describe, explained, settle
-from tfrfast._features.schema import CompiledFeatures, compile_features, remember
+from tfrfast._features.compiled import CompiledFeatures
+from tfrfast._features.inference import describe, settle
+from tfrfast._features.names import check_names, explained
+from tfrfast._features.remembered import compile_once
+from tfrfast._features.samples import Sample
 from tfrfast._features.sequences import compile_sequences
 from tfrfast.columns import Batch
 from tfrfast.errors import FeatureError
@@ -40,8 +43,6 @@ class FlatRecords(Protocol):
 
 Serialized: TypeAlias = Iterable[bytes] | FlatRecords
 
-_compiled: dict[int, tuple[dict[str, Any], CompiledFeatures]] = {}
-
 
 def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
     """Parses a batch of serialized Examples into the same values as `tf.io.parse_example`.
@@ -58,7 +59,7 @@ def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
     source = source_of(serialized)
     if type(features) is not dict and not isinstance(features, Mapping):
         features = settle(features, functools.partial(_first, source))
-    compiled = remember(_compiled, features, compile_features)
+    compiled = compile_once(features)
     try:
         if isinstance(source, Flat):
             native = compiled.parser.parse_flat(source.data, source.offsets, source.indices)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, SupportsIndex
 from tfrfast import _native
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
 from tfrfast._base.paths import Paths
+from tfrfast._features.compiling import compile_features
 from tfrfast._features.inference import planned_features
-from tfrfast._features.schema import compile_features
 from tfrfast._worker_share import WorkerShare
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.columns import Batch

@@ -14,9 +14,9 @@ from tfrfast._base.arguments import (
     epoch_number,
     integer,
     integers,
-    rebuild,
     seed_number,
 )
+from tfrfast._base.pickling import rebuild
 
 __all__ = ["Permutation"]
 

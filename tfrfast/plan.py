@@ -17,9 +17,9 @@ from tfrfast._base.arguments import (
     epoch_number,
     integer,
     integers,
-    rebuild,
     seed_number,
 )
+from tfrfast._base.pickling import rebuild
 from tfrfast.block_shuffle import BlockShuffle, checked_shuffle, order_of
 
 __all__ = ["Plan"]

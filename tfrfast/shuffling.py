@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
-import re
 from collections.abc import Mapping
 from typing import SupportsIndex
 
-from tfrfast import _native
 from tfrfast._base.arguments import integer, seed_number
 from tfrfast._base.paths import Paths, expand_paths, written_file
+from tfrfast._base.sizes import parse_bytes
 from tfrfast._shuffle.job import ShuffleJob
-from tfrfast._shuffle.publication import Output, Publication, Shuffled, Target
-from tfrfast._shuffle.work_folder import WorkFolder
-from tfrfast.writer import Compression, FilePath, Index, compression_level
+from tfrfast._shuffle.outputs import outputs_of
+from tfrfast._shuffle.publication import Publication, Shuffled
+from tfrfast._shuffle.target import Target
+from tfrfast._shuffle.work_folder import WorkFolder, work_folder_path
+from tfrfast._writing.options import Compression, FilePath, Index, compression_level
 
-__all__ = ["Shuffled", "parse_bytes", "shuffle"]
+__all__ = ["Shuffled", "shuffle"]
 
-_UNLIMITED = 2**63 - 1
 _MIN_MEMORY_BYTES = 16 << 20
-_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_MAX_MEMORY_BYTES = 2**63 - 1
 
 
 def shuffle(
@@ -82,7 +80,7 @@ def shuffle(
     """
     name = os.fsdecode(written_file(out))
     target = Target(
-        outputs=_outputs(name, num_shards, max_bytes, splits),
+        outputs=outputs_of(name, num_shards, max_bytes, splits),
         seed=seed_number(seed),
         overwrite=overwrite,
         index=index,
@@ -92,7 +90,7 @@ def shuffle(
     )
     compression_level(compression, level)
     memory = _memory(max_memory)
-    folder = WorkFolder(_work_folder(name, work))
+    folder = WorkFolder(work_folder_path(name, work))
     with folder.held():
         unfinished = Publication(folder, target)
         if unfinished.replaces_its_input():
@@ -100,88 +98,6 @@ def shuffle(
         return ShuffleJob(expand_paths(paths), target, memory, folder, progress).run()
 
 
-def parse_bytes(text: str) -> int:
-    """ "1GiB" -> 2**30. Also understands "512M", "200MB" and "1000"; units are powers of 1024."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
-    if match is None:
-        raise ValueError(f"expected a size like 512M or 2GiB, not {text!r}.")
-    return int(float(match[1]) * _SUFFIXES[match[2].upper()])
-
-
-def _outputs(
-    out: str,
-    num_shards: SupportsIndex | Mapping[str, SupportsIndex] | None,
-    max_bytes: SupportsIndex | None,
-    splits: Mapping[str, float] | None,
-) -> list[Output]:
-    if (num_shards is None) == (max_bytes is None):
-        raise ValueError("Say either num_shards or max_bytes.")
-    size = _UNLIMITED if max_bytes is None else integer("max_bytes", max_bytes, 1, _UNLIMITED)
-    shares = {"": 1.0} if splits is None else {str(k): float(v) for k, v in splits.items()}
-    if not shares or min(shares.values()) < 0 or not abs(sum(shares.values()) - 1) < 1e-6:
-        raise ValueError(f"The shares of splits must add up to 1, not {sum(shares.values())}.")
-    for name in shares:
-        if "/" in name or (not name and splits is not None):
-            raise ValueError(f"{name!r} cannot be part of a file's name.")
-    if num_shards is None:
-        counts = dict.fromkeys(shares, 0)
-    elif isinstance(num_shards, Mapping):
-        if set(num_shards) != set(shares):
-            raise ValueError("num_shards must name the same splits as splits does.")
-        counts = {k: integer(f"num_shards[{k!r}]", v, 1, 10**6) for k, v in num_shards.items()}
-    else:
-        counts = _in_proportion(integer("num_shards", num_shards, len(shares), 10**6), shares)
-    return [
-        Output(name, _prefix(out, name), share, counts[name], size)
-        for name, share in shares.items()
-    ]
-
-
-def _in_proportion(count: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Divides `count` by largest remainders, with at least one for each name."""
-    counts = {name: max(1, int(count * share)) for name, share in shares.items()}
-    by_need = sorted(shares, key=lambda name: counts[name] - count * shares[name])
-    while sum(counts.values()) < count:
-        name = min(by_need, key=lambda name: counts[name] - count * shares[name])
-        counts[name] += 1
-    while sum(counts.values()) > count:
-        name = max(
-            (name for name in by_need if counts[name] > 1),
-            key=lambda name: counts[name] - count * shares[name],
-        )
-        counts[name] -= 1
-    return counts
-
-
-def _prefix(out: str, split: str) -> str:
-    in_folder = out.endswith("/") or os.path.isdir(out)
-    if split:
-        return os.path.join(out, split) if in_folder else f"{out}-{split}"
-    if in_folder:
-        raise ValueError(
-            f"{out!r} names a folder, but shards need a beginning of their names, too, such as "
-            f"{os.path.join(out, 'train')!r}."
-        )
-    return out
-
-
 def _memory(max_memory: int | str) -> int:
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
-    return integer("max_memory", memory, _MIN_MEMORY_BYTES, _UNLIMITED)
-
-
-def _work_folder(out: str, work: str | os.PathLike[str] | None) -> str:
-    """The folder that belongs to this shuffle alone."""
-    folder, name = os.path.split(out)
-    if work is not None:
-        # Shuffles to the same names in different folders may share `work`.
-        where = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:8]
-        return os.path.join(os.fsdecode(written_file(work)), f"shuffle-{name}-{where}")
-    os.makedirs(folder or ".", exist_ok=True)
-    sibling = os.path.dirname(_native.sibling_index_path(os.fsencode(os.path.join(folder, "any"))))
-    with contextlib.suppress(OSError):
-        os.makedirs(sibling, exist_ok=True)
-        if os.stat(sibling).st_dev == os.stat(folder or ".").st_dev:
-            return os.path.join(sibling, f"shuffle-{name}")
-    # Shards are moved to their places at the end, which only works within one filesystem.
-    return os.path.join(folder, f".tfrfast-shuffle-{name}")
+    return integer("max_memory", memory, _MIN_MEMORY_BYTES, _MAX_MEMORY_BYTES)

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tfrfast import _native
 from tfrfast._base.arguments import integer
-from tfrfast._base.codecs import CODECS
 from tfrfast._base.never_opened import NEVER_OPENED
 from tfrfast._base.paths import written_file
+from tfrfast._writing.options import Compression, FilePath, Index, core_options
 from tfrfast.encoding import encode_example
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
-
-FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-Index = bool | str | os.PathLike[str]
-Compression = Literal["", "GZIP"]
-_WRITTEN = [codec.name for codec in CODECS.values() if codec.written_in_members]
-
-_DEFAULT_LEVEL = -1  # zlib's own choice
 
 
 class _Output:
@@ -121,16 +113,10 @@ class Writer(_Output):
         sync: bool = True,
         overwrite: bool = True,
     ) -> None:
-        native_level = compression_level(compression, level)
-        self._core = _native.Writer(
-            written_file(path),
-            index=index is not False,
-            index_folder=index_folder_bytes(index),
-            durable=sync,
-            overwrite=overwrite,
-            compression=compression or "",
-            level=native_level,
+        options = core_options(
+            compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
         )
+        self._core = _native.Writer(written_file(path), **options)
         self._write = self._core.write
 
     @property
@@ -173,19 +159,16 @@ class ShardedWriter(_Output):
         sync: bool = True,
         overwrite: bool = False,
     ) -> None:
-        native_level = compression_level(compression, level)
+        options = core_options(
+            compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
+        )
         if (num_shards is None) == (max_bytes is None):
             raise ValueError("Say either num_shards or max_bytes.")
         self._core = _native.ShardedWriter(
             written_file(prefix),
             num_shards=0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6),
             max_bytes=0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1),
-            index=index is not False,
-            index_folder=index_folder_bytes(index),
-            durable=sync,
-            overwrite=overwrite,
-            compression=compression or "",
-            level=native_level,
+            **options,
         )
         self._write = self._core.write
 
@@ -197,23 +180,3 @@ class ShardedWriter(_Output):
     def __repr__(self) -> str:
         state = "closed, " if self.closed else ""
         return f"ShardedWriter({len(self.paths)} shards, {state}{self.num_records} records)"
-
-
-def compression_level(compression: object, level: SupportsIndex | None) -> int:
-    """As the core has it. Raises ValueError for what makes no sense."""
-    if compression is None or compression == "":
-        if level is not None:
-            raise ValueError("level means nothing without compression.")
-    elif compression not in _WRITTEN and compression in CODECS:
-        raise ValueError(
-            f"{compression} has no members that could be read one by one: of several, TensorFlow "
-            f"reads only the first. Write {' or '.join(_WRITTEN)}, or use tfr.TFRecordWriter."
-        )
-    elif compression not in _WRITTEN:
-        allowed = ", ".join(f'"{name}"' for name in ("", *_WRITTEN))
-        raise ValueError(f"compression must be None or one of {allowed}, not {compression!r}.")
-    return _DEFAULT_LEVEL if level is None else integer("level", level, 0, 9)
-
-
-def index_folder_bytes(index: Any) -> bytes:
-    return b"" if index is True or index is False else written_file(index)

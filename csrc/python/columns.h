@@ -1,4 +1,4 @@
-// Decoded columns as what tfrfast/_features/schema.py takes.
+// Decoded columns as what tfrfast/_features/compiled.py takes.
 #pragma once
 
 #include <pybind11/numpy.h>

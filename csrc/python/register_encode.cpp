@@ -23,7 +23,7 @@ template <class T>
 using Numbers = py::array_t<T, py::array::c_style>;
 
 // (name, values, offsets of strings, row splits, values a row, bytes a string, rows that have it),
-// as tfrfast/encoding.py writes them. Numbers are int64 or float32, strings uint8; no values at all
+// as tfrfast/_encoding/columns.py writes them. Numbers are int64 or float32, strings uint8; no values at all
 // are None.
 using ColumnTuple =
     std::tuple<std::string, std::optional<py::array>, std::optional<Numbers<std::int64_t>>,

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from tfrfast import _native, shuffling
+from tfrfast import _native
+from tfrfast._base.sizes import parse_bytes
 from tfrfast._shuffle.job import ShuffleJob
 from tfrfast.cli import main
 
@@ -460,7 +461,7 @@ print(peak() - before)
     [("1GiB", 2**30), ("512M", 2**29), ("200 mb", 200 * 2**20), ("1000", 1000), ("1.5K", 1536)],
 )
 def test_sizes_are_read_as_people_write_them(text: str, count: int) -> None:
-    assert shuffling.parse_bytes(text) == count
+    assert parse_bytes(text) == count
 
 
 def test_the_command_does_what_the_function_does(

@@ -1,1 +1,1 @@
-"""What the modules above share: arguments, paths, codecs, warnings, and output for a terminal."""
+"""What many modules need: arguments, paths, codecs, warnings, and output for a terminal."""

@@ -9,8 +9,6 @@ from typing import Any, Literal, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast import _native
-
 Int64Array = npt.NDArray[np.int64]
 IntegerArrayLike = npt.NDArray[np.integer[Any]] | Sequence[int]
 Remainder = Literal["keep", "drop", "pad"]
@@ -64,15 +62,3 @@ def integers(name: str, values: object, too_large: type[Exception] = IndexError)
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise too_large(f"{name} hold {int(array.max())}, more than any record number.")
     return array.astype(np.int64, copy=False)
-
-
-def rebuild(
-    version: int, kind: type[Any], arguments: tuple[object, ...], options: dict[str, object]
-) -> object:
-    if version != _native.ORDER_VERSION:
-        raise ValueError(
-            f"This {kind.__name__} was pickled with version {version} of the order, and this "
-            f"tfrfast has version {_native.ORDER_VERSION}: it would give other records. Use the "
-            "tfrfast that made it."
-        )
-    return kind(*arguments, **options)

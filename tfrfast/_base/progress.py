@@ -6,6 +6,8 @@ import sys
 import time
 from types import TracebackType
 
+from tfrfast._base.sizes import format_bytes
+
 _PATIENCE_S = 1.0
 _REDRAW_S = 0.1
 _BAR_CELLS = 30
@@ -61,12 +63,3 @@ class ProgressBar:
         if self._unit is not None:
             return f"{done} of {total} {self._unit}"
         return f"{format_bytes(done)} of {format_bytes(total)}  {format_bytes(rate)}/s"
-
-
-def format_bytes(count: float) -> str:
-    """1536 -> '1.5 KiB'."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(count) < 1024 or unit == "TiB":
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError("the last unit returns")

@@ -1,1 +1,1 @@
-"""What `tfrfast bench`, `tfrfast demo` and the repository's benchmarks measure, how, and its pictures."""
+"""What `tfrfast bench`, `tfrfast demo` and benchmarks share: what is timed, and how it is shown."""

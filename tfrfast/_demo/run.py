@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrfast import __version__
-from tfrfast._base.progress import ProgressBar, format_bytes
+from tfrfast._base.progress import ProgressBar
+from tfrfast._base.sizes import format_bytes
 from tfrfast._base.tables import format_table
 from tfrfast._bench.charts import Bar, Panel, draw_orders, draw_ratios
 from tfrfast._bench.compare import DATASET, LOADER, Comparison, compare, timed_passes

@@ -1,1 +1,1 @@
-"""From the specs that users give to columns: inferred, checked, compiled, assembled."""
+"""What becomes of a feature description: it is read, compiled, inferred, checked, remembered."""

@@ -9,17 +9,9 @@ import numpy as np
 
 from tfrfast._columns.arrays import aligned_zeros, splits_of
 from tfrfast._features import composed
-from tfrfast._features.schema import (
-    CompiledFeatures,
-    NativeColumn,
-    Slot,
-    column_of,
-    compile_features,
-    plan_of,
-    shape_of,
-    type_name_of,
-    understand,
-)
+from tfrfast._features.compiled import CompiledFeatures, NativeColumn, Slot, column_of, plan_of
+from tfrfast._features.compiling import compile_features
+from tfrfast._features.specs import shape_of, type_name_of, understand
 from tfrfast._native import SequenceParser
 from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
 from tfrfast.features import Features, FixedLenSequence, VarLen

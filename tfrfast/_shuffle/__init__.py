@@ -1,1 +1,1 @@
-"""The parts of `tfr.shuffle`, one file for each."""
+"""What `tfr.shuffle` does, a file for each step, and the folder from which it resumes."""

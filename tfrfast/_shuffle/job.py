@@ -12,7 +12,9 @@ from typing import Any
 
 from tfrfast import _native
 from tfrfast._base.progress import ProgressBar
-from tfrfast._shuffle.publication import Publication, Shuffled, Target
+from tfrfast._shuffle.publication import Publication, Shuffled
+from tfrfast._shuffle.sorted_rows import SortedRows
+from tfrfast._shuffle.target import Target
 from tfrfast._shuffle.work_folder import WorkFolder
 from tfrfast.errors import CorruptRecordError
 from tfrfast.writer import Writer
@@ -182,7 +184,7 @@ class ShuffleJob:
 
     def _write_shards(self, buckets: _native.ShuffleBuckets) -> None:
         os.makedirs(self._work.inside("shards"), exist_ok=True)
-        rows = _SortedRows(buckets, self._state["bucket_records"])
+        rows = SortedRows(buckets, self._state["bucket_records"])
         rows.skip_to(self._first_position_of_next_shard())
         self._advance(sum(written[2] for written in self._state["written"]))
         for output, records in enumerate(self._records_of_outputs()):
@@ -219,7 +221,7 @@ class ShuffleJob:
     def _written_for(self, output: int) -> list[list[int]]:
         return [written for written in self._state["written"] if written[0] == output]
 
-    def _write_shard(self, rows: _SortedRows, output: int, max_records: int) -> None:
+    def _write_shard(self, rows: SortedRows, output: int, max_records: int) -> None:
         limit = self._outputs[output].max_bytes
         name = str(len(self._state["written"]))
         totals = [0, 0, 0]
@@ -249,48 +251,3 @@ class ShuffleJob:
                 f"{self._work.path!r} in order?",
                 path=self._work.path,
             )
-
-
-class _SortedRows:
-    """All records in their new order, bucket by bucket. Each is loaded when it is reached."""
-
-    def __init__(self, buckets: _native.ShuffleBuckets, counts: list[int]) -> None:
-        self._buckets = buckets
-        self._counts = counts
-        self._bucket = 0
-        self._row = 0
-        self._loaded: _native.ShuffledBucket | None = None
-        self._removed = 0
-
-    def skip_to(self, position: int) -> None:
-        while self._bucket < len(self._counts) and position >= self._counts[self._bucket]:
-            position -= self._counts[self._bucket]
-            self._bucket += 1
-        self._row = position
-
-    def write_to(
-        self, writer: Writer, records: int, max_bytes: int
-    ) -> Iterator[tuple[int, int, int]]:
-        """Writes `records` of them, or what fits into `max_bytes`. Yields each piece's totals."""
-        while records > 0:
-            end = min(self._counts[self._bucket], self._row + records)
-            if end > self._row:
-                if self._loaded is None:
-                    self._loaded = self._buckets.take(self._bucket)
-                wanted = end - self._row
-                written, totals = self._loaded.write_rows(writer._core, self._row, end, max_bytes)
-                self._row += written
-                records -= written
-                yield totals
-                if written < wanted:
-                    return
-            if self._row == self._counts[self._bucket]:
-                self._loaded = None
-                self._bucket += 1
-                self._row = 0
-
-    def remove_used(self) -> None:
-        """Removes the files of buckets whose records are all in complete shards."""
-        for bucket in range(self._removed, self._bucket):
-            self._buckets.remove(bucket)
-        self._removed = self._bucket

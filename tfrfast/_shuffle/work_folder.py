@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from typing import Any
+
+from tfrfast import _native
+from tfrfast._base.paths import written_file
 
 _STATE = "state.json"
 _LOCK = "lock"
@@ -80,3 +84,20 @@ class WorkFolder:
         """Removes the saved state: there is nothing to resume."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.inside(_STATE))
+
+
+def work_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:
+    """The folder that belongs to this shuffle alone."""
+    folder, name = os.path.split(out)
+    if work is not None:
+        # Shuffles to the same names in different folders may share `work`.
+        where = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:8]
+        return os.path.join(os.fsdecode(written_file(work)), f"shuffle-{name}-{where}")
+    os.makedirs(folder or ".", exist_ok=True)
+    sibling = os.path.dirname(_native.sibling_index_path(os.fsencode(os.path.join(folder, "any"))))
+    with contextlib.suppress(OSError):
+        os.makedirs(sibling, exist_ok=True)
+        if os.stat(sibling).st_dev == os.stat(folder or ".").st_dev:
+            return os.path.join(sibling, f"shuffle-{name}")
+    # Shards are moved to their places at the end, which only works within one filesystem.
+    return os.path.join(folder, f".tfrfast-shuffle-{name}")

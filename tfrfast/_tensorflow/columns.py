@@ -9,7 +9,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import parsing_config
 
-from tfrfast._features.schema import Slot, compile_features, shape_of, type_name_of, understand
+from tfrfast._features.compiled import Slot
+from tfrfast._features.compiling import compile_features
+from tfrfast._features.specs import shape_of, type_name_of, understand
 from tfrfast._tensorflow.library import ops
 from tfrfast.features import (
     Features,

@@ -12,7 +12,8 @@ import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
 from tfrfast._base.codecs import CODECS
-from tfrfast._features.inference import Sample, settle
+from tfrfast._features.inference import settle
+from tfrfast._features.samples import Sample
 from tfrfast._tensorflow import graphs
 from tfrfast._tensorflow.columns import TensorFeatures
 from tfrfast._tensorflow.errors import exception_from

@@ -1,1 +1,1 @@
-"""What the writers are made of."""
+"""Options that the writers share, and compressed files that grow."""

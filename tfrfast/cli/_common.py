@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tfrfast._base.sizes import parse_bytes
 from tfrfast._base.tables import format_table
-from tfrfast.shuffling import parse_bytes
 
 Subparsers = Any  # argparse has no public name for it
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from tfrfast._base.progress import ProgressBar, format_bytes
+from tfrfast._base.progress import ProgressBar
+from tfrfast._base.sizes import format_bytes
 from tfrfast._base.tables import format_table
 from tfrfast._bench.machine import describe_machine
 from tfrfast._bench.own_files import measure

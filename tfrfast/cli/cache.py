@@ -9,7 +9,7 @@ import argparse
 import time
 
 from tfrfast import _native
-from tfrfast._base.progress import format_bytes
+from tfrfast._base.sizes import format_bytes
 from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json, print_table
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfrfast._base.progress import format_bytes
+from tfrfast._base.sizes import format_bytes
 from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.reader import Reader
 

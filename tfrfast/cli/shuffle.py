@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tfrfast._base.progress import format_bytes
+from tfrfast._base.sizes import format_bytes
 from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
 from tfrfast.shuffling import shuffle
 

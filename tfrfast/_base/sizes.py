@@ -1,0 +1,24 @@
+"""Numbers of bytes as people write them."""
+
+from __future__ import annotations
+
+import re
+
+_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def format_bytes(count: float) -> str:
+    """1536 -> '1.5 KiB'."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(count) < 1024 or unit == "TiB":
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError("the last unit returns")
+
+
+def parse_bytes(text: str) -> int:
+    """ "1GiB" -> 2**30. Also understands "512M", "200MB" and "1000"; units are powers of 1024."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise ValueError(f"expected a size like 512M or 2GiB, not {text!r}.")
+    return int(float(match[1]) * _SUFFIXES[match[2].upper()])

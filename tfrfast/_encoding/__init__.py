@@ -1,0 +1,1 @@
+"""From values of any kind to the columns that the native encoder takes."""

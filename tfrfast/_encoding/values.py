@@ -1,0 +1,85 @@
+"""Values of any kind as int64, float32 or byte strings, which are all that an Example holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrfast.columns import Array, Bytes
+from tfrfast.errors import FeatureError
+
+__all__ = ["flat_values", "is_nested", "join", "sequence_values", "unfit"]
+
+
+def sequence_values(name: str, items: Sequence[Any]) -> Array | Bytes:
+    """The values of a list, which may be nested."""
+    if all(isinstance(item, (str, bytes)) for item in items) and len(items):
+        return join(items)
+    if any(isinstance(item, (str, bytes)) for item in items):
+        raise unfit(name, "it mixes strings and other values.")  # NumPy would turn all into text
+    if any(isinstance(item, (list, tuple, Bytes)) for item in items):
+        parts = [
+            sequence_values(name, item if isinstance(item, (list, tuple)) else [item])
+            if not isinstance(item, Bytes)
+            else item
+            for item in items
+        ]
+        if any(isinstance(part, Bytes) for part in parts):
+            if not all(isinstance(part, Bytes) or part.size == 0 for part in parts):
+                raise unfit(name, "it mixes strings and other values.")
+            return join([string for part in parts for string in np.ravel(part).tolist()])
+        return np.concatenate([np.asarray(part) for part in parts])
+    try:
+        array = np.asarray(items)
+    except ValueError:
+        array = np.concatenate([np.ravel(np.asarray(item)) for item in items])
+    return flat_values(name, array)
+
+
+def flat_values(name: str, array: Array) -> Array | Bytes:
+    """All values of an array, in C order, as int64, float32 or Bytes."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if not flat.flags.aligned:
+        flat = flat.copy()
+    kind = flat.dtype.kind
+    if kind in "bi":
+        return flat.astype(np.int64, copy=False)
+    if kind == "u":
+        if flat.size and flat.dtype == np.uint64 and int(flat.max()) > np.iinfo(np.int64).max:
+            raise unfit(name, f"{int(flat.max())} does not fit int64, the only integers there are.")
+        return flat.astype(np.int64)
+    if kind == "f" or (kind == "V" and "float" in flat.dtype.name):  # bfloat16 and the like
+        with np.errstate(over="ignore"):
+            return flat.astype(np.float32, copy=False)
+    if kind in "SU":
+        return join(flat.tolist())
+    if kind == "O":
+        items = flat.tolist()
+        if all(isinstance(item, (str, bytes)) for item in items):
+            return join(items)
+        if items and all(isinstance(item, int) for item in items):
+            raise unfit(name, "it has integers that do not fit int64, the only ones there are.")
+    raise unfit(name, f"values of type {_type_name(flat)} are neither numbers nor strings.")
+
+
+def join(strings: Sequence[str | bytes]) -> Bytes:
+    encoded = [item.encode() if isinstance(item, str) else item for item in strings]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(item) for item in encoded], out=offsets[1:])
+    return Bytes(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+
+def is_nested(item: Any) -> bool:
+    return isinstance(item, (list, tuple, Bytes)) or getattr(item, "ndim", 0) > 0
+
+
+def _type_name(flat: Array) -> str:
+    if flat.dtype.kind == "O" and flat.size:
+        return type(flat[0]).__name__
+    return str(flat.dtype)
+
+
+def unfit(name: str, what: str) -> FeatureError:
+    return FeatureError(f"Feature {name!r} cannot be encoded: {what}")

@@ -1,0 +1,85 @@
+"""Compiled features: what the native parser fills, and how its columns become the requested ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrfast._native import ExampleParser, FeaturePlan, FeatureSpec
+from tfrfast.columns import Bytes, Column, Ragged, Sparse
+
+__all__ = ["CompiledFeatures", "NativeColumn", "Slot", "column_of", "plan_of"]
+
+# (values, offsets, row splits, indices, shape), as ExampleParser returns them.
+NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...]]
+
+
+class Slot(NamedTuple):
+    """One feature of the record, in the native parser's terms."""
+
+    layout: str
+    type: str
+    shape: tuple[int, ...] = ()
+    default_numbers: bytes | None = None
+    default_strings: tuple[bytes, ...] | None = None
+    raw_bytes: int = 0
+    required: bool = False
+
+
+@dataclass
+class CompiledFeatures:
+    """A feature description in the native parser's terms."""
+
+    slots: dict[str, Slot] = field(default_factory=dict)
+    builders: dict[str, Callable[[dict[str, Column]], Column]] = field(default_factory=dict)
+    #: Whether the names were compared with those of some records.
+    names_checked: bool = False
+
+    @cached_property
+    def plan(self) -> FeaturePlan:
+        return plan_of(self.slots)
+
+    @cached_property
+    def parser(self) -> ExampleParser:
+        return ExampleParser(self.plan)
+
+    def assemble(self, native: Sequence[NativeColumn]) -> dict[str, Column]:
+        """The requested columns, made from the parsed ones."""
+        parsed: dict[str, Column] = dict(zip(self.slots, map(column_of, native), strict=True))
+        return {name: build(parsed) for name, build in self.builders.items()}
+
+    def requires(self, key: str) -> bool:
+        """Whether a record without this feature is an error."""
+        slot = self.slots[key]
+        has_default = slot.default_numbers is not None or slot.default_strings is not None
+        return slot.layout == "fixed" and not has_default
+
+    def want(self, key: str, slot: Slot) -> None:
+        """Asks for a feature of the record. Several columns may be made from it."""
+        known = self.slots.get(key)
+        if known is not None and known != slot:
+            variable = {known.layout, slot.layout} == {"ragged", "sparse"}
+            if not variable or known.type != slot.type:
+                raise ValueError(f"Feature '{key}' is asked for in two ways that do not agree.")
+            slot = slot._replace(layout="ragged")
+        self.slots[key] = slot
+
+
+def plan_of(slots: dict[str, Slot]) -> FeaturePlan:
+    return FeaturePlan([FeatureSpec(name=name, **slot._asdict()) for name, slot in slots.items()])
+
+
+def column_of(native: NativeColumn) -> Column:
+    values, offsets, splits, indices, shape = native
+    if offsets is not None:
+        rows_differ = splits is not None or indices is not None
+        values = Bytes(values, offsets, None if rows_differ else shape)
+    if splits is not None:
+        return Ragged(values, splits)
+    if indices is not None:
+        return Sparse(indices, values, np.array(shape, np.int64))
+    return values  # type: ignore[no-any-return]

@@ -1,0 +1,89 @@
+"""Reads specs, ours or those of tf.io, with dtypes and shapes of NumPy, TensorFlow or by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfrfast._native import INTEGER_TYPES
+from tfrfast.features import FixedLen, FixedLenSequence, Partition, SparseIndexed, VarLen
+
+__all__ = ["shape_of", "type_name_of", "understand"]
+
+
+def understand(name: str, spec: Any) -> FixedLen | FixedLenSequence | VarLen | SparseIndexed:
+    """Our own spec for one of tf.io's. Its class is recognised by name, so nothing is imported."""
+    if isinstance(spec, (FixedLen, FixedLenSequence, VarLen, SparseIndexed)):
+        return spec
+    kind = type(spec).__name__
+    if kind == "FixedLenFeature":
+        return FixedLen(spec.shape, spec.dtype, spec.default_value)
+    if kind == "FixedLenSequenceFeature":
+        return FixedLenSequence(spec.shape, spec.dtype, spec.default_value, spec.allow_missing)
+    if kind == "VarLenFeature":
+        return VarLen(spec.dtype, sparse=True)
+    if kind == "SparseFeature":
+        return SparseIndexed(
+            spec.index_key, spec.value_key, spec.dtype, spec.size, spec.already_sorted
+        )
+    if kind == "RaggedFeature":
+        partitions = tuple(_partition_of(name, partition) for partition in spec.partitions)
+        splits: Any = spec.row_splits_dtype.name
+        return VarLen(spec.dtype, False, spec.value_key, partitions, splits)
+    raise TypeError(
+        f"Feature '{name}': {spec!r} is not a feature spec. Use tfr.FixedLen, "
+        "tfr.FixedLenSequence, tfr.VarLen or tfr.SparseIndexed, or those of tf.io."
+    )
+
+
+def _partition_of(name: str, partition: Any) -> Partition:
+    names = {
+        "RowLengths": "row_lengths",
+        "RowSplits": "row_splits",
+        "RowStarts": "row_starts",
+        "RowLimits": "row_limits",
+        "ValueRowIds": "value_rowids",
+    }
+    kind = type(partition).__name__
+    if kind == "UniformRowLength":
+        return "uniform_row_length", int(partition.length)
+    if kind in names:
+        return names[kind], partition.key
+    raise TypeError(f"Feature '{name}': {partition!r} is not a partition.")
+
+
+def type_name_of(name: str, dtype: Any) -> str:
+    """The native parser's name for a dtype, which may be NumPy's, TensorFlow's or a name."""
+    if dtype is bytes or dtype == "bytes" or dtype == "string":
+        return "bytes"
+    named = getattr(dtype, "name", None)
+    try:
+        kind = named if isinstance(named, str) else np.dtype(dtype).name
+    except TypeError:
+        raise TypeError(
+            f'Feature \'{name}\': {dtype!r} is not a dtype. Give "int64", "float32" or '
+            '"bytes", for example.'
+        ) from None
+    if kind == "string":
+        return "bytes"
+    if kind in ("float32", *INTEGER_TYPES):
+        return kind
+    if kind.startswith(("str", "bytes", "object")):
+        raise ValueError(f"Feature '{name}': for strings the dtype is \"bytes\", not {dtype!r}.")
+    raise ValueError(
+        f"Feature '{name}': records hold int64, float32 and bytes, which cannot be read as {kind}. "
+        f"Integers also go into {', '.join(INTEGER_TYPES[1:])}."
+    )
+
+
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(size) for size in shape)
+    except TypeError:
+        if shape is None or hasattr(shape, "rank"):
+            raise ValueError(f"Feature '{name}': every dimension of the shape is needed.") from None
+        sizes = (int(shape),)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"Feature '{name}': every dimension of the shape {sizes} is needed.")
+    return sizes

@@ -1,0 +1,56 @@
+"""How users say what is written: names, compression, indexes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal, SupportsIndex
+
+from tfrfast._base.arguments import integer
+from tfrfast._base.codecs import CODECS
+from tfrfast._base.paths import written_file
+
+FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Index = bool | str | os.PathLike[str]
+Compression = Literal["", "GZIP"]
+_WRITTEN = [codec.name for codec in CODECS.values() if codec.written_in_members]
+
+_DEFAULT_LEVEL = -1  # zlib's own choice
+
+
+def compression_level(compression: object, level: SupportsIndex | None) -> int:
+    """As the core has it. Raises ValueError for what makes no sense."""
+    if compression is None or compression == "":
+        if level is not None:
+            raise ValueError("level means nothing without compression.")
+    elif compression not in _WRITTEN and compression in CODECS:
+        raise ValueError(
+            f"{compression} has no members that could be read one by one: of several, TensorFlow "
+            f"reads only the first. Write {' or '.join(_WRITTEN)}, or use tfr.TFRecordWriter."
+        )
+    elif compression not in _WRITTEN:
+        allowed = ", ".join(f'"{name}"' for name in ("", *_WRITTEN))
+        raise ValueError(f"compression must be None or one of {allowed}, not {compression!r}.")
+    return _DEFAULT_LEVEL if level is None else integer("level", level, 0, 9)
+
+
+def index_folder_bytes(index: Any) -> bytes:
+    return b"" if index is True or index is False else written_file(index)
+
+
+def core_options(
+    *,
+    compression: Compression | None,
+    level: int | None,
+    index: Index,
+    sync: bool,
+    overwrite: bool,
+) -> dict[str, Any]:
+    """What both writers take, as the core has it. Raises ValueError for what makes no sense."""
+    return {
+        "compression": compression or "",
+        "level": compression_level(compression, level),
+        "index": index is not False,
+        "index_folder": index_folder_bytes(index),
+        "durable": sync,
+        "overwrite": overwrite,
+    }
