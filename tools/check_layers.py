@@ -1,13 +1,15 @@
 """The layer rule: imports point down only. Prints every breach and exits 1 if there is one.
 
 The core knows neither Python nor TensorFlow; the two kinds of bindings do not know each other;
-inside the core each folder knows only the folders before it. In Python, `import tfrfast` reaches
-for nothing but NumPy and the standard library. What is easily done wrong is done in one place.
+inside the core each folder knows only the folders before it. So does each folder and module of the
+Python package, and `import tfrfast` imports nothing but NumPy and the standard library. What is
+easily done wrong is done in one place.
 """
 
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
 import sys
 from collections.abc import Iterator
@@ -100,6 +102,40 @@ NOT_ABOUT_FILES = {
     "csrc/core/base/process.cpp": {"unistd.h"},
 }
 
+# The modules and folders of the Python package, from the ground up.
+PYTHON_ORDER = [
+    "_native",
+    "errors",
+    "_base",
+    "permutation",
+    "block_shuffle",
+    "plan",
+    "_columns",
+    "columns",
+    "features",
+    "reader",
+    "indexing",
+    "_verifying",
+    "_features",
+    "example",
+    "_encoding",
+    "encoding",
+    "_writing",
+    "writer",
+    "record_writer",
+    "_shuffle",
+    "shuffling",
+    "_worker_share",
+    "loader",
+    "_tensorflow",
+    "tensorflow",
+    "__init__",
+    "_bench",
+    "_demo",
+    "cli",
+    "__main__",
+]
+
 # What a Python module may import while it is itself being imported.
 ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
 FRAMEWORKS = ("tensorflow", "torch", "jax")
@@ -186,6 +222,66 @@ def import_breaches(path: Path) -> Iterator[tuple[int, str]]:
             yield line, f"imports {imported} at top level"
 
 
+def own_imports(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The package's modules that `path` imports, as parts such as ("_base", "paths").
+
+    An import inside a function or for types alone counts like any other. Only a framework's adapter
+    may be imported from below, inside a function, since it is there for those who use it.
+    """
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    package = path.relative_to(ROOT).parent.parts
+    at_top = set(top_level_imports(module))
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            names = [(alias.name, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            source = ".".join((*above, node.module) if node.module else above)
+            names = [(source, f"{source}.{alias.name}") for alias in node.names]
+        else:
+            continue
+        for source, name in names:
+            parts = tuple(name.split("."))
+            if parts[0] != "tfrfast":
+                continue
+            while not is_module(parts):
+                parts = parts[:-1]
+            adapter = len(parts) > 1 and parts[1].strip("_") in FRAMEWORKS
+            if not adapter or (node.lineno, source) in at_top:
+                yield node.lineno, parts[1:] or ("__init__",)
+
+
+def is_module(parts: tuple[str, ...]) -> bool:
+    place = ROOT.joinpath(*parts)
+    return place.is_dir() or any(place.with_suffix(each).is_file() for each in (".py", ".pyi"))
+
+
+def python_order_breaches(path: Path) -> Iterator[tuple[int, str]]:
+    own = path.relative_to(ROOT / "tfrfast").with_suffix("").parts[0]
+    if own not in PYTHON_ORDER:
+        yield 1, f"tfrfast/{own} has no place in PYTHON_ORDER of tools/check_layers.py"
+        return
+    for line, (other, *_) in own_imports(path):
+        if other not in PYTHON_ORDER:
+            yield line, f"tfrfast/{other} has no place in PYTHON_ORDER of tools/check_layers.py"
+        elif PYTHON_ORDER.index(other) > PYTHON_ORDER.index(own):
+            yield line, f"tfrfast/{own} lies below tfrfast/{other} and may not import it"
+
+
+def circle_in(folder: Path) -> list[str] | None:
+    """The modules of a Python package that import each other in a circle, if any do."""
+    graph: dict[str, set[str]] = {}
+    for path in sorted(folder.glob("*.py")):
+        imported = (parts for _, parts in own_imports(path) if parts[0] == folder.name)
+        graph[path.stem] = {parts[1] if len(parts) > 1 else "__init__" for parts in imported}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle[::-1]  # each imports the next
+    return None
+
+
 def main() -> int:
     breaches: list[str] = []
 
@@ -201,6 +297,10 @@ def main() -> int:
                     note(path, file_breaches(path))
     for path in sorted((ROOT / "tfrfast").rglob("*.py")):
         note(path, import_breaches(path))
+        note(path, python_order_breaches(path))
+    for folder in sorted({path.parent for path in (ROOT / "tfrfast").glob("*/*.py")}):
+        if circle := circle_in(folder):
+            breaches.append(f"tfrfast/{folder.name}: a circle of imports: {' -> '.join(circle)}")
     print("\n".join(breaches) or "layers: imports point down only")
     return 1 if breaches else 0
 

@@ -23,8 +23,8 @@ template <class T>
 using Numbers = py::array_t<T, py::array::c_style>;
 
 // (name, values, offsets of strings, row splits, values a row, bytes a string, rows that have it),
-// as tfrfast/_encoding/columns.py writes them. Numbers are int64 or float32, strings uint8; no values at all
-// are None.
+// as tfrfast/_encoding/columns.py writes them. Numbers are int64 or float32, strings uint8. No
+// values at all are None.
 using ColumnTuple =
     std::tuple<std::string, std::optional<py::array>, std::optional<Numbers<std::int64_t>>,
                std::optional<Numbers<std::int64_t>>, std::size_t, std::size_t,
