@@ -296,7 +296,7 @@ class Plan:
         batch_size: int,
         rank: int,
         world: int,
-        remainder: str,
+        remainder: object,
         start: int,
     ) -> None: ...
     @property

@@ -14,6 +14,7 @@ from tfrfast._base.arguments import (
     epoch_number,
     integer,
     integers,
+    no_such,
     seed_number,
 )
 from tfrfast._base.pickling import rebuild
@@ -101,7 +102,7 @@ class Permutation:
     def _checked(self, what: str, number: int) -> int:
         if -self._size <= number < self._size:
             return number if number >= 0 else number + self._size
-        raise IndexError(f"{what} {number} is out of range for a permutation of {self._size}.")
+        raise no_such(what, number, self._size)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Permutation):

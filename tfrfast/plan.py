@@ -13,7 +13,6 @@ from tfrfast._base.arguments import (
     Int64Array,
     IntegerArrayLike,
     Remainder,
-    checked_remainder,
     epoch_number,
     integer,
     integers,
@@ -108,7 +107,7 @@ class Plan:
             "seed": seed_number(seed),
             "rank": integer("rank", rank, 0, 2**31 - 1),
             "world": integer("world", world, 1, 2**31 - 1),
-            "remainder": checked_remainder(remainder),
+            "remainder": remainder,
             "start": integer("start", start, 0, _native.MAX_RECORDS),
         }
         for name, value in fields.items():

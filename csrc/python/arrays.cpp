@@ -1,29 +1,11 @@
 #include "python/arrays.h"
 
 #include "core/base/memory.h"
+#include "core/base/numbering.h"
 
 namespace py = pybind11;
 
 namespace tfrfast::python {
-namespace {
-
-template <class Number>
-[[noreturn]] void throw_out_of_range(Number number, std::int64_t count, const std::string& what) {
-  throw py::index_error(what + " " + std::to_string(number) + " does not exist: there are " +
-                        std::to_string(count) + (what == "Row" ? " rows." : " records."));
-}
-
-std::int64_t checked(std::int64_t number, std::int64_t count, const char* what) {
-  if (number >= count || number < -count) throw_out_of_range(number, count, what);
-  return number < 0 ? number + count : number;
-}
-
-}  // namespace
-
-std::int64_t record_number(std::int64_t number, std::int64_t count) {
-  return checked(number, count, "Record");
-}
-
 std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t count,
                                          const char* what) {
   py::array array = py::array::ensure(numbers);
@@ -48,12 +30,14 @@ std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t
         py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>(array);
     for (py::ssize_t i = 0; i < unsigned_numbers.size(); ++i) {
       const std::uint64_t number = unsigned_numbers.data()[i];
-      if (number >= static_cast<std::uint64_t>(count)) throw_out_of_range(number, count, what);
+      if (number >= static_cast<std::uint64_t>(count)) {
+        throw_no_such(what, std::to_string(number), static_cast<std::uint64_t>(count));
+      }
     }
   }
   const auto as_int64 = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>(array);
   std::vector<std::int64_t> result(as_int64.data(), as_int64.data() + as_int64.size());
-  for (std::int64_t& number : result) number = checked(number, count, what);
+  for (std::int64_t& number : result) number = number_below(count, number, what);
   return result;
 }
 

@@ -33,12 +33,9 @@ pybind11::array_t<T> read_only(pybind11::array_t<T> array) {
   return array;
 }
 
-// One record's number; a negative one counts from `count`. Throws IndexError.
-std::int64_t record_number(std::int64_t number, std::int64_t count);
-
-// Record numbers from a sequence or an array of integers; negative ones count from `count`, as in
-// lists. Throws TypeError for anything else, floats and masks included, and IndexError. `what` they
-// are numbers of is for its words.
+// Record numbers from a sequence or an array of integers. Negative ones count from the end, as in
+// lists. Throws Error out_of_range, and TypeError for anything that is not an integer, floats and
+// masks included. Messages call the numbered things `what`.
 std::vector<std::int64_t> record_numbers(const pybind11::object& numbers, std::int64_t count,
                                          const char* what = "Record");
 

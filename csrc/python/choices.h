@@ -1,5 +1,5 @@
-// Words that users choose from, as the core's enums. Anything else is an Error invalid that lists
-// what is allowed.
+// Words that users choose from, as the core's enums. For any other word, Error invalid lists what
+// is allowed.
 #pragma once
 
 #include <optional>

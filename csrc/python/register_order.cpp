@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/numbering.h"
 #include "core/order/block_shuffle.h"
 #include "core/order/chosen_order.h"
 #include "core/order/exact_order.h"
@@ -37,20 +38,6 @@ void compute(std::size_t values, Work&& work) {
   work();
 }
 
-// Positions as an index has them: negative ones count from the end.
-void copy_checked(const std::int64_t* values, std::size_t count, std::int64_t size,
-                  std::int64_t* out) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t value = values[i] < 0 ? values[i] + size : values[i];
-    if (value < 0 || value >= size) {
-      throw Error(ErrorKind::out_of_range,
-                  "Index " + std::to_string(values[i]) + " (element " + std::to_string(i) +
-                      ") is out of range for a permutation of " + std::to_string(size) + ".");
-    }
-    out[i] = value;
-  }
-}
-
 template <bool kForward>
 Int64Array map_array(const Permutation& permutation, const Int64Array& values) {
   Int64Array result(std::vector<py::ssize_t>(values.shape(), values.shape() + values.ndim()));
@@ -58,7 +45,9 @@ Int64Array map_array(const Permutation& permutation, const Int64Array& values) {
   std::int64_t* out = result.mutable_data();
   const auto count = static_cast<std::size_t>(values.size());
   compute(count, [&] {
-    copy_checked(in, count, permutation.size(), out);
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = number_below(permutation.size(), in[i], kForward ? "Position" : "Record");
+    }
     if constexpr (kForward) {
       permutation.evaluate(out, count, out);
     } else {
@@ -98,9 +87,10 @@ py::array_t<std::int64_t> chosen_indices(const py::object& self) {
 }
 
 Plan make_plan(std::shared_ptr<Order> order, std::uint64_t seed, std::int64_t batch_size,
-               std::int64_t rank, std::int64_t world, const std::string& remainder,
+               std::int64_t rank, std::int64_t world, const py::object& remainder,
                std::int64_t start) {
-  return Plan({std::move(order), seed, batch_size, rank, world, remainder_named(remainder), start});
+  const auto word = py::str(remainder).cast<std::string>();
+  return Plan({std::move(order), seed, batch_size, rank, world, remainder_named(word), start});
 }
 
 using Three = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // first, stride, count

@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "core/base/error.h"
+#include "core/base/numbering.h"
 #include "core/base/parallel.h"
 #include "core/read/reader.h"
 #include "core/read/room.h"
@@ -73,7 +74,7 @@ py::object get_item(const OpenReader& self, const py::object& key) {
   if (is_one_number(key)) {
     const py::ssize_t number = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
     if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-    return read_one(reader, static_cast<std::uint64_t>(record_number(number, count)));
+    return read_one(reader, static_cast<std::uint64_t>(number_below(count, number, "Record")));
   }
   if (PySlice_Check(key.ptr())) {
     return py::cast(read_many(reader, slice_numbers(key, reader->record_count())));
@@ -93,7 +94,7 @@ PyMethodDef item_definition{"item", &call_get_item, METH_O, nullptr};
 py::tuple locate(const OpenReader& self, std::int64_t number) {
   const Core reader = self.get();
   const auto count = static_cast<std::int64_t>(reader->record_count());
-  const Row row = reader->locate(static_cast<std::uint64_t>(record_number(number, count)));
+  const Row row = reader->locate(static_cast<std::uint64_t>(number_below(count, number, "Record")));
   const std::size_t shard = reader->shards().place(row.record).shard;
   return py::make_tuple(shard, row.frame.offset, row.frame.payload_bytes);
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/numbering.h"
 #include "core/read/record_batch.h"
 #include "python/arrays.h"
 #include "python/register.h"
@@ -18,12 +19,8 @@ template <class T>
 using AnyNumbers = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
 std::size_t row_of(const RecordBatch& batch, py::ssize_t row) {
-  const auto rows = static_cast<py::ssize_t>(batch.size());
-  if (row < -rows || row >= rows) {
-    throw py::index_error("Row " + std::to_string(row) + " does not exist: the batch has " +
-                          std::to_string(rows) + " rows.");
-  }
-  return static_cast<std::size_t>(row < 0 ? row + rows : row);
+  return static_cast<std::size_t>(
+      number_below(static_cast<std::int64_t>(batch.size()), row, "Row"));
 }
 
 Batch take_rows(const RecordBatch& batch, const std::vector<std::int64_t>& rows) {

@@ -89,8 +89,9 @@ TEST_CASE("a feature plan comes back from its encoding as it was") {
 
 TEST_CASE("a feature plan of something unknown is refused") {
   CHECK(refusal(encoded("fixed", "int64", 3, false)) == "not refused");
-  CHECK(refusal(encoded("curly", "int64", 3, false)) == "'curly' is not a layout of features.");
-  CHECK(refusal(encoded("fixed", "int65", 3, false)) == "'int65' is not a type of values.");
+  CHECK(refusal(encoded("curly", "int64", 3, false)) ==
+        "layout is \"curly\", but must be \"fixed\", \"padded\", \"ragged\" or \"sparse\".");
+  CHECK(refusal(encoded("fixed", "int65", 3, false)).find("type is \"int65\", but must be") == 0);
   CHECK(refusal(encoded("fixed", "int64", -3, false)).find("negative dimension") !=
         std::string::npos);
   CHECK(refusal(encoded("ragged", "int64", 3, false)).find("has no shape") != std::string::npos);

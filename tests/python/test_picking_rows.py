@@ -258,7 +258,7 @@ def test_one_row_may_be_indexed_further() -> None:
     assert of_strings()[0, 2] == b"dog\0"
     with pytest.raises(IndexError, match="Only one row"):
         column[:, 0]
-    with pytest.raises(IndexError, match="out of range for 4 rows"):
+    with pytest.raises(IndexError, match="Row 4 does not exist: there are 4 rows"):
         column[4, 0]
 
 

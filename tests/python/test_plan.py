@@ -167,8 +167,11 @@ def test_the_caller_keeps_its_indices() -> None:
         ({"world": 0}, "world is 0, but must be from 1 to"),
         ({"rank": -1}, "rank is -1, but must be from 0"),
         ({"rank": 2, "world": 2}, "rank is 2, but must be 0 or more and less than world"),
-        ({"remainder": "fill"}, "remainder is 'fill', but must be 'keep', 'drop' or 'pad'."),
-        ({"remainder": None}, "remainder is None"),
+        (
+            {"remainder": "fill"},
+            'remainder is "fill", but must be "keep", "drop" or "pad".',
+        ),
+        ({"remainder": None}, 'remainder is "None", but must be "keep"'),
         ({"start": 11}, "start is 11, but must be 0 or more and at most the positions"),
         ({"start": -1}, "start is -1"),
         ({"seed": 2**64}, "seed is 18446744073709551616"),

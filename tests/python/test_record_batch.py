@@ -30,7 +30,7 @@ def test_rows_are_records(batch: tfr.RecordBatch) -> None:
 @pytest.mark.parametrize("row", [5, -6, 1 << 40])
 def test_rows_that_do_not_exist(batch: tfr.RecordBatch, row: int) -> None:
     for get in (batch.__getitem__, batch.view):
-        with pytest.raises(IndexError, match=f"Row {row} does not exist: the batch has 5 rows"):
+        with pytest.raises(IndexError, match=f"Row {row} does not exist: there are 5 rows"):
             get(row)
 
 

@@ -32,10 +32,9 @@ def epoch_number(epoch: SupportsIndex) -> int:
     return integer("epoch", epoch, 0, 2**64 - 1)
 
 
-def checked_remainder(remainder: object) -> str:
-    if isinstance(remainder, str) and remainder in ("keep", "drop", "pad"):
-        return remainder
-    raise ValueError(f"remainder is {remainder!r}, but must be 'keep', 'drop' or 'pad'.")
+def no_such(what: str, number: int, count: int) -> IndexError:
+    """The error for a number that is too large, or too small, to count from either end."""
+    return IndexError(f"{what} {number} does not exist: there are {count} {what.lower()}s.")
 
 
 def as_number(what: str, value: object) -> int | None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
+from tfrfast._base.arguments import no_such
 from tfrfast._columns.arrays import Array, aligned, aligned_zeros, as_bytes, splits_of, take_rows
 from tfrfast._columns.rows import Rows, is_number, row_numbers
 from tfrfast._columns.strings import Bytes
@@ -47,7 +48,7 @@ class Ragged:
         if type(index) is int or is_number(index):
             number = operator.index(index)
             if not -len(self) <= number < len(self):
-                raise IndexError(f"index {number} is out of range for {len(self)} rows")
+                raise no_such("Row", number, len(self))
             number %= len(self)
             return self.values[int(self.row_splits[number]) : int(self.row_splits[number + 1])]
         if isinstance(index, slice) and index.step in (None, 1):

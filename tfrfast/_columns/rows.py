@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tfrfast._base.arguments import no_such
+
 __all__ = ["Rows", "is_number", "row_numbers"]
 
 Rows = slice | Sequence[int] | Sequence[bool] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
@@ -38,7 +40,7 @@ def row_numbers(rows: Any, count: int) -> npt.NDArray[np.int64]:
         return np.flatnonzero(chosen)
     outside = np.flatnonzero((chosen >= count) | (chosen < -count))
     if len(outside):
-        raise IndexError(f"Row {chosen[outside[0]]} does not exist: there are {count} rows.")
+        raise no_such("Row", int(chosen[outside[0]]), count)
     numbers = chosen.astype(np.int64)
     numbers[numbers < 0] += count
     return numbers

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
+from tfrfast._base.arguments import no_such
 from tfrfast._columns.arrays import Array, splits_of, take_rows
 
 __all__ = ["Bytes"]
@@ -78,7 +79,7 @@ class Bytes:
         first, rest = 0, self.size
         for number, size in zip(full, self.shape, strict=False):
             if not -size <= number < size:
-                raise IndexError(f"index {number} is out of range for {size} rows")
+                raise no_such("Row", int(number), size)
             rest //= size
             first += (int(number) % size) * rest
         if len(full) < self.ndim:

@@ -28,8 +28,8 @@ def compression_level(compression: object, level: SupportsIndex | None) -> int:
             f"reads only the first. Write {' or '.join(_WRITTEN)}, or use tfr.TFRecordWriter."
         )
     elif compression not in _WRITTEN:
-        allowed = ", ".join(f'"{name}"' for name in ("", *_WRITTEN))
-        raise ValueError(f"compression must be None or one of {allowed}, not {compression!r}.")
+        allowed = " or ".join(f'"{name}"' for name in ("", *_WRITTEN))
+        raise ValueError(f"compression is {compression!r}, but must be None, {allowed}.")
     return _DEFAULT_LEVEL if level is None else integer("level", level, 0, 9)
 
 

@@ -1,8 +1,6 @@
 #include "core/example/layout.h"
 
-#include <string>
-
-#include "core/base/error.h"
+#include "core/base/choice.h"
 
 namespace tfrfast {
 namespace {
@@ -17,10 +15,7 @@ constexpr const Layout* kLayouts[] = {
 }  // namespace
 
 const Layout& layout_named(std::string_view name) {
-  for (const Layout* layout : kLayouts) {
-    if (name == layout->name) return *layout;
-  }
-  throw Error(ErrorKind::invalid, "'" + std::string(name) + "' is not a layout of features.");
+  return *find_choice("layout", name, kLayouts, &Layout::name);
 }
 
 }  // namespace tfrfast

@@ -1,9 +1,8 @@
 #include "core/example/value_type.h"
 
 #include <iterator>
-#include <string>
 
-#include "core/base/error.h"
+#include "core/base/choice.h"
 
 namespace tfrfast {
 namespace {
@@ -34,10 +33,8 @@ const char* name_of(ValueType type) noexcept {
 }
 
 ValueType value_type_named(std::string_view name) {
-  for (std::size_t i = 0; i < std::size(kFacts); ++i) {
-    if (name == kFacts[i].name) return static_cast<ValueType>(i);
-  }
-  throw Error(ErrorKind::invalid, "'" + std::string(name) + "' is not a type of values.");
+  const Facts& facts = find_choice("type", name, kFacts, &Facts::name);
+  return static_cast<ValueType>(&facts - kFacts);
 }
 
 std::vector<const char*> names_of_value_types(ListKind kind) {

@@ -1,16 +1,18 @@
 #include "core/order/plan.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
+#include "core/base/choice.h"
 #include "core/order/ranges.h"
 
 namespace tfrfast {
 namespace {
 
-constexpr const char* kRemainders[] = {"keep", "drop", "pad"};
+// In the order of the enum.
+constexpr Choice<Remainder> kRemainders[] = {
+    {"keep", Remainder::keep}, {"drop", Remainder::drop}, {"pad", Remainder::pad}};
 
 // How many of `rows` the ranks below `rank` get when they are split as evenly as can be.
 std::int64_t rows_below(std::int64_t rows, std::int64_t rank, std::int64_t world) noexcept {
@@ -26,16 +28,11 @@ std::int64_t* write_progression(std::int64_t first, std::int64_t stride, std::in
 }  // namespace
 
 const char* name_of(Remainder remainder) noexcept {
-  return kRemainders[static_cast<std::size_t>(remainder)];
+  return kRemainders[static_cast<std::size_t>(remainder)].name;
 }
 
 Remainder remainder_named(std::string_view name) {
-  const auto* found = std::find(std::begin(kRemainders), std::end(kRemainders), name);
-  if (found == std::end(kRemainders)) {
-    throw Error(ErrorKind::invalid,
-                "remainder is '" + std::string(name) + "', but must be 'keep', 'drop' or 'pad'.");
-  }
-  return static_cast<Remainder>(found - std::begin(kRemainders));
+  return choose("remainder", name, kRemainders);
 }
 
 Plan::Plan(PlanOptions options) : options_(std::move(options)) {

@@ -11,6 +11,7 @@
 
 #include "core/base/fork.h"
 #include "core/base/memory.h"
+#include "core/base/numbering.h"
 #include "core/base/parallel.h"
 #include "core/codec/seek_points.h"
 #include "core/read/room.h"
@@ -100,9 +101,7 @@ Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& option
 
 void Reader::check_range(std::uint64_t record) const {
   if (record >= record_count()) {
-    throw Error(ErrorKind::out_of_range,
-                "Record " + std::to_string(static_cast<std::int64_t>(record)) +
-                    " does not exist: there are " + std::to_string(record_count()) + " records.");
+    throw_no_such("Record", std::to_string(static_cast<std::int64_t>(record)), record_count());
   }
 }
 
