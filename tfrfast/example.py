@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.inference import describe, settle
 from tfrfast._features.names import check_names, explained
 from tfrfast._features.remembered import compile_once
 from tfrfast._features.samples import Sample
 from tfrfast._features.sequences import compile_sequences
+from tfrfast._features.sources import FlatRecords, Serialized, source_of
 from tfrfast.columns import Batch
 from tfrfast.errors import FeatureError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
@@ -29,19 +27,6 @@ __all__ = [
     "parse_example",
     "parse_sequence_example",
 ]
-
-
-@runtime_checkable
-class FlatRecords(Protocol):
-    """Records end to end in one array, as a RecordBatch holds them."""
-
-    @property
-    def data(self) -> npt.NDArray[np.uint8]: ...
-    @property
-    def offsets(self) -> npt.NDArray[np.int64]: ...
-
-
-Serialized: TypeAlias = Iterable[bytes] | FlatRecords
 
 
 def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
@@ -58,42 +43,18 @@ def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
     """
     source = source_of(serialized)
     if type(features) is not dict and not isinstance(features, Mapping):
-        features = settle(features, functools.partial(_first, source))
+        features = settle(features, source.first)
     compiled = compile_once(features)
     try:
-        if isinstance(source, Flat):
-            native = compiled.parser.parse_flat(source.data, source.offsets, source.indices)
-            indices, valid = source.indices, source.valid
-        else:
-            native = compiled.parser.parse(source)
-            indices, valid = real_rows(len(source))
+        native = source.parsed_by(compiled.parser)
     except FeatureError as error:
-        raise _explained(error, compiled, source) from None
+        if error.record is None:
+            raise
+        raise explained(error, compiled, source.record(error.record)) from None
     if not compiled.names_checked:
         compiled.names_checked = True
-        check_names(compiled, functools.partial(_first, source), stacklevel=3)
-    return Batch(compiled.assemble(native), indices, valid)
-
-
-def _first(source: Flat | list[bytes], count: int) -> Sample:
-    if not isinstance(source, Flat):
-        return Sample(source[:count], range(count))
-    bounds = itertools.pairwise(source.offsets[: count + 1].tolist())
-    records = [source.data[start:end].tobytes() for start, end in bounds]
-    return Sample(records, source.indices[:count].tolist())
-
-
-def _explained(
-    error: FeatureError, compiled: CompiledFeatures, source: Flat | list[bytes]
-) -> FeatureError:
-    """The error. If a name seems to be wrong, it also lists the names that the record has."""
-    if error.record is None:
-        return error
-    if not isinstance(source, Flat):
-        return explained(error, compiled, source[error.record])
-    row = int(np.flatnonzero(source.indices == error.record)[0])
-    start, end = source.offsets[row : row + 2].tolist()
-    return explained(error, compiled, source.data[start:end].tobytes())
+        check_names(compiled, source.first, stacklevel=3)
+    return Batch(compiled.assemble(native), source.indices, source.valid)
 
 
 def parse_sequence_example(
@@ -112,13 +73,9 @@ def parse_sequence_example(
     sequences = {} if sequence_features is None else sequence_features
     compiled = compile_sequences(context, sequences)
     source = source_of(serialized)
-    if isinstance(source, Flat):
-        native = compiled.parser.parse_flat(source.data, source.offsets, source.indices)
-        indices, valid = source.indices, source.valid
-    else:
-        native = compiled.parser.parse(source)
-        indices, valid = real_rows(len(source))
+    native = source.parsed_by(compiled.parser)
     context_columns, sequence_columns, lengths = compiled.assemble(native)
+    indices, valid = source.indices, source.valid
     return Batch(context_columns, indices, valid), Batch(sequence_columns, indices, valid), lengths
 
 
@@ -142,30 +99,3 @@ def infer_features(
             return infer_features(reader, sample)
     records = list(itertools.islice(source, sample))
     return describe(Sample(records, range(len(records))))
-
-
-class Flat(NamedTuple):
-    """Records end to end."""
-
-    data: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int64]
-    valid: npt.NDArray[np.bool_]
-
-
-def source_of(serialized: Serialized) -> Flat | list[bytes]:
-    """The records in one of the two forms that the native parser takes."""
-    if not isinstance(serialized, FlatRecords):
-        if isinstance(serialized, (bytes, str)):
-            raise TypeError("serialized records are a list of bytes; put a single one in a list")
-        return list(serialized)
-    count = len(serialized.offsets) - 1
-    indices, valid = real_rows(count)
-    indices = getattr(serialized, "indices", indices)
-    valid = getattr(serialized, "valid", valid)
-    return Flat(serialized.data, serialized.offsets, indices, valid)
-
-
-def real_rows(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The numbers and the validity of `count` records that have no numbers yet."""
-    return np.arange(count, dtype=np.int64), np.ones(count, np.bool_)

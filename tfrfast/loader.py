@@ -11,8 +11,8 @@ from tfrfast import _native
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
 from tfrfast._base.paths import Paths
 from tfrfast._features.compiling import compile_features
-from tfrfast._features.inference import planned_features
-from tfrfast._worker_share import WorkerShare
+from tfrfast._loading.planned_features import planned_features
+from tfrfast._loading.worker_share import WorkerShare
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.columns import Batch
 from tfrfast.features import AnyFeatures, Features

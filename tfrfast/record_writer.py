@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tfrfast import _native
@@ -85,14 +84,9 @@ class TFRecordWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # A forked child that ends with an exception must leave its parent's file alone.
-        if error is None or self._home.is_this_one():
+        if kind is None or self._home.is_this_one():
             self.close()
 
 
@@ -118,12 +112,7 @@ class _tensorflow_errors:  # noqa: N801
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         closed = isinstance(error, ValueError) and str(error) == _native.WRITER_IS_CLOSED
         if not closed and not isinstance(error, OSError):
             return

@@ -1,13 +1,13 @@
 """Shards that grow, shrink or are replaced: right records or an error, never wrong bytes."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tfrfast as tfr
+from changed_files import replace, rewrite, with_old_mtime
 from tfrecord_model import shard_of, write_shard
 from tfrfast import _native
 
@@ -18,32 +18,11 @@ NEW = [b"n" * 10] + [b"new%02d" % i * 4 for i in range(48)] + [b"n" * 30]
 SAME = [b"sam%02d" % i * 4 for i in range(50)]
 
 
-def replace(path: Path, data: bytes) -> None:
-    other = path.with_name("other")
-    other.write_bytes(data)
-    os.replace(other, path)
-
-
-def rewrite(path: Path, data: bytes) -> None:
-    with open(path, "r+b") as file:
-        file.write(data)
-        file.truncate()
-
-
-def set_back(change: Callable[[Path, bytes], None]) -> Callable[[Path, bytes], None]:
-    def changed(path: Path, data: bytes) -> None:
-        times = os.stat(path)
-        change(path, data)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-    return changed
-
-
 CHANGES = {
     "rewritten": rewrite,
     "replaced": replace,
-    "rewritten, mtime set back": set_back(rewrite),
-    "replaced, mtime set back": set_back(replace),
+    "rewritten, mtime set back": with_old_mtime(rewrite),
+    "replaced, mtime set back": with_old_mtime(replace),
 }
 
 changes = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
@@ -161,7 +140,7 @@ def test_a_damaged_header_is_damage_even_if_the_shard_was_touched(
     bad = [101, 153, 154]  # none of the headers that any opening looks at
     for number in bad:
         data[number * frame + 9] ^= 1
-    (rewrite if touched else set_back(rewrite))(path, bytes(data))
+    (rewrite if touched else with_old_mtime(rewrite))(path, bytes(data))
     good = [record for number, record in enumerate(records) if number not in bad]
     one_by_one = [(number * frame, (number + 1) * frame, 1) for number in bad]
     assert list(before) == good
@@ -202,7 +181,7 @@ def test_the_stale_error_says_what_helps_and_it_helps(path: Path, io: Any) -> No
     # None of the headers that any opening looks at.
     changed = [*OLD[:10], OLD[10] + b"+", OLD[11][:-1], *OLD[12:]]
     reader = tfr.Reader(path, io=io)
-    set_back(rewrite)(path, shard_of(changed))
+    with_old_mtime(rewrite)(path, shard_of(changed))
     stale = [reader]
     if not shows_change(path, mtime_kept=True):
         stale.append(tfr.Reader(path, io=io))

@@ -5,13 +5,13 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tfrfast as tfr
+from changed_files import replace, rewrite, with_old_mtime
 from tfrecord_model import rested, shard_of, write_shard
 from tfrfast import _native
 
@@ -20,17 +20,6 @@ RECORDS = [b"record %06d" % i for i in range(COUNT)]
 OTHERS = [b"other  %06d" % i for i in range(COUNT)]
 # As many bytes in a record less, among headers that no opening looks at.
 ONE_LESS = [*RECORDS[:5001], RECORDS[5001] + bytes(16) + RECORDS[5002], *RECORDS[5003:]]
-
-
-def rewrite(path: Path, data: bytes) -> None:
-    with open(path, "r+b") as file:
-        file.write(data)
-
-
-def replace(path: Path, data: bytes) -> None:
-    other = path.with_name("other")
-    other.write_bytes(data)
-    os.replace(other, path)
 
 
 def copy(path: Path, data: bytes) -> None:
@@ -42,20 +31,11 @@ def copy(path: Path, data: bytes) -> None:
     shutil.copy2(other, path)
 
 
-def keep_time(change: Callable[[Path, bytes], None]) -> Callable[[Path, bytes], None]:
-    def changed(path: Path, data: bytes) -> None:
-        times = os.stat(path)
-        change(path, data)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-    return changed
-
-
 ROUTES = {
     "rewritten": rewrite,
     "replaced": replace,
-    "rewritten, time kept": keep_time(rewrite),
-    "replaced, time kept": keep_time(replace),
+    "rewritten, time kept": with_old_mtime(rewrite),
+    "replaced, time kept": with_old_mtime(replace),
     "copied with the time": copy,
 }
 routes = pytest.mark.parametrize("route", ROUTES)
@@ -176,7 +156,8 @@ def test_what_is_changed_in_the_tick_it_was_published_in_is_noticed(path: Path) 
     for i in range(20):
         with tfr.Writer(path, sync=False) as writer:
             writer.write_batch(RECORDS[:100])
-        rewrite(path, shard_of([*RECORDS[:50], RECORDS[50] + bytes(16) + RECORDS[51]]))
+        joined = RECORDS[50] + bytes(16) + RECORDS[51]
+        rewrite(path, shard_of([*RECORDS[:50], joined, *RECORDS[52:100]]))
         reader = tfr.Reader(path)
         assert len(reader) == 99, i
 

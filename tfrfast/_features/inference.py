@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfrfast._features.compiling import compile_features
-from tfrfast._features.names import check_names, not_found
-from tfrfast._features.samples import Look, Sample, planned_sample
+from tfrfast._features.names import not_found
+from tfrfast._features.samples import Look, Sample
 from tfrfast._native import survey_examples
 from tfrfast.errors import FeatureError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
-from tfrfast.plan import Plan
-from tfrfast.reader import Reader
 
-__all__ = ["describe", "planned_features", "settle"]
+__all__ = ["describe", "settle"]
 
 _RECORDS_TO_INFER = 1000
 _NO_VALUES = {"int64": 0, "float32": 0.0, "bytes": b""}
@@ -70,19 +67,3 @@ def settle(features: AnyFeatures, look: Look) -> Features:
     if missing := [name for name in names if name not in found]:
         raise FeatureError(not_found(missing, found, names, len(sample.records)))
     return {name: found[name] for name in names}
-
-
-def planned_features(features: AnyFeatures | None, reader: Reader, plan: Plan) -> Features | None:
-    """What a Loader decodes, as a dict that fits a sample of its plan's records. It is the same on
-    every rank.
-    """
-    if features is None:
-        return None
-
-    def look(count: int) -> Sample:
-        return planned_sample(reader, plan, count)
-
-    settled = settle(features, look)
-    if isinstance(features, Mapping):
-        check_names(compile_features(settled), look, stacklevel=4)
-    return settled

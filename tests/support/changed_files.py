@@ -1,0 +1,32 @@
+"""Ways in which a shard's file becomes another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+Change = Callable[[Path, bytes], None]
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.write(data)
+        file.truncate()
+
+
+def replace(path: Path, data: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(data)
+    os.replace(other, path)
+
+
+def with_old_mtime(change: Change) -> Change:
+    """The same change, after which the file has the modification time that it had before."""
+
+    def changed(path: Path, data: bytes) -> None:
+        times = os.stat(path)
+        change(path, data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    return changed
