@@ -1,4 +1,4 @@
-"""A shuffle for storage that hates seeks."""
+"""A shuffle for storage where seeks are slow."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ __all__ = ["BlockShuffle"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BlockShuffle:
-    """Shuffle blocks of neighbouring records, for disks and networks that hate seeks.
+    """Shuffles blocks of neighbouring records, for disks and networks where seeks are slow.
 
-    Like `shuffle=True` it is a bijection computed position by position, with a new order every
-    epoch, no memory, and each record exactly once at any world size. But at any time only
-    `streams * window_blocks` blocks of `block_records` neighbours are in use, each is read through
-    before the next take its place, and no block is read by two workers if `world` divides
-    `streams` (except where workers' shares meet in the last blocks of an epoch).
+    Like `shuffle=True`, it is a bijection computed position by position. It takes no memory, has a
+    new order every epoch, and gives each record exactly once at any world size. But only
+    `streams * window_blocks` blocks of `block_records` neighbours are in use at a time, and each is
+    read to its end before the next takes its place. If `world` divides `streams`, no block is read
+    by two workers, except where workers' shares meet in the last blocks of an epoch.
 
     Blocks are dealt in a random order to `streams`, which take turns record by record. Each stream
-    mixes its blocks `window_blocks` at a time, every record of a window being equally likely at
-    each of its places.
+    mixes its blocks `window_blocks` at a time. Every record of a window is equally likely at each of
+    its places.
 
     - `block_records`: choose it so that a block is one good read: 1 MiB on a disk, 8 MiB or more
       on an object store.
-    - `window_blocks`: more mix better and need more cache: a worker draws on
+    - `window_blocks`: more of them mix better and need more cache. A worker draws on
       `streams / world * window_blocks` blocks at a time.
-    - `streams`: a multiple of every world size that will be used, and at least that. If `world`
-      does not divide it, neighbouring workers share some streams and read their blocks twice.
+    - `streams`: a multiple of every world size that will be used. If `world` does not divide it,
+      neighbouring workers share some streams and read their blocks twice.
     """
 
     block_records: int
@@ -39,9 +39,9 @@ class BlockShuffle:
     streams: int = 64
 
     def __post_init__(self) -> None:
-        for name, most in [("block_records", 2**31 - 1), ("window_blocks", 2**31 - 1)]:
-            object.__setattr__(self, name, integer(name, getattr(self, name), 1, most))
-        object.__setattr__(self, "streams", integer("streams", self.streams, 1, 2**16))
+        maxima = {"block_records": 2**31 - 1, "window_blocks": 2**31 - 1, "streams": 2**16}
+        for name, maximum in maxima.items():
+            object.__setattr__(self, name, integer(name, getattr(self, name), 1, maximum))
 
 
 def checked_shuffle(shuffle: object) -> bool | BlockShuffle:

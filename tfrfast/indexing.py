@@ -1,4 +1,4 @@
-"""Building indexes beside the data, ahead of time."""
+"""Builds indexes beside the data, ahead of time."""
 
 from __future__ import annotations
 

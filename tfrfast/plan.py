@@ -36,25 +36,25 @@ _DEFAULTS: dict[str, object] = {
 class Plan:
     """The records of every batch, as a pure function of the epoch and the step.
 
-    An epoch is a sequence of positions, one for each record (or each of `indices`); `shuffle` says
+    An epoch is a sequence of positions, one for each record (or each of `indices`). `shuffle` says
     which record stands at which position. A step takes the next `world * batch_size` positions and
     deals them to the ranks, so that all ranks together take each position exactly once.
 
     - `shuffle`: `True` (any record at any place, a new order every epoch), `False` (the given
       order) or a `BlockShuffle`.
-    - `seed`: from -2**63 to 2**64 - 1; a negative seed is the same as `seed + 2**64`.
-    - `rank`, `world`: this worker's number and how many there are.
-    - `remainder`: what becomes of the positions behind the last full step. `"keep"` splits them as
-      evenly as can be, the low ranks first; a rank that gets none has one step fewer, so not for
-      collectives. `"drop"` leaves them out of this epoch: always fewer than `world * batch_size`.
-      `"pad"` splits them too and fills every batch up with records from the beginning of the
-      epoch, so that all ranks have the same number of full batches; `rows` tells which rows are
-      real. An epoch without records has no batches.
-    - `indices`: only these record numbers, in this order before shuffling; repeats are allowed.
-    - `start`: positions of the epoch already consumed, as `position_after` gives them. The plan is
-      then of the rest of the epoch and its steps count from there. World and batch size may differ
-      from those of the run that stopped: under `"keep"` and `"pad"` nothing is lost or repeated;
-      under `"drop"` what is left out at the end is what the last plan's world and batch size leave.
+    - `seed`: from -2**63 to 2**64 - 1. A negative seed is the same as `seed + 2**64`.
+    - `rank`, `world`: this worker's number, and the number of workers.
+    - `remainder`: what becomes of the positions after the last full step. `"keep"` splits them as
+      evenly as possible, low ranks first. A rank that gets none has one step fewer, which
+      collectives do not allow. `"drop"` leaves them out of this epoch; they are always fewer than
+      `world * batch_size`. `"pad"` splits them, too, and fills up every batch with records from the
+      beginning of the epoch, so that all ranks have the same number of full batches; `rows` tells
+      which rows are real. An epoch without records has no batches.
+    - `indices`: only these record numbers, in this order before shuffling. Repeats are allowed.
+    - `start`: how many positions of the epoch are already consumed, as `position_after` gives them.
+      The plan then covers the rest of the epoch, and its steps count from there. World and batch
+      size may differ from those of the run that stopped. With `"keep"` and `"pad"`, nothing is lost
+      or repeated. With `"drop"`, the last plan's world and batch size decide what is left out.
 
     >>> plan = Plan(761, 50, shuffle=False)
     >>> plan.steps, len(plan.indices(0, 15))
@@ -128,12 +128,12 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        """Batches in an epoch for this rank, from `start` on."""
+        """How many batches of an epoch this rank gets, from `start` on."""
         return self._steps
 
     @property
     def positions(self) -> int:
-        """Positions in a whole epoch: `num_records`, or how many `indices` there are."""
+        """How many positions a whole epoch has: `num_records`, or the number of `indices`."""
         return self._core.positions
 
     @property
@@ -146,7 +146,7 @@ class Plan:
         return self._core.order_description()
 
     def indices(self, epoch: SupportsIndex, step: SupportsIndex) -> Int64Array:
-        """The record numbers of a batch. `IndexError` if the epoch has no such step."""
+        """The record numbers of a batch. Raises IndexError if the epoch has no such step."""
         return self._core.indices(epoch_number(epoch), self._step(step))
 
     def rows(
@@ -154,16 +154,16 @@ class Plan:
     ) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
         """The record numbers of a batch, and for each row whether it is real.
 
-        Rows that are not real exist only with `remainder="pad"`, behind the real ones.
+        Rows that are not real exist only with `remainder="pad"`, after the real ones.
         """
         return self._core.rows(epoch_number(epoch), self._step(step))
 
     def position_after(self, step: SupportsIndex) -> int:
         """Positions of the epoch consumed once all ranks have taken the batches up to `step`.
 
-        This is the `start` of a plan that carries on, with any world and batch size; -1 stands for
-        before the first batch. With `remainder="keep"`, when ranks end with different numbers of
-        steps, rank 0 has the most: its position is everyone's.
+        It is the `start` of a plan that continues with any world and batch size. Step -1 stands for
+        the moment before the first batch. With `remainder="keep"`, ranks may end with different
+        numbers of steps. None has more than rank 0, so its position is everyone's.
         """
         number = operator.index(step)
         if -1 <= number < self.steps:

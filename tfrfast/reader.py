@@ -73,22 +73,26 @@ class Reader:
     Args:
       paths: a path, a glob, or an iterable of either. A path that exists is taken literally; what a
         glob finds is sorted so that shard 10 follows shard 9.
-      compression: "auto" finds out; None or "", "GZIP", "ZLIB" insist.
+      compression: "auto" recognises what each shard is. None or "" (plain), "GZIP" and "ZLIB"
+        insist on it.
       verify: "full" checks both CRCs of every record read, "header" only the length's. The length is
         compared with the index in either mode.
       on_corruption: "raise", or "skip" to leave damaged records out; see `skipped`.
-      io: "mmap", "pread", or "auto": mapped on local filesystems.
+      io: "mmap" maps shards and "pread" reads them. "auto" maps those on local filesystems.
       index: "auto" uses a valid index or builds one and keeps it in the cache folder; "memory"
-        builds one and keeps nothing; "require" makes a missing or stale one an error; anything else
-        is the folder to keep indexes in.
-      threads: for indexing and for one read; by default all processors this process may use.
-      progress: a bar on stderr while indexing; by default on a terminal, after a second.
+        builds one and keeps nothing; "require" makes a missing or stale one an error. Anything else
+        names the folder that keeps the indexes.
+      threads: how many threads index, or serve one read. By default there is one for each processor
+        that this process may use.
+      progress: True or False shows or hides a bar on stderr while indexing. By default it appears on
+        a terminal, after a second.
 
-    Safe to use from many threads. Pickles as its arguments: the copy opens the same files.
+    Many threads may use one reader. It is pickled as its arguments, and the copy opens the same
+    files.
     """
 
     _core: _native.Reader = NEVER_OPENED
-    _item: Callable[[Any], Any] = NEVER_OPENED  # the native one's, bound once: it is called often
+    _item: Callable[[Any], Any] = NEVER_OPENED  # the core's, bound once because it is called often
 
     def __init__(
         self,
@@ -159,7 +163,7 @@ class Reader:
         return self._core.read(indices)
 
     def close(self) -> None:
-        """Lets go of all files; using the reader then is an error."""
+        """Lets go of all files. Using the reader afterwards is an error."""
         self._core.close()
 
     @property
@@ -168,11 +172,11 @@ class Reader:
 
     @property
     def fingerprint(self) -> int:
-        """Tells this data from other data: shard names, sizes and record counts."""
+        """A number made of shard names, sizes and record counts, which tells these data from others."""
         return self._core.fingerprint
 
     def locate(self, i: int) -> Location:
-        """Where record `i` lies; reads nothing but the index."""
+        """Where record `i` lies. Reads only the index."""
         return Location(*self._core.locate(i))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Shuffling, resharding, merging and splitting data sets larger than memory."""
+"""Shuffles, reshards, merges and splits data sets larger than memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing shards that appear under their names only when they are complete."""
+"""Writes shards that appear under their names only when they are complete."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
 
-class _Output:
+class _ShardWriter:
     """What both writers do."""
 
     _core: _native.Writer | _native.ShardedWriter = NEVER_OPENED
-    _write: Callable[[Buffer], None] = NEVER_OPENED  # the native one's, bound once
+    _write: Callable[[Buffer], None] = (
+        NEVER_OPENED  # the core's, bound once because it is called often
+    )
 
     def write(self, record: Buffer) -> None:
         """Adds one record: bytes, or a buffer of them."""
@@ -36,11 +38,11 @@ class _Output:
         self._core.write_batch(records)
 
     def close(self) -> None:
-        """Completes and publishes everything. Once is enough; more does no harm."""
+        """Completes and publishes everything. Further calls do nothing."""
         self._core.close()
 
     def abort(self) -> None:
-        """Publishes nothing: all that was written is gone."""
+        """Publishes nothing, and discards all that was written."""
         self._core.abort()
 
     @property
@@ -76,23 +78,25 @@ class _Output:
             )
 
 
-class Writer(_Output):
+class Writer(_ShardWriter):
     """Writes one shard, which appears under its name, with its index, when it is complete.
 
     Args:
-      path: the shard. Its folder must exist. Of a link, what it points at is replaced.
-      compression: None or "" for a plain shard, "GZIP" for one of members of at most 1 MiB, which
-        TensorFlow reads like any other and tfrfast at random without more ado.
-      level: of compression, 0 to 9; by default zlib's, which is 6.
-      index: True keeps the index where every reader looks first, in the sibling folder of the
-        data's (`imagenet/` -> `imagenet.tfrfast/`); a folder keeps it there; False makes none.
-      sync: wait until everything is on the disk, so that a power cut after `close` loses nothing.
-      overwrite: whether a file of that name is replaced, in one step, when the shard is complete,
-        and its permissions are kept; else it is an error.
+      path: the shard. Its folder must exist. If it is a link, the file it points at is replaced.
+      compression: None or "" makes a plain shard. "GZIP" makes one of members of at most 1 MiB.
+        TensorFlow reads it like any other, and tfrfast reads it at random.
+      level: how hard to compress, from 0 to 9. By default it is 6, as for zlib.
+      index: True keeps the index where every reader looks first, in the sibling folder of the data
+        folder (`imagenet/` -> `imagenet.tfrfast/`). A path names another folder. False makes no
+        index.
+      sync: True waits until everything is on the disk, so that a power cut after `close` loses
+        nothing.
+      overwrite: True replaces a file of that name in one step, when the shard is complete, and keeps
+        its permissions. False makes such a file an error.
 
-    Until `close`, nothing is to be seen under the shard's name, and where the filesystem can do it
-    nothing at all. Leaving `with` by an exception, or dying, publishes nothing. Safe to use from
-    many threads.
+    Before `close`, nothing appears under the shard's name. Where the filesystem can do it, nothing
+    appears in the folder. If an exception leaves `with`, or the process dies, nothing is published.
+    Many threads may use one writer.
     """
 
     _core: _native.Writer = NEVER_OPENED
@@ -123,22 +127,23 @@ class Writer(_Output):
         return f"Writer({self.path!r}, {state}{self.num_records} records)"
 
 
-class ShardedWriter(_Output):
+class ShardedWriter(_ShardWriter):
     """Writes a set of shards, `prefix-00000-of-00064` and so on, published together.
 
     Args:
-      prefix: the beginning of the shards' names, folder included; the folder is made if need be.
-      num_shards: how many. Record i goes to shard i % num_shards, so that they differ by at most
-        one record, and reading one record of each shard in turn gives the order of writing.
-      max_bytes: instead of `num_shards`, how large a shard may get before compression. Shards are filled one after the
-        other, so that reading them in order gives the order of writing; a larger record has a shard
-        of its own. No record at all makes one empty shard.
+      prefix: the beginning of the shards' names, folder included. The folder is made if there is
+        none.
+      num_shards: the number of shards. Record i goes to shard i % num_shards. So shards differ by at
+        most one record, and reading one record of each in turn gives the order of writing.
+      max_bytes: instead of `num_shards`, the largest size of a shard before compression. Shards are
+        filled one after the other, so that reading them in order gives the order of writing. A
+        larger record has a shard of its own. Without records there is one empty shard.
       compression, level, index, sync: as for `Writer`.
-      overwrite: False makes it an error if there are shards of that prefix, of any number: a glob
-        would mix old and new ones. True replaces all of them.
+      overwrite: True replaces all shards of that prefix. False makes them an error, whatever their
+        number, since a glob would mix old and new ones.
 
-    All shards are complete before the first appears. Leaving `with` by an exception publishes none.
-    Safe to use from many threads.
+    All shards are complete before the first appears. If an exception leaves `with`, none appears.
+    Many threads may use one writer.
     """
 
     def __init__(
@@ -168,7 +173,7 @@ class ShardedWriter(_Output):
 
     @property
     def paths(self) -> list[str]:
-        """The shards' names; with `max_bytes` they are known when the writer is closed."""
+        """The shards' names. With `max_bytes`, they are known when the writer is closed."""
         return self._core.paths()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What an object holds whose constructor raised: Python can still hold the object, in a traceback."""
+"""What an object holds before it is open. If its constructor raises, a traceback may keep it."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class _NeverOpened:
         raise ValueError("This object was never opened: its constructor raised.")
 
 
-#: In place of a native object, or of one's function, until there is one.
+#: Stands for a native object, or for a function of one, until there is one.
 NEVER_OPENED: Any = _NeverOpened()

@@ -16,7 +16,7 @@ from tfrfast.features import Features
 from tfrfast.reader import Reader
 
 _BATCH_BYTES = 1 << 20
-_SMALLEST_BATCH, _LARGEST_BATCH = 32, 4096
+_MIN_BATCH_ROWS, _MAX_BATCH_ROWS = 32, 4096
 
 
 class Measured(NamedTuple):
@@ -90,7 +90,7 @@ def _first(shards: list[str], max_bytes: int) -> list[str]:
 def _batch_size(mean_bytes: float) -> int:
     """A power of two, so that a batch has about a mebibyte."""
     rows = 1 << max(0, round(_BATCH_BYTES / mean_bytes) - 1).bit_length()
-    return min(max(rows, _SMALLEST_BATCH), _LARGEST_BATCH)
+    return min(max(rows, _MIN_BATCH_ROWS), _MAX_BATCH_ROWS)
 
 
 def _features(reader: Reader) -> Features | None:

@@ -151,7 +151,7 @@ def _padded_numbers(values: Array, starts: Array, kept: Array, width: int, pad: 
 
 
 def _filler(pad: Any, dtype: np.dtype[Any]) -> Array:
-    """`pad` as a value of the dtype. ValueError if it does not fit."""
+    """`pad` as a value of the dtype. Raises ValueError if it does not fit."""
     filler = np.asarray(pad)
     if filler.ndim:
         raise ValueError(f"pad must be one value, not {pad!r}.")

@@ -23,7 +23,7 @@ def is_number(index: object) -> bool:
 
 
 def row_numbers(rows: Any, count: int) -> npt.NDArray[np.int64]:
-    """The numbers of `rows`, none of them negative. IndexError if there is no such row."""
+    """The numbers of `rows`, none of them negative. Raises IndexError if there is no such row."""
     if isinstance(rows, slice):
         return np.arange(*rows.indices(count), dtype=np.int64)
     chosen = np.asarray(rows)

@@ -19,7 +19,7 @@ _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_r
 
 
 def compile_features(features: Features) -> CompiledFeatures:
-    """Understands each spec and compiles the parser; ValueError or TypeError for a bad one."""
+    """Understands each spec. Raises ValueError or TypeError for a bad one."""
     compiled = CompiledFeatures()
     for name, given in features.items():
         if not isinstance(name, str):

@@ -17,7 +17,7 @@ _NO_VALUES = {"int64": 0, "float32": 0.0, "bytes": b""}
 
 
 def describe(sample: Sample) -> dict[str, FixedLen | VarLen]:
-    """Specs for what the records hold. FeatureError if a feature has different types in them."""
+    """Specs for what the records hold. Raises FeatureError if a feature has different types."""
     features: dict[str, FixedLen | VarLen] = {}
     for name, kind, present, min_values, max_values in _survey(sample):
         if present == 0:

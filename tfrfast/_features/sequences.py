@@ -48,7 +48,7 @@ class CompiledSequences:
 
 
 def compile_sequences(context: Features, sequences: Features) -> CompiledSequences:
-    """Understands each spec and compiles the parser; ValueError or TypeError for a bad one."""
+    """Understands each spec and makes the parser. Raises ValueError or TypeError for a bad one."""
     compiled = CompiledSequences(compile_features(context))
     for name, given in sequences.items():
         spec = understand(name, given)

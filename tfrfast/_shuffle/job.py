@@ -21,8 +21,8 @@ from tfrfast.writer import Writer
 
 _STEP_BYTES = 64 << 20  # between two checks for Ctrl-C and updates of the progress bar
 _CHECKPOINT_BYTES = 4 << 30
-_LARGEST_BUFFER = 1 << 20
-_SMALLEST_BUFFER = 4 << 10
+_MAX_BUFFER_BYTES = 1 << 20
+_MIN_BUFFER_BYTES = 4 << 10
 
 
 class ShuffleJob:
@@ -57,12 +57,12 @@ class ShuffleJob:
         # In a bucket, a frame also holds the record's number, and has a sort entry in memory.
         self._num_buckets = max(1, -(-self._bytes * 9 // 8 // (memory // 4)))
         buffer_bytes = memory // 4 // self._num_buckets
-        if self._num_buckets > 1 and buffer_bytes < _SMALLEST_BUFFER:
-            needed = math.isqrt(self._bytes * 9 // 8 * 16 * _SMALLEST_BUFFER) * 17 // 16
+        if self._num_buckets > 1 and buffer_bytes < _MIN_BUFFER_BYTES:
+            needed = math.isqrt(self._bytes * 9 // 8 * 16 * _MIN_BUFFER_BYTES) * 17 // 16
             raise ValueError(
                 f"Shuffling {self._bytes} bytes takes max_memory={needed} or more, not {memory}."
             )
-        self._buffer_bytes = min(buffer_bytes, _LARGEST_BUFFER)
+        self._buffer_bytes = min(buffer_bytes, _MAX_BUFFER_BYTES)
         plan = [target.fingerprint(), self._num_buckets, fingerprint.hexdigest()]
         self._plan = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
 
@@ -203,7 +203,7 @@ class ShuffleJob:
             yield end - begin
 
     def _cuts(self, number: int, records: int) -> Iterator[int]:
-        """The largest number of records of each shard of an output that is still to be written."""
+        """How many records each shard of an output may hold, for the shards yet to be written."""
         output = self._outputs[number]
         if output.num_shards:
             for shard in range(len(self._written_for(number)), output.num_shards):

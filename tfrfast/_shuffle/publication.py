@@ -136,7 +136,7 @@ class Publication:
 
 
 def _own_name(path: str) -> str:
-    """The path with its folder resolved: of a symlink itself, not of its target."""
+    """The path with its folder resolved. It names a symlink itself, not what that points at."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
 

@@ -18,7 +18,7 @@ _DEFAULT_LEVEL = -1  # zlib's own choice
 
 
 def compression_level(compression: object, level: SupportsIndex | None) -> int:
-    """As the core has it. Raises ValueError for what makes no sense."""
+    """The level as the core takes it. Raises ValueError if it does not go with the compression."""
     if compression is None or compression == "":
         if level is not None:
             raise ValueError("level means nothing without compression.")
@@ -45,7 +45,7 @@ def core_options(
     sync: bool,
     overwrite: bool,
 ) -> dict[str, Any]:
-    """What both writers take, as the core has it. Raises ValueError for what makes no sense."""
+    """The options of both writers as the core takes them. Raises ValueError for one it cannot take."""
     return {
         "compression": compression or "",
         "level": compression_level(compression, level),

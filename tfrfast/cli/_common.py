@@ -25,7 +25,7 @@ def add_command(
     progress: bool = True,
     json: bool = True,
 ) -> argparse.ArgumentParser:
-    """The subcommand `name`, with the arguments that most subcommands have."""
+    """The subcommand `name`, with the arguments that many subcommands have."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name, help=help, description=description
     )

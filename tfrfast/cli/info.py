@@ -92,7 +92,7 @@ def _facts(reader: Reader, lengths: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _inflating(reader: Reader) -> dict[str, Any] | None:
-    """The cost of compression, found by reading some records that are far apart."""
+    """What compression costs. Reads some records that are far apart to find out."""
     first, numbers, stream_bytes, file_bytes = 0, [], 0, 0
     for shard in reader.shards:
         if shard.compression and shard.num_records:
