@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 
 import tfrfast
 
-# The same examples in every run, and no verdict by the clock. TFRFAST_TEST_EXAMPLES, which asks
-# the differential tests for more examples, asks all tests for new ones.
+# Every run has the same examples, and no test fails for being slow. TFRFAST_TEST_EXAMPLES asks the
+# differential tests for more examples, and all tests for new ones.
 settings.register_profile(
     "tfrfast",
     derandomize="TFRFAST_TEST_EXAMPLES" not in os.environ,
@@ -23,7 +23,7 @@ settings.load_profile("tfrfast")
 
 @pytest.fixture(autouse=True, scope="session")
 def children_import_what_we_import(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """In the checkout's root a child process would import the sources, which are not built."""
+    """Leaves the checkout's root, where a child would import the sources, which are not built."""
     root = Path(__file__).resolve().parents[2]
     installed = Path(tfrfast.__file__).resolve().parents[1]
     with pytest.MonkeyPatch.context() as patch:

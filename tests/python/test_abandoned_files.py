@@ -1,4 +1,4 @@
-"""What a killed writer leaves goes when the next one writes there; what may be somebody's stays."""
+"""A writer removes what a killed one left in its folder, and nothing that others may need."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ def data(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def another_writer(data: Path) -> Iterator[subprocess.Popen[str]]:
-    """One that has written, and publishes when its input ends."""
+    """A writer that has written its records. It publishes them when its input ends."""
     writer = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(data)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -49,7 +49,7 @@ def another_writer(data: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def kill_a_writer(data: Path) -> list[Path]:
-    """What it leaves."""
+    """Returns the files that the killed writer leaves."""
     with another_writer(data) as writer:
         writer.kill()
         writer.wait()
@@ -94,7 +94,7 @@ def test_what_may_be_somebodys_is_left_alone(data: Path) -> None:
     assert (prefix, boot.count("-"), int(process) > 0) == (".tmp-", 4, True)
     other_boot = ("1" if boot[0] == "0" else "0") + boot[1:]
     kept = [
-        f".tmp-{other_boot}-{rest}",  # another machine, or this one before it was started anew
+        f".tmp-{other_boot}-{rest}",  # another machine, or this one before it was restarted
         f".tmp-{boot}-{container}0-{process}-{serial}-{time}",  # another container
         f".tmp-{boot}-{container}-{os.getpid()}-{serial}-{time}",
         f".tmp-{boot}-{container}-{process}x-{serial}-{time}",

@@ -1,4 +1,4 @@
-"""Anything can be written and read back; anything broken is judged as the model judges it."""
+"""What is written is read back, and damage is judged as the model judges it."""
 
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ def test_what_is_broken_is_judged_as_the_model_judges_it(path: Path, io: Any, da
 
 
 def open_reader_or_none(path: Path, data: bytes, io: Any) -> tfr.Reader | None:
-    """None where what is broken happens to begin like compressed data."""
+    """The reader, or None if the damaged shard happens to begin like compressed data."""
     reader = open_reader(path, data, io, on_corruption="skip")
     return reader if reader.shards[0].compression is None else None
 

@@ -56,7 +56,7 @@ def test_golden_vectors() -> None:
 
 
 def test_one_worker_reads_each_block_once_through() -> None:
-    """Each rank's blocks are its own, and it is done with them window by window."""
+    """No two ranks share a block, and each rank finishes its blocks window by window."""
     shuffle = tfr.BlockShuffle(10, 2, streams=8)
     blocks: dict[int, set[int]] = {}
     for rank in range(4):

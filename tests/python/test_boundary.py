@@ -18,10 +18,10 @@ from patience import PATIENCE_S
 
 SCENARIO = Path(__file__).parents[1] / "support/boundary.py"
 
-#: Python's debug allocator knows which bytes are whose, and that the GIL is held; the C library fills
-#: what is freed.
+#: Python's debug allocator checks who owns which bytes, and that the GIL is held. The C library
+#: fills what is freed.
 DEBUG_ALLOCATORS = {"PYTHONMALLOC": "debug", "MALLOC_PERTURB_": "165"}
-#: This one checks each piece, too, but a child that is forked meanwhile inherits its lock, held.
+#: This one checks each piece, too. But its lock stays held in a child that is forked meanwhile.
 CHECKING_ALLOCATOR = {
     "LD_PRELOAD": "libc_malloc_debug.so.0",
     "GLIBC_TUNABLES": "glibc.malloc.check=3",
@@ -30,7 +30,7 @@ CHECKING_ALLOCATOR = {
 
 @cache
 def has_checking_allocator() -> bool:
-    """The loader says so if it does not find the library, and goes on without."""
+    """If the dynamic linker does not find the library, it writes a message and goes on without."""
     started = subprocess.run(
         [sys.executable, "-c", ""],
         env={**os.environ, **CHECKING_ALLOCATOR},

@@ -47,7 +47,7 @@ def records_or_errors(reader: tfr.Reader) -> list[Any]:
 
 
 def shows_change(path: Path, mtime_kept: bool) -> bool:
-    """Whether a filesystem tells that a file of the same size was changed before it is opened."""
+    """Whether the filesystem shows that a file of the same size was changed before it is opened."""
     return not mtime_kept or _native.identity_lasts(os.fsencode(path))
 
 
@@ -163,7 +163,7 @@ def test_records_that_moved_are_no_damage(tmp_path: Path, io: Any) -> None:
     records = [b"record %03d" % i for i in range(300)]
     path = Path(write_shard(tmp_path / "long", records))
     reader = tfr.Reader(path, io=io, on_corruption="skip")
-    # Three records share the bytes anew: headers lie where the index says again from 154 on.
+    # Three records divide their bytes in another way. From 154 on, the index is right about headers.
     moved = [*records[:151], b"longer than it was", b"short", b"rest", *records[154:]]
     moved[153] = moved[153].ljust(30 - len(moved[151]) - len(moved[152]))
     assert len(shard_of(moved)) == len(shard_of(records))

@@ -1,4 +1,4 @@
-"""Pictures are whole XML and show every figure, wherever it lies."""
+"""Pictures are well-formed XML and show every figure, wherever it lies."""
 
 from __future__ import annotations
 

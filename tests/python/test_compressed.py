@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def mixed_records() -> list[bytes]:
-    """4 MiB: small and large, what deflates well and what does not, one larger than a span."""
+    """Small and large records, 4 MiB in all. Some deflate well, and one is larger than a span."""
     rng = random.Random(7)
     records = [
         rng.randbytes(rng.choice([0, 3, 40, 900])) + b"abcd" * rng.randrange(200)
@@ -170,18 +170,18 @@ def test_a_wrong_checksum_at_the_end_is_corruption(tmp_path: Path, compression: 
 
 
 @pytest.mark.parametrize(
-    ("compression", "behind"),
+    ("compression", "tail"),
     [
-        (compression, behind)
+        (compression, tail)
         for compression in ("GZIP", "ZLIB")
-        for behind in (b"garbage", bytes(511) + b"x", b"\x1f\x8b\x08\xff" + bytes(20))
+        for tail in (b"garbage", bytes(511) + b"x", b"\x1f\x8b\x08\xff" + bytes(20))
     ]
-    + [("ZLIB", bytes(512))],  # of GZIP these are padding
+    + [("ZLIB", bytes(512))],  # after GZIP these are padding
 )
-def test_what_is_no_member_behind_one_is_corruption(
-    tmp_path: Path, compression: str, behind: bytes
+def test_what_is_not_a_member_after_one_is_corruption(
+    tmp_path: Path, compression: str, tail: bytes
 ) -> None:
-    data = deflated(PLAIN, compression) + behind
+    data = deflated(PLAIN, compression) + tail
     assert isinstance(raised_by(tmp_path, data), tfr.CorruptRecordError)
     assert good_records_of(tmp_path, data) == RECORDS
 
@@ -245,7 +245,7 @@ def test_a_file_that_changed_behind_its_index_is_noticed(tmp_path: Path, verify:
 
 @pytest.mark.parametrize("verify", ["full", "header"])
 def test_a_damaged_index_never_gives_wrong_bytes(tmp_path: Path, verify: Any) -> None:
-    """Any bit of the seek points and windows, checksums mended or not."""
+    """Flips any bit of the seek points and windows, and mends the checksums or does not."""
     data = deflated(PLAIN, "GZIP", 1)
     reader = open_shard(tmp_path, data)
     shard = reader.shards[0].path
@@ -257,7 +257,7 @@ def test_a_damaged_index_never_gives_wrong_bytes(tmp_path: Path, verify: Any) ->
     noticed = 0
     for _ in range(30):
         bad = bytearray(good)
-        # The entries first, then anything behind them.
+        # Mostly the entries, otherwise anything from them to the end.
         end = spans_at + 48 * count if rng.random() < 0.6 else len(bad)
         bad[rng.randrange(spans_at, end)] ^= 1 << rng.randrange(8)
         if rng.random() < 0.8:
@@ -266,7 +266,7 @@ def test_a_damaged_index_never_gives_wrong_bytes(tmp_path: Path, verify: Any) ->
             bad[124:128] = tfr._native.crc32c(bytes(bad[:124])).to_bytes(4, "little")
         index.write_bytes(bytes(bad))
         try:
-            # A fresh copy: nothing that was inflated before helps.
+            # A new reader has nothing that was inflated before.
             again = tfr.Reader(shard, index="require", verify=verify)
             assert again[::-1].tolist() == RECORDS[::-1]
         except tfr.StaleIndexError:
@@ -277,7 +277,7 @@ def test_a_damaged_index_never_gives_wrong_bytes(tmp_path: Path, verify: Any) ->
 
 
 def test_in_order_nothing_is_inflated_twice(tmp_path: Path) -> None:
-    """Told by time alone it would be flaky: the file is cut behind what has been inflated."""
+    """The file is cut after what has been inflated, since a test by time alone would be flaky."""
     reader = open_shard(tmp_path, deflated(PLAIN, "GZIP"), io="pread")
     records: Iterator[bytes] = iter(reader)
     first = [next(records) for _ in range(100)]

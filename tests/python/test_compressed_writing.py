@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def some_records() -> list[bytes]:
-    """4 MiB, one of them larger than a member."""
+    """Records, 4 MiB in all. One is larger than a member."""
     rng = random.Random(3)
     records = [rng.randbytes(rng.randrange(900)) + b"ab" * rng.randrange(300) for _ in range(2500)]
     records[1000] = rng.randbytes(3 * MIB // 2)
@@ -50,7 +50,7 @@ def test_a_writer_makes_members_that_are_indexed(tmp_path: Path, level: int | No
     reader = tfr.Reader(path, index="require")
     assert list(reader) == RECORDS
     assert reader[::-3].tolist() == RECORDS[::-3]
-    # What the writer knows is what a scan finds, but for how they know it (flags and checksum).
+    # The writer's index is a scan's but for the flags, which say how it was made, and the checksum.
     index = reader.shards[0].index
     assert index is not None
     written = Path(index).read_bytes()

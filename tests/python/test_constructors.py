@@ -1,4 +1,4 @@
-"""Objects whose constructor raised: tracebacks hold them, and debuggers ask them things."""
+"""Objects whose constructor raised. Tracebacks hold them, and debuggers call their methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user sees of damage: when it is raised, what it says, what can still be read."""
+"""How users meet damage: when it is raised, what it says, what can still be read."""
 
 import errno
 import gzip
@@ -196,7 +196,7 @@ def test_compressed_shards_read_as_plain_ones_say_what_they_are(tmp_path: Path, 
         for compression in (None, ""):
             with pytest.raises(tfr.CorruptRecordError, match=f"begins like a {name}-compressed"):
                 tfr.Reader(path, io=io, compression=compression)  # type: ignore[arg-type]
-        # What was kept of that does not stand in the way.
+        # What those attempts kept does not stand in the way.
         assert list(tfr.Reader(path, io=io)) == RECORDS
 
 
@@ -249,7 +249,7 @@ def test_a_plain_shard_that_begins_like_zlib_is_plain(tmp_path: Path, io: Any) -
     path = tmp_path / "shard"
     path.write_bytes(data)
     assert list(tfr.Reader(path, io=io)) == [b"x" * 376, b"y"]
-    # Also when its first header is damaged: that is corruption, not compression.
+    # If its first header is damaged, that is corruption, not compression.
     for bit in range(16, 96):
         if 32 <= bit < 64:
             continue  # lengths beyond 4 GiB could as well be compressed data

@@ -1,4 +1,4 @@
-"""GZIP shards of many members, some of them damaged: what lies behind is found again."""
+"""GZIP shards of many members, some of them damaged: what comes after the damage is found."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cut_anywhere(records: list[bytes]) -> list[bytes]:
-    """As `tfr.Writer` cuts, only smaller."""
+    """Cuts as `tfr.Writer` does, into smaller pieces."""
     data = shard_of(records)
     return [data[at : at + MEMBER_BYTES] for at in range(0, len(data), MEMBER_BYTES)]
 
 
 def cut_between_records(records: list[bytes]) -> list[bytes]:
-    """As `tfr.TFRecordWriter` does."""
+    """Cuts as `tfr.TFRecordWriter` does."""
     pieces = [b""]
     for record in records:
         if len(pieces[-1]) > MEMBER_BYTES:
@@ -68,7 +68,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 def intact_records(pieces: list[bytes], damaged: set[int]) -> list[bytes]:
-    """Those that lie wholly in pieces that are not damaged, none between them either."""
+    """The records that lie wholly in undamaged pieces."""
     ends = [0]
     for piece in pieces:
         ends.append(ends[-1] + len(piece))
@@ -102,11 +102,11 @@ def check_what_is_read(path: Path, pieces: list[bytes], damaged: set[int]) -> No
 
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_records_behind_a_damaged_member_are_read(
+def test_records_after_a_damaged_member_are_read(
     tmp_path: Path, cut: Callable[[list[bytes]], list[bytes]], damage: str
 ) -> None:
     pieces = cut(RECORDS)
-    # What does not begin like GZIP is none.
+    # The first piece keeps its header: without it, this would not be a GZIP file.
     for damaged in ({3}, {1 if damage == "no header" else 0}, {2, 3}, {1, 4}):
         members = [deflated(piece, "GZIP") for piece in pieces]
         for number in damaged:
@@ -148,10 +148,10 @@ def test_the_gap_is_reported(tmp_path: Path) -> None:
             None,
         )
         assert len(list(reader)) == len(intact_records(pieces, {1}))
-    behind = len(members[0]) + len(members[1]) + 10
+    cut_at = len(members[0]) + len(members[1]) + 10
     with pytest.raises(tfr.CorruptRecordError) as raised:
         tfr.Reader(path)
-    place = f"begins at byte {len(pieces[0])} of the uncompressed stream (inflated from byte {behind} of"
+    place = f"begins at byte {len(pieces[0])} of the uncompressed stream (inflated from byte {cut_at} of"
     assert place in str(raised.value)
     assert raised.value.offset == len(pieces[0])
 
@@ -165,7 +165,7 @@ def test_a_record_is_not_pieced_together_over_a_gap(tmp_path: Path) -> None:
     members[4] = b"\0" * 50
     (tmp_path / "shard").write_bytes(b"".join(members))
     with tfr.Reader(tmp_path / "shard", on_corruption="skip") as reader:
-        # Members begin half-way in records: 9 is cut by the damage, and so is 12.
+        # Members begin half-way through records. The damage cuts both 9 and 12.
         assert list(reader) == records[:9] + records[13:]
 
 
@@ -173,7 +173,7 @@ def test_members_inside_of_records_are_not_taken_for_the_shards(tmp_path: Path) 
     inner = deflated(b"no frame at all " * 100, "GZIP")
     records = [b"%05d" % i + inner + bytes(300) for i in range(600)]
     pieces = [shard_of(records[at : at + 100]) for at in range(0, 600, 100)]
-    # Not compressed, so that the inner members are seen as they are.
+    # Stored without compression, so that the inner members are visible.
     members = [deflated(piece, "GZIP", 0) for piece in pieces]
     members[2] = members[2][:30_000] + b"damage" + members[2][30_000:]
     (tmp_path / "shard").write_bytes(b"".join(members))
@@ -183,8 +183,8 @@ def test_members_inside_of_records_are_not_taken_for_the_shards(tmp_path: Path) 
     assert is_subsequence(records[:200] + records[300:], read)
 
 
-def test_false_members_cost_no_more_than_so_much(tmp_path: Path) -> None:
-    """Each of 400,000 false members reaches to the end of the file: all of them are 1.6 TB."""
+def test_the_cost_of_false_members_is_bounded(tmp_path: Path) -> None:
+    """Each of 400,000 false members reaches to the end of the file. Together they have 1.6 TB."""
     unit = b"\x1f\x8b\x08\0" + bytes(6) + b"\0\xff\xff\0\0" + bytes(5)
     assert (5 + 0xFFFF) % len(unit) == 0  # one stored block leads to another's beginning
     good = deflated(shard_of([b"one", b"two"]), "GZIP")
@@ -195,8 +195,8 @@ def test_false_members_cost_no_more_than_so_much(tmp_path: Path) -> None:
         assert len(reader.skipped) == 1
 
 
-def test_behind_zlib_nothing_is_looked_for(tmp_path: Path) -> None:
-    """Its streams begin with two bytes that are too common, and TensorFlow reads only the first."""
+def test_nothing_is_looked_for_after_damaged_zlib(tmp_path: Path) -> None:
+    """ZLIB streams begin with two common bytes, and TensorFlow reads only the first stream."""
     stream = zlib.compress(shard_of([b"one"]))
     (tmp_path / "shard").write_bytes(stream + b"damage" + stream)
     with tfr.Reader(tmp_path / "shard", on_corruption="skip") as reader:

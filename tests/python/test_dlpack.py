@@ -52,7 +52,7 @@ def arrays_of(batch: tfr.Batch) -> Iterator[Any]:
 
 
 def check_lifetime(columns: list[Any], taken: list[Any]) -> None:
-    """Columns go, and others take memory; what was taken stays what it was."""
+    """Drops the columns and makes others. What a framework has taken must not change."""
     expected = [column.copy() for column in columns]
     columns.clear()
     gc.collect()
@@ -78,7 +78,7 @@ def test_jax(columns: list[Any]) -> None:
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)  # JAX has no int64 unless asked to
     try:
-        # Refused where a copy would be needed, for want of alignment, say.
+        # JAX refuses if it would need a copy, for lack of alignment for example.
         taken = [jax.dlpack.from_dlpack(column, copy=False) for column in columns]
         for array, column in zip(taken, columns, strict=True):
             assert array.unsafe_buffer_pointer() == column.ctypes.data

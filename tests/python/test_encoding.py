@@ -1,4 +1,4 @@
-"""Encoding without TensorFlow; against it: tensorflow/test_encoding.py."""
+"""Encoding without TensorFlow. tensorflow/test_encoding.py compares it with TensorFlow's."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""Arrays that users may write into go back into native code: whatever they hold then, and whatever another thread
-writes meanwhile, nothing is read or published that is not the batch's own."""
+"""Arrays that users may write into go back into native code. Whatever they hold then, and whatever
+another thread writes meanwhile, only the batch's own bytes are read or published."""
 
 import contextlib
 import copy
@@ -226,7 +226,7 @@ def changing(array: Any, *values: Any) -> Iterator[None]:
 
 
 def outcomes(make: Callable[[], Any], tries: int = 200) -> Iterator[Any]:
-    """What comes of trying again and again, errors left out."""
+    """The results of many tries, without those that raise ValueError."""
     for _ in range(tries):
         with contextlib.suppress(ValueError):
             yield make()

@@ -1,4 +1,4 @@
-"""Shards and indexes that claim more bytes than any memory has: a clear error, never a wrong sum."""
+"""Shards and indexes that claim more bytes than any memory has give a clear error."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ print(*wanted, ";", *(sys.modules.keys() - before))
 """
 
 
-# What takes long to import, and what is ours but for a command or a framework.
+# What takes long to import, and our own modules that only a command or a framework needs.
 HEAVY = {"asyncio", "ctypes", "email", "http", "inspect", "multiprocessing", "ssl", "subprocess"}
 LATER = {"_bench", "_demo", "_tensorflow", "cli", "tensorflow"}
 

@@ -54,7 +54,7 @@ LARGE = (4 << 30) + 12345
 
 
 def available_bytes() -> int:
-    """Of memory: of the machine's and of its container's."""
+    """How much memory is available, on the machine and in its container."""
     meminfo = Path("/proc/meminfo").read_text()
     available = int(meminfo.split("MemAvailable:")[1].split()[0]) << 10
     limit = Path("/sys/fs/cgroup/memory.max")
@@ -66,7 +66,7 @@ def available_bytes() -> int:
 
 @pytest.fixture(scope="module")
 def shard_with_large_record(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sparse: the payload is zeros on no disk, but its CRC is the true one."""
+    """A sparse file: its payload of zeros takes no disk, and has the right CRC."""
     if sys.platform == "linux" and available_bytes() < 2 * LARGE:
         pytest.skip("there is too little memory for a record of 4 GiB")
     crc = 0

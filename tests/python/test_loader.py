@@ -63,7 +63,7 @@ def reader(shards: list[str]) -> tfr.Reader:
 
 
 def received(loader: tfr.Loader) -> list[int]:
-    """One epoch's record numbers; that each comes with its own bytes is checked on the way."""
+    """One epoch's record numbers. Checks that each comes with its own bytes."""
     numbers: list[int] = []
     for batch in loader:
         for row, number in enumerate(batch.indices.tolist()):
@@ -474,7 +474,7 @@ def test_a_billion_records_need_no_memory_and_resume_at_once(tmp_path: Path) -> 
         next(iter(loader))
         before = anonymous_mb()
         state = {**loader.state_dict(), "epoch": 3, "position": 5 * 10**8}
-        began = time.process_time()  # of ours, whoever else keeps the machine busy
+        began = time.process_time()  # this process's own, since others may keep the machine busy
         loader.load_state_dict(state)
         epoch = iter(loader)
         batch = next(epoch)

@@ -1,4 +1,4 @@
-"""A Loader, or one iterator, in many threads and processes: who waits is told, nothing is lost or twice."""
+"""A Loader, or one iterator, in many threads and processes: no batch is lost or comes twice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reader(tmp_path: Path) -> tfr.Reader:
 
 
 def run_threads(works: list[Callable[[], object]]) -> list[BaseException | None]:
-    """What each thread raised."""
+    """What each thread raised, or None."""
     raised: list[BaseException | None] = [None] * len(works)
 
     def run(number: int, work: Callable[[], object]) -> None:
@@ -77,7 +77,7 @@ def test_who_iterates_is_told_at_once_that_the_loader_was_closed(
         assert (from_close, from_other) == (None, None)
         messages = {str(error) for error in raised}
         assert "This loader has been closed." in messages
-        # Threads that begin a `for` each end those of the others before that.
+        # A thread that begins a `for` ends those that others began before.
         assert messages <= {
             "This loader has been closed.",
             "Another iteration of this loader has begun; this one has ended.",
@@ -236,7 +236,7 @@ def report(loaders: list[tfr.Loader], results: Any) -> None:
 
 
 def bring_to(loader: tfr.Loader, place: str) -> Iterator[Any] | None:
-    """Returns the iterator of a loop that is to be still running."""
+    """Returns the loop's iterator, if the loop is to stay unfinished."""
     if place == "made":
         return None
     if place == "moved":

@@ -1,4 +1,4 @@
-"""Damage that goes on for long: what is found at once, what takes long, and how to end that."""
+"""Damage that goes on for long: what is found at once, what takes long, and how to stop that."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sparse(tmp_path: Path) -> str:
 
 @pytest.fixture
 def slow(tmp_path: Path) -> str:
-    """Good records before bytes that might each begin a record: one is as good as any other."""
+    """Good records before bytes of which each might begin a record."""
     path = tmp_path / "slow"
     with open(path, "wb") as file:
         file.write(GOOD)
@@ -42,7 +42,7 @@ def slow(tmp_path: Path) -> str:
 
 @pytest.fixture
 def inflating(tmp_path: Path) -> str:
-    """The same of zeros, compressed: 2 MB that inflate to 2 GB."""
+    """Good records before zeros, compressed: 2 MB that inflate to 2 GB."""
     path = tmp_path / "inflating.gz"
     path.write_bytes(gzip.compress(GOOD) + 128 * gzip.compress(bytes(16 << 20)))
     return str(path)
@@ -50,7 +50,7 @@ def inflating(tmp_path: Path) -> str:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> str:
-    """What is compressed is damaged, and followed by what looks like further members and is none."""
+    """A damaged member, and after it bytes that look like further members."""
     false_member = gzip.compress(bytes(8 << 20))[:-8] + b"notcrc32"
     path = tmp_path / "broken.gz"
     path.write_bytes(gzip.compress(GOOD)[:-8] + b"notcrc32" + 200 * false_member)

@@ -1,4 +1,4 @@
-"""What parsing gives and refuses; that the values are TensorFlow's is tested in tensorflow/."""
+"""What parsing gives and refuses. tensorflow/ tests that the values are TensorFlow's."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def test_paths_relative_to_a_folder_that_is_left(here: Path, monkeypatch: Any, i
 
 
 def refuse_listing(monkeypatch: pytest.MonkeyPatch, refused: Path) -> None:
-    """Also of root, who may list any folder."""
+    """Makes listing a folder fail, even for root, who may list any."""
     scandir = os.scandir
 
     def scan(folder: Any = ".") -> Any:
@@ -306,7 +306,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_of_its_own(
         write_shard(here / folder / "s1", [b"record"])
     assert len(tfr.Reader(pattern)) in (1, 2)
     refuse_listing(monkeypatch, here / "closed")
-    # Also where there are other shards: some would be missing.
+    # It is an error even where the pattern finds other shards, since some would be missing.
     with pytest.raises(PermissionError, match="Listing folder '.*closed/?' for the patt") as raised:
         tfr.Reader(pattern)
     assert raised.value.filename.rstrip("/").endswith("closed")

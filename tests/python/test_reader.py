@@ -282,7 +282,7 @@ def test_threads_must_be_positive(paths: list[str]) -> None:
         tfr.Reader(paths, threads=0)
 
 
-def test_everything_behind_the_paths_is_keyword_only(paths: list[str]) -> None:
+def test_everything_after_the_paths_is_keyword_only(paths: list[str]) -> None:
     with pytest.raises(TypeError):
         tfr.Reader(paths, "auto")  # type: ignore[misc]
 

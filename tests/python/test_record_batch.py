@@ -81,7 +81,7 @@ def test_views_and_arrays_outlive_batch_and_reader(tmp_path: Path, io: Any) -> N
     del batch, reader
     gc.collect()
     Path(path).write_bytes(b"")
-    for _ in range(5):  # whoever reuses the memory would spoil it
+    for _ in range(5):  # memory that was freed too early would be reused here
         tfr.Reader(write_shard(tmp_path / "other", [b"\xff" * 100_000] * 20), io=io)[:]
     assert [bytes(view) for view in views] == records
     assert data.tobytes() == b"".join(records)

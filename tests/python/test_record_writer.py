@@ -1,4 +1,4 @@
-"""TFRecordWriter without TensorFlow; beside TensorFlow's: tensorflow/test_record_writer.py."""
+"""TFRecordWriter without TensorFlow. tensorflow/test_record_writer.py compares the two."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from file_limits import few_bytes_a_file
 
 @pytest.fixture(autouse=True)
 def _nobody_imported_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As errors are TensorFlow's where it was imported, by a test before this one, say."""
+    """Another test may have imported TensorFlow, and then errors would be TensorFlow's."""
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
 
 
@@ -53,7 +53,7 @@ def test_without_tensorflow_errors_are_pythons(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_after_a_failure_nothing_is_put_behind_half_a_record(tmp_path: Path) -> None:
+def test_nothing_follows_half_a_record_after_a_failure(tmp_path: Path) -> None:
     writer = tfr.TFRecordWriter(tmp_path / "shard")
     with few_bytes_a_file(2000):
         writer.write(bytes(1000))

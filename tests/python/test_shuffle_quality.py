@@ -1,7 +1,7 @@
 """Statistical quality, each measure a z-score within 4 of what fair orders give.
 
-Seeds are fixed, so a test fails always or never; a fair shuffle with other seeds would fail one
-measure in 16,000. That the measures see unfairness is tested on orders that are not fair.
+Seeds are fixed, so a test fails always or never. With other seeds, a fair shuffle would fail one
+measure in 16,000. Unfair orders test that the measures see unfairness.
 """
 
 import numpy as np

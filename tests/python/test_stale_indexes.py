@@ -1,4 +1,4 @@
-"""Indexes of what a shard was: never its records, one scan where nothing else can tell, none after."""
+"""Indexes of what a shard was: they never give its records, and cost at most one scan."""
 
 import gzip
 import os
@@ -18,12 +18,12 @@ from tfrfast import _native
 COUNT = 10_000
 RECORDS = [b"record %06d" % i for i in range(COUNT)]
 OTHERS = [b"other  %06d" % i for i in range(COUNT)]
-# As many bytes in a record less, among headers that no opening looks at.
+# The same number of bytes with one record less, away from the headers that opening looks at.
 ONE_LESS = [*RECORDS[:5001], RECORDS[5001] + bytes(16) + RECORDS[5002], *RECORDS[5003:]]
 
 
 def copy(path: Path, data: bytes) -> None:
-    """As `cp -p` of a file that happens to have the same time."""
+    """Copies as `cp -p` does, from a file that happens to have the same time."""
     other = path.with_name("other")
     other.write_bytes(data)
     times = os.stat(path)
@@ -48,7 +48,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def bytes_read() -> int:
-    """By this process, so far."""
+    """How many bytes this process has read so far."""
     return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
 
 
@@ -167,7 +167,7 @@ def test_gzip_made_elsewhere(tmp_path: Path, io: Any) -> None:
     path = tmp_path / "data" / "shard"
 
     def write(records: list[bytes]) -> None:
-        # Stored, so that as many bytes are as many bytes.
+        # Stored without compression, so that sizes stay equal.
         path.write_bytes(gzip.compress(shard_of(records), 0, mtime=0))
         rested(path)
 

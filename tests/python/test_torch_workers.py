@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def be_worker(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
-    """Makes this process one of PyTorch's workers, as far as anyone can see."""
+    """Makes this process look like one of PyTorch's workers."""
 
     def be(number: int, count: int) -> None:
         worker = SimpleNamespace(id=number, num_workers=count)

@@ -284,7 +284,7 @@ class TestFailure:
         assert names_in(Path(str(data) + ".tfrfast")) == []
 
     def test_of_a_full_disk_keeps_what_was_there(self, tmp_path: Path) -> None:
-        """On a filesystem of 4 MiB of its own, where the system lets us have one."""
+        """Runs on a private filesystem of 4 MiB, if the system allows one."""
         in_private_filesystem = [
             *("unshare", "--user", "--map-root-user", "--mount"),
             *("sh", "-c", 'mount -t tmpfs -o size=4m none "$0" && exec "$@"', str(tmp_path)),
@@ -293,7 +293,7 @@ class TestFailure:
             pytest.skip("this system allows no private mounts")
         script = """
 import errno, os, sys
-os.chdir(sys.argv[1])  # anew: what lies there now is the mount
+os.chdir(sys.argv[1])  # again, since the mount lies there now
 import tfrfast as tfr
 os.mkdir("data")
 with tfr.Writer("data/shard") as writer:

@@ -13,11 +13,11 @@ import pytest
 import tfrfast as tfr
 
 KILLS = int(os.environ.get("TFRFAST_KILLS", "15"))
-MOST_SECONDS = 0.06
+MAX_SECONDS = 0.06
 
 
 def write_for_ever(data: Path, generation: int, progress: int) -> None:
-    """Replaces `data/shard` and a set of shards again and again; says when all are there."""
+    """Replaces `data/shard` and a set of shards again and again. Says when all exist."""
     step = 0
     while True:
         step += 1
@@ -40,7 +40,7 @@ def can_make_unnamed_files(folder: Path) -> bool:
 
 
 def kill_a_writer(data: Path, generation: int, has_written: bool) -> None:
-    """Some time after it began, or after it had written everything once."""
+    """Kills it some time after it began, or after it wrote everything once."""
     progress, childs_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -53,7 +53,7 @@ def kill_a_writer(data: Path, generation: int, has_written: bool) -> None:
     os.close(childs_end)
     if has_written:
         os.read(progress, 1)
-    time.sleep(random.Random(generation).uniform(0, MOST_SECONDS))
+    time.sleep(random.Random(generation).uniform(0, MAX_SECONDS))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     os.close(progress)

@@ -35,7 +35,7 @@ def make(writer: str, data: Path) -> Any:
 
 
 def run_in_child(work: Callable[[], Any]) -> int:
-    """0 if `work` returned, 1 if it was told where the writer was made, else something else."""
+    """0 if `work` returned, 1 if an error told where the writer was made, else another number."""
     parent = os.getpid()
     child = os.fork()
     if child == 0:
@@ -115,7 +115,7 @@ with eval(sys.argv[2]) as writer:
 
 @pytest.mark.parametrize("kind", [*WRITERS, MORE_SHARDS_THAN_MAY_BE_OPEN])
 def test_a_child_that_ends_leaves_it_to_its_parent(tmp_path: Path, kind: str) -> None:
-    """The child comes out of `with` and of the interpreter as any program does."""
+    """The child leaves `with` and the interpreter as any program does."""
     done = subprocess.run(
         [sys.executable, "-W", "always::ResourceWarning", "-c", SCRIPT, str(tmp_path), kind],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

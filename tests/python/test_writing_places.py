@@ -1,5 +1,5 @@
-"""Where shards and indexes are put: what cannot be is said at the beginning, and what is replaced
-keeps its permissions."""
+"""Where shards and indexes are put. Places that cannot work are refused at the beginning, and what
+is replaced keeps its permissions."""
 
 from __future__ import annotations
 
@@ -174,8 +174,8 @@ def test_what_is_replaced_keeps_its_permissions(
 ) -> None:
     path = data / "shard"
     path.write_bytes(b"old")
-    # Who may, keeps the owner, too; and who may not owns what there is already. In place, a file
-    # is opened for writing, which takes the permission.
+    # Root may keep the owner, too. Other users own what is there already. They need permission to
+    # open a file for writing in place.
     owner = (12345, 54321) if os.geteuid() == 0 else (os.geteuid(), path.stat().st_gid)
     os.chown(path, *owner)
     path.chmod(mode if os.geteuid() == 0 else mode | 0o200)
