@@ -1,5 +1,5 @@
-// Descriptions as bytes, for a graph, a pickle or another process to carry: what they are of, the
-// version of their form and a fingerprint; then numbers and strings end to end, little-endian.
+// Descriptions as bytes, for a graph, a pickle or another process to carry. A tag, the version of
+// the form and a fingerprint come first, then numbers and strings end to end, little-endian.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace tfrfast {
 struct EncodedKind {
   const char* name;           // in errors: "plan"
   const char* tag;            // 4 characters, which no other kind has
-  std::uint32_t version = 1;  // a change of the form raises it
+  std::uint32_t version = 1;  // raised when the form changes
 };
 
 class Encoder {
@@ -27,7 +27,7 @@ class Encoder {
   void flag(bool value) { number(value ? 1 : 0); }
   void string(std::string_view value);
   void integers(std::span<const std::int64_t> values);
-  void encoded(std::string_view bytes) { bytes_ += bytes; }  // of numbers and strings
+  void encoded(std::string_view bytes) { bytes_ += bytes; }  // numbers and strings, encoded
 
   std::string finish();  // once
 
@@ -46,9 +46,9 @@ class Decoder {
   bool flag();
   std::string_view string();
   std::vector<std::int64_t> integers();
-  std::size_t count();  // how many things follow, each of which takes a byte or more
+  std::size_t count();  // how many things follow; each takes a byte or more
 
-  // Of descriptions inside descriptions, while one of these lives. There may be few of them.
+  // One description inside another, while this object lives. Only a few levels are allowed.
   class Level {
    public:
     explicit Level(Decoder& decoder);

@@ -27,8 +27,8 @@ struct ErrorPlace {
   std::optional<std::int64_t> offset;  // bytes from the start of the (uncompressed) shard
 };
 
-// `message` is complete and ends a user's search: what is wrong where, what was expected, what was
-// found, what to do. Bindings pass it on unchanged.
+// `message` is complete: what is wrong and where, what was expected, what was found, what to do.
+// Bindings pass it on unchanged.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message, ErrorPlace place = {}, int system_error = 0);

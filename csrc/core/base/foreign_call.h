@@ -5,14 +5,14 @@
 
 namespace tfrfast {
 
-// Ends the calling thread as far as anyone can see: it waits for the process to end.
+// The calling thread does nothing more: it waits for the process to end.
 [[noreturn]] void wait_for_the_end() noexcept;
 
-// Returns call(). If the thread is ended in there, by pthread_exit(), it waits here for the end of
-// the process. Otherwise the whole stack would be unwound, through destructors that rely on what
-// the caller of `call` relied on, and the first function that may not throw would end the process.
+// Returns call(). If pthread_exit() ends the thread inside it, the thread waits here for the end of
+// the process instead. Otherwise the whole stack would be unwound, through destructors that are not
+// prepared for it, and the first noexcept function on the way would end the process.
 //
-// Objects that `call` itself makes are destroyed all the same.
+// Objects that `call` itself makes are destroyed in either case.
 template <class Call>
 auto call_foreign(const Call& call) {
 #if defined(__GLIBCXX__)
@@ -20,7 +20,7 @@ auto call_foreign(const Call& call) {
     return call();
   } catch (...) {
     if (std::current_exception() != nullptr) throw;
-    wait_for_the_end();  // unwound by no exception of C++
+    wait_for_the_end();  // what unwinds the stack is not a C++ exception
   }
 #else
   return call();  // other C++ libraries do not unwind

@@ -8,7 +8,7 @@ namespace tfrfast {
 inline constexpr auto kNothingToMend = [] {};
 
 // From now on fork() waits for the mutex that `mutex()` returns, and the child finds it free. In
-// the child `mend()` is called first, under the lock. To be called once for each mutex.
+// the child `mend()` is called first, under the lock. Call this once for each mutex.
 template <auto mutex, auto mend = kNothingToMend>
 int make_fork_wait_for() noexcept {
   return ::pthread_atfork([] { mutex().lock(); }, [] { mutex().unlock(); },

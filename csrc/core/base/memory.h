@@ -1,4 +1,4 @@
-// How much memory there can be: what a file asks for beyond that is refused before it is tried.
+// How much memory there can be. A file that asks for more is refused before anything is allocated.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace tfrfast {
 
-// What this process may use at most: the machine's memory or its cgroup's limit, whichever is less.
-// Looked up once. Never 0.
+// The most that this process may use: the machine's memory or the cgroup's limit, whichever is
+// less. Looked up once. Never 0.
 std::uint64_t max_memory_bytes() noexcept;
 
 // The sum, or the largest number there is.
@@ -18,8 +18,8 @@ constexpr std::uint64_t add_or_max(std::uint64_t a, std::uint64_t b) noexcept {
   return b > kMax - a ? kMax : a + b;
 }
 
-// Memory that cannot be had, and how much it is. Its text lies in itself: there may be no memory
-// for another.
+// So many bytes of memory cannot be had. The text is part of the object, because there may be no
+// memory for a string.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::uint64_t wanted_bytes) noexcept;

@@ -25,7 +25,7 @@
 namespace tfrfast {
 namespace {
 
-// One parallel_for: numbers are claimed from `next`, the last thread to leave wakes the caller.
+// One parallel_for: threads claim numbers from `next`, and the last one to finish wakes the caller.
 struct Job {
   Job(std::size_t how_many, const std::function<void(std::size_t)>& what)
       : count(how_many), work(what) {}
@@ -76,7 +76,7 @@ struct Job {
         try {
           while_waiting();
         } catch (...) {
-          fail(0);  // what the caller threw goes before what any work threw
+          fail(0);  // the caller's exception counts before that of any work
         }
         lock.lock();
       }
@@ -89,7 +89,7 @@ class Team {
   static Team& instance() {
     static std::atomic<Team*> team{nullptr};
     Team* current = team.load(std::memory_order_acquire);
-    // A forked child has the parent's bookkeeping but none of its threads: it leaves that alone.
+    // A forked child has the parent's bookkeeping but none of its threads, so it starts afresh.
     if (current != nullptr && current->home_.is_this_one()) return *current;
     auto* made = new Team;  // never destroyed: its threads may outlive every static
     if (team.compare_exchange_strong(current, made)) return *made;
@@ -116,7 +116,7 @@ class Team {
  private:
   static constexpr unsigned kMaxThreads = 256;
 
-  // False if the system has no more threads to give: then the caller does more itself.
+  // False if the system has no more threads to give. The caller then does more itself.
   bool start_helper() {
     try {
       start_thread([this] { serve(); }).detach();
@@ -196,7 +196,7 @@ void parallel_for(std::size_t count, unsigned threads, const std::function<void(
   if (helpers > 0) Team::instance().offer(job, helpers);
   job->run_until_claimed();
   job->wait(while_waiting);
-  // Taken along: an exception may need its caller's thread, as Python's do, to be destroyed on.
+  // Moved out of the job, because Python's exceptions must be destroyed on the caller's thread.
   if (auto error = std::exchange(job->error, nullptr)) std::rethrow_exception(std::move(error));
 }
 

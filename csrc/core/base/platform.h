@@ -1,5 +1,5 @@
-// Whether calls may be made that only Linux has. Each has a fallback that POSIX has, and building
-// with TFRFAST_PORTABLE leaves nothing but those.
+// Whether calls that only Linux has may be made. Each has a fallback in POSIX, and a build with
+// TFRFAST_PORTABLE uses only the fallbacks.
 #pragma once
 
 #if defined(__linux__) && !defined(TFRFAST_PORTABLE)

@@ -55,7 +55,7 @@ void discard(std::uint8_t* data, std::size_t bytes) noexcept {
 
 class Pool {
  public:
-  // Never destroyed: buffers may come back while other statics are being torn down.
+  // Never destroyed: buffers may come back while statics are being destroyed.
   static Pool& instance() {
     static Pool* pool = [] {
       auto* made = new Pool;
@@ -89,7 +89,7 @@ class Pool {
         return;
       }
     } catch (const std::bad_alloc&) {
-      // No room to remember it: let it go.
+      // The pool has no memory to note it in, so it is freed.
     }
     discard(data, size.bytes);
   }
@@ -124,7 +124,7 @@ class Pool {
 
 PooledBuffer::PooledBuffer(std::size_t bytes) {
   if (bytes == 0) return;
-  // Systems that promise more than they have end a process that takes them at their word.
+  // Some systems promise more memory than they have, and end the process that uses it.
   if (bytes > max_memory_bytes()) throw OutOfMemory(bytes);
   const SizeClass size = size_class_of(bytes);
   data_ = Pool::instance().take(size);

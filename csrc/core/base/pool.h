@@ -10,7 +10,8 @@ namespace tfrfast {
 
 // One piece of memory, aligned to 64 bytes, contents undefined. Move-only; goes back to the
 // process-wide pool when destroyed, from any thread. The pool is a cache, not a bound: it keeps at
-// most kPoolRetainedBytes of what was given back, and asking never waits for others to give back.
+// most kPoolRetainedBytes of what was given back, and a request never waits for memory to come
+// back.
 class PooledBuffer {
  public:
   PooledBuffer() noexcept = default;

@@ -10,8 +10,8 @@
 namespace tfrfast {
 namespace {
 
-// How many forks lie between the process that loaded this and the one it is in now. Parents,
-// children and theirs differ in it; others never meet.
+// How many forks lie between the process that loaded this library and the current one. A process
+// differs in it from all its ancestors, which are the only others whose objects it can have.
 std::atomic<std::uint64_t> generation{0};
 // getpid() is a system call, too slow for every record that is written.
 std::atomic<int> process_number{0};

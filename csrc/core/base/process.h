@@ -6,11 +6,11 @@
 
 namespace tfrfast {
 
-// Remembers the process that it was made in. A forked child has a copy of the object it is a part
-// of, but none of the threads at work on that one, and it shares the files that are open.
+// Remembers the process that it was made in. A forked child has a copy of every object, but none of
+// the threads that work on it, and it shares the open files with its parent.
 //
-// What tells a child from its parent is what fork() itself reports. Their process numbers may be
-// equal: each is 1 where both are the first of their container.
+// A child is told from its parent by a count of forks. Process numbers would not do: each is 1
+// where parent and child are the first processes of their containers.
 class HomeProcess {
  public:
   HomeProcess() noexcept;
@@ -18,13 +18,13 @@ class HomeProcess {
   // Without a system call. Safe from many threads.
   bool is_this_one() const noexcept;
 
-  // Throws Error closed in a forked child, where nothing may be written to `path`: what parent and
-  // child both write ends up in one file.
+  // Throws Error closed in a forked child, which must not write to `path`: its bytes would end up
+  // in the same file as the parent's.
   void refuse_in_child(const std::string& path) const;
 
  private:
   std::uint64_t generation_;
-  int number_;  // for people to read
+  int number_;  // for messages
 };
 
 }  // namespace tfrfast

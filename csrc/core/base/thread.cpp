@@ -12,7 +12,7 @@
 namespace tfrfast {
 namespace {
 
-// Blocked, a fault would kill the process without its handler being called.
+// Faults stay unblocked: a blocked one would kill the process without a call of its handler.
 sigset_t all_but_faults() noexcept {
   sigset_t signals;
   ::sigfillset(&signals);
@@ -22,8 +22,8 @@ sigset_t all_but_faults() noexcept {
   return signals;
 }
 
-// A new thread inherits what is blocked here. It must not be able to take a signal before it blocks
-// them itself.
+// A new thread inherits what is blocked here, so it cannot take a signal in the moment before it
+// could block signals itself.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {

@@ -7,9 +7,9 @@
 namespace tfrfast {
 
 // Starts a thread that runs `work`, which may not throw. Signals sent to the process never
-// interrupt it: they belong to the threads of the program that uses us. Faults do reach it, since
-// they belong to the thread that commits them: the handlers of `faulthandler` and of our own guard
-// report them. Throws Error io if the system has no more threads to give.
+// interrupt it, because they are meant for the program's own threads. Faults do reach it, so that
+// `faulthandler` and our own guard can handle them. Throws Error io if the system has no more
+// threads to give.
 std::thread start_thread(std::function<void()> work);
 
 // Blocks every signal but faults on the calling thread, as start_thread() does on those it starts.

@@ -1,4 +1,4 @@
-// What users should know although nothing fails: the core collects it, bindings say it.
+// What users should know although nothing fails. The core collects it, and bindings show it.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace tfrfast {
 
-// Keeps `text` for whoever takes warnings next. Of the warnings with the same `key` only the first
-// one in this process counts. Safe from many threads.
+// Keeps `text` until warnings are taken. Only the first warning with the same `key` in this process
+// is kept. Safe from many threads.
 void warn_once(const std::string& key, const std::string& text);
 
-// Those that nobody has taken yet, in order.
+// The warnings since the last call, in order.
 std::vector<std::string> take_warnings();
 
 }  // namespace tfrfast

@@ -1,5 +1,5 @@
-// The ways in which a shard may be compressed: deflate data in a wrapper. Another wrapper is a file
-// beside gzip.cpp and a line in the table of codec.cpp.
+// The ways in which a shard may be compressed: deflate data in a wrapper. To add a wrapper, add a
+// file beside gzip.cpp and a line to the table in codec.cpp.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,25 @@ namespace tfrfast {
 
 enum class Compression : std::uint8_t { none = 0, gzip = 1, zlib = 2 };
 
-// Of a member's bytes so far.
+// The checksum of a member's bytes so far.
 using Checksum = unsigned long;
 
 // Appends `count` bytes of the file to a member's header; false where the file ends before.
 using MoreBytes = std::function<bool(std::size_t count)>;
 
-// How members are wrapped. A file is one member or several, one after the other.
 inline constexpr std::size_t kMaxTrailerBytes = 8;
+
+// How members are wrapped. A file is one member or several, one after the other.
 struct Codec {
   Compression compression;
   const char* name;  // as TensorFlow spells it
 
   // -- detect
-  // Whether a file that is not a plain shard may begin so. `head` is its first 12 bytes, or all.
+  // Whether a file that is not a plain shard may begin with `head`: its first 12 bytes, or all.
   bool (*may_begin)(std::span<const std::uint8_t> head) noexcept;
 
   // -- decode
-  // Reads a member's header into `header`, which is empty. False if it is none or is damaged.
+  // Reads a member's header into `header`, which is empty. False if there is no intact header.
   bool (*read_header)(std::vector<std::uint8_t>& header, const MoreBytes& more);
   Checksum first_checksum;
   Checksum (*add_to_checksum)(Checksum sum, std::span<const std::uint8_t> bytes);
@@ -39,8 +40,8 @@ struct Codec {
   bool (*trailer_holds)(const std::uint8_t* trailer, Checksum sum, std::uint64_t member_bytes);
   // Zeros after the last member are padding.
   bool zeros_are_padding;
-  // The first place in `bytes` where a member may begin, or where too few bytes are left to tell:
-  // how reading goes on after damage. Null where any bytes may be a header.
+  // The first place in `bytes` where a member may begin, or where too few bytes are left to tell.
+  // Reading goes on there after damage. Null if any bytes may be a header.
   const std::uint8_t* (*find_member)(const std::uint8_t* bytes, const std::uint8_t* end) noexcept;
 
   // -- encode

@@ -1,4 +1,4 @@
-// Bytes to deflate data, by the machine's zlib.
+// Compresses bytes to deflate data with the machine's zlib.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Deflater {
   Deflater(const Deflater&) = delete;
   Deflater& operator=(const Deflater&) = delete;
 
-  // Lent until the next call.
+  // The result is valid until the next call.
   std::span<const std::uint8_t> deflate(std::span<const std::uint8_t> bytes);
 
  private:

@@ -8,10 +8,10 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::uint8_t kMagic[] = {0x1f, 0x8b, 8};  // the last for deflate; then come flags
+constexpr std::uint8_t kMagic[] = {0x1f, 0x8b, 8};  // 8 means deflate; flags follow
 constexpr unsigned kHasHeaderCrc = 2, kHasExtra = 4, kHasName = 8, kHasComment = 16,
                    kReservedFlags = 0xe0;
-// Of a member's name, or of its comment: more than a path can have.
+// A limit for a member's name and for its comment, longer than any path.
 constexpr std::size_t kMaxTextBytes = 64 << 10;
 
 bool gzip_may_begin(std::span<const std::uint8_t> head) noexcept {
@@ -33,7 +33,7 @@ bool read_gzip_header(std::vector<std::uint8_t>& header, const MoreBytes& more) 
     }
     return false;
   };
-  // Byte by byte: what is not a header may be shorter than one.
+  // Byte by byte, because bytes that are not a header may end early.
   for (const std::uint8_t expected : kMagic) {
     if (!more(1) || header.back() != expected) return false;
   }

@@ -12,7 +12,7 @@
 namespace tfrfast {
 namespace {
 
-// How far a thread that would have to wait for a span looks for another one to inflate.
+// A thread that would have to wait for a span looks this far ahead for another one to inflate.
 constexpr std::size_t kSpansAhead = 4;
 
 }  // namespace
@@ -69,7 +69,8 @@ SharedSpan InflatedFile::span(std::size_t number) const {
       [this, number] { inflate_ahead(number); });
 }
 
-// Another thread inflates span `number`. Whoever reads in order will want the next ones.
+// Another thread is inflating span `number`. If records are read in order, the next spans will be
+// needed.
 void InflatedFile::inflate_ahead(std::size_t number) const noexcept {
   SpanCache& cache = SpanCache::instance();
   try {
@@ -81,7 +82,7 @@ void InflatedFile::inflate_ahead(std::size_t number) const noexcept {
       return;
     }
   } catch (const std::exception&) {
-    // Whoever reads it gets the error.
+    // The read itself will report the error.
   }
 }
 
@@ -100,7 +101,8 @@ SharedSpan InflatedFile::inflate(std::size_t number) const {
     if (error.kind() != ErrorKind::stale_index) throw;
     throw_mismatch(span, "its seek point is damaged");
   }
-  // What breaks off is cut where zlib cut it when it was surveyed; others may do so elsewhere.
+  // Where damaged data break off, the span ends where zlib stopped when it was surveyed. Another
+  // inflater may stop elsewhere.
   for (const auto mode : {StreamInflater::Mode::fast, StreamInflater::Mode::survey}) {
     StreamInflater inflater(file_, compression_, mode);
     inflater.begin_at(span.place, {window, window_bytes});
@@ -122,7 +124,7 @@ void InflatedFile::throw_mismatch(const Span& span, const char* what) const {
                   " of the file, but " + what +
                   ". The file or its index was changed or damaged since it was indexed: index it "
                   "again with `tfrfast index --force " +
-                  path() + "`, then open it anew.",
+                  path() + "`, then open it again.",
               {path(), {}, static_cast<std::int64_t>(span.begin)});
 }
 
@@ -138,7 +140,7 @@ void InflatedFile::announce(std::span<const FileRange> ranges) const noexcept {
     }
     file_->announce(in_file);
   } catch (const std::exception&) {
-    // Advice only.
+    // Only advice.
   }
 }
 

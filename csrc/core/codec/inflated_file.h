@@ -13,9 +13,9 @@
 
 namespace tfrfast {
 
-// Reads go through whole spans, which are kept in the SpanCache. Every span is compared with the
-// checksum that its seek point has: Error stale_index if file and seek points do not belong
-// together. As safe and immutable as `file`; grows with its seek points while they are collected.
+// Inflates whole spans, which are kept in the SpanCache. Every span is compared with the checksum
+// in its seek point. Throws Error stale_index if file and seek points do not belong together. As
+// safe and immutable as `file`, but grows while its seek points are being collected.
 class InflatedFile final : public StoredFile {
  public:
   InflatedFile(std::shared_ptr<const StoredFile> file, Compression compression,
@@ -36,10 +36,10 @@ class InflatedFile final : public StoredFile {
   FileFacts facts_now() const override { return file_->facts_now(); }
   bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }
 
-  // Spares read() the inflating of a span that somebody else has inflated.
+  // Hands over a span that is inflated already, so that read() need not inflate it.
   void offer(std::size_t number, SharedSpan span) const;
 
-  // The file's byte that inflating byte `offset` begins at.
+  // Where in the file inflating must begin to get byte `offset`.
   std::uint64_t file_offset(std::uint64_t offset) const;
 
  private:

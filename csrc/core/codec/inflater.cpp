@@ -46,7 +46,7 @@ class ZlibInflater final : public Inflater {
     int answer = kZOk;
     do {
       answer = zlib_.inflate(&stream_, stop_at_block_ends ? kZBlock : kZNoFlush);
-      // Behind the last block it stops twice.
+      // After the last block zlib stops twice.
     } while (answer == kZOk && stop_at_block_ends && (stream_.data_type & kAtBlockEnd) != 0 &&
              (stream_.data_type & kInLastBlock) != 0);
     Step step{Stop::needs_input, stream_.next_in - in.data(),

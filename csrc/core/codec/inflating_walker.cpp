@@ -15,20 +15,20 @@
 namespace tfrfast {
 namespace {
 
-// Of the span before, so that a header that lies across is seen whole.
+// Bytes kept of the span before, so that a header across two spans is seen whole.
 constexpr std::size_t kLeadBytes = kPoolAlignment;
 static_assert(kLeadBytes >= kHeaderBytes);
 
 constexpr std::size_t kRoomForLastBlock = 256 << 10;
-// Windows are written once and read seldom.
+// Windows are written once and seldom read.
 constexpr int kWindowLevel = 1;
 
 [[noreturn]] void throw_block_too_long(const InflatedFile& file, std::uint64_t offset) {
   throw Error(ErrorKind::io,
               "'" + file.path() +
                   "' cannot be read at random: it holds a deflate block of more than " +
-                  std::to_string(kMaxSpanBytes >> 20) + " MiB behind " +
-                  file.describe_byte(offset) + ". Decompress it, or compress it again with `gzip`.",
+                  std::to_string(kMaxSpanBytes >> 20) + " MiB after " + file.describe_byte(offset) +
+                  ". Decompress it, or compress it again with `gzip`.",
               {file.path(), {}, static_cast<std::int64_t>(offset)}, EFBIG);
 }
 
@@ -68,7 +68,7 @@ ShardWindow InflatingWalker::window(std::uint64_t offset, std::size_t wanted) {
   if (again_ == nullptr) again_ = walk(inflated_);
   again_->expect(expected());
   ShardWindow window = again_->window(offset, wanted);
-  window.shard_bytes = known;  // more than when it was read, perhaps
+  window.shard_bytes = known;  // perhaps more than when `again_` read it
   return window;
 }
 
@@ -82,7 +82,7 @@ bool InflatingWalker::reach(std::uint64_t bytes) {
 std::uint64_t InflatingWalker::max_bytes() const {
   const std::uint64_t known = file().bytes();
   if (inflater_.end() != StreamEnd::none) return known;
-  // What the inflater holds back is of bytes that it has taken.
+  // The extra byte is for output that the inflater holds back from input it has taken.
   const std::uint64_t left = inflated_->file()->bytes() - inflater_.file_offset();
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
   return left + 1 > (kMax - known) / kMaxRatio ? kMax : known + (left + 1) * kMaxRatio;
@@ -134,7 +134,7 @@ SharedSpan InflatingWalker::inflate_span() {
     const bool is_long = done >= kSpanBytes;
     const std::size_t end = is_long ? std::min(room, done + kSpanBytes) : kSpanBytes;
     done += inflater_.read({memory.data() + kLeadBytes + done, end - done}, is_long);
-    // Where a member begins there is no window to keep.
+    // A span that begins where a member does needs no window.
     const bool begins_member = inflater_.member_bytes() == 0;
     if (inflater_.at_boundary() && done >= (begins_member ? kSpanBytes / 2 : kSpanBytes)) break;
   }
@@ -156,8 +156,8 @@ void InflatingWalker::begin_next() {
   next_.window_crc = crc32c(next_window_.data(), next_window_.size());
 }
 
-// What is no deflate data may have been taken for some, beyond the damaged member's end. Whatever
-// `span` got from the next member is cut off: no byte of the file is inflated twice.
+// The inflater may have read past the damaged member's end and taken the next member's bytes for
+// deflate data. What `span` got from them is cut off, so that no byte of the file counts twice.
 void InflatingWalker::find_next_member(InflatedSpan& span) {
   const Compression compression = inflated_->compression();
   if (at_damage_ == AtDamage::stop || codec_of(compression).find_member == nullptr) return;
@@ -188,7 +188,7 @@ bool InflatingWalker::resume() {
   inflater_.begin(*next_member_);
   next_member_.reset();
   begin_next();
-  again_ = nullptr;  // it may take what was known so far for the whole stream
+  again_ = nullptr;  // it may believe that the stream ended at the damage
   return true;
 }
 

@@ -16,12 +16,12 @@
 
 namespace tfrfast {
 
-// As long as each window begins where the last one's data allow, every byte is inflated once, and
-// what has been gone through is forgotten. Going back costs inflating again. One thread.
+// Walking forward inflates every byte once, and forgets what has been passed. Going back costs
+// inflating it again. For one thread.
 class InflatingWalker final : public ShardWalker {
  public:
-  // With `keep_spans`, reads of inflated() that follow closely find their spans inflated. Told to
-  // stop at damage, it never resumes.
+  // With `keep_spans`, reads of inflated() that follow closely find their spans inflated. With
+  // AtDamage::stop, it never resumes.
   static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const StoredFile> file,
                                                Compression compression, bool keep_spans,
                                                AtDamage at_damage);
@@ -50,13 +50,13 @@ class InflatingWalker final : public ShardWalker {
   const AtDamage at_damage_;
   StreamInflater inflater_;
   std::optional<MemberFinder> finder_;        // from the first damage on
-  std::optional<std::uint64_t> next_member_;  // behind damage: where it begins in the file
+  std::optional<std::uint64_t> next_member_;  // after damage: where it begins in the file
   Deflater window_deflater_;
-  std::uint64_t pulsed_at_ = 0;         // bytes of the file and of the stream, together
-  std::unique_ptr<ShardWalker> again_;  // for what has been forgotten
-  SharedSpan current_;                  // the last one inflated, behind a piece of the one before
-  Span next_;                           // the one to come: where it begins
-  std::vector<std::uint8_t> next_window_;  // and behind what, deflated
+  std::uint64_t pulsed_at_ = 0;            // bytes of the file and of the stream, together
+  std::unique_ptr<ShardWalker> again_;     // for what has been forgotten
+  SharedSpan current_;                     // the last one inflated, after a piece of the one before
+  Span next_;                              // the one to come: where it begins
+  std::vector<std::uint8_t> next_window_;  // and the window before it, deflated
 };
 
 }  // namespace tfrfast

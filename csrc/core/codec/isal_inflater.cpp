@@ -14,7 +14,7 @@
 namespace tfrfast {
 namespace {
 
-// ISA-L's struct inflate_state as SONAME libisal.so.2 has it: of 87,368 bytes we touch these.
+// The members that we use of ISA-L's struct inflate_state, which has 87,368 bytes in libisal.so.2.
 struct IsalState {
   std::uint8_t* next_out;
   std::uint32_t avail_out;
@@ -25,7 +25,7 @@ struct IsalState {
   std::int32_t read_in_length;
   std::uint8_t tables[21120];
   std::uint32_t block_state;
-  std::uint8_t rest[(128 << 10) - 21164];  // more than there is
+  std::uint8_t rest[(128 << 10) - 21164];  // with room to spare
 };
 static_assert(offsetof(IsalState, read_in) == 24 && offsetof(IsalState, block_state) == 21160);
 constexpr std::uint32_t kFinished = 5;  // of `block_state`
@@ -64,7 +64,7 @@ class IsalInflater final : public Inflater {
       step.stop = Stop::corrupt;
     } else if (state_->block_state == kFinished) {
       step.stop = Stop::stream_end;
-      // It reads ahead, perhaps in the step before already.
+      // It reads ahead, perhaps already in an earlier step.
       step.consumed -= state_->read_in_length / 8;
     } else if (state_->avail_out == 0) {
       step.stop = Stop::output_full;
@@ -77,7 +77,7 @@ class IsalInflater final : public Inflater {
   const std::unique_ptr<IsalState> state_;
 };
 
-// Another library of that name must not get away with it.
+// Rejects another library of that name.
 bool passes_trial(const Isal& isal) {
   std::vector<std::uint8_t> bytes(100'000);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -86,8 +86,8 @@ bool passes_trial(const Isal& isal) {
   Deflater deflater(kZRawWindow, kDefaultLevel);
   const auto deflated = deflater.deflate(bytes);
   std::vector<std::uint8_t> in(deflated.begin(), deflated.end());
-  in.resize(in.size() + 8);                         // what follows a stream is left alone
-  std::vector<std::uint8_t> out(bytes.size() + 1);  // with room left it notices the end
+  in.resize(in.size() + 8);                         // it must leave what follows the stream
+  std::vector<std::uint8_t> out(bytes.size() + 1);  // it notices the end only with room left
   IsalInflater inflater(isal);
   inflater.begin(0, 0, {});
   std::size_t used = 0;

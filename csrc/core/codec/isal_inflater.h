@@ -1,4 +1,4 @@
-// Intel's ISA-L, where the machine has it: it inflates about twice as fast as zlib, but cannot tell
+// Intel's ISA-L, where it is installed. It inflates about twice as fast as zlib, but cannot tell
 // where blocks end.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace tfrfast {
 
-// Null without a libisal.so.2 that passes its trial, or if $TFRFAST_INFLATE is "zlib".
+// Null if there is no libisal.so.2 that passes a trial, or if $TFRFAST_INFLATE is "zlib".
 std::unique_ptr<Inflater> make_isal_inflater();
 
 }  // namespace tfrfast

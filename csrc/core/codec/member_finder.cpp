@@ -11,10 +11,10 @@ constexpr std::size_t kPieceBytes = 256 << 10;
 constexpr std::uint64_t kMinFruitlessBytes = 64 << 20;
 // What trying one member costs: reading a piece of it.
 constexpr std::uint64_t kProbeBytes = 64 << 10;
-// Most data make fewer bytes of one; what makes more costs as much as what it makes.
+// Most data inflate to less than this times their size. For the rest, the output sets the cost.
 constexpr std::uint64_t kUsualRatio = 16;
 
-constexpr std::size_t kSeenBytes = 4;  // what tells that a member may begin
+constexpr std::size_t kSeenBytes = 4;  // find_member() looks at so many
 
 }  // namespace
 

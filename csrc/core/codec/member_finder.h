@@ -19,11 +19,11 @@ namespace tfrfast {
 // own. For one thread.
 class MemberFinder {
  public:
-  // `pulse` is called every few MiB that are looked at, and may throw to end the search.
+  // `pulse` is called every few MiB, and may throw to end the search.
   MemberFinder(std::shared_ptr<const StoredFile> file, Compression compression,
                std::function<void()> pulse);
 
-  // The first member that begins at or after byte `from` of the file; none if there is none, or
+  // Where the first member at or after byte `from` of the file begins. Empty if there is none, or
   // after too many false ones. Throws Error io.
   std::optional<std::uint64_t> find(std::uint64_t from);
 

@@ -104,7 +104,7 @@ std::size_t SeekPoints::inflate_window(const Span& span,
     inflater->begin();
     step = inflater->step(deflated, out, false);
   }
-  // A full window may leave the mark of the stream's end unread.
+  // When the window is full, the mark of the stream's end may still be unread.
   if (step.stop == Inflater::Stop::corrupt || step.stop == Inflater::Stop::needs_input) {
     throw Error(ErrorKind::stale_index,
                 "A seek point of the index is damaged or can no longer be read.");

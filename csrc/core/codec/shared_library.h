@@ -1,4 +1,4 @@
-// Functions of libraries that may be on the machine.
+// Functions of libraries that the machine may have.
 #pragma once
 
 #include <dlfcn.h>
@@ -7,7 +7,8 @@
 
 namespace tfrfast {
 
-// The first of `names` that is there, else null. Never closed: code of it may run at any time.
+// The first of `names` that can be loaded, else null. Never closed, because its code may run at any
+// time.
 inline void* find_library(std::initializer_list<const char*> names) noexcept {
   for (const char* name : names) {
     if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL); library != nullptr) return library;

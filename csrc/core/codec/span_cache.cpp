@@ -22,7 +22,7 @@ std::size_t bytes_from_environment() {
 
 SpanCache::SpanCache()
     : made_(std::make_unique<std::condition_variable>()), max_bytes_(bytes_from_environment()) {
-  // Nor does a forked child wait for threads that it does not have.
+  // A forked child does not wait for spans that its parent's threads are making.
   constexpr auto mutex = []() -> std::mutex& { return instance().mutex_; };
   constexpr auto mend = [] { instance().forget_unfinished(); };
   make_fork_wait_for<mutex, mend>();
@@ -35,7 +35,7 @@ SpanCache& SpanCache::instance() {
 
 void SpanCache::forget_unfinished() noexcept {
   std::erase_if(entries_, [](const auto& each) { return each.second.span == nullptr; });
-  // The parent's waiters are counted in it, and destroying it would wait for them.
+  // It counts the parent's waiting threads, and its destructor would wait for them.
   (void)made_.release();
   made_ = std::make_unique<std::condition_variable>();
 }
@@ -46,7 +46,7 @@ std::uint64_t SpanCache::new_owner() {
 }
 
 void SpanCache::forget(std::uint64_t owner) noexcept {
-  std::vector<SharedSpan> freed;  // after the lock is gone
+  std::vector<SharedSpan> freed;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   for (auto at = entries_.lower_bound({owner, 0}); at != entries_.end() && at->first.first == owner;
        at = entries_.erase(at)) {
@@ -105,10 +105,10 @@ void SpanCache::put(std::uint64_t owner, std::size_t number, SharedSpan span) {
   if (entries_.emplace(key, Entry{}).second) keep(key, std::move(span), lock);
 }
 
-// Finishes an entry, and lets the least recently used go.
+// Finishes an entry, and drops the least recently used ones.
 void SpanCache::keep(const Key& key, SharedSpan span, std::unique_lock<std::mutex>& lock) {
   std::vector<SharedSpan> freed;
-  // A child forked meanwhile has forgotten it.
+  // In a child that was forked meanwhile, the entry is gone.
   Entry& entry = entries_[key];
   bytes_ += span->bytes;
   entry.span = std::move(span);

@@ -1,5 +1,5 @@
-// Inflated spans that were used last, of all shards of the process: neighbours are served from
-// memory, and two threads never inflate the same span at once.
+// The inflated spans that the process used last, of all shards. Neighbouring records are served
+// from memory, and two threads never inflate the same span at the same time.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ struct InflatedSpan {
   std::uint64_t begin = 0;  // in the stream
   std::size_t bytes = 0;
   PooledBuffer memory;
-  std::size_t lead = 0;  // in the memory, before them: bytes of the stream, as far as it has them
+  std::size_t lead = 0;  // bytes of the stream before `begin` that precede it in the memory
 
   const std::uint8_t* data() const noexcept { return memory.data() + lead; }
 };
@@ -35,14 +35,14 @@ class SpanCache {
   std::uint64_t new_owner();
   void forget(std::uint64_t owner) noexcept;
 
-  // The span, made by `make` if it is not there. While another thread makes it, `while_waiting` is
-  // called once. Throws what `make` throws.
+  // The span, made by `make` if it is not there. If another thread is making it, `while_waiting` is
+  // called once before the wait. Throws what `make` throws.
   SharedSpan get(std::uint64_t owner, std::size_t number, const std::function<SharedSpan()>& make,
                  const std::function<void()>& while_waiting);
-  bool has(std::uint64_t owner, std::size_t number);  // or somebody is making it
+  bool has(std::uint64_t owner, std::size_t number);  // also while a thread is making it
   void put(std::uint64_t owner, std::size_t number, SharedSpan span);
 
-  // $TFRFAST_INFLATED_BYTES, else 256 MiB. Spans in use are not counted once they have left.
+  // $TFRFAST_INFLATED_BYTES, else 256 MiB. A dropped span that is still in use does not count.
   std::size_t max_bytes() const noexcept { return max_bytes_; }
 
  private:

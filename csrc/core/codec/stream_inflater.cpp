@@ -9,7 +9,8 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kInputBytes = 64 << 10;
-// Members and blocks may be empty, and padding has no end: whoever reads gets a look in between.
+// One read() stops after so much input, even without output: empty members and blocks and padding
+// may go on for the whole file, and the caller may want to stop.
 constexpr std::uint64_t kMaxInputBytes = 1 << 20;
 
 }  // namespace
@@ -64,7 +65,7 @@ void StreamInflater::consume(std::ptrdiff_t count) {
   }
 }
 
-// False, and the stream's end, where the file has fewer bytes.
+// False if the file has fewer bytes: the stream ends there, truncated.
 bool StreamInflater::take(std::uint8_t* bytes, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (ahead_.empty() && !fill()) {
@@ -86,7 +87,7 @@ std::size_t StreamInflater::read(std::span<std::uint8_t> out, bool stop_at_block
       if (skip_padding(input_end)) open_member();
       break;
     }
-    // Without input left, output may still be pending.
+    // Output may still be pending when no input is left.
     const bool has_input = !ahead_.empty() || fill();
     const Inflater::Step step = inflater_->step(ahead_, out.subspan(done), stop_at_block_ends);
     consume(step.consumed);
@@ -111,8 +112,9 @@ void StreamInflater::check(std::span<const std::uint8_t> produced) {
   checksum_ = codec_.add_to_checksum(checksum_, produced);
 }
 
-// Zeros up to the file's end are padding. Before anything else they are where a member was lost.
-// True if a member should begin here; false after that, or if there may be more beyond `limit`.
+// Zeros up to the file's end are padding. If anything else follows them, a member was lost there.
+// True if a member should begin here. False if one was lost, or if there may be more zeros beyond
+// `limit`.
 bool StreamInflater::skip_padding(std::uint64_t limit) {
   if (!codec_.zeros_are_padding) return true;
   if (!padding_begin_) padding_begin_ = file_offset();

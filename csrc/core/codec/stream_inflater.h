@@ -17,9 +17,9 @@ namespace tfrfast {
 
 enum class StreamEnd : std::uint8_t {
   none,       // not reached yet
-  clean,      // the file ends behind a member's checksum
+  clean,      // the file ends after a member's checksum
   truncated,  // the file ends inside a member
-  corrupt,    // what follows is no deflate data, has another checksum, or is no member
+  corrupt,    // what follows is not deflate data, has another checksum, or is not a member
 };
 
 // Where inflating can begin: file byte `file_offset`, and the upper `bits` bits of the byte before.
@@ -28,7 +28,8 @@ struct InflatePlace {
   unsigned bits = 0;
 };
 
-// Concatenated members are one stream, GZIP's as its format says, ZLIB's likewise. One thread.
+// Concatenated members are one stream. GZIP's format says so, and ZLIB's are treated alike. For one
+// thread.
 class StreamInflater {
  public:
   enum class Mode : std::uint8_t {
@@ -37,15 +38,15 @@ class StreamInflater {
   };
   StreamInflater(std::shared_ptr<const StoredFile> file, Compression compression, Mode mode);
 
-  // Behind the header of the member at that byte of the file, or inside a member and behind
+  // Begins after the header of the member at that byte of the file, or inside a member, after
   // `window`.
   void begin(std::uint64_t member_offset = 0);
   void begin_at(const InflatePlace& place, std::span<const std::uint8_t> window);
 
-  // From the next begin on, as if the file had no more bytes.
+  // From the next begin on, the file is read as if it ended there.
   void take_for_end(std::uint64_t file_offset) noexcept { end_of_file_ = file_offset; }
 
-  // Fills `out`; less of it only at the stream's end, where a member begins, after a MiB of the
+  // Fills `out`. Stops early only at the stream's end, where a member begins, after a MiB of the
   // file or, if asked, where a block ends. Throws Error io.
   std::size_t read(std::span<std::uint8_t> out, bool stop_at_block_ends = false);
 
@@ -53,10 +54,10 @@ class StreamInflater {
   // Whether read() can begin again from place(): a member's beginning or a block's end is reached.
   bool at_boundary() const noexcept { return at_boundary_; }
   InflatePlace place() const noexcept { return {file_offset(), bits_}; }
-  // Of this member so far: matches reach no further back.
+  // This member's bytes so far. Matches reach no further back.
   std::uint64_t member_bytes() const noexcept { return member_bytes_; }
   std::uint64_t file_offset() const noexcept { return buffer_end_ - ahead_.size(); }
-  // Where the last member begins that begin() and read() came to, or what should have been one.
+  // Where the last member that was reached begins, or what should have been one.
   std::uint64_t member_offset() const noexcept { return member_offset_; }
   // How many members since begin() had the length and checksum that they end with. Survey only.
   std::uint64_t verified_members() const noexcept { return verified_members_; }
@@ -84,7 +85,7 @@ class StreamInflater {
   std::optional<std::uint64_t> padding_begin_;
   bool at_boundary_ = false;
   unsigned bits_ = 0;
-  bool whole_member_ = true;  // seen from its beginning: its checksum can be told
+  bool whole_member_ = true;  // read from its beginning, so that its checksum can be verified
   std::uint64_t member_bytes_ = 0;
   std::uint64_t member_offset_ = 0;
   std::uint64_t verified_members_ = 0;

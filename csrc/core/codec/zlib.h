@@ -1,6 +1,6 @@
-// The machine's zlib, found by its SONAME when it is first needed. Nothing of it is compiled in,
-// linked, or needed to install: these are our own declarations of the interface that has been the
-// same since zlib 1.2.
+// The machine's zlib, found by its SONAME when it is first needed. It is not needed to compile,
+// link or install tfrfast. These are our own declarations of its interface, which has been the same
+// since zlib 1.2.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct ZStream {
   unsigned long reserved = 0;
 };
 
-// What its functions are asked for, and what they answer.
+// Arguments and results of its functions.
 inline constexpr int kZNoFlush = 0, kZFinish = 4, kZBlock = 5;
 inline constexpr int kZOk = 0, kZStreamEnd = 1, kZDataError = -3, kZMemoryError = -4,
                      kZBufferError = -5;
@@ -49,8 +49,8 @@ struct Zlib {
   unsigned long (*adler32)(unsigned long, const std::uint8_t*, unsigned);
 };
 
-// Loaded once, for good. Throws Error io (ENOENT), which says what to install, if there is none
-// that can be used. Safe from many threads.
+// Loaded once, and never unloaded. If there is no usable zlib, throws Error io (ENOENT), which says
+// what to install. Safe from many threads.
 const Zlib& zlib();
 
 }  // namespace tfrfast

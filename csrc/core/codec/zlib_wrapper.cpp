@@ -7,7 +7,7 @@
 namespace tfrfast {
 namespace {
 
-constexpr unsigned kPresetDictionary = 0x20;  // of the second byte: nobody could know it
+constexpr unsigned kPresetDictionary = 0x20;  // in the second byte; we have no such dictionary
 
 // Deflate with a window of at most 32 KiB.
 bool names_deflate(std::uint8_t first) {
@@ -19,8 +19,8 @@ bool is_header(const std::uint8_t* bytes) {
 }
 
 bool zlib_may_begin(std::span<const std::uint8_t> head) noexcept {
-  // Four zero bytes there are the upper half of a plain record's length, however damaged the rest
-  // is. What deflate begins with never has them.
+  // Four zero bytes there are the upper half of a plain record's length, even if the rest is
+  // damaged. Deflate data never begin with them.
   if (head.size() >= kHeaderBytes && load_little_endian<std::uint32_t>(head.data() + 4) == 0) {
     return false;
   }

@@ -32,7 +32,7 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
         lost = "No good record begins in the next " + std::to_string(left) +
                " bytes; what follows them was not looked at.";
       } else if (damage.kind == DamageKind::lost_track) {
-        lost = "So many false headers follow that good records behind them were not looked for.";
+        lost = "So many false headers follow that good records after them were not looked for.";
       } else if (damage.end < shard.file->bytes()) {
         lost = "The next good record begins at " + shard.file->describe_byte(damage.end) + ".";
       }
@@ -64,7 +64,7 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
                   place);
     case DamageKind::torn_stream:
       throw Error(ErrorKind::truncated,
-                  "'" + path + "' is truncated: its compressed data end inside a member, behind " +
+                  "'" + path + "' is truncated: its compressed data end inside a member, after " +
                       shard.file->describe_byte(shard.file->bytes()) +
                       ". Good records: " + std::to_string(damage.records_before) + "." + advice,
                   place);
@@ -87,7 +87,7 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
       throw Error(ErrorKind::corrupt,
                   "'" + path +
                       "' is corrupt: its compressed data cannot be inflated, or do not "
-                      "match their checksum, behind " +
+                      "match their checksum, after " +
                       last + ". Good records before that: " +
                       std::to_string(damage.records_before) + "." + next + advice,
                   place);

@@ -1,11 +1,11 @@
-// What users are told about a shard's damage.
+// What messages say about a shard's damage.
 #pragma once
 
 #include "core/index/opening.h"
 
 namespace tfrfast {
 
-// Explains structural damage: which record is hit, what was expected and found, what was lost.
+// Explains structural damage: which record it hit, what was expected and found, what was lost.
 [[noreturn]] void throw_damage(const IndexedShard& shard, const Damage& damage);
 
 }  // namespace tfrfast

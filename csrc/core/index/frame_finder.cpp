@@ -24,10 +24,10 @@ FrameFinder::FrameFinder(const std::shared_ptr<const StoredFile>& file, Step ste
       look_bytes_(look_bytes),
       fruitless_bytes_left_(kMinFruitlessBytes) {}
 
-// How large a compressed shard is turns out while it is inflated.
+// The size of a compressed shard becomes known while it is inflated.
 void FrameFinder::take_notice_of_growth() {
   if (file_->bytes() == shard_bytes_) return;
-  // What a sparse file claims costs nobody but us anything.
+  // Holes of a sparse file do not count: they cost its maker nothing, but us the reading.
   const std::uint64_t data_bytes = std::max(file_->data_bytes(), data_bytes_);
   if (!look_bytes_) fruitless_bytes_left_ += data_bytes - data_bytes_;
   data_bytes_ = data_bytes;
@@ -65,7 +65,7 @@ bool FrameFinder::is_frame(ShardWalker& walker, std::uint64_t at, std::uint64_t 
   take_notice_of_growth();
   if (has_next && header_is_intact(header_at(*probe_, next))) return true;
   const std::uint64_t cost = file_->traits().gap_bytes + payload_bytes;
-  // A compressed shard's bytes are worth something once they are known.
+  // The more of a compressed shard is known, the more bytes may be read without result.
   if (cost > fruitless_bytes_left_ && !look_bytes_) walk_to_end(walker);
   if (cost <= fruitless_bytes_left_ && payload_is_intact(at, payload_bytes)) return true;
   fruitless_bytes_left_ -= std::min(fruitless_bytes_left_, cost);
@@ -89,7 +89,7 @@ FrameFinder::Found FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
     from = search.at;
     step_(from);
     if (!search.found) {
-      // What begins in a hole and ends behind it is no hole's.
+      // A header may begin in a hole and end after it.
       const std::uint64_t data = file_->next_data(from);
       if (data - from >= kHeaderBytes) from = data - kHeaderBytes + 1;
       continue;

@@ -1,4 +1,4 @@
-// After a bad header: where the next frame begins.
+// Finds the next frame after a bad header.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@ namespace tfrfast {
 // bytes read without result are bounded, over the whole walk, by about the bytes of the file.
 class FrameFinder {
  public:
-  // Told, every MiB or so that is looked at, how far the search has come. May throw to end it.
+  // Called about every MiB with the place that the search has reached. May throw to end it.
   using Step = std::function<void(std::uint64_t at)>;
 
-  // Without `look_bytes`, find() goes on to the shard's end. With it, only frames that begin within
-  // so many bytes of where it began are looked for, of no more bytes each, and little is read.
+  // Without `look_bytes`, find() searches to the shard's end. With it, find() searches only so many
+  // bytes, for frames that are no larger, and reads little.
   FrameFinder(const std::shared_ptr<const StoredFile>& file, Step step,
               std::optional<std::uint64_t> look_bytes = {});
 
   enum class Outcome : std::uint8_t {
     found,
-    none,        // there is none up to the shard's end
-    gave_up,     // after too many false headers: nobody knows what follows
-    not_looked,  // none within `look_bytes`
+    none,        // there is no frame up to the shard's end
+    gave_up,     // after too many false headers: what follows is not known
+    not_looked,  // no frame within `look_bytes`
   };
   struct Found {
-    std::uint64_t at = 0;  // the shard's size where there is none; how far it looked
+    std::uint64_t at = 0;  // of the frame; else where the search ended
     Outcome outcome = Outcome::none;
   };
-  // The first frame at or after `from`. `walker` walks on, as far as it has to; payloads are read
-  // apart from it. Throws Error for I/O failures, and what the step throws.
+  // The first frame at or after `from`. `walker` walks on as far as necessary; payloads are read
+  // with another one. Throws Error for I/O failures, and what the step throws.
   Found find(ShardWalker& walker, std::uint64_t from);
 
  private:
@@ -48,8 +48,8 @@ class FrameFinder {
   const Step step_;
   const std::optional<std::uint64_t> look_bytes_;
   std::unique_ptr<ShardWalker> probe_;
-  std::uint64_t shard_bytes_ = 0;  // as far as they are known
-  std::uint64_t data_bytes_ = 0;   // of those, as far as they are in no hole
+  std::uint64_t shard_bytes_ = 0;  // that are known so far
+  std::uint64_t data_bytes_ = 0;   // of the file, without holes
   std::uint64_t fruitless_bytes_left_;
 };
 

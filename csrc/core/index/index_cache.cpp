@@ -20,8 +20,8 @@ namespace {
 constexpr std::uint64_t kDefaultCacheBytes = std::uint64_t{4} << 30;
 constexpr std::int64_t kFreshSeconds = 600;
 
-// As cached_index_path() makes them, <16 hex digits>-<shard name>.index, or what a killed process
-// has left of one.
+// True for names that cached_index_path() makes, <16 hex digits>-<shard name>.index, and for
+// temporary names, which killed processes leave.
 bool is_named_like_ours(std::string_view name) {
   if (name.starts_with(".tmp-")) return true;
   constexpr std::string_view kSuffix = ".index";
@@ -36,7 +36,7 @@ struct Candidate {
   std::int64_t written_s = 0;
 };
 
-// What is named like an index of ours, and a file of ours; least recently used first.
+// This user's files that are named like an index, least recently used first.
 std::vector<Candidate> list_candidates() {
   std::vector<Candidate> found;
   const std::string folder = index_cache_folder();
@@ -63,7 +63,7 @@ std::vector<Candidate> list_candidates() {
   return found;
 }
 
-// A clock that was set back makes what was written before it appear to come from the future.
+// After a clock was set back, older files seem to come from the future.
 bool is_fresh(const Candidate& candidate) {
   using std::chrono::system_clock;
   const std::int64_t age_s = system_clock::to_time_t(system_clock::now()) - candidate.written_s;
@@ -90,12 +90,12 @@ std::size_t prune_index_cache(std::uint64_t max_bytes, FreshIndexes fresh) noexc
       if (total <= max_bytes) break;
       if (fresh == FreshIndexes::keep && is_fresh(each)) continue;
       total -= std::min(total, each.index.bytes);
-      // Only now: there may be very many to open.
+      // Checked last, because it opens the file, and there may be very many.
       if (!begins_like_index(each.index.path)) continue;
       if (remove_file(each.index.path)) ++removed;
     }
   } catch (const std::exception&) {
-    // Another process prunes too, or the folder is gone: nothing to do.
+    // Another process prunes as well, or the folder is gone.
   }
   return removed;
 }

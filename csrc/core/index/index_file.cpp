@@ -37,8 +37,7 @@ std::uint64_t align_to_64(std::uint64_t offset) {
       {path, {}, {}});
 }
 
-// What load_index has at hand: the whole file in memory, or under a mapping that holds no
-// descriptor.
+// An index file for load_index: all of it in memory, or mapped without a descriptor.
 class IndexBytes {
  public:
   explicit IndexBytes(const std::string& path) : path_(path) {
@@ -51,7 +50,7 @@ class IndexBytes {
       file_ = std::move(file);
       return;
     }
-    // Sized by the open file: the name may have been given to another one since.
+    // The open file's size counts: another file may have the name by now.
     if (size_ > max_memory_bytes()) refuse_too_large();
     owned_.resize((static_cast<std::size_t>(size_) + 7) / 8);
     file->read(0, reinterpret_cast<std::uint8_t*>(owned_.data()), static_cast<std::size_t>(size_));
@@ -113,7 +112,7 @@ std::vector<SpanEntry> entries_of(const SeekPoints& points, std::uint64_t window
   return entries;
 }
 
-// Null if they make no sense for such a shard.
+// Null if they cannot belong to such a shard.
 std::shared_ptr<const SeekPoints> load_seek_points(const std::shared_ptr<const IndexBytes>& bytes,
                                                    const IndexHeader& header) {
   if (!bytes->holds<SpanEntry>(header.spans_at, header.span_count) ||
@@ -243,7 +242,7 @@ std::shared_ptr<const ShardIndex> load_index(const std::string& path, std::uint3
                        " and this tfrfast reads version " + std::to_string(kIndexVersion) + ".");
     }
     if (header.header_crc == crc_of(header)) break;
-    // Its writer may be stamping it at this moment: then it changes once more.
+    // stamp_index() may be changing it at this moment. If so, it differs the next time.
     if (std::memcmp(&before, &header, sizeof header) == 0) {
       refuse(path, "its header does not match its checksum.");
     }
@@ -273,7 +272,7 @@ std::shared_ptr<const ShardIndex> load_index(const std::string& path, std::uint3
   for (const DamageEntry& each : entries) {
     if (each.kind < 1 || each.kind > static_cast<std::uint64_t>(DamageKind::bad_stream) ||
         each.begin > each.end) {
-      refuse(path, "it lists damage that makes no sense.");
+      refuse(path, "its list of damage makes no sense.");
     }
     damage.push_back({static_cast<DamageKind>(each.kind), each.begin, each.end, each.records_before,
                       each.records_lost});

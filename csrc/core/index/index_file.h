@@ -10,21 +10,21 @@
 
 namespace tfrfast {
 
-// Appends the whole index; committing it is the caller's. Throws Error io.
+// Appends the whole index. The caller commits the file. Throws Error io.
 void write_index(const ShardIndex& index, Publication& file);
 
 // Publishes it as `path`, so that readers see a whole index or none. Throws Error io.
 void save_index(const ShardIndex& index, const std::string& path, bool durable,
                 Existing existing = Existing::replace);
 
-// Maps `path` (a small one is read). Null if there is no such file. Throws Error stale_index if it
-// is not a whole index of a known version that covers all of its shard, io if it cannot be read.
-// Offsets are checked later, block by block, by ShardIndex. `owner`: the user the file belongs to.
+// Maps `path`, or reads it if it is small. Null if there is no such file. Throws Error stale_index
+// if it is not a whole index of a known version that covers all of its shard, io if it cannot be
+// read. ShardIndex checks the offsets later, block by block. Stores the file's owner in `owner`.
 std::shared_ptr<const ShardIndex> load_index(const std::string& path,
                                              std::uint32_t* owner = nullptr);
 
-// Whether there is a file of ours of that name, and no link, that begins like an index of any
-// version. It does not count as used by that. Never throws.
+// Whether the file, which must not be a link, begins like an index of any version. This does not
+// count as a use. Never throws.
 bool begins_like_index(const std::string& path) noexcept;
 
 }  // namespace tfrfast

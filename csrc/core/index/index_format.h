@@ -1,5 +1,5 @@
-// An index file's bytes, as docs/index-format.md has them: what its writer, its reader and its
-// stamp share.
+// An index file's bytes, as docs/index-format.md describes them. Writing, loading and stamping an
+// index share this.
 #pragma once
 
 #include <bit>
@@ -15,10 +15,10 @@ static_assert(std::endian::native == std::endian::little, "offsets are mapped as
 
 inline constexpr char kIndexMagic[8] = {'T', 'F', 'R', 'F', 'I', 'D', 'X', '\n'};
 inline constexpr std::uint32_t kIndexVersion = 3;
-// Of index_state.h's proofs, which lie among indexes in the cache.
+// Begins the proofs of index_state.h, which are in the cache among indexes.
 inline constexpr char kProofMagic[8] = {'T', 'F', 'R', 'F', 'P', 'R', 'F', '\n'};
 
-// The file begins with this, little-endian, then has sections where it says.
+// The file begins with this, little-endian. Sections follow where it says.
 struct IndexHeader {
   char magic[8];
   std::uint32_t version;
@@ -34,9 +34,9 @@ struct IndexHeader {
   std::uint64_t index_bytes;    // of this whole file
   std::uint32_t block_offsets;  // offsets a block
   std::uint32_t sections_crc;   // of the damage entries and the block CRCs
-  std::uint64_t spans_at;       // SpanEntry[span_count]; these four of compressed shards only
+  std::uint64_t spans_at;       // SpanEntry[span_count]; the next four for compressed shards only
   std::uint64_t span_count;
-  std::uint64_t file_end;   // where the compressed data end, or cannot be read on
+  std::uint64_t file_end;   // where the compressed data end or can no longer be inflated
   std::uint32_t spans_crc;  // of the span entries
   std::uint32_t flags;
   VersionTag shard_version;
@@ -60,7 +60,7 @@ struct SpanEntry {
 };
 static_assert(sizeof(SpanEntry) == 48);
 
-// What 32 KiB may take when they are deflated badly.
+// More than 32 KiB can take when they do not compress.
 inline constexpr std::uint32_t kMaxWindowBytes = 34 << 10;
 
 struct DamageEntry {
@@ -91,7 +91,7 @@ inline ShardFacts facts_of(const IndexHeader& header) {
           (header.flags & kByWriterFlag) != 0};
 }
 
-// What the header says about the state of the shard's file. The checksum is the caller's.
+// Sets what the header says about the state of the shard's file. The caller updates the checksum.
 inline void set_state(IndexHeader& header, const ShardFacts& facts) {
   header.file_bytes = facts.file_bytes;
   header.mtime_ns = facts.mtime_ns;

@@ -13,7 +13,7 @@
 namespace tfrfast {
 namespace {
 
-// Whether what lies at `path` is an index of another shard, or of another state of this one.
+// Whether the index at `path` is of another shard, or of another state of this one.
 bool is_anothers(const std::string& path, const ShardIndex& scanned,
                  const std::shared_ptr<const StoredFile>& file) {
   try {
@@ -31,7 +31,7 @@ void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexc
     // Not durable: an index that a power cut has torn is noticed and built again.
     if (!writable_index_cache().empty()) save_index(index, cached_index_path(shard_path), false);
   } catch (const std::exception&) {
-    // A full or unwritable cache costs the next opening its time, and nothing else.
+    // If the cache is full or not writable, the next opening scans again, and that is all.
   }
 }
 
@@ -41,7 +41,7 @@ void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
   try {
     if (writable_index_cache().empty()) return;
     if (index.origin() == cached_index_path(shard_path)) {
-      keep_in_cache(scanned, shard_path);  // it is ours: the same one, of this state
+      keep_in_cache(scanned, shard_path);  // replaces our own with one of this state
     } else {
       save_proof(proof_path(shard_path, index.origin()), index, scanned.facts());
     }

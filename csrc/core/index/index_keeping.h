@@ -1,4 +1,4 @@
-// What is kept of a scan: the index, or the proof that one which is there fits.
+// Keeps the result of a scan: the index, or the proof that an existing index fits.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,20 @@
 
 namespace tfrfast {
 
-// Keeps the index in the user's cache, if that may be written. Never fails.
+// Keeps the index in the user's cache, if it may write there. Never fails.
 void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept;
 
-// Keeps there that `scanned` has proven `index`. Never fails.
+// Notes in the cache that `scanned` has proven `index`. Never fails.
 void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
                     const std::string& shard_path) noexcept;
 
-// Whether an index could be saved in one of `places`, now rather than after scanning for long. The
-// last one, if others' shards may have taken it, need not be the one. Throws Error io.
+// Checks that an index can be saved in one of `places`, now rather than after a long scan. If the
+// last one is taken, perhaps by another shard's index, the first one counts. Throws Error io.
 void check_index_places(const std::vector<std::string>& places);
 
-// Saves an index in a folder that may keep those of many data folders, whose shards may share
-// names: the first comer has the plain name, and keeps it unless its index is of no use. Where the
-// index is now. Throws Error io.
+// Saves an index in a folder that may hold those of many data folders, whose shards may share
+// names. The first one gets the plain name, and keeps it as long as its index can be loaded.
+// Returns where the index is. Throws Error io.
 std::string save_in_shared_folder(const ShardIndex& index, const std::string& folder,
                                   const std::shared_ptr<const StoredFile>& file);
 

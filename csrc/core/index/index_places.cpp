@@ -18,8 +18,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// What others can write could hide records, or place them where they are not. A folder that is not
-// there yet will be ours alone.
+// Anyone who can write an index can hide records, or place them where they are not. A folder that
+// is not there yet will be ours alone.
 bool is_ours_alone(const std::string& cache_folder) {
   const NameStatus status = look_at(cache_folder);
   if (status.kind == NameKind::nothing) return true;
@@ -36,13 +36,13 @@ bool is_ours_alone(const std::string& cache_folder) {
 }
 
 std::string hash_as_hex(const std::string& text) {
-  std::uint64_t hash = fnv1a(text);  // a collision is found out by index_fits
+  std::uint64_t hash = fnv1a(text);  // after a collision, index_fits refuses the index
   std::string hex(16, '0');
   for (int digit = 15; digit >= 0; --digit, hash >>= 4) hex[digit] = "0123456789abcdef"[hash & 15];
   return hex;
 }
 
-// The path in the cache of what `key` determines, named after `name`; empty without a cache.
+// A path in the cache that `key` determines and that contains `name`; empty without a cache.
 std::string path_in_cache(const std::string& key, std::string name) {
   const std::string folder = index_cache_folder();
   if (folder.empty()) return "";

@@ -15,12 +15,12 @@ std::string second_index_path_in(const std::string& folder, const std::string& s
 // In the user's cache, under a name that the shard's resolved path determines; empty without a
 // cache.
 std::string cached_index_path(const std::string& shard_path);
-// There, too: where a proof is kept that the index at `index_path` fits the shard.
+// Also in the cache: where a proof is kept that the index at `index_path` fits the shard.
 std::string proof_path(const std::string& shard_path, const std::string& index_path);
 
-// $TFRFAST_CACHE_DIR, else $XDG_CACHE_HOME/tfrfast, else ~/.cache/tfrfast; then "/index". Empty
-// where there is not even a home: then nothing is cached. Used only if it is ours and nobody else
-// may write to it; else there is a warning.
+// The folder `index` in $TFRFAST_CACHE_DIR, else in $XDG_CACHE_HOME/tfrfast, else in
+// ~/.cache/tfrfast. Empty if there is no home folder: then nothing is cached. It is used only if it
+// belongs to this user and nobody else may write to it. Otherwise there is a warning.
 std::string index_cache_folder();
 
 // Whether the user's cache, if there is one, may be used; a warning if not.

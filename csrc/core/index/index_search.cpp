@@ -13,7 +13,7 @@
 namespace tfrfast {
 namespace {
 
-// Whoever makes an index can hide records. An owner of the data could do that anyway.
+// The maker of an index can hide records. The owner of the data could do that anyway.
 bool may_be_believed(std::uint32_t owner, const StoredFile& file) {
   return owner == this_user() || owner == 0 || owner == file.facts().owner;
 }
@@ -33,7 +33,7 @@ void look_at(const std::string& path, const StoredFile& file, Compression compre
     if (!may_be_believed(owner, file)) {
       found->why_not = "Index '" + path + "' is ignored: it belongs to " + name_of_user(owner) +
                        ", who is neither you, nor root, nor the owner of '" + file.path() + "'.";
-      // Once for each folder: what holds one such index holds many.
+      // Once for each folder, because it probably holds more such indexes.
       warn_once("owner " + std::to_string(owner) + " " + folder_of(path),
                 found->why_not + " Remove it, or keep your own elsewhere: index=\"...\".");
       return;

@@ -1,4 +1,4 @@
-// Whether an index lies at one of some places that fits a shard, or may.
+// Looks in several places for an index that fits a shard, or may fit it.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace tfrfast {
 
-// What lies where an index may be.
+// What was found.
 struct FoundIndex {
   std::shared_ptr<const ShardIndex> fitting;  // the first one
-  // If there is none: those of a shard of this size, which a scan may prove right.
+  // If there is none: indexes of a shard of this size, which a scan may prove right.
   std::vector<std::shared_ptr<const ShardIndex>> unproven;
-  std::string why_not;  // why what is there does not fit
+  std::string why_not;  // why the last one that was looked at does not fit
 };
 
-// Whether the cache's proofs count that an index fits which does not seem to.
+// Whether to use the proofs in the cache, which say that an index fits although it does not seem
+// to.
 enum class Proofs : std::uint8_t { count, ignored };
 
-// Looks at `places` in turn, up to the first index that fits `file`, as it lies on the disk, with
-// that compression. One that belongs to neither this user, nor root, nor the shard's owner is
-// passed over, with a warning. Throws nothing but std::bad_alloc: what cannot be used is told in
-// `why_not`.
+// Looks at `places` in turn, up to the first index that fits `file`, the file as stored, with that
+// compression. One that belongs to neither this user, nor root, nor the shard's owner is passed
+// over, with a warning. Throws only std::bad_alloc: `why_not` says why an index cannot be used.
 FoundIndex look_for_index(const std::vector<std::string>& places, const StoredFile& file,
                           Compression compression, Proofs proofs = Proofs::count);
 

@@ -29,7 +29,7 @@ bool all_samples(std::uint64_t count, const Fits& fits) {
   const std::uint64_t samples = std::min(count, kSamples);
   if (samples == 1) return fits(0);
   for (std::uint64_t sample = 0; sample < samples; ++sample) {
-    // In two steps, lest the product overflow.
+    // In two steps, so that the product does not overflow.
     const std::uint64_t number =
         (count - 1) / (samples - 1) * sample + (count - 1) % (samples - 1) * sample / (samples - 1);
     if (!fits(number)) return false;
@@ -38,7 +38,7 @@ bool all_samples(std::uint64_t count, const Fits& fits) {
 }
 
 bool samples_fit(const ShardIndex& index, const StoredFile& file) {
-  // To look at records of a compressed shard, they would have to be inflated.
+  // Records of a compressed shard would have to be inflated first.
   if (const SeekPoints* points = index.seek_points().get(); points != nullptr) {
     return all_samples(points->size(), [&](std::uint64_t number) {
       const Span span = (*points)[static_cast<std::size_t>(number)];
@@ -174,7 +174,7 @@ bool stamp_index(const std::string& index_path, const std::string& shard_path) n
         return false;
       }
       const ShardFacts then = facts_of(header);
-      // No other file has that time: others that replaced this shard or its index are told by it.
+      // No other file has that time, so it shows whether the shard or its index was replaced.
       if (!then.by_writer || then.file_bytes != shard.bytes || then.mtime_ns != shard.mtime_ns) {
         return false;
       }

@@ -11,8 +11,8 @@
 namespace tfrfast {
 namespace {
 
-// A shard without an index, and the index, which is to be `kept` or not. `is_whole` becomes false
-// if damage ended the scan.
+// Scans a shard into an index, which is to be `kept` or not. Sets `is_whole` to false if damage
+// ended the scan.
 IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
                              AtDamage at_damage, bool kept, const ScanProgress& progress,
                              bool* is_whole) {
@@ -40,7 +40,7 @@ std::optional<Compression> resolve_compression(const StoredFile& file,
                                                std::optional<Compression> expected) {
   const Compression found = detect_compression(file);
   const Compression compression = expected.value_or(found);
-  // Nothing compressed is nothing.
+  // An empty file is an empty shard, whatever compression is expected.
   if (found == Compression::none && file.bytes() == 0) return Compression::none;
   if (compression != Compression::none && compression != found) return {};
   return found == Compression::none ? Compression::none : compression;
@@ -64,7 +64,7 @@ void remember_scan(const std::shared_ptr<const StoredFile>& file, const ShardInd
   try {
     const FoundIndex found =
         look_for_index(places_for(file->path(), options), *file, scanned.facts().compression);
-    if (found.fitting != nullptr) return;  // somebody was faster
+    if (found.fitting != nullptr) return;  // another process was faster
     if (const auto index = proven_by(scanned, found, file); index != nullptr) {
       remember_proof(*index, scanned, file->path());
     } else {
@@ -119,7 +119,7 @@ IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexO
     throw_without_index();
   }
   const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();
-  // Unless one that is there may turn out to be right.
+  // Not if the scan may prove an index that is there.
   if (!options.folder.empty() && !requires_one && found.unproven.empty()) {
     check_index_places(places);
   }
@@ -150,7 +150,7 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
       folder.empty() ? std::vector<std::string>{sibling_index_path(shard_path)}
                      : places_for(shard_path, {IndexUse::automatic, folder, {}});
   if (!force) {
-    // A proof is for this user alone, and the index may be for all.
+    // A proof serves this user only, and the index may serve everybody.
     const FoundIndex found = look_for_index(places, *file, kind, Proofs::ignored);
     if (found.fitting != nullptr) {
       if (progress) progress(file->bytes());

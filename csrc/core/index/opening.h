@@ -16,7 +16,7 @@ namespace tfrfast {
 enum class IndexUse : std::uint8_t {
   automatic,  // use a fitting one, else build it and keep it in the cache folder
   memory,     // build it, keep nothing
-  require,    // a missing or stale one is an error; a scan may prove that one fits all the same
+  require,    // a missing or stale one is an error; a scan may still prove that one fits
   proven,     // the same without a scan: one that would have to be proven is an error, too
 };
 
@@ -24,7 +24,7 @@ struct IndexOptions {
   IndexUse use = IndexUse::automatic;
   std::string folder;                      // if not empty: look and keep here, nowhere else
   std::optional<Compression> compression;  // what the shard is; empty: find out
-  // To stop is for whoever raises damage: an index built until there is kept nowhere.
+  // If damage will be raised anyway, the scan may stop there. Such an index is not kept.
   AtDamage at_damage = AtDamage::get_over;
 };
 
@@ -35,22 +35,23 @@ struct IndexedShard {
   std::string index_path;  // of the file that the index was found in or saved to; may be empty
 };
 
-// Opens a shard with an index that fits it. One that only seems not to, because the shard was
-// copied or touched, is proven by a scan, once: the cache remembers. One that belongs to neither
-// this user, nor root, nor the shard's owner is passed over, with a warning. Throws Error: io for
-// the shard, stale_index under `require`. An unusable cache is no error.
+// Opens a shard with an index that fits it. If an index seems not to fit because the shard was
+// copied or touched, a scan proves it once, and the cache keeps the proof. An index that belongs to
+// neither this user, nor root, nor the shard's owner is passed over, with a warning. Throws Error
+// io for the shard, stale_index under `require`. An unusable cache is not an error.
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const ScanProgress& progress = nullptr);
 
-// What `file` is compressed with; nothing if it does not begin like what is `expected`.
+// What `file` is compressed with. Empty if it does not begin like the compression `expected`.
 std::optional<Compression> resolve_compression(const StoredFile& file,
                                                std::optional<Compression> expected);
 
-// Such a shard: it has no records, and all of it is damage. Its index is kept nowhere.
+// A shard that is not compressed as expected: it has no records, and all of it is damage. Its index
+// is not kept.
 IndexedShard unreadable_shard(std::shared_ptr<const StoredFile> file, Compression expected);
 
-// A fitting index, where open_indexed would look for it; null if there is none, or none that fits
-// without a scan that proves it.
+// A fitting index from where open_indexed would look for it. Null if there is none, or if only a
+// scan could prove one.
 std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression compression,
                                              const IndexOptions& options);
 
@@ -58,18 +59,18 @@ std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression
 std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> file,
                                              const ShardIndex& index);
 
-// Remembers in the user's cache what a scan of `file` has found, if the cache has room and may be
-// written: that an index which lies where `options` say fits after all or, if there is none,
-// `scanned` itself.
+// Keeps in the user's cache what a scan of `file` has found, if the cache may be used: the proof
+// that an index in the places of `options` fits or, if there is none, `scanned` itself.
 void remember_scan(const std::shared_ptr<const StoredFile>& file, const ShardIndex& scanned,
                    const IndexOptions& options) noexcept;
 
-// The index that a whole scan of `file` makes; `settled` says what await_settled() said before it.
+// The index that a whole scan of `file` makes. `settled` is what await_settled() returned before
+// it.
 std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression compression,
                                            ShardScan scan, bool settled);
 
-// Builds the index of a shard and saves it, durable, in `folder` (if empty: the sibling folder);
-// unless a fitting one is there and `force` is false. Says what open_indexed would.
+// Builds the index of a shard and saves it, durable, in `folder` (if empty, in the sibling folder),
+// unless a fitting one is there and `force` is false. Returns what open_indexed would.
 IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
                          std::optional<Compression> compression = {},
                          const ScanProgress& progress = nullptr);

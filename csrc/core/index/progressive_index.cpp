@@ -119,7 +119,8 @@ std::shared_ptr<const ShardIndex> ProgressiveIndex::index() const {
 
 void ProgressiveIndex::scan_to(std::uint64_t end) {
   if (compression_ == Compression::none) end = std::min(end, file_->bytes());
-  // A frame's length is known once the next one's beginning is: go a step further at the very end.
+  // A frame's length is known once the next one's beginning is, so at the very end one more step is
+  // needed.
   while (!scanner_->finished() && scanner_->position() < end) scanner_->advance(end);
   if (scanner_->position() >= file_->bytes() && !scanner_->finished()) {
     scanner_->advance(std::max(end, file_->bytes()));

@@ -1,4 +1,4 @@
-// A shard's frames in file order, from its index if there is one, else found as far as anyone asks.
+// A shard's frames in file order: from its index, or found step by step if there is none.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace tfrfast {
 
-// Nobody waits for a whole shard to be indexed, nor for an index to be proven: asking for frames up
-// to byte N walks the headers up to N. When the walk reaches the end, the user's cache keeps the
-// index or, if one that was there turns out to fit, the proof, and the next opening finds it. A
-// compressed shard is inflated once: what is read close behind the walk costs nothing more. Safe
-// from many threads.
+// No caller waits for a whole shard to be indexed, or for an index to be proven: asking for frames
+// up to byte N walks the headers up to N. When the walk reaches the end, the user's cache keeps the
+// index, or the proof if an existing index turns out to fit, for the next opening. A compressed
+// shard is inflated once if its records are read soon after the walk has passed them. Safe from
+// many threads.
 class ProgressiveIndex {
  public:
   // Throws Error io. A shard that is not compressed as it should be is one piece of damage.
@@ -31,11 +31,11 @@ class ProgressiveIndex {
     std::vector<Damage> damage;
   };
   Stretch stretch(std::uint64_t begin, std::uint64_t end);
-  // The same for bytes of the file as it lies on the disk; of a compressed shard, whose size is
-  // known only once it has been inflated, what the spans that begin there hold.
+  // The same for bytes of the file as stored. For a compressed shard, whose uncompressed size is
+  // not known at first, these are the frames of the spans that begin there.
   Stretch stretch_in_file(std::uint64_t begin, std::uint64_t end);
 
-  // The whole index if it is at hand, else null.
+  // The whole index, or null if it is not known yet.
   std::shared_ptr<const ShardIndex> index() const;
 
  private:

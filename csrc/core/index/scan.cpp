@@ -11,13 +11,13 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kChunkFrames = 4096;
-// Beyond this part of what one request of many asks for, reading headers alone beats reading
-// everything.
+// Where frames are larger than this part of a request, it is faster to read only their headers.
 constexpr std::uint64_t kLargePart = 4;
-// Where the walk stops at a bad header, so much is looked at to say where the next record begins.
+// With AtDamage::stop, so many bytes after a bad header are searched for the next record, which the
+// message names.
 constexpr std::uint64_t kLookBytes = 1 << 20;
 
-// Beyond this an expectation is not worth memory: the first records may not be like the others.
+// Memory is reserved for at most so many frames: the first records may not be like the others.
 constexpr std::uint64_t kMaxExpectedFrames = std::uint64_t{1} << 24;
 
 }  // namespace
@@ -52,14 +52,14 @@ void ShardScanner::report() {
 void ShardScanner::advance(std::uint64_t limit) {
   if (finished_ || (at_ >= limit && at_ < file_->bytes())) return;
   ShardWindow window = walker_->window(at_, kHeaderBytes);
-  // A mapped shard's window is the whole shard: do not run through all of it at once.
+  // A mapped shard's window is the whole shard. Do not walk through all of it at once.
   if (limit < window.end) {
     window.end = std::max(limit, at_ + std::min<std::uint64_t>(window.end - at_, kHeaderBytes));
   }
   ScanStep step;
   touch(*walker_, at_, [&] { step = scan_frames(window, at_, chunk_.data(), chunk_.size()); });
   if (found_.offsets.empty() && step.frames > 0) {
-    // Shards hold records of one kind: as many as the first ones promise, and some more.
+    // A shard's records are usually alike, so the first ones tell how many there will be.
     const std::uint64_t expected = file_->bytes() / (step.next / step.frames);
     found_.offsets.reserve(
         static_cast<std::size_t>(std::min(expected + expected / 16 + 16, kMaxExpectedFrames)));
@@ -94,7 +94,7 @@ void ShardScanner::advance(std::uint64_t limit) {
 
 void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t records) {
   if (!found_.damage.empty() && kind == DamageKind::bad_stream) {
-    // Members without a good record, one after the other, are one loss.
+    // Adjacent members without a good record count as one loss.
     Damage& last = found_.damage.back();
     if (last.kind == kind && last.end == at_ && last.records_before == found_.offsets.size()) {
       last.end = end;
@@ -104,12 +104,12 @@ void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t record
   found_.damage.push_back({kind, at_, end, found_.offsets.size(), records});
 }
 
-// An intact header promises more bytes than are known yet, if not more than there are.
+// An intact header claims more bytes than are known so far. There may be more.
 void ShardScanner::take_large_frame() {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t payload_bytes = header_at(*walker_, at_).payload_bytes;
-  const bool is_thinkable = payload_bytes <= kMax - kFrameOverhead - at_;
-  const std::uint64_t frame_end = is_thinkable ? at_ + kFrameOverhead + payload_bytes : kMax;
+  const bool is_possible = payload_bytes <= kMax - kFrameOverhead - at_;
+  const std::uint64_t frame_end = is_possible ? at_ + kFrameOverhead + payload_bytes : kMax;
   if (!walker_->reach(frame_end)) {
     end(DamageKind::torn_payload);
     return;
@@ -155,7 +155,7 @@ void ShardScanner::get_over_bad_header() {
   finished_ = true;
 }
 
-// The bytes from `cut` on are not those that followed the ones before.
+// Data were lost at `cut`: the bytes after it did not originally follow those before it.
 void ShardScanner::get_over_bad_stream(std::uint64_t cut) {
   const FrameFinder::Found found = find_frame(cut);
   lose(DamageKind::bad_stream, found.at, 0);

@@ -1,4 +1,4 @@
-// One walk along a shard's headers: every good record's offset, and the damage on the way.
+// One walk along a shard's headers finds every good record's offset, and the damage on the way.
 #pragma once
 
 #include <atomic>
@@ -15,36 +15,35 @@
 
 namespace tfrfast {
 
-// Told, from whichever thread scans and every few MiB, how many more bytes of the file are done: 0
-// while something takes long. May throw to stop the scan.
+// Called on the scanning thread, every few MiB, with the number of bytes of the file that were
+// scanned since the last call, which may be 0. May throw to stop the scan.
 using ScanProgress = std::function<void(std::uint64_t newly_scanned_bytes)>;
 
 struct ShardScan {
   std::vector<std::uint64_t> offsets;  // one more than there are good records
   std::vector<Damage> damage;
   std::shared_ptr<const SeekPoints> seek_points;  // of a compressed shard
-  bool is_whole = true;  // false: it stopped at the damage that is listed last
+  bool is_whole = true;  // false if it stopped at the damage that is listed last
 };
 
 struct ScanOptions {
   Compression compression = Compression::none;
-  bool keep_spans = false;  // of a compressed shard: its records will be read close behind the scan
+  bool keep_spans = false;  // for a compressed shard whose records will be read soon
   AtDamage at_damage = AtDamage::get_over;
 };
 
-// A walk that can pause: what it has found so far is in `found`. Payloads are not looked at, except
-// where a bad header has to be got over. Throws Error for I/O failures only, and what `progress`
-// throws: damage is a finding, not a failure. One thread at a time.
+// A walk that can pause. `found` has what it has found so far. It reads payloads only to find the
+// next frame after a bad header. Throws Error for I/O failures only, and what `progress` throws:
+// damage is a finding, not a failure. One thread at a time.
 class ShardScanner {
  public:
-  // `file` is the file as it lies on the disk.
+  // `file` is the file as stored.
   explicit ShardScanner(const std::shared_ptr<const StoredFile>& file,
                         const ScanOptions& options = {}, ScanProgress progress = nullptr);
   ShardScanner(const ShardScanner&) = delete;
   ShardScanner& operator=(const ShardScanner&) = delete;
 
-  // Walks on, by some thousand frames at most, until the frame at or beyond byte `limit` is
-  // reached.
+  // Walks on by a few thousand frames at most, up to the first frame at or after byte `limit`.
   void advance(std::uint64_t limit);
 
   // What offsets count in: the file or, if compressed, what has been inflated of it so far.
@@ -60,7 +59,7 @@ class ShardScanner {
   const ShardScan& found() const noexcept { return found_; }
   ShardScan take();
 
-  std::uint64_t file_bytes_done() const;  // of the file as it lies on the disk
+  std::uint64_t file_bytes_done() const;  // of the file as stored
   std::uint64_t file_bytes() const noexcept { return file_->facts().bytes; }
 
  private:
@@ -82,7 +81,7 @@ class ShardScanner {
   ShardScan found_;
   std::uint64_t at_ = 0;
   std::uint64_t good_end_ = 0;
-  std::uint64_t searched_ = 0;  // for the next frame, behind damage
+  std::uint64_t searched_ = 0;  // how far the search for a frame after damage has come
   std::uint64_t reported_bytes_ = 0;
   bool finished_ = false;
 };

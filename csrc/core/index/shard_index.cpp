@@ -66,7 +66,7 @@ void ShardIndex::check_block(std::uint64_t block) const {
   const bool readable = run_guarded([&] {
     crc = crc32c(reinterpret_cast<const std::uint8_t*>(offsets_ + first), count * sizeof *offsets_);
     ascends = ascends_by_frames(offsets_ + first, count);
-    // From the block before, too.
+    // Across the border to the block before, too.
     if (first > 0) ascends = ascends && ascends_by_frames(offsets_ + first - 1, 2);
   });
   if (!readable || crc != block_crcs_[block]) {

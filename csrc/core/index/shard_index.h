@@ -1,4 +1,4 @@
-// Where every good record of one shard lies, and which of its bytes are damaged.
+// Where every good record of one shard is, and which bytes are damaged.
 #pragma once
 
 #include <atomic>
@@ -23,15 +23,15 @@ struct Frame {
 };
 
 enum class DamageKind : std::uint8_t {
-  bad_header = 1,    // bytes between two good frames, or a good frame and the end, are no frame
+  bad_header = 1,    // bytes between two good frames, or after the last one, are not a frame
   torn_header = 2,   // the shard ends inside a header
   torn_payload = 3,  // the shard ends inside a payload or its CRC
-  // A bad header, and behind it so many false ones that the rest of the shard was given up.
+  // After a bad header come so many false ones that the rest of the shard was given up.
   lost_track = 4,
-  torn_stream = 5,  // the compressed data end inside a member; what was before them is there
-  bad_stream = 6,   // the compressed data cannot be read on; what follows, if anything, is not what
-                    // followed, and how many bytes there were between is unknown
-  // A bad header, where the walk stopped: what lies behind `end` was not looked at. In no file.
+  torn_stream = 5,  // the compressed data end inside a member
+  // Compressed data cannot be inflated. How many bytes of the stream are missing is not known.
+  bad_stream = 6,
+  // The walk stopped at a bad header and did not look beyond `end`. No index file has this.
   unexplored = 7,
 };
 
@@ -40,23 +40,23 @@ struct Damage {
   DamageKind kind = DamageKind::bad_header;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::uint64_t records_before = 0;  // good records in front of it
-  // How many records were lost, if that can be told: 1 where the damaged header's own length leads
-  // exactly to the next good frame, or where the tail is torn; else unknown, which is 0.
+  std::uint64_t records_before = 0;  // good records before it
+  // How many records were lost. 1 if the damaged header's own length leads exactly to the next good
+  // frame, or if the tail is torn. 0 if it is not known.
   std::uint64_t records_lost = 0;
   friend bool operator==(const Damage&, const Damage&) = default;
 };
 
 // What an index says about its shard as a whole.
 struct ShardFacts {
-  std::uint64_t file_bytes = 0;  // as it lies on the disk
+  std::uint64_t file_bytes = 0;  // as stored
   std::int64_t mtime_ns = 0;
   std::uint64_t stream_bytes = 0;  // uncompressed; all offsets count in these
   Compression compression = Compression::none;
   VersionTag version = {};  // of the file; zeros where it does not last
-  // Whether any change since shows in what is above; index_state.h says when.
+  // Whether any change since would show in the members above; see index_state.h.
   bool settled = false;
-  // Of the shard's writer, which gave the file a time of modification that no write can give.
+  // Made by the shard's writer, which gave the file a modification time that no write can give.
   bool by_writer = false;
 };
 
@@ -85,11 +85,11 @@ class ShardIndex {
   const ShardFacts& facts() const noexcept { return facts_; }
   std::uint64_t record_count() const noexcept { return record_count_; }
   std::span<const Damage> damage() const noexcept { return damage_; }
-  // Of a compressed shard; else null.
+  // Null if the shard is not compressed.
   const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }
 
-  // Makes sure that the entries of record `number` can be trusted; once checked, this costs a load.
-  // Throws Error stale_index if the index file is damaged.
+  // Makes sure that the entries of record `number` can be trusted. After the first check this costs
+  // one load. Throws Error stale_index if the index file is damaged.
   void check(std::uint64_t number) const {
     if (unchecked_ == nullptr) return;
     const std::uint64_t first = number / kBlockOffsets;
@@ -110,21 +110,21 @@ class ShardIndex {
     return true;
   }
 
-  // check, read and decode in one; throws Error stale_index where decode says false.
+  // check(), read and decode() in one. Throws Error stale_index if decode() returns false.
   Frame frame(std::uint64_t number) const;
-  // Whether good frames and damage take turns from the shard's first byte to its last. Throws
-  // nothing: an index that can no longer be read covers nothing.
+  // Whether good frames and damage together cover the shard from its first byte to its last. False
+  // if the index can no longer be read.
   bool covers_shard() const noexcept;
   // Offsets (and, at the end, where the last good frame ends) of all records, checked and copied.
-  // Throws OutOfMemory where an index file claims more of them than memory holds.
+  // Throws OutOfMemory if an index file claims more of them than memory holds.
   std::vector<std::uint64_t> copy_offsets() const;
   [[noreturn]] void throw_nonsense(std::uint64_t number) const;
 
-  // Whether this one and `other` have the same records and damage at the same places. Throws Error
+  // Whether this index and `other` have the same records and the same damage. Throws Error
   // stale_index if an index file is damaged.
   bool has_same_entries(const ShardIndex& other) const;
 
-  // Of the index file; empty and 0 if built in memory.
+  // The index file's path and checksum; empty and 0 if it was built in memory.
   const std::string& origin() const noexcept { return source_.path; }
   std::uint32_t checksum() const noexcept { return source_.checksum; }
 

@@ -51,12 +51,12 @@ class ProgressMeter {
   std::atomic<std::uint64_t> done_bytes_{0};
 };
 
-// What the caller throws out of its progress ends the work of all threads at once.
+// What the caller's progress throws ends the work of all threads at once.
 class Interruption {
   struct Interrupted {};
 
  public:
-  // On the thread that opens, `action` may throw; the others find out the next time they come here.
+  // On the thread that opens, `action` may throw. The other threads notice at their next call.
   template <class Action>
   void pass_on(const Action& action) {
     if (interrupted_.load(std::memory_order_acquire)) throw Interrupted();
@@ -77,7 +77,7 @@ class Interruption {
   std::exception_ptr thrown_;
 };
 
-// Where each request waits for a round trip, more of them at once cost no processor.
+// Where each request waits for a round trip, more threads cost no processor time.
 unsigned threads_to_open(const std::vector<std::string>& paths, unsigned threads) {
   for (const std::string& path : paths) {
     const StorageTraits& traits = storage_of(path).traits;
@@ -158,7 +158,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
         },
         while_waiting);
   } catch (...) {
-    interruption.rethrow_if_any();  // before whatever a shard has to say
+    interruption.rethrow_if_any();  // rather than the error of a shard
     throw;
   }
   if (meter) meter->finish();

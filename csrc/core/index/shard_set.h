@@ -19,8 +19,8 @@ struct ShardSetOptions {
   unsigned threads = 1;
 };
 
-// Bytes indexed so far, and bytes in all. Called on the thread that opens, a few times a second;
-// may throw, which ends the opening.
+// Bytes indexed so far, and bytes in all. Called on the thread that opens, a few times a second.
+// May throw to end the opening.
 using OpeningProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t all_bytes)>;
 
 // Immutable; safe from many threads.
@@ -32,8 +32,8 @@ class ShardSet {
   };
 
   // Opens and, where needed, indexes the shards in parallel. A path that is given twice counts
-  // twice and is opened once. Throws Error for the first shard, in the order given, that cannot be
-  // opened or, unless `skip_damage`, whose structure is damaged.
+  // twice and is opened once. Throws the Error of the first shard, in the order given, that cannot
+  // be opened or, unless `skip_damage` is set, is damaged.
   static std::shared_ptr<const ShardSet> open(const std::vector<std::string>& paths,
                                               const ShardSetOptions& options,
                                               const OpeningProgress& progress = nullptr);
@@ -45,7 +45,8 @@ class ShardSet {
   std::uint64_t record_count() const noexcept { return first_records_.back(); }
   std::uint64_t first_record(std::size_t shard) const noexcept { return first_records_[shard]; }
 
-  // `record` must be below record_count(). `hint` is where to look first: neighbours share shards.
+  // `record` must be below record_count(). `hint` is the shard to look at first, such as that of
+  // the record before.
   Place place(std::uint64_t record, std::size_t hint = 0) const noexcept {
     if (record < first_records_[hint] || record >= first_records_[hint + 1]) {
       hint = static_cast<std::size_t>(
@@ -55,8 +56,8 @@ class ShardSet {
     return {hint, record - first_records_[hint]};
   }
 
-  // Tells this data from other data: shard names (without folders), sizes and record counts, in
-  // order. The same on every machine.
+  // A hash of the shards' names (without folders), sizes and record counts, in order. It tells
+  // these data from others, and is the same on every machine.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
  private:

@@ -1,5 +1,5 @@
-// The text indexes of other tools (NVIDIA DALI's tfrecord2idx, the `tfrecord` package): one line a
-// record, "<offset of its header> <length of its whole frame>".
+// The text indexes of other tools (NVIDIA DALI's tfrecord2idx, the `tfrecord` package). Each record
+// has a line, "<offset of its header> <length of its whole frame>".
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace tfrfast {
 
-// Published like every file of ours. Throws Error io.
+// Published whole, or not at all. Throws Error io.
 void export_text_index(const ShardIndex& index, const std::string& path);
 
-// Reads `path` as the index of `file`. Frames must follow each other from byte 0 to the shard's
-// end, and be those that a scan of the shard finds: once imported, an index is believed. Error
-// invalid says which line does not fit.
+// Reads `path` as the index of `file`. The frames must follow each other from byte 0 to the shard's
+// end, and be those that a scan of the shard finds, because an imported index is believed from then
+// on. Error invalid says which line does not fit.
 std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
                                                     const std::shared_ptr<const StoredFile>& file);
 

@@ -25,7 +25,7 @@ BatchWork::BatchWork(std::shared_ptr<const Reader> reader,
   if (features == nullptr) return;
   piece_rows_ = static_cast<std::size_t>(
       std::max<std::uint64_t>(1, kPieceBytes / (reader_->mean_record_bytes() + 1)));
-  // Rows of compressed shards are read in the order of their places: the more at once, the better.
+  // Rows of compressed shards are read in the order of their places, so larger pieces are better.
   if (reader_->inflates()) piece_rows_ = std::numeric_limits<std::size_t>::max();
   decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(reader_));
 }
@@ -34,7 +34,7 @@ LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* v
                             const std::atomic<bool>& cancelled) {
   if (decoder_ != nullptr) return decode(records, valid, cancelled);
   LoadedBatch batch;
-  // Only this thread knows it so far: whoever it is handed to may write into it.
+  // No other thread has it yet, so its receiver may write into it.
   batch.records =
       std::const_pointer_cast<RecordBatch>(reader_->read({records, valid, 1, &cancelled, true}));
   const bool* real = batch.records->valid();

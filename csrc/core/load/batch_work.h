@@ -1,4 +1,4 @@
-// What a worker does for one step: record numbers in, a batch out.
+// A worker's work for one step: record numbers in, a batch out.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace tfrfast {
 
-// The records as they are or, where there is a feature plan, their columns.
+// The records or, with a feature plan, their columns.
 struct LoadedBatch {
   std::shared_ptr<RecordBatch> records;  // null if decoded
   std::vector<Column> columns;           // if decoded, in the plan's order
@@ -23,13 +23,14 @@ struct LoadedBatch {
   std::uint64_t payload_bytes = 0;
 };
 
-// One thread's: it keeps a decoder that learns from batch to batch.
+// For one thread. Keeps a decoder, which learns from batch to batch.
 class BatchWork {
  public:
   // `features` may be null: then batches are records.
   BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features);
 
-  // Of records that were announced. Throws Error, or ReadCancelled soon after `cancelled` was set.
+  // The records must have been announced. Throws Error, or ReadCancelled soon after `cancelled` was
+  // set.
   LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
                    const std::atomic<bool>& cancelled);
 

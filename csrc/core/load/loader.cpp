@@ -13,9 +13,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The lock of all loaders, held for a few assignments at a time: one for all, so that a child
-// forked while another thread is in here finds it free and every loader whole. Under it nobody
-// starts or stops a thread, reads, or gives memory back to the pool, which fork() locks as well.
+// The lock of all loaders, held for a few assignments at a time. There is only one, so that fork()
+// can wait for it: a child finds it free, and every loader consistent. While a thread holds it, it
+// does not start or stop threads, read, or give memory back to the pool, which fork() locks as
+// well.
 constinit std::mutex every_loader;
 std::mutex& loaders_mutex() {
   return every_loader;
@@ -36,7 +37,7 @@ Loader::Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOpt
   }
   const auto records = static_cast<std::int64_t>(reader_->record_count());
   if (plan_options_.order->records() != records) {
-    throw Error(ErrorKind::invalid, "The plan is one of " +
+    throw Error(ErrorKind::invalid, "The plan is for " +
                                         std::to_string(plan_options_.order->records()) +
                                         " records, but there are " + std::to_string(records) + ".");
   }
@@ -48,11 +49,11 @@ Loader::~Loader() {
   close();
 }
 
-// Whether this is the first time in a forked child.
+// True the first time it is called in a forked child.
 bool Loader::settle_in_this_process() noexcept {
   if (home_.is_this_one()) return false;
   home_ = HomeProcess();
-  // Joining threads that this process does not have would wait for ever.
+  // To join threads that this process does not have would wait forever.
   if (workers_ != nullptr) (void)new std::shared_ptr<Workers>(std::move(workers_));
   return true;
 }
@@ -65,10 +66,11 @@ void Loader::end_pass(LoaderPass::State state) noexcept {
   if (const auto pass = std::exchange(pass_, nullptr); pass != nullptr) pass->state_ = state;
 }
 
-// Returns workers that are of no more use, to be stopped without the lock.
+// Returns workers that are no longer useful. The caller stops them without the lock.
 std::shared_ptr<Workers> Loader::enter_next_epoch() noexcept {
   std::shared_ptr<Workers> elsewhere;
-  if (steps_left() > 0) elsewhere = std::move(workers_);  // else they are in the next one already
+  // At the end of an epoch the workers are already in the next one.
+  if (steps_left() > 0) elsewhere = std::move(workers_);
   ++epoch_;
   step_ = 0;
   in_partial_ = false;
@@ -85,7 +87,7 @@ std::shared_ptr<LoaderPass> Loader::begin() {
   {
     const std::lock_guard lock(every_loader);
     check_open();
-    // A child stands where its parent stood, as a pickled copy does.
+    // A child goes on where its parent was, as a pickled copy does.
     if (settle_in_this_process()) at_beginning_ = true;
     end_pass(LoaderPass::State::replaced);
     if (!at_beginning_) elsewhere = enter_next_epoch();
@@ -105,7 +107,7 @@ std::optional<Loader::Wait> Loader::no_more(const LoaderPass& pass) {
   if (pass.state_ == LoaderPass::State::moved) return Wait::moved;
   if (steps_left() > 0) return {};
   end_pass(LoaderPass::State::ended);
-  (void)enter_next_epoch();  // which the workers did before
+  (void)enter_next_epoch();  // the workers are there already
   at_beginning_ = true;
   return Wait::pass_ended;
 }
@@ -138,7 +140,7 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
       } else {
         next = workers->take();
         if (next.taken == Workers::Taken::batch) ++step_;
-        // Asked again, new workers try the same batch again.
+        // The next call starts new workers, which try the same batch again.
         if (next.taken == Workers::Taken::error) workers_ = nullptr;
       }
     }
@@ -159,7 +161,7 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
   }
 }
 
-// Leaves it be if others have started some meanwhile, or the loader went elsewhere.
+// Keeps the new workers only if no other thread has started some and the loader has not moved.
 void Loader::start_workers(const PlanRun& run) {
   std::shared_ptr<const Reader> reader;
   std::shared_ptr<const FeaturePlan> features;

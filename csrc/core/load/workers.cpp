@@ -21,7 +21,7 @@ std::uint64_t nanoseconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-// One batch's record numbers, and room for the next one's: each worker keeps its own.
+// The record numbers of one batch. Its memory is used again for the next batch.
 class Workers::RowNumbers {
  public:
   void fill(const PlanRun::Step& step) {
@@ -61,7 +61,8 @@ Workers::Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const Fea
   try {
     while (threads_.size() < threads) threads_.push_back(start_thread([this] { work(); }));
   } catch (...) {
-    // The system has no more threads, or memory for them, to give. One is enough; none is an error.
+    // The system has no more threads, or no memory for them. One thread is enough; none is an
+    // error.
     if (threads_.empty()) throw;
   }
 }
@@ -136,7 +137,7 @@ void Workers::work() {
     Slot result;
     try {
       if (!batch_work) batch_work.emplace(reader_, features_);
-      announce_behind(number, ahead);
+      announce_after(number, ahead);
       rows.fill(run_.at(number));
       result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_);
     } catch (const ReadCancelled&) {
@@ -151,9 +152,10 @@ void Workers::work() {
   }
 }
 
-// The first ticket announces all that the ring has room for; each later one, one more. Itself only
-// if each of its requests would be a round trip: from a disk it is read as soon.
-void Workers::announce_behind(std::uint64_t number, RowNumbers& ahead) {
+// The first ticket announces all batches that the ring has room for. Each later ticket announces
+// one more. The first one announces its own batch only if each request is a round trip: from a
+// disk, it would be read just as soon.
+void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
   const std::uint64_t depth = slots_.size();
   const std::uint64_t first = number > 0 ? number + depth : reader_->is_far() ? 0 : 1;
   for (std::uint64_t next = first; next <= number + depth; ++next) {

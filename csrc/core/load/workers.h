@@ -16,7 +16,7 @@
 
 namespace tfrfast {
 
-// What a loader counts, workers after workers. Any thread reads it at any time.
+// What a loader counts, over all its workers one after the other. Safe from many threads.
 struct LoaderCounters {
   std::atomic<std::uint64_t> records{0};
   std::atomic<std::uint64_t> bytes{0};
@@ -26,10 +26,10 @@ struct LoaderCounters {
   std::atomic<std::uint64_t> read_ahead_bytes{0};
 };
 
-// A run's batches are numbered by tickets, without end. Ticket t waits in slot t % prefetch; a
-// worker may claim ticket t once ticket t - prefetch has been taken. Safe from many threads, except
-// that one stops them. A forked child has none of these threads and must leave the object alone,
-// its destructor included.
+// A run's batches are numbered by tickets, without end. The batch of ticket t waits in slot
+// t % prefetch, and a worker may claim ticket t once ticket t - prefetch has been taken. Safe from
+// many threads, except that only one may call stop(). A forked child has none of these threads. It
+// must not touch the object, and not even destroy it.
 class Workers {
  public:
   // Throws Error io if the system has no threads to give.
@@ -41,11 +41,11 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // What take() has to say about the next ticket.
+  // What take() found out about the next ticket.
   enum class Taken : std::uint8_t {
-    batch,  // its batch, and the next one is next now
-    none,   // not there yet
-    error,  // that its worker threw; it stays next
+    batch,  // its batch was taken
+    none,   // its batch is not ready yet
+    error,  // its worker threw; the ticket stays the next one
   };
   struct Taking {
     Taken taken = Taken::none;
@@ -56,12 +56,12 @@ class Workers {
   // Does not wait.
   Taking take();
 
-  // Waits until take() has more to say than that `ticket` is not there yet, or stop() was called.
-  // False after `seconds` of nothing.
+  // Waits until the batch of `ticket` is ready or was taken, its worker threw, or stop() was
+  // called. False if none of that happens within `seconds`.
   bool wait_for(std::uint64_t ticket, double seconds);
 
-  // Ends and joins the threads, which takes one piece of a read at most. Who waits need not wait
-  // for that.
+  // Ends and joins the threads, which takes at most as long as one piece of a read. Threads in
+  // wait_for() return at once.
   void stop() noexcept;
 
  private:
@@ -73,7 +73,7 @@ class Workers {
   };
 
   void work();
-  void announce_behind(std::uint64_t number, RowNumbers& ahead);
+  void announce_after(std::uint64_t number, RowNumbers& ahead);
 
   const std::shared_ptr<const Reader> reader_;
   const std::shared_ptr<const FeaturePlan> features_;

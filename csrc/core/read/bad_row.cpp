@@ -9,10 +9,11 @@
 namespace tfrfast {
 namespace {
 
-// How many headers on each side tell a damaged one from an index that no longer fits.
+// So many headers on each side are looked at, to tell a damaged one from an index that no longer
+// fits.
 constexpr int kNeighbours = 4;
 
-// A mapping shows what was cut off a file's last page as zeros, without a fault.
+// In the last page of a truncated file, a mapping shows zeros without a fault.
 bool is_shorter_now(const StoredFile& file) {
   try {
     return file.facts_now().bytes < file.facts().bytes;
@@ -21,7 +22,7 @@ bool is_shorter_now(const StoredFile& file) {
   }
 }
 
-// Since the shard was opened, when its index fitted.
+// Whether the file changed since the shard was opened, when its index fitted.
 bool changed_since_opened(const IndexedShard& shard) {
   try {
     return !shard.file->is_still(shard.file->facts_now());
@@ -30,11 +31,11 @@ bool changed_since_opened(const IndexedShard& shard) {
   }
 }
 
-// Whether, going from `row` in the direction of `step`, the first header that is intact is the one
-// that the index says is there. Nothing either way where the shard ends before.
+// Goes from `row` in the direction of `step` to the first intact header. Whether it is the one that
+// the index says is there. Empty if the shard ends before that.
 std::optional<bool> next_header_fits(const Row& row, std::uint64_t step) {
   const ShardIndex& index = *row.shard->index;
-  std::uint64_t number = row.number + step;  // below the first record lies a number beyond the last
+  std::uint64_t number = row.number + step;  // before record 0, it wraps to a number past the last
   for (int tries = 0; tries < kNeighbours; ++tries, number += step) {
     if (number >= index.record_count()) return std::nullopt;
     const Frame frame = index.frame(number);
@@ -46,14 +47,14 @@ std::optional<bool> next_header_fits(const Row& row, std::uint64_t step) {
   return false;
 }
 
-// Of a shard that was touched: whether only this header and some of its neighbours are damaged.
-// Had records moved, the first that is longer or shorter would show it on the way to this one.
+// For a shard whose file changed: whether only this header and some of its neighbours are damaged.
+// If records had moved, their headers would not be where the index says.
 bool index_fits_around(const Row& row) {
   if (row.shard->index == nullptr) return false;
   try {
     const std::optional<bool> before = next_header_fits(row, ~std::uint64_t{0});
-    const std::optional<bool> behind = next_header_fits(row, 1);
-    return (before || behind) && before.value_or(true) && behind.value_or(true);
+    const std::optional<bool> after = next_header_fits(row, 1);
+    return (before || after) && before.value_or(true) && after.value_or(true);
   } catch (const Error&) {
     return false;
   }
@@ -82,7 +83,7 @@ BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Sea
                          static_cast<std::int64_t>(row.frame.offset)};
   const std::string reindex =
       " The file was changed since it was indexed: index it again with `tfrfast index --force " +
-      row.shard->file->path() + "`, then open it anew.";
+      row.shard->file->path() + "`, then open it again.";
   const std::string restore =
       advice == SkipAdvice::try_it
           ? " Restore the file, or leave such records out with on_corruption=\"skip\"."

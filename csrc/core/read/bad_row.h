@@ -1,4 +1,4 @@
-// Why a frame in a file is not the record that its index promises.
+// Explains why a frame in a file is not the record that the index describes.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ std::string describe(const Row& row);
 
 enum class Verdict : std::uint8_t { good, bad_header, other_length, bad_payload };
 
-// `seal` is what was found around the row's payload, whose checksum is `computed`. The verdict is
-// not good. Looks at the file once more, to tell damage from an index that no longer fits.
+// `seal` was read around the row's payload, whose checksum is `computed`. The verdict is not good.
+// Looks at the file again to tell damage from an index that no longer fits.
 BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Seal& seal,
                MaskedCrc computed, SkipAdvice advice);
 

@@ -12,7 +12,7 @@
 namespace tfrfast {
 namespace {
 
-// Copied at once, then judged: small enough that the copy is still in the cache.
+// A piece is copied, then judged. It is so small that the copy is still in the cache by then.
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kPieceRows = 256;
 // How far ahead a row's frame is fetched into the cache, and how much of it.
@@ -20,7 +20,7 @@ constexpr std::size_t kPrefetchRows = 8;
 constexpr std::size_t kPrefetchBytes = 512;
 constexpr std::size_t kCacheLine = 64;
 
-// Remembers the CRC of the last length: records of one size are the rule.
+// Remembers the CRC of the last length, because records often have the same size.
 class HeaderCheck {
  public:
   Verdict operator()(const Row& row, const Seal& seal) {
@@ -38,15 +38,15 @@ class HeaderCheck {
   MaskedCrc length_crc_ = mask_crc(crc32c_u64(0));
 };
 
-// Rows of mapped shards, a piece at a time, their checksums taken on the way unless `crcs` is null.
-// Without `data`, only that. False if a mapping could not be read.
-bool copy_mapped(std::span<const Row> rows, std::size_t rows_behind, std::uint8_t* data,
+// Copies the payloads of a piece of rows of mapped shards to `data`, unless that is null, and
+// computes their checksums, unless `crcs` is null. False if a mapping could not be read.
+bool copy_mapped(std::span<const Row> rows, std::size_t rows_after, std::uint8_t* data,
                  const std::int64_t* offsets, Seal* seals, MaskedCrc* crcs) noexcept {
   const Row* const row = rows.data();
   const std::size_t count = rows.size();
   return run_guarded([=] {
     for (std::size_t i = 0; i < count; ++i) {
-      if (i + kPrefetchRows < count + rows_behind) {
+      if (i + kPrefetchRows < count + rows_after) {
         const Row& ahead = row[i + kPrefetchRows];
         if (const std::uint8_t* mapping = ahead.shard->file->mapping(); mapping != nullptr) {
           const std::uint8_t* frame = mapping + ahead.frame.offset;
@@ -72,7 +72,7 @@ bool copy_mapped(std::span<const Row> rows, std::size_t rows_behind, std::uint8_
   });
 }
 
-// Frames of one shard that is not mapped, in one call and without an extra copy.
+// Reads frames of one shard that is not mapped, in one call and without an extra copy.
 void copy_run(std::span<const Row> rows, std::uint8_t* data, const std::int64_t* offsets,
               Seal* seals) {
   std::array<ReadRange, 3 * kPieceRows> ranges;
@@ -87,7 +87,8 @@ void copy_run(std::span<const Row> rows, std::uint8_t* data, const std::int64_t*
   rows[0].shard->file->read(std::span(ranges).first(count));
 }
 
-// How many rows make the next piece: of mapped shards, of one other shard, or one long row alone.
+// How many rows make the next piece. They are rows of mapped shards, or of one other shard, or a
+// single long row.
 std::size_t piece_size(std::span<const Row> rows) {
   const bool mapped = rows[0].shard->file->mapping() != nullptr;
   std::uint64_t bytes = rows[0].frame.payload_bytes;
@@ -103,7 +104,8 @@ std::size_t piece_size(std::span<const Row> rows) {
   return count;
 }
 
-// A payload longer than a piece, not mapped: read and checksummed alternately.
+// Reads a payload that is longer than a piece and not mapped. Reading and computing the checksum
+// take turns.
 MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Seal* seal) {
   const StoredFile& file = *row.shard->file;
   // Each piece costs a system call, or a round trip.
@@ -125,8 +127,8 @@ MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Se
 
 class FrameReading {
  public:
-  // Row i goes to data[offsets[i]], or is verified where it is mapped if both are null, and is
-  // called batch row first_row + i or, if there are `batch_rows`, batch_rows[i].
+  // Row i goes to data[offsets[i]] or, if both are null, is verified where it is mapped. Errors
+  // call it batch row first_row + i or, if there are `batch_rows`, batch_rows[i].
   FrameReading(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row, std::uint8_t* data,
                const std::int64_t* offsets, std::size_t first_row,
                const std::size_t* batch_rows = nullptr, SkipAdvice advice = SkipAdvice::try_it)
@@ -208,7 +210,7 @@ class FrameReading {
     }
   }
 
-  // After a failure among many rows: whose was it?
+  // After a failure among many rows, finds the row that failed.
   void fail_singly(std::size_t first, std::size_t count, const Error& error,
                    void (FrameReading::*read)(std::size_t, std::size_t)) {
     if (count == 1) {
@@ -218,8 +220,8 @@ class FrameReading {
     for (std::size_t i = first; i < first + count && !stopped(); ++i) (this->*read)(i, 1);
   }
 
-  // A checksum of zero is what a mapping shows behind the end of a file that was truncated, so it
-  // is believed in no mode.
+  // After the end of a truncated file, a mapping shows zeros. So a stored checksum of zero is never
+  // believed without a look at the payload.
   void judge(std::size_t i, const Seal& seal, std::optional<MaskedCrc> computed = {}) {
     Verdict verdict = header_check_(rows_[i], seal);
     const MaskedCrc stored = decode_footer(seal.footer);

@@ -8,7 +8,7 @@
 namespace tfrfast {
 namespace {
 
-// While all is warm, some records are looked at whenever about this much has been read.
+// While everything is cached, a few records are looked at each time this much has been read.
 constexpr std::int64_t kBytesPerProbe = 8 << 20;
 // After a cold probe, this many calls announce their records without looking.
 constexpr int kColdCalls = 16;
@@ -17,7 +17,7 @@ const StoredFile& file_of(const Row& row) {
   return *row.shard->file;
 }
 
-// The ranges that sorted rows of one file take, as far as the storage keeps what is announced.
+// The ranges of sorted rows of one file, up to as many bytes as the storage keeps.
 std::vector<FileRange> ranges_of(std::span<const Row> rows) {
   const StorageTraits& traits = file_of(rows.front()).traits();
   std::vector<FileRange> ranges;
@@ -55,7 +55,7 @@ std::uint64_t announce_rows(std::span<const Row> rows) noexcept {
       row = end;
     }
   } catch (const std::exception&) {
-    // Advice only.
+    // Only advice.
   }
   return announced;
 }

@@ -1,5 +1,5 @@
-// Announces records before they are needed: cold disks and far storages reach their speed only with
-// many requests under way. Costs next to nothing while the data are in the page cache.
+// Announces records before they are needed, because cold disks and far storages are fast only with
+// many requests at the same time. Costs next to nothing while the data are in the page cache.
 #pragma once
 
 #include <atomic>
@@ -11,22 +11,24 @@
 
 namespace tfrfast {
 
-// Tells the storages of these rows that they will be read soon: sorted by place, close ones as one
-// range. How many bytes those are. Never throws: whoever reads gets the error.
+// Tells the storages that these rows will be read soon, sorted by place, with close ones as one
+// range. Returns how many bytes were announced. Never throws: the read itself will report the
+// error.
 std::uint64_t announce_rows(std::span<const Row> rows) noexcept;
 
-// When to announce, to go by what was found lately. Safe from many threads.
+// Decides when to announce, judging by whether recent records were cached. Safe from many threads.
 class ReadAhead {
  public:
-  // For records of so many bytes, on the average. What is far is always announced.
+  // For records of so many bytes on average. Records of far storages are always announced.
   ReadAhead(std::uint64_t mean_record_bytes, bool is_far) noexcept
       : mean_record_bytes_(mean_record_bytes), is_far_(is_far) {}
 
-  // Whether to ask is_cold() about the next records: others were cold lately, or it is time to look
-  // again. While all is warm this is all that happens.
+  // Whether to ask is_cold() about the next records, because others were cold lately or because it
+  // is time to look again. While everything is cached, nothing else is called.
   bool is_due(std::size_t record_count) noexcept;
 
-  // Whether to announce records of which these are some: they, or others lately, are not cached.
+  // Whether to announce the records that these are samples of: a sample, or a recent one, was not
+  // cached.
   bool is_cold(std::span<const Row> samples) noexcept;
 
   static constexpr std::size_t kSamples = 4;

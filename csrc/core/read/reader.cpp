@@ -20,25 +20,26 @@
 namespace tfrfast {
 namespace {
 
-// Less than this is not worth waking another thread for.
+// It is not worth waking another thread for less than this.
 constexpr std::size_t kRowsPerTask = 512;
 constexpr std::uint64_t kBytesPerTask = 256 << 10;
 // A row costs about as much as this many bytes, however short it is.
 constexpr std::uint64_t kRowCostBytes = 128;
 // Index entries fetched together, so that their cache misses overlap.
 constexpr std::size_t kLookupRows = 32;
-// What depends on the mean only decides how much is read at once, and multiplies it.
+// The mean only decides how much is read at once. The bound keeps products of it from overflowing.
 constexpr std::uint64_t kMaxMeanBytes = std::uint64_t{1} << 32;
 
-// Guards every reader's list of skipped records: one for all, which fork() waits for.
+// Guards every reader's list of skipped records. There is one for all, so that fork() can wait for
+// it.
 constinit std::mutex every_list;
 std::mutex& skipped_mutex() {
   return every_list;
 }
 [[maybe_unused]] const int kGuarded = make_fork_wait_for<skipped_mutex>();
 
-// Rows in the order in which they lie in their shards, so that nothing is inflated twice. Empty if
-// that is the order they have.
+// The order of the rows in their shards, so that nothing is inflated twice. Empty if they are in
+// that order already.
 std::vector<std::size_t> order_of_places(std::span<const Row> rows) {
   const auto lies_before = [rows](std::size_t a, std::size_t b) {
     const Row &first = rows[a], &second = rows[b];
@@ -72,7 +73,7 @@ std::vector<std::size_t> cut_tasks(const RecordBatch& batch) {
   return starts;
 }
 
-// The same for sorted rows of compressed shards: what costs is the first row of each span.
+// The same for sorted rows of compressed shards, where the first row of each span is what costs.
 std::vector<std::size_t> cut_tasks_at_spans(std::span<const Row> rows) {
   std::vector<std::size_t> starts{0};
   for (std::size_t row = 1; row < rows.size(); ++row) {
@@ -180,7 +181,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
     if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();
     const std::size_t first = starts[task];
     const std::size_t rows_here = starts[task + 1] - first;
-    // Which row is met first says nothing once they are sorted, so all are tried.
+    // Sorted rows are not in the batch's order, so all are tried to find the first bad one.
     std::vector<BadRow> bad =
         order.empty()
             ? read_frames({rows + first, rows_here}, options_.verify, at_bad_row, batch, first)
@@ -242,7 +243,7 @@ void Reader::announce(std::span<const Row> rows) const noexcept {
 }
 
 std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {
-  // A negative number becomes a huge one: out of range, too.
+  // A negative number becomes a huge one, which is out of range, too.
   const auto record_at = [&](std::size_t row) {
     return static_cast<std::uint64_t>(request.records[row]);
   };
@@ -273,7 +274,7 @@ Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end) const {
         ReadRequest{{}, nullptr, options_.threads, nullptr},
         options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
   } catch (Error& failure) {
-    // One record that no memory can hold hides none of those after it.
+    // A single record that memory cannot hold must not hide those after it.
     if (failure.kind() != ErrorKind::memory || end - begin != 1) throw;
     return {std::make_shared<const RecordBatch>(), std::move(failure), end};
   }
@@ -302,7 +303,7 @@ std::uint64_t Reader::range_end(std::uint64_t begin, std::uint64_t target_bytes,
   const ShardIndex& index = *(*shards_)[place.shard].index;
   const std::uint64_t shard_end =
       std::min(last, shards_->first_record(place.shard) + index.record_count());
-  // Offsets ascend: search for the first record that lies too far from the first one.
+  // Offsets ascend, so a binary search finds the first record that is too far from `begin`.
   const std::uint64_t origin = index.frame(place.number).offset;
   std::uint64_t low = 1;
   std::uint64_t high = shard_end - begin;

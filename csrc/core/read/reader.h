@@ -25,14 +25,14 @@ struct ReadOptions {
   unsigned threads = 1;      // for one read
 };
 
-// One call of Reader::read.
+// The arguments of Reader::read.
 struct ReadRequest {
   std::span<const std::int64_t> records;
-  const bool* valid = nullptr;  // which rows are real, for the batch to tell; null: all
+  const bool* valid = nullptr;  // which rows are real, copied to the batch; null: all
   unsigned threads = 1;
   const std::atomic<bool>* cancelled =
-      nullptr;                // set by anyone, it ends the call with ReadCancelled
-  bool is_announced = false;  // by announce(), some time ago
+      nullptr;                // if another thread sets it, the call throws ReadCancelled
+  bool is_announced = false;  // announce() was called before
 };
 
 struct ReadCancelled {};
@@ -42,11 +42,11 @@ struct SkippedBytes {
   std::string path;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::uint64_t records = 0;  // lost in them; 0 where that cannot be told
+  std::uint64_t records = 0;  // that were lost in them; 0 if that is not known
 };
 
-// Immutable but for the list of skipped records and what it remembers of cold ones; safe from many
-// threads.
+// Immutable except for the list of skipped records and what it remembers about cold ones. Safe from
+// many threads.
 class Reader {
  public:
   Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& options);
@@ -54,49 +54,49 @@ class Reader {
   const ShardSet& shards() const noexcept { return *shards_; }
   std::uint64_t record_count() const noexcept { return shards_->record_count(); }
 
-  // Of a record with its frame, on the average over all shards.
+  // The size of a record with its frame, on average over all shards.
   std::uint64_t mean_record_bytes() const noexcept { return mean_record_bytes_; }
 
   // Whether any shard is compressed.
   bool inflates() const noexcept { return inflates_; }
-  // Whether any shard lies where each request is a round trip.
+  // Whether any shard is in a storage where each request is a round trip.
   bool is_far() const noexcept { return is_far_; }
 
-  // Where the index says a record lies. Throws Error out_of_range.
+  // Where the index says a record is. Throws Error out_of_range.
   Row locate(std::uint64_t record) const;
 
   // The records asked for, in that order, duplicates included. Throws the Error of the first row
-  // that cannot be delivered; under `skip_damage` damaged rows are left out instead. Error memory
-  // if they are more than memory can hold.
+  // that cannot be delivered. With `skip_damage`, damaged rows are left out instead. Throws Error
+  // memory if the records are more than memory can hold.
   std::shared_ptr<const RecordBatch> read(std::span<const std::int64_t> records) const {
     return read(ReadRequest{records, nullptr, options_.threads, nullptr});
   }
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const;
 
-  // Where many records lie: fills one Row for each, in the order given. Throws like locate().
+  // Where many records are: fills one Row for each, in the order given. Throws like locate().
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
-  // Announces records that will be read later, if `lately` tells that they are cold. How many
-  // bytes. Never throws: whoever reads gets the error.
+  // Announces records that will be read later, if `lately` says that they are cold. Returns how
+  // many bytes were announced. Never throws: the read itself will report the error.
   std::uint64_t announce(std::span<const std::int64_t> records, ReadAhead& lately) const noexcept;
-  // The same of rows that will be read now, to go by what this reader has found. read() does so
-  // itself.
+  // The same for rows that will be read now, judging by what this reader has found. read() does
+  // this itself.
   void announce(std::span<const Row> rows) const noexcept;
 
-  // One record, into memory for the payload that locate() says; check_room() tells before whether
-  // there can be so much. Throws even under `skip_damage`.
+  // Reads one record into `out`, which has room for the payload that locate() found. Call
+  // check_room() before allocating it. Throws for damage even with `skip_damage`.
   void read_into(const Row& row, std::uint8_t* out) const;
 
   // Records [begin, end) up to the first that cannot be delivered, which `error` explains.
   struct Range {
     std::shared_ptr<const RecordBatch> batch;
     std::optional<Error> error;
-    std::uint64_t next = 0;  // `end`, or the record behind the one that failed
+    std::uint64_t next = 0;  // `end`, or the record after the one that failed
   };
   Range read_range(std::uint64_t begin, std::uint64_t end) const;
 
-  // The end of a range from `begin` of about `target_bytes`, one record at least, `max_records` at
-  // most; `begin` itself only at the end of the data.
+  // The end of a range that begins at `begin` and has about `target_bytes`, at least one record and
+  // at most `max_records`. `begin` itself only at the end of the data.
   std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,
                           std::uint64_t max_records) const;
 
@@ -108,7 +108,7 @@ class Reader {
     std::shared_ptr<RecordBatch> batch;
     std::vector<BadRow> bad;
   };
-  // record_at(row) -> record number. Of `request`, all but the records.
+  // record_at(row) is a record number. Uses all of `request` but its records.
   template <class RecordAt>
   Outcome read_rows(std::size_t count, const RecordAt& record_at, const ReadRequest& request,
                     AtBadRow at_bad_row) const;

@@ -9,8 +9,8 @@
 namespace tfrfast {
 namespace {
 
-struct RowNumbers {  // what a row takes, packed: its offset, its record's number, whether it is
-                     // valid
+// What a row takes, packed: its offset, its record's number, and whether it is valid.
+struct RowNumbers {
   std::uint8_t bytes[2 * sizeof(std::int64_t) + sizeof(bool)];
 };
 

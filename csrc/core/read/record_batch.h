@@ -1,4 +1,4 @@
-// Payloads of many records, side by side in memory of ours.
+// The payloads of many records, side by side in our own memory.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace tfrfast {
 
-// Filled by whoever makes it, then shared as `const` and safe from many threads. From then on the
-// offsets never change. Python may write into data(), indices() and valid() at any time, so nothing
-// may rely on what they hold.
+// Its maker fills it. Then it is shared as `const`, is safe from many threads, and its offsets
+// never change. Python may write into data(), indices() and valid() at any time, so no code may
+// rely on their contents.
 class RecordBatch {
  public:
   RecordBatch() : RecordBatch(0) {}
-  // Room for `rows` rows; every row is valid until said otherwise, all else is undefined.
+  // Room for `rows` rows. Every row is valid at first; everything else is undefined.
   explicit RecordBatch(std::size_t rows);
 
   std::size_t size() const noexcept { return rows_; }
@@ -33,33 +33,33 @@ class RecordBatch {
   bool* valid() const noexcept {  // false marks padding
     return reinterpret_cast<bool*>(indices() + rows_);
   }
-  // Whether a row is no padding. Python may have put any byte there.
+  // Whether a row is not padding. Python may have put any byte there.
   bool is_real(std::size_t row) const noexcept {
     return reinterpret_cast<const std::uint8_t*>(valid())[row] != 0;
   }
   std::size_t data_bytes() const noexcept { return static_cast<std::size_t>(offsets()[rows_]); }
 
-  // Memory for as many bytes as the offsets, which are set by now, say; never null, so that nothing
-  // may be copied there.
+  // Allocates as many bytes as the offsets say, which must be set. Never null, so that even zero
+  // bytes may be copied there.
   void allocate_data() { data_ = PooledBuffer(std::max<std::size_t>(data_bytes(), 1)); }
 
-  // A copy of the offsets, which nothing here reads: for code that may write into it in spite of
-  // everything. The first call makes it. One thread at a time; it lives as long as the batch.
+  // A copy of the offsets for Python, which could write into it although it is read-only. We never
+  // read it. The first call makes it. One thread at a time. It lives as long as the batch.
   const std::int64_t* offsets_to_show() const;
 
-  // A batch of its own of these rows, in that order; each must be less than size().
+  // A new batch of these rows, in that order. Each must be less than size().
   std::shared_ptr<RecordBatch> rows(std::span<const std::int64_t> rows) const;
 
-  // Leaves out the rows that are marked, closing the gaps.
+  // Removes the rows that are marked, and closes the gaps.
   void remove_rows(const std::vector<bool>& marked);
-  // Leaves out the rows from `rows` on.
+  // Keeps only the first `rows` rows.
   void truncate(std::size_t rows);
 
  private:
   std::size_t rows_;
   PooledBuffer numbers_;
   PooledBuffer data_;
-  mutable PooledBuffer shown_offsets_;  // empty until they are asked for
+  mutable PooledBuffer shown_offsets_;  // empty until offsets_to_show() is called
 };
 
 }  // namespace tfrfast

@@ -49,8 +49,8 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
                     " that its CRC contradicts. Restore the file.",
                 place);
   }
-  const bool is_thinkable = header.payload_bytes <= kEndless - kFrameOverhead - offset_;
-  if (!walker_->reach(is_thinkable ? offset_ + kFrameOverhead + header.payload_bytes : kEndless)) {
+  const bool is_possible = header.payload_bytes <= kEndless - kFrameOverhead - offset_;
+  if (!walker_->reach(is_possible ? offset_ + kFrameOverhead + header.payload_bytes : kEndless)) {
     throw_bad_ending();
     throw Error(ErrorKind::truncated,
                 where() + " should have " + std::to_string(header.payload_bytes) +
@@ -61,8 +61,8 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
   const std::uint64_t frame_bytes = header.payload_bytes + kFrameOverhead;
   if (frame_bytes > max_memory_bytes()) {
     throw Error(ErrorKind::memory,
-                "'" + file_->path() + "' cannot be gone through: record " +
-                    std::to_string(record_) + " at " + file_->describe_byte(offset_) + " has " +
+                "'" + file_->path() + "' cannot be read: record " + std::to_string(record_) +
+                    " at " + file_->describe_byte(offset_) + " has " +
                     std::to_string(header.payload_bytes) +
                     " bytes. That is more than there is memory for: this process may have " +
                     std::to_string(max_memory_bytes()) + " bytes in all.",
@@ -91,7 +91,7 @@ const std::uint8_t* RecordStream::bytes_ahead(std::uint64_t count) {
       buffer_ = PooledBuffer();
       buffer_ = PooledBuffer(wanted);
     }
-    buffer_end_ = buffer_begin_ = 0;  // lest a failure leave a lie
+    buffer_end_ = buffer_begin_ = 0;  // after a failed read the buffer holds nothing
     file_->read(offset_, buffer_.data(), wanted);
     buffer_begin_ = offset_;
     buffer_end_ = offset_ + wanted;
@@ -99,7 +99,7 @@ const std::uint8_t* RecordStream::bytes_ahead(std::uint64_t count) {
   return buffer_.data() + (offset_ - buffer_begin_);
 }
 
-// Where a compressed stream ended before its time.
+// Throws if the compressed stream ended early.
 void RecordStream::throw_bad_ending() const {
   const ShardWalker::Ending ending = walker_->ending();
   if (ending == ShardWalker::Ending::clean) return;
@@ -109,7 +109,7 @@ void RecordStream::throw_bad_ending() const {
       where() + " is followed by " +
           (torn ? "the end of the file, inside a compressed member"
                 : "compressed data that cannot be inflated or have another checksum") +
-          ", behind " + file_->describe_byte(file_->bytes()) + ". Restore the file.",
+          ", after " + file_->describe_byte(file_->bytes()) + ". Restore the file.",
       {file_->path(), static_cast<std::int64_t>(record_), static_cast<std::int64_t>(offset_)});
 }
 

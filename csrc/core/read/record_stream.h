@@ -12,16 +12,16 @@
 
 namespace tfrfast {
 
-// Reads about as much at a time as the storage likes. One thread. Nothing is kept of a shard but
-// the record at hand, so a million small shards can be gone through.
+// Reads in requests of the size that suits the storage. Keeps only the current record, so a million
+// small shards can be read one after the other. One thread.
 class RecordStream {
  public:
-  // Begins at the frame at `offset`, that of record `record`; of a compressed shard, what lies
-  // before it is inflated, too. Throws Error io.
+  // Begins at the frame at `offset`, which is that of record `record`. A compressed shard is
+  // inflated from its beginning up to there. Throws Error io.
   explicit RecordStream(const std::string& path, std::uint64_t offset = 0,
                         std::uint64_t record = 0);
 
-  // Verifies the next record and lends its bytes until the next call; false at the end of the
+  // Verifies the next record. Its bytes are valid until the next call. False at the end of the
   // shard. Throws Error corrupt, truncated, memory or io.
   bool next(std::span<const std::uint8_t>* payload);
 

@@ -1,4 +1,4 @@
-// Memory for payloads whose lengths a file says.
+// Memory for payloads whose lengths come from a file.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace tfrfast {
 
-// Sets the offsets of `batch`, which has as many rows, and allocates its data. Throws Error memory,
-// which names the sum of all payloads and the largest record, if that is more than memory can hold:
-// a file may say anything, and sums of what it says may exceed every integer.
+// Sets the offsets of `batch`, which has as many rows, and allocates its data. If they are more
+// than memory can hold, throws Error memory, which names the sum of all payloads and the largest
+// record. Lengths from a file may have any value, so sums are checked for overflow.
 void make_room(std::span<const Row> rows, RecordBatch& batch);
 
 // Throws the same Error if memory cannot hold the payload of `row`.

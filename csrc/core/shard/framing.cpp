@@ -27,7 +27,8 @@ bool header_is_intact(const FrameHeader& header) noexcept {
 }
 
 namespace {
-// Hides the memory's latency, which a walk from header to header would else wait for each time.
+// Prefetching so far ahead hides the memory's latency. A walk from header to header would wait for
+// it each time.
 constexpr std::uint64_t kFramesAhead = 16;
 }  // namespace
 
@@ -43,7 +44,7 @@ ScanStep scan_frames(const ShardWindow& window, std::uint64_t start, std::uint64
       return step.stop = ScanStop::leaves_window, step;
     }
     const FrameHeader header = decode_header(window.bytes + (step.next - window.begin));
-    // Frames ahead lie where they would if all were as long as this one: often right, never wrong.
+    // Assumes that the next frames are as long as this one. A wrong guess does no harm.
     const std::uint64_t in_window = window.end - step.next;
     if (header.payload_bytes < in_window / kFramesAhead) {
       const std::uint64_t ahead = kFramesAhead * (header.payload_bytes + kFrameOverhead);

@@ -24,23 +24,23 @@ void encode_header(std::uint64_t payload_bytes, std::uint8_t* out) noexcept;  //
 MaskedCrc decode_footer(const std::uint8_t* bytes) noexcept;                  // kFooterBytes
 void encode_footer(MaskedCrc payload_crc, std::uint8_t* out) noexcept;
 
-// Whether the header's CRC vouches for its length. The length may still reach past the shard.
+// Whether the length in the header matches its CRC. It may still reach past the shard's end.
 bool header_is_intact(const FrameHeader& header) noexcept;
 
-// Why a walk along the chain of frames stopped. Four of these are what a shard's end can be; the
-// other two are the walker's own limits.
+// Why a walk along the chain of frames stopped: at the shard's end, at damage, or at one of the
+// walk's own limits, the last two.
 enum class ScanStop : std::uint8_t {
   clean_end,      // exactly at the end of the shard
   torn_header,    // fewer bytes left than a header
   torn_payload,   // an intact header promises more bytes than are left
-  bad_header,     // the length's CRC does not hold: nothing after it can be trusted
+  bad_header,     // the length does not match its CRC: nothing after it can be trusted
   leaves_window,  // the next header lies outside the bytes at hand
   out_of_room,    // `capacity` frames were found
 };
 
 struct ScanStep {
   std::size_t frames = 0;  // offsets written
-  std::uint64_t next = 0;  // where the walk stopped: the offset of the frame that was not taken
+  std::uint64_t next = 0;  // where the walk stopped: the offset of the first frame not written
   ScanStop stop = ScanStop::clean_end;
 };
 
@@ -52,8 +52,8 @@ struct ShardWindow {
   std::uint64_t shard_bytes = 0;
 };
 
-// Walks from the frame at `start`, writing each frame's offset, without looking at payloads.
-// Reads every byte once, owns nothing and calls nothing that owns: safe inside a FaultGuard.
+// Walks from the frame at `start` and writes each frame's offset, without looking at payloads.
+// Reads every byte once and needs no destructors: safe inside run_guarded().
 ScanStep scan_frames(const ShardWindow& window, std::uint64_t start, std::uint64_t* offsets,
                      std::size_t capacity) noexcept;
 

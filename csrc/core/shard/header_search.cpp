@@ -18,14 +18,15 @@ HeaderSearch search_header(const ShardWindow& window, std::uint64_t from) noexce
   const std::uint64_t left = window.shard_bytes - from;
   const std::uint8_t* const bytes = window.bytes;
   const auto end = static_cast<std::size_t>(window_end - window.begin);
-  const std::size_t tried_end = end - kHeaderBytes + 1;  // where a header no longer fits
+  const std::size_t tried_end = end - kHeaderBytes + 1;  // from here on no header fits
   if (left < kFrameOverhead) return {false, window.begin + tried_end, 0};
 
-  // So many bytes at the upper end of a length are zeros if its frame fits.
+  // A frame fits only if so many upper bytes of its length are zeros.
   const std::size_t zeros = static_cast<std::size_t>(std::countl_zero(left - kFrameOverhead)) / 8;
   for (auto at = static_cast<std::size_t>(from - window.begin); at < tried_end;) {
-    // A byte that is not zero rules out all lengths that would have it among those, at once. Asked
-    // one by one, where the processor can guess: what the next place is does not wait for a load.
+    // A byte that is not zero rules out all places where it would be among those upper bytes. The
+    // first two are tested one by one, since these branches can be predicted: the processor goes on
+    // at the next place without waiting for this load.
     if (zeros > 0 && bytes[at + kLengthBytes - 1] != 0) {
       at += zeros;
       continue;
@@ -36,7 +37,8 @@ HeaderSearch search_header(const ShardWindow& window, std::uint64_t from) noexce
     }
     const auto length = load_little_endian<std::uint64_t>(bytes + at);
     if (length == 0) {
-      // Of an empty payload, which has one CRC, and that does not begin with a zero.
+      // The CRC of the length 0 does not begin with a zero, so the header can only begin where the
+      // zeros end.
       const std::uint8_t* zeros_end = skip_zeros(bytes + at + kLengthBytes, bytes + end);
       at = static_cast<std::size_t>(zeros_end - bytes) - kLengthBytes;
       if (at >= tried_end) break;

@@ -12,13 +12,13 @@
 
 namespace tfrfast {
 
-// What a walk does where the shard cannot be read on.
+// What a walk does where it cannot read on.
 enum class AtDamage : std::uint8_t {
-  get_over,  // look for what follows, all the way to the end
-  stop,      // it is all that is asked for
+  get_over,  // looks for what follows, up to the shard's end
+  stop,      // ends there
 };
 
-// A cursor for whoever walks a shard: hands out windows of it, in memory either way.
+// A cursor along a shard. Hands out windows of it in memory, mapped or read.
 class ShardWalker {
  public:
   explicit ShardWalker(std::shared_ptr<const StoredFile> file) : file_(std::move(file)) {}
@@ -27,26 +27,27 @@ class ShardWalker {
   // A window that holds byte `offset` and at least `wanted` bytes from there, or all that is left.
   // Valid until the next call. Touch its bytes only inside run_guarded().
   virtual ShardWindow window(std::uint64_t offset, std::size_t wanted) = 0;
-  // Whether what follows a window is wanted, too: then more is read at once, where it has to be.
+  // Whether the bytes after a window will be wanted, too. If the file is not mapped, more is then
+  // read at once.
   enum class Wanted : bool { here_and_there, everything };
   void expect(Wanted wanted) noexcept { expected_ = wanted; }
 
-  // Whether the shard has `bytes` bytes. A compressed one's size is known at its end only, so this
-  // walks on to find out; file().bytes() and windows tell what is known so far.
+  // Whether the shard has at least `bytes` bytes. The size of a compressed one is known only at its
+  // end, so this walks on to find out. file().bytes() and windows have what is known so far.
   virtual bool reach(std::uint64_t bytes) { return bytes <= file().bytes(); }
   // The shard has no more bytes than this, however far reach() goes.
   virtual std::uint64_t max_bytes() const { return file().bytes(); }
-  // How much of the file itself was gone through to get to byte `offset` of the shard.
+  // How many bytes of the file itself were read to get to byte `offset` of the shard.
   virtual std::uint64_t file_bytes_before(std::uint64_t offset) const { return offset; }
-  // Why a compressed stream ends where it does, once reach() has been there.
+  // Why a compressed stream ends where it does, once reach() has found the end.
   enum class Ending : std::uint8_t { clean, truncated, corrupt };
   virtual Ending ending() const { return Ending::clean; }
-  // Behind compressed data that cannot be read on, looks for some that can: true if there are any,
-  // whose bytes then follow those there were so far. The record that was cut goes on nowhere.
+  // After compressed data that cannot be inflated, looks for data that can. True if there are any:
+  // their bytes then follow those so far. The record that the damage cut off stays cut off.
   virtual bool resume() { return false; }
 
-  // Called every few MiB of the file or the shard while a call takes long. May throw to end it, and
-  // the walk with it.
+  // `pulse` is called every few MiB of the file or the shard while a call takes long. It may throw
+  // to end the walk.
   void set_pulse(std::function<void()> pulse) { pulse_ = std::move(pulse); }
 
  protected:
@@ -59,8 +60,8 @@ class ShardWalker {
   const std::shared_ptr<const StoredFile> file_;
 };
 
-// For whoever reads a whole file in order, before it reads at `offset`: announces what follows, if
-// each request is a round trip. `announced_end` is 0 at first.
+// Announces what follows `offset`, if each request is a round trip. Call it before each read when
+// reading a whole file in order. `announced_end` is 0 at first.
 void announce_ahead(const StoredFile& file, std::uint64_t offset, std::uint64_t& announced_end);
 
 std::unique_ptr<ShardWalker> walk(std::shared_ptr<const StoredFile> file);

@@ -22,10 +22,11 @@
 namespace tfrfast {
 namespace {
 
-// The kernel serves at most a read-ahead window of what one call announces.
+// From one call, the kernel reads ahead no more than this.
 constexpr std::uint64_t kAdviceBytes = 128 << 10;
 
-// Calls advise(begin, bytes) for the range's pieces. What a header claims may have no end.
+// Calls advise(begin, bytes) for the range's pieces. The range may come from a damaged header, so
+// its length is bounded.
 template <class Advise>
 void advise_in_pieces(std::uint64_t offset, std::uint64_t bytes, const Advise& advise) {
   const std::uint64_t end = offset + std::min(bytes, kLocalTraits.max_announced_bytes);
@@ -38,7 +39,7 @@ void advise_in_pieces(std::uint64_t offset, std::uint64_t bytes, const Advise& a
 
 namespace {
 
-// The only way for everyone to name a file that has no name.
+// The only way to name such a file that needs no privileges.
 std::string descriptor_path(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }
@@ -61,7 +62,7 @@ int give_name(int descriptor, const std::string& path) noexcept {
 
 bool reserve_space(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept {
   struct statfs filesystem;
-  // Space in memory would be cleared first, for nothing.
+  // On tmpfs, reserving space would clear it first, for nothing.
   return ::fstatfs(descriptor, &filesystem) == 0 && filesystem.f_type != TMPFS_MAGIC &&
          ::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                      static_cast<off_t>(bytes)) == 0;
@@ -73,7 +74,7 @@ void start_flushing(int descriptor, std::uint64_t offset, std::uint64_t bytes) n
 }
 
 std::uint64_t data_in_file(int descriptor, std::uint64_t offset) noexcept {
-  // Nobody reads where the descriptor stands.
+  // Moving the descriptor's position does no harm: all reads say where they read.
   const off_t data = ::lseek(descriptor, static_cast<off_t>(offset), SEEK_DATA);
   if (data >= 0) return static_cast<std::uint64_t>(data);
   return errno == ENXIO ? std::numeric_limits<std::uint64_t>::max() : offset;

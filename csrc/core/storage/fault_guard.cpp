@@ -15,8 +15,8 @@ namespace {
 
 struct sigaction previous_action;
 
-// The signal that this thread handed on last. A handler that jumps out, as another copy of the
-// core's does, leaves it behind.
+// The signal that this thread handed on last. If a handler jumps out, as that of another copy of
+// the core does, this is not cleared.
 struct HandedOn {
   const void* context = nullptr;
   const void* frame = nullptr;
@@ -25,8 +25,8 @@ struct HandedOn {
 thread_local constinit HandedOn handed_on TFRFAST_STATIC_TLS = {};
 constexpr int kMaxRounds = 3;
 
-// The process dies of the fault as if nobody had ever handled it: returning repeats the fault, and
-// a signal that somebody sent is sent again.
+// The process dies of the fault as if it had no handler: the fault repeats when this returns, and a
+// signal that was sent is sent again.
 void die_by_default(int signal_number, const siginfo_t* info) {
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
@@ -35,8 +35,9 @@ void die_by_default(int signal_number, const siginfo_t* info) {
 }
 
 void hand_on(int signal_number, siginfo_t* info, void* context) {
-  // Handlers may be stacked in a circle: ours, another library's, ours again. Then the signal comes
-  // back deeper in the stack, or raised anew; after a few rounds it has been reported and may kill.
+  // Handlers may call each other in a circle: ours, another library's, ours again. The signal then
+  // comes back deeper in the stack, or is raised again. After a few rounds it has been reported,
+  // and may end the process.
   const void* frame = __builtin_frame_address(0);
   const bool came_back = context == handed_on.context && frame < handed_on.frame;
   const bool raised = info != nullptr && info->si_code <= 0;
@@ -46,15 +47,15 @@ void hand_on(int signal_number, siginfo_t* info, void* context) {
   if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
     previous_action.sa_sigaction(signal_number, info, context);
   } else if (previous_action.sa_handler == SIG_DFL || previous_action.sa_handler == SIG_IGN) {
-    die_by_default(signal_number, info);  // an ignored fault would repeat for ever
+    die_by_default(signal_number, info);  // an ignored fault would repeat forever
   } else {
     previous_action.sa_handler(signal_number);
   }
   handed_on = {};
 }
 
-// What the thread blocked before the signal; a handler that calls ours may block more meanwhile, as
-// the thread sanitizer's does, and would never get to give it back.
+// Restores what the thread blocked before the signal. A handler that calls ours may have blocked
+// more, as the thread sanitizer's does, and our jump skips the code that would unblock it.
 void restore_signal_mask(void* context) {
   sigset_t mask = static_cast<ucontext_t*>(context)->uc_sigmask;
   ::sigdelset(&mask, SIGBUS);
@@ -62,8 +63,8 @@ void restore_signal_mask(void* context) {
 }
 
 void on_bus_error(int signal_number, siginfo_t* info, void* context) {
-  // Whoever raised it, a guarded thread can only mean its mapping: `faulthandler` raises the signal
-  // anew after its report, without the address.
+  // On a guarded thread the fault is always the mapping's. Its address does not say so, because
+  // `faulthandler` raises the signal again after its report, without the address.
   if (detail::active_fault_guard != nullptr) {
     restore_signal_mask(context);
     siglongjmp(*detail::active_fault_guard, 1);

@@ -1,5 +1,5 @@
-// Touching a mapped file that was truncated, or whose disk or network failed, raises SIGBUS. Here
-// that becomes `false`.
+// Touching a mapped file that was truncated, or whose disk or network failed, raises SIGBUS. The
+// guard turns that into `false`.
 #pragma once
 
 #include <csetjmp>
@@ -14,21 +14,23 @@
 
 namespace tfrfast {
 
-// Puts our SIGBUS handler in front of what is there, once for this copy of the core; never takes it
-// away. A fault outside a guard goes to the handler that was there before, so `faulthandler` and
-// other copies of the core (the Python module's and the ops') live with it in any order. If
-// `faulthandler` is enabled later, it prints its report first and the guard still recovers.
+// Installs our SIGBUS handler, once for this copy of the core, and never removes it. A fault
+// outside a guard goes to the handler that was there before. So `faulthandler` and other copies of
+// the core (the Python module's and the ops') may be installed in any order. If `faulthandler` is
+// enabled later, it prints its report first and the guard still recovers.
 void install_fault_guard();
 
 namespace detail {
-// Static TLS: the handler may run on a thread that never had a guard, where allocating is fatal.
+// Static TLS, because the handler may run on a thread that has not used a guard yet: allocating its
+// thread-local storage inside a signal handler could deadlock.
 extern thread_local constinit sigjmp_buf* active_fault_guard TFRFAST_STATIC_TLS;
 }  // namespace detail
 
 // Runs `leaf()`. False if a mapping it touched could not be read; what it wrote so far is garbage.
 //
-// The danger: a fault jumps out of the middle of `leaf`. It must own nothing: no destructor, lock,
-// allocation or guard may be open in it or in anything it calls. Call install_fault_guard() before.
+// The danger: a fault jumps out of the middle of `leaf`. So neither `leaf` nor anything it calls
+// may need a destructor, hold a lock, allocate, or use another guard. Call install_fault_guard()
+// before.
 template <class Leaf>
 [[gnu::noinline]] bool run_guarded(const Leaf& leaf) noexcept {
   sigjmp_buf here;

@@ -1,4 +1,4 @@
-// File descriptors: one that closes itself, and the few that many files share.
+// File descriptors: one that closes itself, and a small pool that many files share.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ class FileDescriptor {
   int descriptor_;
 };
 
-// The most recently used descriptors of this process, those in use apart: at most kMax, and at
-// most a quarter of those that the process may have. Where the system has no more of them, the
-// least recently used make room. Thread-safe. Owners are told apart by address and must call
-// forget() before they go.
+// The most recently used descriptors of this process: at most kMax, and at most a quarter of those
+// that the process may have. One that is in use stays open beyond that. Where the system has no
+// more, the least recently used are closed. Thread-safe. Owners are told apart by address and must
+// call forget() before they are destroyed.
 class SharedDescriptors {
  public:
   static constexpr std::size_t kMax = 128;
@@ -37,10 +37,10 @@ class SharedDescriptors {
   static SharedDescriptors& instance();
 
   using Open = std::function<std::shared_ptr<const FileDescriptor>()>;
-  // The owner's descriptor, opened by `open` if it has none; stays open while it is held.
+  // The owner's descriptor, opened by `open` if it has none. It stays open while it is held.
   std::shared_ptr<const FileDescriptor> acquire(const void* owner, const Open& open);
   void forget(const void* owner) noexcept;
-  // Gives up the least recently used one; false if there is none.
+  // Drops the least recently used one; false if there is none.
   bool give_up_one() noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Folders of this machine, and the names in them. Paths of other storages have no folders: making
-// and flushing theirs does nothing.
+// Folders of this machine, and the names in them. Other storages have no folders: to make or flush
+// one of theirs does nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@ NameStatus look_at_name(const std::string& path) noexcept;  // the link itself
 // The names in a folder, in no order. Throws Error io.
 std::vector<std::string> list_folder(const std::string& folder);
 
-// Whether there was such a file, and is none now.
+// True if there was such a file and it is gone now.
 bool remove_file(const std::string& path) noexcept;
 
 void flush_folder(const std::string& folder);  // to the disk; throws Error io
 
-// Makes `folder` and those it lies in, if they are not there. Throws Error io: ENOTDIR if something
-// else has the name.
+// Makes `folder` and its parents, if they are not there. Throws Error io: ENOTDIR if something else
+// has the name.
 void make_folders(const std::string& folder, unsigned mode = 0777);
 
 }  // namespace tfrfast

@@ -7,7 +7,7 @@
 
 namespace tfrfast {
 
-// Any file of this machine that can be written in order will do, a pipe too. One thread at a time.
+// Any file of this machine that can be written in order, a pipe for example. One thread at a time.
 class GrowingFile {
  public:
   enum class Begin : bool { empty, at_end };

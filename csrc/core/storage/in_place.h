@@ -1,4 +1,4 @@
-// Files of this machine that are looked at, cut or changed where they lie, rather than replaced.
+// Files of this machine that are examined, cut or changed in place rather than replaced.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,12 @@
 
 namespace tfrfast {
 
-// The first bytes of a regular file, if it has so many. A link is none, and to look is not to use:
-// the time of the last use stays.
+// The first bytes of a regular file, if it has so many. A link does not count as one. The file's
+// time of last use stays what it was.
 bool peek(const std::string& path, void* bytes, std::size_t count) noexcept;
 
-// Reads the first bytes and, if `change` says so, writes them back. Whether that was done.
+// Reads the first bytes, calls `change` and, if that returns true, writes them back. True if they
+// were written.
 bool change_beginning(const std::string& path, void* bytes, std::size_t count,
                       const std::function<bool()>& change);
 

@@ -18,9 +18,9 @@
 namespace tfrfast {
 namespace {
 
-std::atomic<int> assumed_to_last{-1};  // -1: nothing
+std::atomic<int> assumed_to_last{-1};  // -1: nothing is assumed
 
-// Wraps around, where a time was set that is centuries away.
+// Wraps around if somebody set a time centuries away.
 std::int64_t nanoseconds(const timespec& time) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
                                    static_cast<std::uint64_t>(time.tv_nsec));
@@ -99,7 +99,7 @@ void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
 
 #endif
 
-// What tests want to see, if they do.
+// What tests assume, if they do.
 Filesystem as_assumed(Filesystem found) {
   const int assumed = assumed_to_last.load(std::memory_order_relaxed);
   if (assumed >= 0) found.versions_last = assumed != 0;

@@ -10,17 +10,17 @@
 
 namespace tfrfast {
 
-// A file that nobody changes keeps its version on the machine's own filesystems, and whoever
-// changes it gives it another ctime. On others (network and FUSE filesystems, overlays) a remount
-// may change all of it.
+// On the machine's own filesystems a file keeps its version until it changes, and every change
+// gives it another ctime. On others (network and FUSE filesystems, overlays) a remount may change
+// the whole version.
 //
-// These throw Error io (ENOENT, EACCES, EISDIR, ...), and invalid for what is no regular file.
+// These throw Error io (ENOENT, EACCES, EISDIR, ...), and invalid if it is not a regular file.
 FileFacts examine_local_file(const std::string& path);
 void refuse_unless_regular(const std::string& path);
 
 struct LocalFacts {
   FileFacts facts;
-  bool is_remote = false;  // faults of a mapping arrive late there, or as a hang
+  bool is_remote = false;  // faults of its mapping arrive late, or as a hang
 };
 LocalFacts examine_open_file(int descriptor, const std::string& path);
 
@@ -31,8 +31,8 @@ inline std::int64_t ctime_ns_of(const FileFacts& facts) noexcept {
   return static_cast<std::int64_t>(facts.version.words[2]);
 }
 
-// For tests, which have one filesystem and want to see both kinds: what files say from now on about
-// version_lasts. Nothing: what is true.
+// For tests, which have one filesystem and need both kinds: sets version_lasts of all files that
+// are examined from now on. Empty restores the truth.
 void assume_versions_last(std::optional<bool> last) noexcept;
 
 }  // namespace tfrfast

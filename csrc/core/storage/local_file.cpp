@@ -45,7 +45,7 @@ class MappedFile final : public LocalFile {
     const std::uint8_t* const source = mapping();
     const bool readable = run_guarded([=] {
       for (const ReadRange& each : ranges) {
-        // An empty file has no mapping to copy nothing from.
+        // An empty file has no mapping, and memcpy may not be given a null pointer.
         if (each.bytes > 0) std::memcpy(each.out, source + each.offset, each.bytes);
       }
     });
@@ -65,8 +65,8 @@ class MappedFile final : public LocalFile {
 
 class PreadFile final : public LocalFile {
  public:
-  // Begins with the descriptor that the file was opened by: as long as that stays in the pool, what
-  // happens to the name does not matter.
+  // Puts the descriptor that the file was opened with into the pool. While it is there, it does not
+  // matter what happens to the file's name.
   PreadFile(const std::string& path, const FileFacts& facts,
             const std::shared_ptr<const FileDescriptor>& opened)
       : LocalFile(path, facts) {
@@ -77,7 +77,7 @@ class PreadFile final : public LocalFile {
     const std::shared_ptr<const FileDescriptor> file = descriptor();
     std::array<iovec, kMaxPieces> pieces;
     while (!ranges.empty()) {
-      // What lies side by side is one system call.
+      // Adjacent ranges are read with one system call.
       const std::uint64_t begin = ranges.front().offset;
       std::uint64_t end = begin;
       std::size_t count = 0;
@@ -96,7 +96,7 @@ class PreadFile final : public LocalFile {
       const std::shared_ptr<const FileDescriptor> file = descriptor();
       for (const FileRange& each : ranges) advise_file(file->get(), each.offset, each.bytes);
     } catch (const std::exception&) {
-      // Advice only: whoever reads gets the error.
+      // Only advice: the read itself will report the error.
     }
   }
 
@@ -176,13 +176,13 @@ std::uint64_t LocalFile::next_data(std::uint64_t offset) const noexcept {
   try {
     return std::min(data_in_file(descriptor()->get(), offset), bytes());
   } catch (const std::exception&) {
-    return offset;  // whoever reads gets the error
+    return offset;  // the read itself will report the error
   }
 }
 
 std::uint64_t LocalFile::data_bytes() const noexcept {
   constexpr std::uint64_t kBlock = 512;
-  // Filesystems may compress what they hold.
+  // The filesystem may compress its files.
   constexpr std::uint64_t kMaxRatio = 16;
   struct stat status;
   if (::stat(absolute_path_.c_str(), &status) != 0 || status.st_blocks <= 0) return bytes();
@@ -193,7 +193,7 @@ std::uint64_t LocalFile::data_bytes() const noexcept {
 bool LocalFile::is_cached(std::uint64_t offset) const noexcept {
   if (offset >= bytes()) return true;
   try {
-    // Network filesystems cannot tell, and gain most from being asked early.
+    // Network filesystems cannot tell, and gain most from early requests.
     return cached_in_file(descriptor()->get(), offset).value_or(mapping() != nullptr);
   } catch (const std::exception&) {
     return true;

@@ -13,16 +13,16 @@ namespace tfrfast {
 
 class FileDescriptor;
 
-// What disks are like: a page costs as much as its first byte. The page cache keeps what was
-// announced, until more of it comes than there is memory for.
+// On disks, a page costs as much as one of its bytes. The page cache keeps what was announced until
+// memory runs short.
 inline constexpr StorageTraits kLocalTraits = {
     false, 4 << 10, std::size_t{1} << 20, 32, std::uint64_t{1} << 30,
 };
 
-// Maps when asked, or when `automatic` and the filesystem is local; a mapping that the system
-// refuses (too many of them, say) falls back to pread. Installs the fault guard. A mapped file is
-// read without a descriptor; a file read by pread shares a small pool of descriptors with all
-// others, so ten thousand of them may be open at once.
+// Maps the file if `mode` is `mapped`, or `automatic` and the filesystem is local. If the system
+// refuses the mapping (there may be too many), the file is read with pread. Installs the fault
+// guard. A mapped file needs no descriptor. Files read with pread share a small pool of
+// descriptors, so ten thousand of them may be open at once.
 std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMode mode);
 
 // What mapped and other files have in common.
@@ -30,7 +30,7 @@ class LocalFile : public StoredFile {
  public:
   ~LocalFile() override;
 
-  FileFacts facts_now() const override;  // whatever the process's folder is by now
+  FileFacts facts_now() const override;  // also after the process has changed its folder
   bool is_still(const FileFacts& now) const noexcept override;
   bool await_settled() const noexcept override;
   std::uint64_t next_data(std::uint64_t offset) const noexcept override;
@@ -41,9 +41,9 @@ class LocalFile : public StoredFile {
  protected:
   LocalFile(std::string path, const FileFacts& facts, const std::uint8_t* mapping = nullptr);
 
-  // A descriptor of the file that was opened, to use and let go of: there are few of them. One that
-  // had to be closed meanwhile is opened again by name: Error stale_index if the file there is not
-  // the one that was opened, or was changed, truncated if it is shorter.
+  // A descriptor of the file that was opened. Hold it briefly: there are few of them. If it had to
+  // be closed meanwhile, it is opened again by name. Throws Error truncated if the file is shorter
+  // now, stale_index if it was changed otherwise or replaced.
   std::shared_ptr<const FileDescriptor> descriptor() const;
 
  private:

@@ -10,7 +10,7 @@
 namespace tfrfast {
 namespace {
 
-// Bits that change what running a file means are nobody's business here.
+// Without the bits that change what running a file means (set-user-ID and the like).
 constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
 
 // Filesystems of other systems have no modes to change.

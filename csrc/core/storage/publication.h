@@ -1,5 +1,5 @@
-// Bytes that appear under their path whole, when they are complete, or not at all. Every kind of
-// storage that can be written to implements this.
+// Bytes that appear under their path when they are complete, or not at all. Every kind of storage
+// that can be written to implements this.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace tfrfast {
 
-// What commit() does where there is a file of that name already.
+// What commit() does if there is a file of that name already.
 enum class Existing : std::uint8_t {
-  replace,  // it is replaced in one step; whoever has it open keeps it
+  replace,  // it is replaced in one step; readers that have it open keep the old one
   keep,     // Error io (EEXIST)
 };
 
 using ByteView = std::span<const std::uint8_t>;
 
-// Destroyed before commit(), the bytes are gone, and whatever the path was stays as it was. One
-// thread at a time. What is not noexcept throws Error io; after that only the destructor is of use.
+// If it is destroyed before commit(), the bytes are gone and the path stays as it was. One thread
+// at a time. Every member that is not noexcept may throw Error io; then only destroy it.
 class Publication {
  public:
   virtual ~Publication() = default;
@@ -42,26 +42,26 @@ class Publication {
   // Durable: after a power cut there is the whole file or none.
   virtual void commit(bool durable, Existing existing = Existing::replace) = 0;
 
-  // What follows means something on some storages, and nothing on others.
+  // The following do something on some storages, and nothing on others.
 
-  // Puts on the disk what was appended, so that less is left to do for a durable commit().
+  // Flushes what was appended to the disk, so that less is left for a durable commit().
   virtual void flush() {}
-  // Lets go of what there are few of, as descriptors, until the next call.
+  // Gives back scarce resources, such as descriptors, until the next call.
   virtual void park() {}
-  // commit() gives it the permissions of the file that it replaces, if there is one; until then it
-  // grants no more than those.
+  // Makes commit() keep the permissions of the file that it replaces, if there is one. Until then
+  // nothing more is granted than those.
   virtual void keep_permissions() {}
-  // Sets the time of the last write back by the least that the filesystem can tell: no write that
-  // comes later, be it within the same tick of the clock, can give the file that time. True if the
-  // system did so. The time goes to `modified_ns`.
+  // Sets the modification time back by the smallest step that the filesystem knows, so that no
+  // later write, even within the same tick of the clock, can give the file that time. True if the
+  // system did so. Stores the time in `modified_ns`.
   virtual bool set_back(std::int64_t* modified_ns) { return (void)modified_ns, false; }
-  // Where it gets a temporary name, if ever it needs one: a folder whose files nobody takes for
-  // data.
+  // If it needs a temporary name, it gets one in this folder, whose files are not taken for data.
   virtual void keep_temporary_in(std::string folder) { (void)folder; }
-  // Takes space in large pieces, up to `max_bytes` and to what was written so far at a time, and
-  // gives back at the end what was too much. Spares a filesystem most of the work of growing.
+  // Reserves space in large pieces: as much as was written so far, but at most `max_bytes` at a
+  // time. What is left over is given back at the end. Growing by small steps costs a filesystem
+  // more.
   virtual void reserve_ahead(std::uint64_t max_bytes) noexcept { (void)max_bytes; }
-  // Has the system write to the disk what was appended while more is being appended.
+  // Makes the system write to the disk what was appended while more is being appended.
   virtual void flush_behind() noexcept {}
 
  protected:

@@ -89,12 +89,12 @@ void PublishedFile::reserve(std::uint64_t end) noexcept {
   if (reserve_space(descriptor_, appended_bytes_, piece)) {
     reserved_bytes_ = appended_bytes_ + piece;
   } else {
-    max_reserved_bytes_ = 0;  // not this filesystem, or not enough space to be generous with
+    max_reserved_bytes_ = 0;  // the filesystem cannot do it, or has little space left
   }
 }
 
 void PublishedFile::start_flushing() noexcept {
-  // A hint: what fails here fails again, and is told, when the whole file is flushed.
+  // A hint: what fails here fails again, and is reported, when the whole file is flushed.
   tfrfast::start_flushing(descriptor_, flushing_bytes_, appended_bytes_ - flushing_bytes_);
   flushing_bytes_ = appended_bytes_;
 }
@@ -183,7 +183,7 @@ void PublishedFile::take_name(Existing existing) {
       throw_system_error(errno, "Publishing", path(), unchanged(path()));
     }
   }
-  park();  // a network filesystem may say only at closing that it could not store the bytes
+  park();  // a network filesystem may report only on close that it could not store the bytes
   if (rename_to(temporary_path_, path(), existing) != 0) {
     throw_system_error(errno, "Publishing", path(), unchanged(path()));
   }

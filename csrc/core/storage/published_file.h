@@ -13,13 +13,13 @@
 
 namespace tfrfast {
 
-// Bytes in the folder of `path` that commit() gives that name. Until then they have none at all
-// where the filesystem can do that, so that nothing is left of a process that was killed; elsewhere
-// a temporary one, that of a dot file. What killed processes left in the folder under such names is
-// removed.
+// A file in the folder of `path` that gets its name from commit(). Until then it has no name where
+// the filesystem allows that, so that a killed process leaves nothing. Elsewhere it has a temporary
+// name that begins with a dot, and files that killed processes left in the folder under such names
+// are removed.
 //
-// A file is its process's: in a forked child whatever would change or publish it is Error closed,
-// and the destructor leaves it alone.
+// A file belongs to its process. In a forked child every call that would change or publish it
+// throws Error closed, and the destructor leaves it alone.
 class PublishedFile final : public Publication {
  public:
   explicit PublishedFile(std::string path);  // throws Error io
@@ -28,13 +28,13 @@ class PublishedFile final : public Publication {
   using Publication::append;
   void append(std::span<const ByteView> pieces) override;
   void flush() override;
-  // Needs a temporary name, as does what is committed afterwards.
+  // Gives the file a temporary name, which it keeps until commit().
   void park() override;
   void commit(bool durable, Existing existing = Existing::replace) override;
 
   void keep_permissions() override;
   bool set_back(std::int64_t* modified_ns) override;
-  // Of no use on another filesystem.
+  // Has no effect if the folder is on another filesystem.
   void keep_temporary_in(std::string folder) override;
   void reserve_ahead(std::uint64_t max_bytes) noexcept override { max_reserved_bytes_ = max_bytes; }
   void flush_behind() noexcept override { flushes_behind_ = true; }
@@ -64,8 +64,8 @@ class PublishedFile final : public Publication {
 
 std::unique_ptr<Publication> publish_local_file(const std::string& path);
 
-// Gives a complete file another name on its filesystem, in one step, and the permissions of what it
-// replaces. Throws Error io.
+// Gives a complete file another name on its filesystem, in one step, and the permissions of the
+// file that it replaces. Throws Error io.
 void move_file(const std::string& from, const std::string& to, Existing existing);
 
 }  // namespace tfrfast

@@ -1,5 +1,5 @@
-// Whether a local file's facts can be relied on: times come from a clock that ticks, so what is
-// changed twice within a tick looks the same afterwards.
+// Whether a local file's facts can be relied on. File times come from a clock that ticks, so a file
+// that changes twice within a tick looks the same after both changes.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,18 @@
 
 namespace tfrfast {
 
-// A file that was modified less than this before is not settled: some filesystems keep whole
-// seconds, or two of them.
+// A file that was modified less than this ago is not settled: some filesystems keep times in steps
+// of one or two seconds.
 inline constexpr std::int64_t kRecentNs = 2'000'000'000;
 
-// Whether no change from now on can leave the facts what they are. `now_ns` is the time, `tick_ns`
-// the same as the system's clock for files last ticked. Where ctime counts, it alone would do:
-// whatever changes the file from now on gives it a ctime of at least `tick_ns`. The time of
-// modification is judged all the same, and first, so that a clock that was set back has to be set
-// back by as much.
+// Whether any change from now on will change the facts. `now_ns` is the time, and `tick_ns` the
+// time at the last tick of the system's clock for files. Where ctime counts, it would be enough:
+// any change from now on gives the file a ctime of at least `tick_ns`. The modification time is
+// judged as well, and first, so that a clock would have to be set back past it, too, to deceive us.
 bool is_settled(const FileFacts& facts, std::int64_t now_ns, std::int64_t tick_ns) noexcept;
 
-// The same by the clocks there are. Waits for the next tick, some milliseconds, if the file was
-// changed in this one.
+// The same by the system's clocks. If the file was changed within the current tick, waits for the
+// next one, some milliseconds.
 bool await_settled(const FileFacts& facts) noexcept;
 
 }  // namespace tfrfast

@@ -1,5 +1,5 @@
-// The kinds of storage there are. A path says which one it lies in by its scheme, as in
-// "memory://shard"; a path without a scheme that is known here names a file of this machine.
+// The kinds of storage. The scheme of a path, as in "memory://shard", says which one it is. A path
+// without a known scheme names a file of this machine.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace tfrfast {
 // Safe from many threads.
 struct Storage {
   std::string_view scheme;
-  StorageTraits traits;  // what its files' are unless they know better
-  // These throw Error io, with ENOENT where there is nothing, and invalid.
+  StorageTraits traits;  // of its files, unless they have their own
+  // These throw Error io (ENOENT if there is nothing) and invalid.
   std::shared_ptr<const StoredFile> (*open)(const std::string& path, IoMode mode);
   FileFacts (*examine)(const std::string& path);
   std::unique_ptr<Publication> (*publish)(const std::string& path);
@@ -25,8 +25,8 @@ const Storage& storage_of(std::string_view path) noexcept;
 // Whether the path names a file of this machine, which lies in a folder.
 bool is_local(std::string_view path) noexcept;
 
-// For a storage that is made elsewhere, as in tests: from now on paths may name it. It outlives
-// the process's last use of it. Throws Error invalid if there are too many.
+// Adds a storage that is made elsewhere, as in tests: from now on paths may name it. It must live
+// until the process has used it for the last time. Throws Error invalid if there are too many.
 void add_storage(const Storage& storage);
 
 inline FileFacts examine_file(const std::string& path) {

@@ -1,4 +1,4 @@
-// Bytes that lie somewhere, as whoever reads them sees them. Every kind of storage implements this.
+// Stored bytes as their readers see them. Every kind of storage implements this.
 #pragma once
 
 #include <cstddef>
@@ -23,21 +23,21 @@ struct FileRange {
   std::uint64_t bytes = 0;
 };
 
-// A range, and the memory it is read to. Nothing is set unasked: readers have arrays of these on
-// their stacks.
+// A range, and the memory it is read to. Members are not initialised, because readers have large
+// arrays of these on their stacks.
 struct ReadRange {
   std::uint64_t offset;
   std::uint8_t* out;
   std::size_t bytes;
 };
 
-// An open file of fixed size: what it grows by later is not seen. Immutable and safe from many
-// threads. What it was when it was opened is what is read, or there is an Error: truncated where it
-// is shorter now, stale_index where it is another one, io where it cannot be read.
+// An open file of fixed size: if it grows later, the new bytes are not seen. Immutable and safe
+// from many threads. What is read is what the file was when it was opened, or there is an Error:
+// truncated if it is shorter now, stale_index if it is another file, io if it cannot be read.
 class StoredFile {
  public:
-  // From the storage that the path's scheme names. Where bytes can be mapped, `mode` says whether
-  // they are. Throws Error io (ENOENT where there is nothing), invalid.
+  // Opens it from the storage that the path's scheme names. Where bytes can be mapped, `mode` says
+  // whether they are. Throws Error io (ENOENT if there is nothing) and invalid.
   static std::shared_ptr<const StoredFile> open(const std::string& path,
                                                 IoMode mode = IoMode::automatic);
   virtual ~StoredFile() = default;
@@ -45,39 +45,39 @@ class StoredFile {
   StoredFile& operator=(const StoredFile&) = delete;
 
   const std::string& path() const noexcept { return path_; }  // as it was given
-  // Of what read() reads: the file or, of a compressed shard, its uncompressed stream.
+  // The size of what read() reads: the file or, for a compressed shard, its uncompressed stream.
   virtual std::uint64_t bytes() const noexcept { return facts_.bytes; }
-  const FileFacts& facts() const noexcept { return facts_; }  // of the file itself, when opened
+  const FileFacts& facts() const noexcept { return facts_; }  // the file itself, when opened
   const StorageTraits& traits() const noexcept { return traits_; }
 
-  // What is behind the path now. Throws Error io.
+  // The facts of whatever the path names now. Throws Error io.
   virtual FileFacts facts_now() const;
   // Whether `now` is still the file that was opened, as far as facts tell.
   virtual bool is_still(const FileFacts& now) const noexcept;
-  // Whether no change from now on can leave the facts what they are. May wait some milliseconds.
+  // Whether any change from now on will change the facts. May wait some milliseconds.
   virtual bool await_settled() const noexcept { return facts_.version_lasts; }
 
   // The whole file's bytes, or null where they have to be read. Touch them only inside
   // run_guarded().
   const std::uint8_t* mapping() const noexcept { return mapping_; }
 
-  // Whether bytes are made from the file's with the help of an index: then nothing but checksums
-  // can tell that they are right.
+  // Whether the bytes are made from the file's with the help of an index, so that only checksums
+  // can tell whether they are right.
   virtual bool is_inflated() const noexcept { return false; }
-  // What errors call byte `offset`: "byte 12" or, of a compressed shard, both places.
+  // What messages call byte `offset`: "byte 12" or, for a compressed shard, both places.
   virtual std::string describe_byte(std::uint64_t offset) const;
 
-  // Fills every range. Where requests take time, they are under way together. Throws Error.
+  // Fills every range. Where requests take time, they run at the same time. Throws Error.
   virtual void read(std::span<const ReadRange> ranges) const = 0;
   void read(std::uint64_t offset, std::uint8_t* out, std::size_t byte_count) const;
 
   // Says that these ranges will be read soon; the storage may begin to fetch them. Never fails.
   virtual void announce(std::span<const FileRange> ranges) const noexcept { (void)ranges; }
 
-  // The first byte at or after `offset` that is in no hole, or bytes(). A hole is zeros that take
-  // no room; where the storage cannot tell, there is none. Never fails.
+  // The first byte at or after `offset` that is not in a hole, or bytes(). A hole is a run of zeros
+  // that takes no space. Where the storage cannot tell, there are no holes. Never fails.
   virtual std::uint64_t next_data(std::uint64_t offset) const noexcept { return offset; }
-  // About how many bytes are in no hole; bytes() where the storage cannot tell.
+  // About how many bytes are not in holes; bytes() where the storage cannot tell.
   virtual std::uint64_t data_bytes() const noexcept { return bytes(); }
 
   // Whether the byte can be had without waiting for a disk or a network, as far as is known.

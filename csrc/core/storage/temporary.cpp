@@ -29,11 +29,11 @@ std::string boot_id() {
   return id;
 }
 
-// Names the processes among which a process number means one process: those of one kernel, since it
-// booted, in one container. Empty if that cannot be told.
+// Names the scope in which a process number is unique: one container, since one boot of one kernel.
+// Empty if that cannot be told.
 std::string this_machine() {
   static const auto* const boot = new std::string(boot_id());  // outlives every static
-  char container[64];  // asked anew: a forked child may be in another one
+  char container[64];  // read each time: a forked child may be in another one
   const ssize_t count = ::readlink("/proc/self/ns/pid", container, sizeof container);
   if (boot->empty() || count <= 0) return "";
   // As in "pid:[4026531836]".
@@ -46,7 +46,7 @@ std::string this_machine() {
 
 #else
 
-// Nobody's number is known to be anybody else's.
+// Without /proc, the scope of a process number is not known.
 std::string this_machine() {
   return "";
 }
@@ -68,7 +68,7 @@ bool is_abandoned(std::string_view name, const std::string& prefix) {
 bool is_new(const std::string& folder) {
   static std::mutex mutex;
   static auto* const seen = new std::set<std::string>;  // outlives every static
-  // Waiting is not worth it; and in a forked child it might be for ever.
+  // It is not worth waiting for, and in a forked child the wait might never end.
   const std::unique_lock lock(mutex, std::try_to_lock);
   return lock.owns_lock() && seen->insert(folder).second;
 }
@@ -97,7 +97,7 @@ void remove_abandoned(const std::string& folder) noexcept {
     }
     ::closedir(listing);
   } catch (const std::exception&) {
-    // They are in nobody's way.
+    // The leftovers do no harm.
   }
 }
 

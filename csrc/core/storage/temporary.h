@@ -1,17 +1,17 @@
-// Names for files that are not complete yet, and what is left of those whose process was killed.
+// Names for files that are not complete yet, and the removal of those that killed processes left.
 #pragma once
 
 #include <string>
 
 namespace tfrfast {
 
-// A name in `folder` unlike any other of this or another process or machine. It says which process
-// of which machine, or container, since when it was started, it belongs to.
+// A name in `folder` that no other process of any machine uses. It says which process it belongs
+// to, and in which container, since which boot of which machine.
 std::string temporary_name(const std::string& folder);
 
-// Removes the files of such names in `folder` whose process is gone. Whatever may be somebody's is
-// left: what belongs to another machine, container or boot, or cannot be told. A process looks at a
-// folder once. Never fails. Safe from many threads, and across fork().
+// Removes the files of such names in `folder` whose process is gone. Files of other machines,
+// containers or boots stay, and so do those whose owner cannot be told. Each process does this once
+// for a folder. Never fails. Safe from many threads, and across fork().
 void remove_abandoned(const std::string& folder) noexcept;
 
 }  // namespace tfrfast

@@ -1,4 +1,4 @@
-// Who files belong to.
+// The users that files belong to.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace tfrfast {
 
 std::uint32_t this_user() noexcept;
-std::string name_of_user(std::uint32_t number);  // as in "user 1000 (ada)", for people to read
+std::string name_of_user(std::uint32_t number);  // for messages: "user 1000 (ada)"
 std::string home_folder();                       // $HOME, else the account's; may be empty
 
 }  // namespace tfrfast
