@@ -20,8 +20,7 @@ std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t
                          (kind == 'b' ? ". For a mask, pass numpy.flatnonzero(mask)." : "."));
   }
   if (array.ndim() != 1) {
-    throw py::type_error(std::string(what) +
-                         " numbers must be one-dimensional, not of shape with " +
+    throw py::type_error(std::string(what) + " numbers must be one-dimensional, but have " +
                          std::to_string(array.ndim()) + " dimensions.");
   }
   if (kind == 'u' && array.itemsize() == sizeof(std::uint64_t)) {
@@ -47,7 +46,8 @@ std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t coun
   bytes_for<std::int64_t>(length);
   std::vector<std::int64_t> numbers(length);
   for (std::size_t i = 0; i < length; ++i) {
-    numbers[i] = static_cast<std::int64_t>(start + i * step);  // a negative step wraps, rightly
+    numbers[i] =
+        static_cast<std::int64_t>(start + i * step);  // wraps as it should if the step is negative
   }
   return numbers;
 }

@@ -1,4 +1,4 @@
-// NumPy arrays over memory of the core, and integers out of NumPy arrays.
+// NumPy arrays over the core's memory, and integers from NumPy arrays.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -21,7 +21,8 @@ pybind11::array_t<T> array_over(const T* data, std::size_t count, std::shared_pt
   return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(count), data, base);
 }
 
-// Whether numbers lie where C++ may read them; c_style and forcecast do not see to it.
+// Whether the array is aligned, so that C++ may read it. c_style and forcecast do not guarantee
+// that.
 inline bool is_aligned(const pybind11::array& array) {
   return (array.flags() & pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_) != 0;
 }

@@ -1,4 +1,4 @@
-// Decoded columns as what tfrfast/_features/compiled.py takes.
+// Decoded columns in the form that tfrfast/_features/compiled.py takes.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -12,12 +12,13 @@
 
 namespace tfrfast::python {
 
-// (values, offsets, row splits, indices, shape); what the column does not have is None. The arrays
-// own their memory, and NumPy may write into it.
+// (values, offsets, row splits, indices, shape), with None for what the column does not have. The
+// arrays own their memory, and NumPy may write into it.
 pybind11::tuple to_python(Column column, const CompiledFeature& feature);
-pybind11::list to_python(std::vector<Column> columns, const FeaturePlan& plan);  // one a feature
+pybind11::list to_python(std::vector<Column> columns,
+                         const FeaturePlan& plan);  // one for each feature
 
-// A pooled buffer as an array that owns it: it goes back to the pool with the last array over it.
+// A pooled buffer as an array that owns it. It goes back to the pool with the last array over it.
 template <class Number>
 pybind11::array own(PooledBuffer buffer, std::vector<pybind11::ssize_t> shape) {
   auto* owner = new PooledBuffer(std::move(buffer));

@@ -1,4 +1,4 @@
-// What Python calls a reader: the core's, until it is closed.
+// A reader as Python sees it: the core's, until it is closed.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace tfrfast::python {
 
-// Whoever has got the core's reader keeps it alive, closed or not.
+// The core's reader lives as long as anyone uses it, even after close().
 class OpenReader {
  public:
   explicit OpenReader(std::shared_ptr<const Reader> reader) : reader_(std::move(reader)) {}

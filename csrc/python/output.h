@@ -20,7 +20,7 @@ namespace tfrfast::python {
 
 namespace py = pybind11;
 
-inline constexpr std::size_t kBatchRows = 4096;  // between two chances for other threads to write
+inline constexpr std::size_t kBatchRows = 4096;  // other threads may write after each of these
 
 inline void close_writer(ShardWriter& writer, bool durable) {
   writer.finish();
@@ -42,7 +42,7 @@ inline std::vector<std::string> paths_of(const ShardedWriter& writer) {
   return writer.paths();
 }
 
-// What has been written can be asked for when it is closed, too.
+// After it is closed, it still knows what was written.
 template <class Core>
 class Output {
  public:

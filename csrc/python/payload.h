@@ -1,4 +1,4 @@
-// One record's bytes out of any Python object that has them.
+// One record's bytes, from any Python object that has them.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,7 +12,7 @@
 
 namespace tfrfast::python {
 
-// Made and destroyed with the GIL held; bytes() may be read without it.
+// Make and destroy it with the GIL held. bytes() may be read without it.
 class Payload {
  public:
   explicit Payload(pybind11::handle record) {

@@ -1,5 +1,5 @@
-// Functions that Python calls directly: pybind11's dispatch takes longer than reading a small
-// record.
+// Functions that Python calls directly, because pybind11's dispatch takes longer than reading a
+// small record.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,10 +8,10 @@
 
 namespace tfrfast::python {
 
-// Raises in Python what is being caught in C++.
+// Raises the C++ exception that is being handled in Python.
 void raise_caught() noexcept;
 
-// `body()`, a new reference; null, with Python's error set, if it throws.
+// Returns `body()`, a new reference. Null, with Python's error set, if it throws.
 template <class Body>
 PyObject* call_plainly(const Body& body) noexcept {
   try {

@@ -14,13 +14,13 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-// Large enough to keep the threads busy, small enough to be held in the cache.
+// Large enough to keep the threads busy, small enough for the cache.
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 constexpr std::uint64_t kBatchRecords = 8192;
 
 }  // namespace
 
-// One batch, being read by the thread that made this.
+// A batch that the thread which made this object is reading.
 class RecordIterator::Reading {
  public:
   Reading(std::shared_ptr<const Reader> reader, std::uint64_t begin)
@@ -29,7 +29,7 @@ class RecordIterator::Reading {
   bool is_of_this_process() const { return home_.is_this_one(); }
   std::uint64_t record_count() const { return reader_->record_count(); }
 
-  // Without the GIL.
+  // Call it without the GIL.
   void run() noexcept {
     Reader::Range range;
     std::exception_ptr failure;
@@ -54,7 +54,7 @@ class RecordIterator::Reading {
     is_done_.wait(lock, [this] { return done_; });
   }
 
-  // Once it is done, with the GIL, by one thread.
+  // Call it once it is done, with the GIL, on one thread.
   Reader::Range take() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return std::move(range_);
@@ -82,7 +82,7 @@ py::bytes RecordIterator::next() {
 }
 
 void RecordIterator::read_on() {
-  batch_ = nullptr;  // its memory serves the next one
+  batch_ = nullptr;  // the next one can use its memory
   row_ = 0;
   const bool is_ours = reading_ == nullptr || !reading_->is_of_this_process();
   if (is_ours) {
@@ -101,7 +101,7 @@ void RecordIterator::read_on() {
   }
   if (reading_ != reading) return;  // another thread was first
   reading_ = nullptr;
-  // What fails as a whole (an index that went bad, say) ends the iteration.
+  // A failure that is not one record's, such as a damaged index, ends the iteration.
   next_ = reading->record_count();
   Reader::Range range = reading->take();
   batch_ = std::move(range.batch);

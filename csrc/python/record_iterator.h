@@ -14,13 +14,13 @@
 
 namespace tfrfast::python {
 
-// What lies before a damaged record arrives before its error; asked again, it goes on after that
-// record. Threads may share it: each record goes to one of them, and the end ends all. A forked
-// child has its own, which goes on where the parent stood.
+// The records before a damaged one arrive before its error. Asked again, it goes on after that
+// record. Threads may share it: each record goes to one of them, and at the end all of them stop. A
+// forked child has its own, which goes on where the parent was.
 //
-// The GIL is its lock, so that a child never inherits it held: every change is made with the GIL,
-// and only reading is done without. Whoever gets the GIL first takes what was read, so that nobody
-// depends on the thread that read it.
+// The GIL is its lock, so that a child never inherits a held one: every change is made with the
+// GIL, and only the reading is done without. The first thread that gets the GIL takes what was
+// read, so no thread depends on the one that read it.
 class RecordIterator {
  public:
   explicit RecordIterator(const OpenReader& reader) : reader_(reader) {}
@@ -35,7 +35,7 @@ class RecordIterator {
   void read_on();
 
   const OpenReader& reader_;          // kept alive by the binding
-  std::shared_ptr<Reading> reading_;  // if a thread is at it
+  std::shared_ptr<Reading> reading_;  // while a thread is reading
   std::shared_ptr<const RecordBatch> batch_;
   std::optional<Error> error_;  // after the batch
   std::size_t row_ = 0;

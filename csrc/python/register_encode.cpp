@@ -22,9 +22,9 @@ namespace {
 template <class T>
 using Numbers = py::array_t<T, py::array::c_style>;
 
-// (name, values, offsets of strings, row splits, values a row, bytes a string, rows that have it),
-// as tfrfast/_encoding/columns.py writes them. Numbers are int64 or float32, strings uint8. No
-// values at all are None.
+// (name, values, offsets of strings, row splits, values per row, bytes per string, rows that have
+// it), as tfrfast/_encoding/columns.py makes them. Numbers are int64 or float32, strings uint8. The
+// values are None if there are none.
 using ColumnTuple =
     std::tuple<std::string, std::optional<py::array>, std::optional<Numbers<std::int64_t>>,
                std::optional<Numbers<std::int64_t>>, std::size_t, std::size_t,
@@ -34,8 +34,8 @@ using ColumnTuple =
   throw Error(ErrorKind::invalid, "Feature '" + name + "': " + what);
 }
 
-// A copy of them, if they ascend from 0 or more to `max_value` or less. What is checked is the
-// copy: the array is the user's, and another thread may be changing it.
+// A copy of the numbers, which must ascend from 0 or more to `max_value` or less. The copy is what
+// is checked, because another thread may be changing the user's array.
 std::vector<std::int64_t> copy_ascending(const std::string& name, const char* what,
                                          const Numbers<std::int64_t>& numbers,
                                          std::size_t min_count, std::size_t max_value) {
@@ -52,7 +52,7 @@ std::vector<std::int64_t> copy_ascending(const std::string& name, const char* wh
   return copy;
 }
 
-// What a column is encoded from: its source, and what of it had to be copied.
+// What a column is encoded from: its source, and the parts of it that had to be copied.
 struct CheckedColumn {
   ColumnSource source;
   std::vector<std::int64_t> offsets;
@@ -121,7 +121,7 @@ std::shared_ptr<RecordBatch> encode_columns(const std::vector<ColumnTuple>& colu
   return encode_examples(sources, rows, threads);
 }
 
-// One feature of a single Example, with what its source points at.
+// One feature of a single Example, and what its source points at.
 struct SingleFeature {
   ColumnSource source;
   std::vector<std::int64_t> ints;
@@ -129,7 +129,7 @@ struct SingleFeature {
   std::vector<std::uint8_t> data;
   std::vector<std::int64_t> offsets;
   py::array array;
-  py::object string;  // converting other features may run Python code, which could let go of it
+  py::object string;  // kept alive: converting other features may run Python code
   std::optional<ColumnTuple> column;
   CheckedColumn checked;
 };
@@ -142,7 +142,7 @@ bool is_string(PyObject* item) {
   return PyBytes_Check(item) || PyUnicode_Check(item);
 }
 
-// Only exact items, the common ones: False sends the whole list on to NumPy.
+// Takes only exact types, the common ones. False leaves the whole list to NumPy.
 bool take_ints(SingleFeature& feature, PyObject* const* items, py::ssize_t count) {
   for (py::ssize_t i = 0; i < count; ++i) {
     if (!is_int(items[i])) return false;
@@ -204,7 +204,7 @@ bool take_items(SingleFeature& feature, PyObject* const* items, py::ssize_t coun
   return taken;
 }
 
-// Arrays of numbers; the rest of what NumPy has goes on to encoding.py.
+// Takes arrays of numbers. Other arrays are left to Python.
 bool take_array(SingleFeature& feature, const py::array& array) {
   if (!is_aligned(array)) return false;
   const char kind = array.dtype().kind();
@@ -264,7 +264,7 @@ std::string name_of_key(py::handle key) {
 
 py::bytes encode_one(const py::dict& features, const py::function& to_column) {
   std::vector<SingleFeature> singles;
-  singles.reserve(features.size());  // what sources point at must stay where it is
+  singles.reserve(features.size());  // sources point at members, which must not move
   for (const auto& [key, value] : features) {
     if (value.is_none()) continue;
     singles.emplace_back().source.name = name_of_key(key);

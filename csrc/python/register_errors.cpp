@@ -1,4 +1,4 @@
-// The one place where the core's errors become Python's.
+// The only place where the core's errors become Python's.
 #include <cerrno>
 
 #include "core/base/error.h"
@@ -17,7 +17,7 @@ py::object number_or_none(const std::optional<Number>& value) {
   return value ? py::object(py::int_(*value)) : py::none();
 }
 
-// `tfrfast.errors` is pure Python: users read it, and it needs no native module.
+// `tfrfast.errors` is pure Python, so that users can read it, and needs no native module.
 void raise_record_error(const char* class_name, const Error& error) {
   const py::object type = py::module_::import("tfrfast.errors").attr(class_name);
   const ErrorPlace& place = error.place();

@@ -45,7 +45,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
   return spec;
 }
 
-// The records of a list of bytes, which `keeper` keeps alive and as they are.
+// The records of a list of bytes. `keeper` keeps them alive and unchanged.
 std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) {
   const auto tuple =
       py::reinterpret_steal<py::tuple>(call_python([&] { return PySequence_Tuple(list.ptr()); }));
@@ -67,8 +67,8 @@ std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) 
 using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
 using Int64s = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
-// The records of somebody's arrays. Bounds are checked in a copy, since another thread may change
-// them. The bytes stay where they are: no decoder relies on what it has read of them before.
+// The records of a user's arrays. The bounds are copied and then checked, because another thread
+// may change them. The bytes are not copied: no decoder relies on reading the same bytes twice.
 std::vector<WireBytes> records_of(const Bytes& data, const Int64s& offsets) {
   std::vector<std::int64_t> starts(static_cast<std::size_t>(offsets.size()));
   if (!starts.empty()) {
@@ -88,8 +88,8 @@ std::vector<WireBytes> records_of(const Bytes& data, const Int64s& offsets) {
   return records;
 }
 
-// Decoders that are not busy: each remembers the records' order and the batches' sizes. The GIL is
-// the lock: one of its own could be inherited, held, by a forked child.
+// Decoders that are not busy. Each remembers the records' order and the batches' sizes. The GIL is
+// their lock: a forked child could inherit another lock while it is held.
 template <class Decoder>
 class IdleDecoders {
  public:
@@ -106,8 +106,8 @@ class IdleDecoders {
   std::vector<std::unique_ptr<Decoder>> idle_;
 };
 
-// What the two parsers share: the records' two forms, and decoding them without the GIL. `Derived`
-// makes decoders and turns what they finish into Python's.
+// What the two parsers share: the two forms of records, and decoding without the GIL. `Derived`
+// makes decoders and converts their results for Python.
 template <class Derived, class Decoder>
 class Parser {
  public:
@@ -163,7 +163,7 @@ class SequenceParser : public Parser<SequenceParser, SequenceDecoder> {
  public:
   SequenceParser(std::shared_ptr<FeaturePlan> context, std::shared_ptr<FeaturePlan> sequences)
       : context_(std::move(context)), sequences_(std::move(sequences)) {
-    make_decoder();  // refuses what these cannot be
+    make_decoder();  // throws for features that cannot be decoded
   }
 
   std::unique_ptr<SequenceDecoder> make_decoder() const {
@@ -220,7 +220,7 @@ void register_example(py::module_& module) {
            py::arg("raw_bytes"), py::arg("required"));
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 
-  // Never changed; pybind11 holds no pointers to const.
+  // Not const, because pybind11 holds no pointers to const, but never changed.
   py::class_<FeaturePlan, std::shared_ptr<FeaturePlan>>(module, "FeaturePlan",
                                                         "A compiled feature description.")
       .def(py::init<std::vector<FeatureSpec>>(), py::arg("specs"))
@@ -228,13 +228,13 @@ void register_example(py::module_& module) {
 
   py::class_<ExampleParser> examples(
       module, "ExampleParser",
-      "Serialized Examples into columns, by a compiled feature description.");
+      "Decodes serialized Examples to columns, by a compiled feature description.");
   examples.def(py::init<std::shared_ptr<FeaturePlan>>(), py::arg("plan"));
   add_parse(examples);
 
   py::class_<SequenceParser> sequences(
       module, "SequenceParser",
-      "Serialized SequenceExamples into columns, by two compiled feature descriptions.");
+      "Decodes serialized SequenceExamples to columns, by two compiled feature descriptions.");
   sequences.def(py::init<std::shared_ptr<FeaturePlan>, std::shared_ptr<FeaturePlan>>(),
                 py::arg("context"), py::arg("sequences"));
   add_parse(sequences);

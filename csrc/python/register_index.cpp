@@ -36,7 +36,8 @@ void export_text(const std::string& shard_path, const std::string& text_path) {
   export_text_index(*shard.index, text_path);
 }
 
-// (where it is, was built, records, pieces of damage) of one shard. An empty folder is the sibling.
+// Returns (index path, whether it was built, records, pieces of damage) of one shard. An empty
+// folder means the sibling folder.
 py::tuple build(const std::string& shard_path, const std::string& folder, bool force,
                 const py::object& progress) {
   IndexedShard shard;

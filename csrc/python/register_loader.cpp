@@ -10,12 +10,12 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-// How long Ctrl-C may have to wait.
+// Ctrl-C may have to wait this long.
 constexpr double kSecondsBetweenSignals = 0.1;
 
 class PythonLoader;
 
-// One `for` loop's.
+// The state of one `for` loop.
 class PythonPass {
  public:
   PythonPass(PythonLoader& loader, std::shared_ptr<LoaderPass> pass)
@@ -29,7 +29,7 @@ class PythonPass {
   const std::shared_ptr<LoaderPass> pass_;
 };
 
-// Stops its workers, when it goes, without holding the GIL.
+// Its destructor stops the workers without the GIL.
 class PythonLoader {
  public:
   PythonLoader(const OpenReader& reader, const Plan& plan, unsigned threads, unsigned prefetch,
@@ -85,7 +85,7 @@ py::object PythonPass::next() {
     case Loader::Wait::moved:
       throw std::runtime_error(
           "set_epoch() or load_state_dict() has moved this loader; this iteration has ended. "
-          "The next one begins where the loader stands now.");
+          "The next one begins where the loader is now.");
     case Loader::Wait::pass_ended:
     case Loader::Wait::timed_out:
       break;
@@ -93,7 +93,7 @@ py::object PythonPass::next() {
   return py::none();
 }
 
-// (epoch, batches received since it was entered, positions)
+// (epoch, batches delivered since it was entered, positions)
 py::tuple place(PythonLoader& self) {
   const Loader::Place here = self.core().place();
   return py::make_tuple(here.epoch, here.step, here.position);

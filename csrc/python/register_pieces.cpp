@@ -1,4 +1,4 @@
-// What tfrfast/_columns picks rows with.
+// Functions with which tfrfast/_columns picks rows.
 #include <pybind11/numpy.h>
 
 #include "core/base/error.h"
@@ -71,7 +71,7 @@ void register_pieces(py::module_& module) {
   module.def("equal_pieces", &equal_pieces, py::arg("one"), py::arg("one_starts"),
              py::arg("one_sizes"), py::arg("other"), py::arg("other_starts"),
              py::arg("other_sizes"),
-             "Whether piece i of the one equals piece i of the other, for each i.");
+             "For each i, whether piece i of the one equals piece i of the other.");
 }
 
 }  // namespace tfrfast::python

@@ -58,11 +58,11 @@ py::bytes read_one(const Core& reader, std::uint64_t record) {
 std::shared_ptr<RecordBatch> read_many(const Core& reader,
                                        const std::vector<std::int64_t>& records) {
   const WithoutGil without_gil;
-  // Python is the only owner, and free to write into its arrays.
+  // Python is the only owner, and may write into its arrays.
   return std::const_pointer_cast<RecordBatch>(reader->read(records));
 }
 
-// Integers of any kind, arrays without dimensions included. Other arrays claim to be indexes, too.
+// Integers of any kind, including arrays without dimensions. PyIndex_Check is true for all arrays.
 bool is_one_number(const py::object& key) {
   if (PyIndex_Check(key.ptr()) == 0 || PyBool_Check(key.ptr())) return false;
   return PyLong_Check(key.ptr()) || py::getattr(key, "ndim", py::int_(0)).equal(py::int_(0));
@@ -99,7 +99,7 @@ py::tuple locate(const OpenReader& self, std::int64_t number) {
   return py::make_tuple(shard, row.frame.offset, row.frame.payload_bytes);
 }
 
-// The frames of one shard, for as long as Python wants them: the reader may be gone by then.
+// The frames of one shard. They may outlive the reader.
 class ShardFrames {
  public:
   explicit ShardFrames(std::shared_ptr<const ShardIndex> index) : index_(std::move(index)) {}
@@ -147,8 +147,8 @@ py::list skipped(const OpenReader& self) {
   return all;
 }
 
-// Reads records of up to about `max_bytes` from `begin`, verifying and dropping them. Says where
-// it got to and how many were good.
+// Reads, verifies and drops records from `begin` on, up to about `max_bytes`. Returns the next
+// record and how many were good.
 py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t max_bytes) {
   const Core reader = self.get();
   Reader::Range range;

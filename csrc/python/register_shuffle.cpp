@@ -30,7 +30,7 @@ std::unique_ptr<ShuffleBuckets> open_buckets(const std::string& folder, std::siz
                                              std::vector<std::uint64_t> bucket_bytes,
                                              std::vector<std::uint64_t> bucket_records) {
   if (bucket_bytes.size() != bucket_records.size() || bucket_bytes.empty()) {
-    throw Error(ErrorKind::invalid, "Buckets have as many sizes as counts, one at least.");
+    throw Error(ErrorKind::invalid, "Buckets need as many sizes as counts, at least one.");
   }
   const auto& [records, payload_bytes, content_hash] = totals;
   const ShuffleBuckets::Options options{folder, bucket_bytes.size(), buffer_bytes, seed};
@@ -41,8 +41,8 @@ std::unique_ptr<ShuffleBuckets> open_buckets(const std::string& folder, std::siz
                                      std::move(bucket_records)});
 }
 
-// Deals out records from `offset` until about `max_bytes` are read: (next offset, next record,
-// whether the shard ended).
+// Deals records from `offset` on to the buckets, up to about `max_bytes`. Returns (next offset,
+// next record, whether the shard ended).
 std::tuple<std::uint64_t, std::uint64_t, bool> add_shard(ShuffleBuckets& buckets,
                                                          const std::string& path,
                                                          std::uint64_t offset, std::uint64_t record,
@@ -62,8 +62,8 @@ std::unique_ptr<ShuffledBucket> take_bucket(ShuffleBuckets& buckets, std::size_t
   return std::make_unique<ShuffledBucket>(buckets.take(bucket));
 }
 
-// Writes rows [first, end) and stops early at the row that would take the shard past `max_bytes`:
-// (rows written, their totals).
+// Writes rows [first, end), and stops before a row that would take the shard past `max_bytes`.
+// Returns (rows written, their totals).
 std::tuple<std::size_t, Totals> write_rows(const ShuffledBucket& bucket,
                                            Output<ShardWriter>& output, std::size_t first,
                                            std::size_t end, std::uint64_t max_bytes) {
@@ -116,7 +116,7 @@ void register_shuffle(py::module_& module) {
         }
         return totals_of(totals);
       },
-      py::arg("batch"), "(records, payload bytes, content hash) of the rows that are no padding.");
+      py::arg("batch"), "(records, payload bytes, content hash) of the rows that are not padding.");
 }
 
 }  // namespace tfrfast::python

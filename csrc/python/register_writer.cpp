@@ -120,19 +120,19 @@ void register_writer(py::module_& module) {
       .def("write", &Stream::write, py::arg("record"))
       .def("flush", [](Stream& self) { self.use([](FrameStream& stream) { stream.flush(); }); })
       .def("close", [](Stream& self) { self.finish([](FrameStream& stream) { stream.close(); }); });
-  py::class_<HomeProcess>(module, "HomeProcess", "The process that it is made in.")
+  py::class_<HomeProcess>(module, "HomeProcess", "The process that it was made in.")
       .def(py::init<>())
       .def("is_this_one", &HomeProcess::is_this_one)
       .def("refuse_in_child", &HomeProcess::refuse_in_child, py::arg("path"));
   module.attr("WRITER_IS_CLOSED") = kWriterIsClosed;
-  module.def("frame", &frame_of, py::arg("record"), "The record as it lies in a shard.");
+  module.def("frame", &frame_of, py::arg("record"), "The record as it is in a shard.");
   module.def(
       "move_file",
       [](const std::string& from, const std::string& to, bool overwrite) {
         move_file(from, to, overwrite ? Existing::replace : Existing::keep);
       },
       py::arg("from_path"), py::arg("to_path"), py::arg("overwrite"), py::call_guard<WithoutGil>(),
-      "To another name on its filesystem, in one step.");
+      "Renames a file within its filesystem, in one step.");
   module.def(
       "check_place", [](const std::string& path) { check_place(path, "Creating", ""); },
       py::arg("path"), "OSError if no file could be published there.");

@@ -20,13 +20,13 @@ namespace py = pybind11;
 
 inline constexpr const char* kWriterIsClosed = "This writer has been closed.";
 
-// Nobody waits for the mutex with the GIL held. In a forked child the writer can be asked about and
-// let go of; all else is Error closed, at once. There a thread that does not exist may hold the
-// mutex, for ever.
+// No thread waits for the mutex while it holds the GIL. In a forked child the writer answers
+// questions and may be destroyed. Everything else throws Error closed at once, because a thread
+// that does not exist there may hold the mutex forever.
 template <class Core>
 class SharedWriter {
  public:
-  // `name` says in errors what is written.
+  // Messages call what is written `name`.
   SharedWriter(std::unique_ptr<Core> core, std::string name)
       : name_(std::move(name)), core_(std::move(core)) {}
   ~SharedWriter() {
@@ -35,11 +35,11 @@ class SharedWriter {
   SharedWriter(const SharedWriter&) = delete;
   SharedWriter& operator=(const SharedWriter&) = delete;
 
-  // One record.
+  // Writes one record.
   void write(py::handle record) {
     const Payload payload(record);
     if (home_.is_this_one()) {
-      // Most records only go into the buffer: quicker than giving the GIL away and getting it back.
+      // Most records only go into the buffer, which is faster than releasing and taking the GIL.
       const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
       if (lock.owns_lock() && core_ != nullptr && core_->has_room(payload.bytes().size())) {
         core_->write(payload.bytes());
@@ -62,7 +62,7 @@ class SharedWriter {
     return work(*core_);
   }
 
-  // Closes it: calls work(core), without the GIL, for the last time. Nothing if it is closed.
+  // Closes it: calls work(core), without the GIL, for the last time. Does nothing if it is closed.
   template <class Work>
   void finish(const Work& work) {
     const WithoutGil without_gil;
@@ -70,19 +70,19 @@ class SharedWriter {
     if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) work(*last);
   }
 
-  // Closes it, in a forked child too, but without finishing anything. Calls remember(core) if it
-  // can be looked at.
+  // Closes it, also in a forked child, without finishing anything. Calls remember(core) if its
+  // state is consistent.
   template <class Remember>
   void forget(const Remember& remember) {
     const auto lock = hold_if_possible();
     if (lock.owns_lock()) {
       if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) remember(*last);
     } else {
-      (void)core_.release();  // half altered, by a thread that will never complete it
+      (void)core_.release();  // a thread that is gone may have left it half changed
     }
   }
 
-  // Returns ask(core, or null if it is closed).
+  // Returns ask(core), with null for a closed writer.
   template <class Ask>
   auto ask(const Ask& ask) {
     const WithoutGil without_gil;

@@ -1,5 +1,5 @@
-// Text that may hold file names, which are bytes to the operating system: what is not UTF-8
-// survives as Python's file names do.
+// Text that may contain file names, which are bytes to the operating system. Bytes that are not
+// UTF-8 are kept as in Python's file names.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,12 +1,13 @@
-// Doing without the GIL, in threads that may never get it back.
+// Releases the GIL, in threads that may never get it back.
 //
-// A program that exits ends its daemon threads where they ask for the GIL: before Python 3.14 by
-// pthread_exit(), which unwinds the thread's stack. Destructors would run without the GIL, and the
-// first one that the unwinding may not leave would end the whole process. So a thread that is ended
-// in one of our functions waits there for the process to end, as all do from Python 3.14 on.
+// When a program exits, its daemon threads end where they ask for the GIL. Before Python 3.14,
+// pthread_exit() ends them, which unwinds the thread's stack. Destructors would run without the
+// GIL, and the first noexcept function on the way would end the whole process. So a thread that is
+// ended in one of our functions waits there for the process to end, as all threads do since
+// Python 3.14.
 //
-// Therefore nothing else in these bindings releases or takes the GIL, and nothing is locked by who
-// takes it: the thread that ends the interpreter could wait for the lock.
+// Therefore nothing else in these bindings releases or takes the GIL. A thread that takes it holds
+// no lock, because the thread that ends the interpreter could wait for that lock.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -15,18 +16,18 @@
 
 namespace tfrfast::python {
 
-// Returns call(), which calls into Python with the GIL held. Whatever runs there may give up the
-// GIL in between, and the thread may end there. Objects that `call` itself makes are destroyed by
-// that: it should call Python's C functions, on objects that are there before and after.
+// Returns call(), which calls into Python with the GIL held. Code that runs there may release the
+// GIL, and the thread may end there. That destroys objects that `call` itself makes, so it should
+// only call Python's C functions on objects that exist before and after.
 template <class Call>
 auto call_python(const Call& call) {
   return call_foreign(call);
 }
 
-// Thrown through the core by what is called back: Python's error is set, and stays so.
+// Thrown through the core by a callback. Python's error is set, and stays set.
 struct PythonErrorIsSet {};
 
-// While it lives, the thread that made it does without the GIL.
+// Releases the GIL while it lives, on the thread that made it.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -34,7 +35,7 @@ class WithoutGil {
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
-  // Lets Ctrl-C be heard, and calls `callback` unless it is None. On the thread that made it.
+  // Handles Ctrl-C, and calls `callback` unless it is None. Only on the thread that made this.
   // Throws PythonErrorIsSet.
   template <class... Numbers>
   void call_back(pybind11::handle callback, Numbers... numbers) {
@@ -47,7 +48,8 @@ class WithoutGil {
  private:
   void take_gil() noexcept;
 
-  // False if an error is set: by this, or by a call before that the core has not returned from.
+  // False if an error is set, by this call or by an earlier one that the core has not returned
+  // from.
   static bool listen() {
     if (PyErr_Occurred() != nullptr) return false;
     return call_python([] { return PyErr_CheckSignals(); }) == 0;

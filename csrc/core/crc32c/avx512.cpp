@@ -71,8 +71,8 @@ namespace {
 constexpr auto kUnpad = powers_of_x<kVectorBytes>(32 - 1, -8);
 
 // Vectors are counted from the end of the data, so that only the first one is partial. The zero
-// bytes in front of it add nothing, if the register is carried back over them: P has a constant
-// term, so x^-8 exists.
+// bytes before it add nothing if the register is carried back over them, which is possible because
+// P has a constant term, so that x^-8 exists.
 template <bool kCopy>
 VPCLMUL_TARGET inline Register extend_short(std::uint8_t* out, const std::uint8_t* bytes,
                                             std::size_t count, Register crc) noexcept {

@@ -1,5 +1,6 @@
-// copy() for kernels without one of their own: pieces that are still in the first cache when their
-// CRC is taken. Taken of the copy: what is verified is what was written.
+// copy() for kernels without their own. Copies pieces so small that they are still in the first
+// cache when their CRC is computed. It is computed from the copy: what is verified is what was
+// written.
 #pragma once
 
 #include <algorithm>

@@ -15,8 +15,8 @@ constexpr bool has_all(std::uint64_t set, std::uint64_t bits) noexcept {
   return (set & bits) == bits;
 }
 
-// The register state that the operating system saves and restores: without it, wide registers do
-// not survive a context switch, whatever CPUID says. Only where CPUID reports OSXSAVE.
+// The register state that the operating system saves and restores. Whatever CPUID says, other
+// registers do not survive a context switch. Call this only where CPUID reports OSXSAVE.
 std::uint64_t saved_state() noexcept {
   std::uint32_t low, high;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

@@ -9,7 +9,7 @@ struct CpuFeatures {
   bool avx512_vpclmul = false;  // and on 512-bit ones, with byte masks (AVX512BW)
 };
 
-// Asks CPUID and XGETBV anew on every call.
+// Asks CPUID and XGETBV on every call.
 CpuFeatures cpu_features() noexcept;
 
 }  // namespace tfrfast::crc32c_detail

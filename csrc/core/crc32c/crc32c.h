@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli): one kernel per instruction set behind one choice made at run time.
-// Everything here may be called from any thread at any time, static initialisers included.
+// CRC-32C (Castagnoli), with a kernel for each instruction set. Which one is used is chosen at run
+// time. Everything here may be called from any thread at any time, static initialisers included.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace tfrfast {
 
-// A kernel this build holds. For tests, benchmarks and `info`; others call the functions below.
+// A kernel of this build. For tests, benchmarks and `info`. Other code calls the functions below.
 struct Crc32cKernel {
   using Extend = std::uint32_t (*)(const std::uint8_t* bytes, std::size_t count,
                                    std::uint32_t crc) noexcept;
@@ -45,7 +45,8 @@ inline std::uint32_t crc32c(const std::uint8_t* bytes, std::size_t count,
 
 // Copies `bytes` to `out`, which must not overlap them, and returns crc32c() of exactly what was
 // written, even if the source changes meanwhile. Faster than copying first when the source is in
-// memory rather than in a cache. Owns nothing and locks nothing: safe to jump out of on a fault.
+// memory rather than in a cache. Needs no destructors and takes no locks: safe to jump out of on a
+// fault.
 inline std::uint32_t copy_crc32c(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
                                  std::uint32_t crc = 0) noexcept {
   return crc32c_detail::active_copy.load(std::memory_order_relaxed)(out, bytes, count, crc);
@@ -56,7 +57,7 @@ inline std::uint32_t crc32c_u64(std::uint64_t value) noexcept {
   return crc32c_detail::active_of_u64.load(std::memory_order_relaxed)(value);
 }
 
-// A CRC as TFRecord stores it. A type of its own, so that a raw and a masked CRC never compare.
+// A CRC as TFRecord stores it. It has its own type, so that raw and masked CRCs cannot be compared.
 struct MaskedCrc {
   std::uint32_t value = 0;
   friend bool operator==(MaskedCrc, MaskedCrc) = default;

@@ -1,4 +1,4 @@
-// A checksum as errors show it.
+// A checksum as messages show it.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// The CRC instruction and the carry-less product, spelled alike for x86 and ARM.
+// The CRC instruction and the carry-less product, with the same names for x86 and ARM.
 // Functions that use them carry CRC32C_TARGET, so that the rest of the library needs neither.
 #pragma once
 
@@ -28,8 +28,8 @@ namespace tfrfast::crc32c_detail {
 
 #if defined(TFRFAST_CRC32C_X86)
 
-// A 32-bit register, held as the instruction takes and gives it: narrowing it between two steps
-// would lengthen the chain by a move.
+// A 32-bit register, of the type that the instruction takes and returns: to narrow it between two
+// steps would lengthen the chain by a move.
 using Register = std::uint64_t;
 
 CRC32C_TARGET inline Register step(Register crc, std::uint64_t word) noexcept {
@@ -87,8 +87,8 @@ CRC32C_TARGET inline Register step(Register crc, const std::uint8_t*& bytes) noe
   return crc;
 }
 
-// One chain, each step waiting for the last: for what is too short to split. Registers in and out
-// are raw, neither inverted before nor after.
+// One chain, in which each step waits for the last, for data too short to split. Registers are raw:
+// not inverted before or after.
 CRC32C_TARGET inline Register extend_serially(const std::uint8_t* bytes, std::size_t count,
                                               Register crc) noexcept {
   for (; count >= 8; count -= 8) crc = step<std::uint64_t>(crc, bytes);

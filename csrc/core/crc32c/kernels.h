@@ -1,4 +1,4 @@
-// What each kernel's file gives the dispatcher. A kernel may be called only where it is
+// What each kernel's file offers to the dispatcher. A kernel may be called only where it is
 // supported().
 #pragma once
 

@@ -1,5 +1,5 @@
-// Three chains of the CRC instruction side by side. One takes three cycles a word and a new one
-// may start each cycle on every CPU that matters, so three chains run at the speed of the data.
+// Three chains of the CRC instruction at the same time. On every CPU that matters, the instruction
+// takes three cycles and a new one may start in each cycle, so three chains make full use of it.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace tfrfast::crc32c_detail {
 inline constexpr std::size_t kMaxLaneWords = 256;
 inline constexpr std::size_t kThreeWayBytes = 96;  // shorter data is as fast in one chain
 
-// kShift[w]: product(register, kShift[w]), stepped, moves a register w words on. Each entry is
-// x^(64w), less the 33 that product() and step() add.
+// step() of product(register, kShift[w]) moves a register w words on. Each entry is x^(64w), less
+// the 33 that product() and step() add.
 inline constexpr auto kShift = powers_of_x<2 * kMaxLaneWords + 1>(-33, 64);
 
 // Splits as much as it can of `count` >= 24 bytes into three adjacent lanes, the longest possible.

@@ -114,7 +114,7 @@ Fit ColumnBuilder::put_packed_ints(std::size_t row, WireBytes varints, WireBytes
     const bool cut_short = !varints.empty() && varints.back() >= 0x80;
     return found_ == 1 || cut_short ? Fit::malformed : Fit::wrong_count;
   }
-  // A value has at least one byte; long lists are worth counting first.
+  // Each value takes at least one byte. The values of a long list are counted first.
   std::size_t room = varints.size();
   if (rows_are_alike_) {
     room = feature_->row_values;

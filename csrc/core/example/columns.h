@@ -1,4 +1,5 @@
-// A decoded batch: one column a feature, in pooled memory, and the builder that fills one.
+// The columns of a decoded batch, one for each feature, in pooled memory, and the builder of a
+// column.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace tfrfast {
 
-// Owns its memory. Buffers that the layout does not use are empty; one that is used is never null,
+// Owns its memory. Buffers that the layout does not use are empty. A buffer in use is never null,
 // even when it holds nothing.
 struct Column {
   std::string name;
@@ -32,7 +33,7 @@ struct Column {
 // Why a feature's values did not go into its column.
 enum class Fit : std::uint8_t {
   ok,
-  malformed,     // the wire bytes are no list of the feature's kind
+  malformed,     // the wire bytes are not a list of the feature's kind
   wrong_count,   // not as many values as the shape has
   out_of_range,  // a value that the column's type cannot hold
   wrong_size,    // a raw byte string of another size
@@ -46,8 +47,8 @@ class GrowingBuffer {
   T* as() const noexcept {
     return buffer_.as<T>();
   }
-  // Room for `bytes` in all, the first `used` of which are kept. The first time it makes room for
-  // as much as was used before the last take().
+  // Makes room for `bytes` in all, and keeps the first `used`. The first time it makes room for as
+  // much as was used before the last take().
   void reserve(std::size_t bytes, std::size_t used) {
     if (bytes > buffer_.capacity()) [[unlikely]]
       grow(bytes, used);
@@ -60,14 +61,14 @@ class GrowingBuffer {
   std::size_t expected_bytes_ = 0;
 };
 
-// What a builder has put together when all rows are read, for the layout to make a column of.
+// What a builder has collected when all rows are read. The layout makes a column of it.
 struct FilledRows {
   const CompiledFeature& feature;
   std::size_t count = 0;
   std::size_t value_count = 0;   // unless rows are alike
   std::size_t string_bytes = 0;  // of bytes: of all values together
   std::size_t longest = 0;       // row, in values; unless rows are alike
-  GrowingBuffer& values;         // as in Column, and so the rest
+  GrowingBuffer& values;         // this and the following as in Column
   GrowingBuffer& offsets;
   GrowingBuffer& row_splits;  // unless rows are alike
 
@@ -75,8 +76,8 @@ struct FilledRows {
   void move_values(Column& column);                      // and offsets, if it has any
 };
 
-// Fills one column, row after row. Where rows are alike all must be put; others that are passed
-// over are empty. One thread.
+// Fills one column, row after row. If rows are alike, each of them must be put. Otherwise a row
+// that is passed over is empty. One thread.
 class ColumnBuilder {
  public:
   explicit ColumnBuilder(const CompiledFeature& feature) noexcept
@@ -86,9 +87,9 @@ class ColumnBuilder {
 
   void begin(std::size_t rows);  // drops what was there; throws `invalid` past what memory can hold
 
-  // `record` holds the values, and may be read around them.
-  // Each puts a whole row, and only into a row after all that were put before, unless that row was
-  // rolled back. After anything but `ok` the row must be rolled back.
+  // Each of these puts a whole row. Rows must be put in order, except after roll_back(). After any
+  // result but `ok` the row must be rolled back. `record` contains the values: bytes around them
+  // may be read, too.
   Fit put_packed_ints(std::size_t row, WireBytes varints, WireBytes record);
   Fit put_packed_floats(std::size_t row, WireBytes floats);
   Fit put_string(std::size_t row, WireBytes string);           // a list of one string
@@ -96,16 +97,16 @@ class ColumnBuilder {
   Fit put_empty(std::size_t row);                              // a list without values
   Fit put_list(std::size_t row, const FeatureList& list, WireBytes record);  // any of these
   void put_default(std::size_t row);
-  void roll_back(std::size_t row) noexcept;  // forgets what was put into it, if anything was
+  void roll_back(std::size_t row) noexcept;  // forgets what was put into the row
 
   // What the last Fit other than `ok` found: the number of values, the value that does not fit, or
   // the number of bytes.
   std::int64_t found() const noexcept { return found_; }
 
-  // How many values the row that was put last has; not where rows are alike.
+  // How many values the row has that was put last. Not for rows that are alike.
   std::size_t last_count() const noexcept { return value_count_ - last_value_count_; }
 
-  // There may be more rows than were begun, unless they are alike.
+  // Unless rows are alike, there may be more than were begun.
   Column finish(std::size_t rows);
 
  private:
@@ -129,7 +130,7 @@ class ColumnBuilder {
   bool rows_are_alike_;
   bool is_scalar_;
   std::size_t rows_ = 0;
-  std::size_t next_row_ = 0;     // all rows before it have their start written down
+  std::size_t next_row_ = 0;     // the starts of all rows before it are known
   std::size_t value_count_ = 0;  // variable rows and strings: values put so far
   std::size_t data_bytes_ = 0;   // strings: bytes put so far
   std::size_t longest_ = 0;

@@ -33,7 +33,7 @@ std::string quoted(const FeatureSpec& spec) {
 void complain_malformed(const RecordPlace& place, std::size_t record_offset) {
   complain(place,
            "Could not parse the record: byte " + std::to_string(record_offset) +
-               " of it does not go on as a tf.train.Example does.",
+               " of it does not fit a tf.train.Example.",
            "Check that these records are serialized Examples, and not SequenceExamples or another "
            "format.");
 }
@@ -57,7 +57,7 @@ void complain_no_list(const RecordPlace& place, const FeatureSpec& spec) {
            quoted(spec) +
                ": unsupported data type. Its bytes are neither a bytes_list, a "
                "float_list nor an int64_list.",
-           "The record is damaged, or is no tf.train.Example.");
+           "The record is damaged, or is not a tf.train.Example.");
 }
 
 void complain_kind(const RecordPlace& place, const FeatureSpec& spec, ListKind found) {
@@ -106,7 +106,7 @@ void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, F
   complain(place,
            quoted(spec) + ": Can't parse serialized Example: the bytes of its " +
                name_of(feature.kind) + " list end early or are of another kind.",
-           "The record is damaged, or is no tf.train.Example.");
+           "The record is damaged, or is not a tf.train.Example.");
 }
 
 }  // namespace tfrfast

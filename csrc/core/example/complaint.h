@@ -1,4 +1,4 @@
-// The errors of decoding: what is wrong with which feature of which record.
+// Errors of decoding, which say what is wrong with which feature of which record.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tfrfast {
 
-// Where a record came from, for error messages: only called when one is thrown.
+// Returns where a record came from. Only called for an error message.
 using PathOfRecord = std::function<std::string(std::int64_t record)>;
 
 struct RecordPlace {

@@ -11,7 +11,7 @@
 namespace tfrfast {
 namespace {
 
-// A length spelled as every writer does, in as few bytes as it needs, or in some more.
+// A length as a varint, in as few bytes as it needs, as every writer writes it, or in more.
 inline bool read_usual_length(const std::uint8_t*& next, const std::uint8_t* end,
                               std::size_t& length) noexcept {
   if (next == end) return false;
@@ -42,9 +42,9 @@ constexpr std::size_t kLongHeader = 8;
 // A Feature that fills what is left of its entry and holds one list with one packed run, or one
 // string, begins with
 //     its length | the list's tag | the list's length | 0x0a | the run's length
-// and each length follows from where the entry ends. So instead of reading three lengths, one after
-// the other, the whole header is compared with what it must be: five bytes when every length takes
-// one, eight when every length takes two. Returns the header's bytes, or 0 if it is another.
+// and each length follows from where the entry ends. So instead of reading three lengths one after
+// the other, this compares the whole header with what it must be: five bytes if every length takes
+// one, eight if every length takes two. Returns the number of bytes, or 0 if the header differs.
 inline std::size_t usual_header_bytes(const std::uint8_t* value, std::size_t left,
                                       std::uint8_t list_tag,
                                       const std::uint8_t* record_end) noexcept {
@@ -91,7 +91,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeaturePlan> plan, PathOfRecord
     columns_.emplace_back(feature);
     fixed_features_ += fixed;
   }
-  // An opening that no entry is long enough for, where there is nothing to expect.
+  // Where nothing is expected, an opening that is longer than any entry.
   Slot first;
   first.opening_bytes = 0xffffffff;
   first.successor = features == 0 ? 0 : features;
@@ -126,7 +126,7 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
   }
 }
 
-// Whether the entry goes on with the slot's opening.
+// Whether the slot's opening follows.
 inline bool BatchDecoder::opens_with(const std::uint8_t* next, const std::uint8_t* entry_end,
                                      const std::uint8_t* record_end, const Slot& slot) noexcept {
   const std::size_t whole_bytes = 8 * std::size_t{slot.whole_words};
@@ -200,7 +200,8 @@ inline BatchDecoder::Attempt BatchDecoder::put_usual(std::uint32_t number,
   fixed_seen_ += slot.fixed;
   ColumnBuilder& column = columns_[number];
   const auto left = static_cast<std::size_t>(entry_end - value);
-  // An entry's key comes before its value: eight bytes before the record's end are the record's.
+  // The key comes before the value, so the eight bytes before the record's end belong to the
+  // record.
   const std::size_t header =
       usual_header_bytes(value, left, slot.list_tag, record.data() + record.size());
   Fit fit;
@@ -219,7 +220,7 @@ inline BatchDecoder::Attempt BatchDecoder::put_usual(std::uint32_t number,
         break;
     }
   } else {
-    // Another form, of a Feature that fills its entry and a list that fills the Feature.
+    // The header has another form. The Feature fills its entry, and the list the Feature.
     std::size_t length;
     if (!read_usual_length(value, entry_end, length) || length == 0 ||
         length != static_cast<std::size_t>(entry_end - value) || *value != slot.list_tag) {
@@ -269,7 +270,7 @@ void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number)
     const FeatureSpec& spec = (*plan_)[slot].spec;
     ListKind kind;
     if (!read_list_kind(feature, kind)) complain_no_list(place, spec);
-    // An empty Feature hides an earlier one of the same name, but not from features of a shape.
+    // An empty Feature replaces an earlier one of the same name, but not for features with a shape.
     const bool shaped = spec.layout->has_shape;
     if (kind != ListKind::none || !shaped) entries_[slot] = {feature, true};
   });

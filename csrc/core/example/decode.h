@@ -1,10 +1,11 @@
-// Serialized tf.train.Examples into columns: the same values as TensorFlow's fast parser on
-// everything it accepts.
+// Decodes serialized tf.train.Examples to columns, with the same values as TensorFlow's fast parser
+// for everything that it accepts.
 //
-// Each record is tried first in the spelling every writer uses, its features expected in the order
-// of the record before; one pass over the bytes, straight into the columns. Anything unusual (a key
-// seen twice, unpacked lists, concatenated Examples, damage) rolls the record back and goes to the
-// exact path, which alone decides what such bytes mean and what an error says.
+// The fast path expects each record in the form that every writer uses, with its features in the
+// order of the record before, and makes one pass over the bytes, straight into the columns. After
+// anything unusual (a key seen twice, unpacked lists, concatenated Examples, damage) the record is
+// rolled back and decoded by the exact path, which alone decides what such bytes mean and what an
+// error says.
 #pragma once
 
 #include <cstddef>
@@ -19,30 +20,30 @@
 
 namespace tfrfast {
 
-// Decodes batch after batch, each fed in pieces: begin(), decode() in row order, finish(). Keeps
-// what it learns of the records' order and of the batches' sizes. One thread at a time; different
-// decoders may share a plan. After a throw, begin() starts afresh.
+// Decodes batch after batch, each in pieces: begin(), decode() in row order, finish(). Remembers
+// the records' order and the batches' sizes. One thread at a time. Decoders may share a plan. After
+// a throw, begin() starts again.
 //
-// Two threads cannot fill one batch: a thread a batch keeps each record's bytes and columns in one
-// core's caches, and needs no merging.
+// Two threads cannot fill one batch. With one thread for each batch, a record's bytes and columns
+// stay in one core's caches, and nothing has to be merged.
 class BatchDecoder {
  public:
   explicit BatchDecoder(std::shared_ptr<const FeaturePlan> plan, PathOfRecord path_of = {});
 
   void begin(std::size_t rows);
 
-  // The next rows. `record_numbers` has as many entries as `records`, or is empty: then errors
-  // count rows from 0. Throws `feature` for a record that does not fit the plan, `out_of_range`
-  // past the rows begun.
+  // Decodes the next rows. `record_numbers` has as many entries as `records`, or is empty: then
+  // errors count rows from 0. Throws `feature` for a record that does not fit the plan,
+  // `out_of_range` for more rows than were begun.
   void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
 
   std::size_t rows_decoded() const noexcept { return next_row_; }
 
-  // One column a feature, in the plan's order, of as many rows as were decoded.
+  // One column for each feature, in the plan's order, with as many rows as were decoded.
   std::vector<Column> finish();
 
  private:
-  // What the loop over a record's entries touches of a feature, apart from its column.
+  // What the loop over a record's entries needs to know about a feature.
   struct Slot {
     const std::uint64_t* opening = nullptr;
     std::uint32_t opening_bytes = 0;

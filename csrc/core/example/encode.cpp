@@ -153,7 +153,7 @@ class Encoder {
         std::memcpy(out, source_->floats + first, (end - first) * sizeof(float));
         return out + (end - first) * sizeof(float);
       case ListKind::ints: {
-        // The other features of the row have no room if these take more than they were to have.
+        // If these took more than was measured, the row's other features would not have room.
         std::uint8_t* const ints_end =
             varints_->write(source_->ints + first, end - first, out, room_end);
         return ints_end == out + values_bytes ? ints_end : nullptr;
@@ -177,14 +177,15 @@ class Encoder {
 
   const ColumnSource* source_;
   const VarintWriter* varints_;
-  std::string key_;  // as it lies in the map's entry
+  std::string key_;  // as in the map's entry
   bool is_constant_ = false;
   std::uint64_t constant_values_ = 0;
   Nesting constant_;
   std::string opening_;  // of every row of a constant column
 };
 
-// All columns of a batch, in two passes: sizes, so that every row's place is known, then bytes.
+// All columns of a batch, in two passes: first the sizes, which give every row's place, then the
+// bytes.
 class BatchEncoder {
  public:
   BatchEncoder(std::span<const ColumnSource> columns, std::size_t rows) {
@@ -205,7 +206,7 @@ class BatchEncoder {
     values_bytes_.resize(rows * varying_);
   }
 
-  // Of rows [first, end), to sizes[row + 1].
+  // Writes the sizes of rows [first, end) to sizes[row + 1].
   void measure(std::size_t first, std::size_t end, std::int64_t* sizes) {
     for (std::size_t row = first; row < end; ++row) {
       std::uint64_t features = constant_bytes_;

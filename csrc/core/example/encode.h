@@ -1,8 +1,8 @@
-// Columns into serialized tf.train.Examples.
+// Encodes columns as serialized tf.train.Examples.
 //
 // The bytes are canonical: features sorted by the bytes of their names, numbers packed, nothing
-// written twice. Protobuf's deterministic serialization differs at most in the order of names of
-// which one begins the other; there its languages differ from each other, too.
+// written twice. Protobuf's deterministic serialization differs at most in the order of two names
+// of which one is a prefix of the other. There, its implementations differ from each other, too.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,12 @@
 
 namespace tfrfast {
 
-// One feature of many rows. Points into the caller's memory. Nobody may change the row splits, the
-// offsets and what is present meanwhile; another thread that changes values can do no harm but to
-// what is encoded.
+// One feature of many rows. Points into the caller's memory. `row_splits`, `offsets` and `present`
+// may not change meanwhile. If another thread changes values, only the encoded values are affected.
 //
-// Row r has the values [row_splits[r], row_splits[r + 1]), or `row_values` of them from
-// r * row_values where there are no splits. Value v of bytes is data[offsets[v]..offsets[v + 1]),
-// or `value_bytes` bytes where there are no offsets.
+// Row r has the values [row_splits[r], row_splits[r + 1]) or, without splits, `row_values` of them
+// from r * row_values on. Byte string v is data[offsets[v]..offsets[v + 1]) or, without offsets,
+// `value_bytes` bytes.
 struct ColumnSource {
   std::string name;
   ListKind kind = ListKind::none;  // none: a feature without values
@@ -37,7 +36,7 @@ struct ColumnSource {
 };
 
 // Names must differ. Throws Error `feature` for an Example of 2 GiB or more, which protobuf
-// refuses, and `invalid` where integers changed meanwhile and no longer fill their place.
+// refuses, and `invalid` if integers changed meanwhile and no longer fit their place.
 std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> columns,
                                              std::size_t rows, unsigned threads);
 
@@ -45,8 +44,8 @@ std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> colum
 struct VarintWriter {
   // How many bytes the varints of `count` values take.
   std::size_t (*measure)(const std::int64_t* values, std::size_t count) noexcept;
-  // Writes them to `out`, nothing at or past `room_end`; returns their end, or null if there is not
-  // room for all of them.
+  // Writes them to `out`, but nothing at or past `room_end`. Returns their end, or null if there is
+  // not enough room.
   std::uint8_t* (*write)(const std::int64_t* values, std::size_t count, std::uint8_t* out,
                          const std::uint8_t* room_end) noexcept;
 };

@@ -1,4 +1,4 @@
-// The walk through an Example's map of features.
+// A walk through an Example's map of features.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 
 namespace tfrfast {
 
-// Calls `entry(key, feature)` for each entry of the map, in the order of the bytes, through all the
-// Examples that were concatenated. Returns null, or where the bytes do not go on as an Example
-// does.
+// Calls `entry(key, feature)` for each entry of the map, in the order of the bytes, also if several
+// Examples were concatenated. Returns null, or the first byte that does not fit an Example.
 template <class OnEntry>
 const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry) {
   WireReader example(record);

@@ -1,4 +1,5 @@
-// How a feature's rows lie in its column. Each layout is a file and a line in layout.cpp's table.
+// How a feature's rows are arranged in its column. Each layout has a file and a line in
+// layout.cpp's table.
 #pragma once
 
 #include <string_view>
@@ -12,10 +13,11 @@ struct Layout {
   const char* name;
   // Its description has a shape, of a row or of one step of it, and may have a default.
   bool has_shape;
-  // Every row has exactly the shape's values, so that its place is known before it is read. Of any
-  // other layout rows follow one another, and where each starts is noted.
+  // Every row has exactly the shape's values, so that its place is known before it is read. In any
+  // other layout rows follow one another, and their starts are recorded.
   bool rows_are_alike;
-  // Makes the column of what was read; takes over from `rows` what it needs. Throws Error(memory).
+  // Makes the column from what was read, and takes what it needs out of `rows`. Throws
+  // Error(memory).
   Column (*finish)(FilledRows& rows);
 };
 

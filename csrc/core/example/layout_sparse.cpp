@@ -3,8 +3,8 @@
 namespace tfrfast {
 namespace {
 
-// Most rows are short. Writing this many pairs for each, some to be written over by the next row,
-// spares the processor from guessing how many there are.
+// Most rows are short. Writing this many pairs for each row, some of which the next row overwrites,
+// avoids a branch on their number, which would often be mispredicted.
 constexpr std::size_t kAtOnce = 4;
 
 Column finish_sparse(FilledRows& rows) {

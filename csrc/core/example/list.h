@@ -7,10 +7,10 @@
 
 namespace tfrfast {
 
-// The number is the list's field in tf.train.Feature.
+// The values are the lists' field numbers in tf.train.Feature.
 enum class ListKind : std::uint8_t { none = 0, bytes = 1, floats = 2, ints = 3 };
 
-const char* name_of(ListKind kind) noexcept;  // as TensorFlow says it: "string", "float", "int64"
+const char* name_of(ListKind kind) noexcept;  // as TensorFlow names it: "string", "float", "int64"
 
 enum class ListForm : std::uint8_t {
   empty,
@@ -21,9 +21,9 @@ enum class ListForm : std::uint8_t {
 
 // TensorFlow reads lists of SequenceExamples a little more strictly.
 enum class Dialect : std::uint8_t {
-  example,           // a packed run of floats may have some bytes left over; a list that is longer
-                     // than its Feature may have nothing at all
-  sequence_example,  // both are malformed
+  example,           // accepts left-over bytes after a packed run of floats, and an empty list that
+                     // claims to be longer than its Feature
+  sequence_example,  // refuses both
 };
 
 struct FeatureList {
@@ -35,8 +35,8 @@ struct FeatureList {
 // Which list a Feature holds: `none` for an empty one. False if it begins with anything else.
 bool read_list_kind(WireBytes feature, ListKind& kind) noexcept;
 
-// Where the values of a Feature that holds `kind` are. As TensorFlow does, what follows the first
-// packed run, or the list itself, is left unread: then `end` is not the end of the Feature.
+// Where the values of a Feature that holds `kind` are. Like TensorFlow, this does not read what
+// follows the first packed run, or the list itself. Then `end` is not the end of the Feature.
 FeatureList find_list(WireBytes feature, ListKind kind,
                       Dialect dialect = Dialect::example) noexcept;
 

@@ -1,9 +1,9 @@
-// Pieces of memory, copied and compared: what picking rows of ragged columns and of byte strings
-// comes down to.
+// Copies and compares pieces of memory, which is how rows of ragged columns and of byte strings are
+// picked.
 //
-// Where pieces lie is said by arrays that another thread may be writing into. So each number is
-// read once, checked, and what was read is used: whatever the arrays hold, nothing outside the
-// given memory is touched.
+// The pieces' places come from arrays that another thread may be writing into. So each number is
+// read once, checked and used. Whatever the arrays hold, nothing outside the given memory is
+// touched.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,21 @@ struct Pieces {
   std::size_t count() const noexcept { return starts.size(); }
 };
 
-// All of these throw Error `invalid` where a piece does not lie within its bytes, or where there
-// are not as many of one array as of the others.
+// All of these throw Error `invalid` if a piece is not within its bytes, or if the arrays differ in
+// length.
 
 // The bytes of all pieces together.
 std::size_t count_bytes(const Pieces& pieces);
 
-// The pieces, one after the other; `invalid` if they do not fill `out` exactly.
+// Copies the pieces, one after the other. Throws `invalid` if they do not fill `out` exactly.
 void join_pieces(const Pieces& pieces, std::span<std::uint8_t> out);
 
-// Piece i to where `out[places[i]]` is; `invalid` if it does not fit there. What lies between is
-// left as it is.
+// Copies piece i to `out[places[i]]` and after. Throws `invalid` if it does not fit there. Bytes of
+// `out` between pieces stay as they are.
 void place_pieces(const Pieces& pieces, std::span<const std::int64_t> places,
                   std::span<std::uint8_t> out);
 
-// Whether piece i of the one equals piece i of the other, for each i.
+// For each i, whether piece i of the one equals piece i of the other.
 void compare_pieces(const Pieces& one, const Pieces& other, std::span<bool> equal);
 
 }  // namespace tfrfast

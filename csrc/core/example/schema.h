@@ -1,5 +1,5 @@
-// What is asked of each record: a feature description, checked once and compiled into what the
-// decoder looks things up in.
+// The features that are read from each record: their description is checked once and compiled into
+// a table for the decoder.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace tfrfast {
 
 // A row's values, or one value, in `numbers` or `strings` as the type says.
 struct DefaultValue {
-  std::vector<std::uint8_t> numbers;  // as they lie in the column
+  std::vector<std::uint8_t> numbers;  // as in the column
   std::vector<std::string> strings;
 };
 
@@ -32,7 +32,7 @@ struct FeatureSpec {
   std::size_t raw_bytes = 0;                  // of a row, for ValueType::raw
 };
 
-// A feature as the decoder wants it.
+// A feature as the decoder needs it.
 struct CompiledFeature {
   FeatureSpec spec;
   ListKind kind = ListKind::none;
@@ -50,8 +50,8 @@ class FeaturePlan {
   static constexpr std::uint32_t kUnknown = 0xffffffff;
   static constexpr EncodedKind kEncoding{"feature plan", "tfFP"};
 
-  // Throws `invalid` for a description that has no meaning: a name asked for twice, a negative
-  // dimension, a default of another size than the shape.
+  // Throws `invalid` for a description that makes no sense: a name that is asked for twice, a
+  // negative dimension, a default whose size differs from the shape's.
   explicit FeaturePlan(std::vector<FeatureSpec> specs);
 
   std::string encode() const;

@@ -151,7 +151,7 @@ void SequenceDecoder::put_steps(std::uint32_t slot, WireBytes record, const Reco
       }
       const FeatureList found = find_list(step_feature, feature.kind, Dialect::sequence_example);
       fit = column.put_list(step, found, record);
-      // TensorFlow goes on where it stopped reading, be it before the end of the step.
+      // TensorFlow goes on where it stopped reading, even if that is before the end of the step.
       if (fit == Fit::ok) list = WireReader({found.end, end});
     } else {
       std::uint32_t length;

@@ -1,6 +1,6 @@
-// Serialized tf.train.SequenceExamples into columns: context features as an Example's, and feature
-// lists as steps. The same values as TensorFlow's fast parser on everything it accepts, which for
-// SequenceExamples is not quite what it accepts for Examples.
+// Decodes serialized tf.train.SequenceExamples to columns: context features like an Example's, and
+// feature lists as steps. The values are the same as those of TensorFlow's fast parser for
+// everything that it accepts, which is not quite the same as for Examples.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace tfrfast {
 
-// The steps of all rows, one after another, as a ragged column of which each row is a step.
+// The steps of all rows, one after another, as a ragged column in which each row is a step.
 struct StepColumn {
   Column steps;
   std::size_t rows = 0;
@@ -31,8 +31,8 @@ struct SequenceColumns {
 // Decodes batch after batch, as BatchDecoder does. One thread at a time.
 class SequenceDecoder {
  public:
-  // A sequence feature of a padded layout must have its shape in every step; whatever the layout
-  // says, the steps come as StepColumns. Throws `invalid` for a padded context feature.
+  // In a sequence feature with a padded layout, every step must have the shape. With any layout,
+  // the steps are returned as StepColumns. Throws `invalid` for a padded context feature.
   SequenceDecoder(std::shared_ptr<const FeaturePlan> context,
                   std::shared_ptr<const FeaturePlan> sequences, PathOfRecord path_of = {});
 

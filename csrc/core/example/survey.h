@@ -1,4 +1,4 @@
-// What the features of some Examples hold, to suggest a description of them.
+// Summarises what the features of some Examples hold, to suggest a description.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@ namespace tfrfast {
 
 struct SeenFeature {
   ListKind kind = ListKind::none;  // none: seen only empty
-  std::size_t records = 0;         // that have it, other than empty
+  std::size_t records = 0;         // that have it, and not empty
   std::size_t min_values = 0;
   std::size_t max_values = 0;
 };
 
 class Survey {
  public:
-  // Throws `feature` for a record that is no Example, or whose feature holds another kind of list
-  // than in the records before.
+  // Throws `feature` for a record that is not an Example, or in which a feature holds another kind
+  // of list than before.
   void add(WireBytes record);
 
   std::size_t records() const noexcept { return records_; }

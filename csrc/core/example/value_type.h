@@ -29,6 +29,6 @@ ValueType value_type_named(std::string_view name);  // throws Error(invalid)
 std::vector<const char*> names_of_value_types(ListKind kind);
 
 ListKind list_kind_of(ValueType type) noexcept;
-std::size_t item_bytes_of(ValueType type) noexcept;  // 0 for bytes and raw, of no fixed size
+std::size_t item_bytes_of(ValueType type) noexcept;  // 0 for bytes and raw, whose size varies
 
 }  // namespace tfrfast

@@ -1,6 +1,6 @@
-// Packed varints out of int64: with BMI2 the seven-bit groups of a value are spread by one
-// instruction and stored by one eight-byte store; what the store writes past the varint is
-// overwritten by the next one.
+// Encodes int64 values as packed varints. With BMI2, one instruction spreads a value's groups of
+// seven bits, and one store writes eight bytes. The next varint overwrites what that writes past
+// the end.
 #include <bit>
 #include <cstring>
 
@@ -15,7 +15,7 @@
 namespace tfrfast {
 namespace {
 
-// The longest varint, and what the store of the one before may write past it.
+// Room for the longest varint and for what a store may write past it.
 constexpr std::ptrdiff_t kReach = 10;
 
 // ceil(bits / 7) for 1 to 64 bits, without a division.
@@ -110,7 +110,7 @@ constexpr VarintWriter kBmi2 = {&measure_with_lzcnt, &write_with_bmi2};
 
 bool cpu_has_bmi2() noexcept {
   __builtin_cpu_init();
-  // LZCNT has no name that every compiler's __builtin_cpu_supports knows.
+  // Not all compilers know LZCNT in __builtin_cpu_supports.
   constexpr unsigned kLzcntBit = 1u << 5;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __builtin_cpu_supports("bmi2") && __get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx) != 0 &&

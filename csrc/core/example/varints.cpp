@@ -14,7 +14,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::ptrdiff_t kBlockBytes = 64;
-// A value that starts on a block's last byte is loaded as eight bytes.
+// Eight bytes are loaded even for a value that starts on a block's last byte.
 constexpr std::ptrdiff_t kBlockReach = kBlockBytes + 7;
 constexpr std::ptrdiff_t kLongestVarint = 10;
 
@@ -56,7 +56,7 @@ inline void widen_block(const std::uint8_t* block, std::int64_t* out) noexcept {
   for (std::ptrdiff_t i = 0; i < kBlockBytes; ++i) out[i] = block[i];
 }
 
-// Byte by byte, for what is too short to load a block of.
+// Byte by byte, for input that is shorter than a block.
 std::ptrdiff_t decode_slowly(WireBytes varints, std::int64_t* out, std::size_t room) noexcept {
   WireReader reader(varints);
   std::size_t count = 0;
@@ -80,13 +80,13 @@ struct LoadBefore {
   }
 };
 
-// Where the decoder stands: the start of the value being looked for, and where it will be written.
+// The state of the decoder: where the next value starts, and where it will be written.
 struct Progress {
   const std::uint8_t* start;
   std::int64_t* to;
 };
 
-// Takes the values that end in the block. False if one has more than ten bytes.
+// Decodes the values that end in the block. False if one has more than ten bytes.
 template <class Packing, class Load>
 __attribute__((always_inline)) inline bool take_values(const std::uint8_t* block,
                                                        std::uint64_t ends, Load load,
@@ -122,7 +122,8 @@ __attribute__((always_inline)) inline std::ptrdiff_t decode_blocks(
   Progress progress{block, out};
   std::int64_t* const out_end = out + room;
   for (; block < end; block += kBlockBytes) {
-    // Where a whole block cannot be loaded, the last one that can be has its bytes, further up.
+    // If a whole block cannot be loaded here, the last block that can be contains these bytes, at
+    // its upper end.
     const std::ptrdiff_t readable = readable_end - block;
     std::uint64_t ends = readable >= kBlockBytes ? ends_in_block(block)
                                                  : ends_in_block(readable_end - kBlockBytes) >>

@@ -1,4 +1,4 @@
-// Eight values at a time, from a block of 64 bytes that begins where a value does.
+// Decodes eight values at a time, from a block of 64 bytes that begins where a value does.
 //
 // The positions of the bytes that end a value are put side by side (vpcompressb). Each lane of
 // eight bytes then counts up from its value's start, bytes past the value's end are masked off, and

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kWindowRounds = 24;  // windows are often small
 
-// One value each of up to kLanes permutations under one key, side by side.
+// One value from each of up to kLanes permutations under one key.
 class ManyPermutations {
  public:
   explicit ManyPermutations(const RoundKeys& keys) noexcept : keys_(keys) {}
@@ -58,8 +58,8 @@ class ManyPermutations {
   std::uint32_t right_bits_[kLanes];
 };
 
-// Which slice of the tail a stream takes: the bits that tell ranks apart come first, so that the
-// streams of one rank of 2, 4, 8, ... take neighbouring slices and share few blocks with others.
+// Which slice of the tail a stream takes. The bits that distinguish ranks come first, so that, with
+// 2, 4, 8, ... ranks, a rank's streams take neighbouring slices and share few blocks with others.
 std::int64_t slice_number(std::int64_t stream, std::int64_t streams) noexcept {
   std::int64_t high = 0, width = 1;
   while (streams % (2 * width) == 0) {
@@ -84,7 +84,7 @@ BlockShuffle::BlockShuffle(std::int64_t records, const BlockShape& shape)
   const std::int64_t block = shape.block_records;
   blocks_ = size / block + (size % block != 0);
   missing_ = size % block == 0 ? 0 : block - size % block;
-  // A short block needs a tail, whose records stand in for those it lacks.
+  // A short block needs a tail, whose records take the places of those it lacks.
   stream_blocks_ = std::max<std::int64_t>(blocks_ - (missing_ != 0), 0) / shape.streams;
   streamed_ = stream_blocks_ * shape.streams * block;
 
@@ -132,7 +132,8 @@ class BlockShuffle::Epoch::Lookup {
     return window.begin;
   }
 
-  // The `listed`-th record of the tail's blocks, each in an order of its own. Returns the entry.
+  // The `listed`-th record of the tail's blocks, each of which has its own order. Returns the
+  // entry.
   std::int64_t add_listed(std::int64_t listed) noexcept {
     const std::int64_t block = epoch_.shuffle_->shape_.block_records;
     const std::int64_t missing = epoch_.shuffle_->missing_;
@@ -171,7 +172,7 @@ class BlockShuffle::Epoch::Lookup {
             std::min(begin + window_records, stream_records), epoch_.tweak(stream, window)};
   }
 
-  // A batch comes back to each of its streams again and again.
+  // A batch needs each of its streams many times.
   static constexpr std::size_t kRecentWindows = 64;
   const Epoch& epoch_;
   Window recent_[kRecentWindows];

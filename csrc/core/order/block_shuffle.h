@@ -1,6 +1,6 @@
-// A shuffle for storage that hates seeks: still a bijection of positions onto records, still
-// computed position by position, but at any time only a few blocks of neighbouring records are in
-// use. docs/permutation.md specifies it.
+// A shuffle for storage where seeks are slow. It is a bijection of positions onto records, computed
+// position by position, that uses only a few blocks of neighbouring records at any time.
+// docs/permutation.md specifies it.
 #pragma once
 
 #include <cstddef>
@@ -22,17 +22,17 @@ inline constexpr std::int64_t kMaxWindowBlocks = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMaxStreams = std::int64_t{1} << 16;
 
 // Blocks are permuted and dealt to the streams in turn. Position p belongs to stream p % streams,
-// which mixes its blocks window by window; where the windows begin differs from stream to stream,
-// so that not all of them ask for new blocks at once. The blocks that are left when every stream
-// has equally many, at most `streams` of them, are the tail: their records are dealt out in slices
-// at the end of the epoch. Each record of the short block, if there is one, stands anywhere too.
+// which mixes its blocks window by window. The windows of each stream begin at other places, so
+// that not all streams need new blocks at the same time. The blocks left over when every stream has
+// equally many, at most `streams` of them, are the tail: their records are dealt out in slices at
+// the end of the epoch. The records of the short block, if there is one, may stand anywhere, too.
 //
-// Immutable, any number of threads; holds 8 bytes a stream.
+// Immutable, any number of threads. Holds 8 bytes for each stream.
 class BlockShuffle final : public Order {
  public:
   static constexpr const char* kName = "blocks";
 
-  // Throws Error(invalid) unless the shape's members are from 1 to their limits.
+  // Throws Error(invalid) unless each member of the shape is from 1 to its limit.
   BlockShuffle(std::int64_t records, const BlockShape& shape);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
@@ -75,7 +75,7 @@ class BlockShuffle final : public Order {
  private:
   BlockShape shape_;
   std::int64_t blocks_;         // the short one included
-  std::int64_t missing_;        // records that the short block, the last one, lacks
+  std::int64_t missing_;        // records that the last block lacks
   std::int64_t stream_blocks_;  // of each stream, before the tail
   std::int64_t streamed_;
   std::vector<std::int64_t> tail_slices_;  // where in the tail each stream's slice begins

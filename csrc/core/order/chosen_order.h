@@ -14,8 +14,8 @@ class ChosenOrder final : public Order {
  public:
   static constexpr const char* kName = "chosen";
 
-  // Where `order` has record i stands indices[i]. Throws Error(invalid) for indices that are not
-  // less than `records`, or not as many as `order` has records.
+  // Record indices[i] stands where `order` has record i. Throws Error(invalid) unless all indices
+  // are less than `records` and there are as many as `order` has records.
   ChosenOrder(std::shared_ptr<const Order> order, std::vector<std::int64_t> indices,
               std::int64_t records);
   static std::shared_ptr<const Order> decode(Decoder& decoder);

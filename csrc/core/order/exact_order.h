@@ -1,4 +1,4 @@
-// One permutation of everything, another in each epoch: any record at any place.
+// A permutation of all records, another one in each epoch: any record may stand at any position.
 #pragma once
 
 #include <memory>

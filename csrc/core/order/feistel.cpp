@@ -14,13 +14,14 @@ namespace {
   return value * 0xc2b2ae35u;
 }
 
-// [0, 2^32) onto [0, bound) without a division.
+// Maps [0, 2^32) onto [0, bound) without a division.
 [[gnu::always_inline]] inline std::uint32_t scale(std::uint32_t value,
                                                   std::uint32_t bound) noexcept {
   return static_cast<std::uint32_t>((std::uint64_t{value} * bound) >> 32);
 }
 
-// Modulo `columns`, where neither operand reaches it: columns is at most 2^31, so nothing wraps.
+// Addition and subtraction modulo `columns`. Both operands are less than it, and it is at most
+// 2^31, so nothing wraps.
 [[gnu::always_inline]] inline std::uint32_t add(std::uint32_t left, std::uint32_t shift,
                                                 std::uint32_t columns) noexcept {
   const std::uint32_t sum = left + shift;
@@ -32,8 +33,8 @@ namespace {
   return left >= shift ? left - shift : left + columns - shift;
 }
 
-// The kernels run one pair of rounds over all lanes before the next pair: the compiler makes each
-// inner loop vectors of whatever width the enclosing function's target allows.
+// The kernels run one pair of rounds over all lanes before the next pair. The compiler vectorises
+// each inner loop for the target of the enclosing function.
 [[gnu::always_inline]] inline void forward(const RoundKeys& keys, Grid grid, Lanes& at,
                                            std::size_t lanes) noexcept {
   const std::uint32_t columns = grid.columns;

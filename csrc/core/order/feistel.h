@@ -30,8 +30,8 @@ struct RoundKeys {
 };
 RoundKeys expand_key(const SipKey& key, int rounds) noexcept;
 
-// A scratch pad for the kernels, which work on whole groups of kLaneGroup lanes: what lies past the
-// lanes in use must be defined, and is changed.
+// Scratch memory of the kernels, which work on whole groups of kLaneGroup lanes. Lanes past those
+// in use must be initialised, and are changed.
 inline constexpr std::size_t kLanes = 256;
 inline constexpr std::size_t kLaneGroup = 16;
 struct alignas(64) Lanes {
@@ -39,8 +39,8 @@ struct alignas(64) Lanes {
   std::uint32_t right[kLanes];
 };
 
-// A grid and a tweak for each lane: many small bijections under one key, side by side. The tweak
-// is XORed into every round's keys.
+// A grid and a tweak for each lane: many small bijections under one key. The tweak is XORed into
+// every round's keys.
 struct alignas(64) LaneGrids {
   std::uint32_t columns[kLanes];
   std::uint32_t rows[kLanes];  // 2^right_bits
@@ -48,7 +48,7 @@ struct alignas(64) LaneGrids {
   std::uint32_t tweak_after[kLanes];
 };
 
-// One set of kernels for each instruction set, from one source; all give the same bits.
+// One set of kernels for each instruction set, from the same source. All give the same results.
 struct FeistelKernel {
   const char* name;
   bool (*supported)() noexcept;
@@ -59,8 +59,7 @@ struct FeistelKernel {
 std::span<const FeistelKernel> feistel_kernels() noexcept;  // the portable one first
 const FeistelKernel& active_feistel_kernel() noexcept;      // the last supported one
 
-// A single position, for those who have no batch. The tweak's low half is XORed into `before`, its
-// high half into `after`.
+// For a single position. The tweak's low half is XORed into `before`, its high half into `after`.
 std::uint64_t feistel_forward(const RoundKeys& keys, Grid grid, std::uint64_t position,
                               std::uint64_t tweak = 0) noexcept;
 std::uint64_t feistel_backward(const RoundKeys& keys, Grid grid, std::uint64_t position) noexcept;

@@ -1,4 +1,4 @@
-// The records as they lie in their shards, in every epoch.
+// The records in the order of their shards, the same in every epoch.
 #pragma once
 
 #include <memory>

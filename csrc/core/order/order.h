@@ -10,7 +10,7 @@
 
 namespace tfrfast {
 
-// Part of every key and every checkpoint. A change of any order's result raises it.
+// Part of every key and every checkpoint. Raised when any order's result changes.
 inline constexpr std::uint32_t kOrderVersion = 1;
 
 // The order of one epoch. Immutable, any number of threads.
@@ -46,16 +46,17 @@ class Order {
   virtual std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                                      std::uint64_t epoch) const = 0;
 
-  // The same for another number of records. Throws Error(invalid) where that means nothing.
+  // The same for another number of records. Throws Error(invalid) if this order cannot have
+  // another.
   virtual std::shared_ptr<const Order> over(std::int64_t records) const = 0;
 
-  // Everything that fixes which record stands at which position, and nothing else, in a line. Part
-  // of every checkpoint. What shuffles, and what is shuffled, stand in it one after the other.
+  // One line with everything that determines which record stands at which position, and nothing
+  // else. Part of every checkpoint. First comes what shuffles, then what is shuffled.
   std::string describe(std::uint64_t seed) const;
   virtual std::string describe_shuffle(std::uint64_t seed) const = 0;
   virtual std::string describe_records() const;
 
-  // The name under which decode_order() knows it, and what its decode() reads.
+  // The name by which decode_order() finds it, and what its decode() reads.
   virtual const char* name() const noexcept = 0;
   virtual void encode(Encoder& encoder) const = 0;
 
@@ -70,7 +71,7 @@ class Order {
 };
 
 void encode_order(Encoder& encoder, const Order& order);
-// Throws Error(invalid) for an order that this version does not have.
+// Throws Error(invalid) for an order that this version does not know.
 std::shared_ptr<const Order> decode_order(Decoder& decoder);
 
 }  // namespace tfrfast

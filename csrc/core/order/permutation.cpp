@@ -9,11 +9,11 @@
 namespace tfrfast {
 namespace {
 
-// "tfrfast record o" in little-endian bytes: a constant of the format, no secret.
+// "tfrfast record o" in little-endian bytes: a constant of the format, not a secret.
 constexpr SipKey kFormatKey{0x2074736166726674u, 0x6f2064726f636572u};
 
-// A small grid needs more rounds until every order is equally likely: with 16, a chi-square over
-// all orders of 7 records still sees a difference after a million seeds.
+// A small grid needs more rounds before every order is equally likely. With 16, a chi-square test
+// over all orders of 7 records still shows a difference after a million seeds.
 constexpr std::int64_t kSmallSize = std::int64_t{1} << 16;
 constexpr int rounds_for(std::int64_t size) noexcept {
   return size < kSmallSize ? 24 : 12;
@@ -27,8 +27,7 @@ std::int64_t checked_size(std::int64_t size) {
   return size;
 }
 
-// The results past `size` (fewer than the square root of it) walk on along their cycle until they
-// come back into range.
+// Results past `size`, fewer than its square root, are mapped again until they come into range.
 template <bool kForward>
 std::int64_t walk(const RoundKeys& keys, Grid grid, std::int64_t size,
                   std::uint64_t value) noexcept {

@@ -1,5 +1,6 @@
 // A keyed bijection of [0, size) and its inverse, evaluated position by position: an exact shuffle
-// that takes no memory. It is a file format: a checkpoint resumes into the same order years later.
+// that takes no memory. Its results are frozen: a checkpoint resumes into the same order years
+// later.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class Permutation {
 
   std::int64_t size() const noexcept { return size_; }
 
-  // Each value must lie in [0, size), and so does its result. `in` and `out` may be the same array.
+  // Values must be in [0, size), and so are the results. `in` and `out` may be the same array.
   std::int64_t at(std::int64_t position) const noexcept;
   std::int64_t inverse(std::int64_t record) const noexcept;
   void evaluate(const std::int64_t* positions, std::size_t count, std::int64_t* out) const noexcept;

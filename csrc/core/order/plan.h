@@ -11,7 +11,7 @@
 
 namespace tfrfast {
 
-// What becomes of the positions left over when full batches for all ranks have been dealt.
+// What happens to the positions left over after all full batches have been dealt.
 enum class Remainder : std::uint8_t {
   keep,  // split evenly; a rank that gets no row has one step fewer
   drop,  // left out of this epoch: fewer than world * batch_size of them
@@ -27,22 +27,22 @@ struct PlanOptions {
   std::int64_t rank = 0;
   std::int64_t world = 1;
   Remainder remainder = Remainder::keep;
-  std::int64_t start = 0;  // positions of the epoch already consumed, by whatever world
+  std::int64_t start = 0;  // positions of the epoch that were consumed before, by any world
 };
 
 inline constexpr std::int64_t kMaxBatchSize = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMaxWorld = (std::int64_t{1} << 31) - 1;
 
-// An epoch is a sequence of positions; the order says which record stands at each. A step takes
+// An epoch is a sequence of positions, and the order says which record stands at each. A step takes
 // the next world * batch_size positions, and all ranks together take each of them exactly once. So
-// one number, the positions consumed, is all that a run on another world needs to carry on.
+// a run on another world can go on from one number, the positions consumed.
 //
-// The positions are dealt to the ranks by the order's streams. If the world divides them, rank r
-// takes every world-th position from the r-th on, and so whole streams. Otherwise some ranks have a
-// stream in common. Of a single stream each rank takes a contiguous slice.
+// The positions are dealt to the ranks by the order's streams. If the number of streams is a
+// multiple of the world, rank r takes every world-th position from the r-th on, and so whole
+// streams. Otherwise some ranks share a stream. With a single stream, each rank takes a contiguous
+// slice.
 //
-// Immutable; every member may be called from any number of threads. Holds no memory but its
-// order's.
+// Immutable, any number of threads. Apart from its order it takes hardly any memory.
 class Plan {
  public:
   static constexpr EncodedKind kEncoding{"plan", "tfPL"};
@@ -75,12 +75,12 @@ class Plan {
     return rows(*of_epoch(epoch), step, out_indices, out_valid);
   }
 
-  // Positions of the epoch consumed once every rank has taken batches 0 to `step`: what the `start`
-  // of another plan takes. -1 gives `start`.
+  // How many positions of the epoch are consumed once every rank has taken batches 0 to `step`: the
+  // `start` of a plan that goes on from there. -1 gives `start`.
   std::int64_t position_after(std::int64_t step) const noexcept;
 
-  // Two plans with the same text may continue each other, whatever their world, rank, batch size
-  // and remainder.
+  // A plan may continue another one with the same text, whatever their world, rank, batch size and
+  // remainder.
   std::string order_description() const { return order().describe(options_.seed); }
 
  private:

@@ -1,4 +1,4 @@
-// A plan's batches from some place on, without end: the rest of one epoch, then whole epochs.
+// A plan's batches from some place on: the rest of one epoch, then whole epochs without end.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tfrfast {
 
 struct PlanRun {
   std::uint64_t epoch = 0;
-  std::int64_t step = 0;              // of `first` that the run begins with
+  std::int64_t step = 0;              // the step of `first` that the run begins with
   std::shared_ptr<const Plan> first;  // of the rest of `epoch`
   std::shared_ptr<const Plan> whole;  // of an epoch from its beginning
 
@@ -19,7 +19,7 @@ struct PlanRun {
     std::int64_t step = 0;
     const Plan* plan = nullptr;
   };
-  // Batch `number` of the run. Where whole epochs have no steps, there is none after `first`.
+  // Batch `number` of the run. If whole epochs have no steps, there is none after `first`.
   Step at(std::uint64_t number) const noexcept {
     const auto left = static_cast<std::uint64_t>(first->steps() - step);
     const auto steps = static_cast<std::uint64_t>(whole->steps());

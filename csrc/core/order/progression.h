@@ -1,4 +1,4 @@
-// Every so many numbers from one on.
+// An arithmetic progression of numbers.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace tfrfast {
 
-// first, first + stride, ... : `count` of them. None is negative, and first + stride * count is an
-// int64.
+// The `count` numbers first, first + stride, ... None is negative, and first + stride * count fits
+// an int64.
 struct Progression {
   std::int64_t first = 0;
   std::int64_t stride = 1;

@@ -1,4 +1,4 @@
-// What orders and plans refuse to be made of.
+// Checks of the arguments of orders and plans.
 #pragma once
 
 #include <cstdint>

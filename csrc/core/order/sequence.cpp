@@ -47,16 +47,16 @@ void encode_progression(Encoder& encoder, const Progression& progression) {
   encoder.integer(progression.count);
 }
 
-// One whose numbers are less than `end`.
+// Decodes a progression whose numbers are less than `end`.
 Progression decode_progression(Decoder& decoder, std::int64_t end) {
   Progression progression;
   progression.first = decoder.integer();
   progression.stride = decoder.integer();
   progression.count = decoder.integer();
-  std::int64_t behind;
+  std::int64_t all_end;
   if (progression.first < 0 || progression.stride < 1 || progression.count < 0 ||
-      __builtin_mul_overflow(progression.stride, progression.count, &behind) ||
-      __builtin_add_overflow(progression.first, behind, &behind) ||
+      __builtin_mul_overflow(progression.stride, progression.count, &all_end) ||
+      __builtin_add_overflow(progression.first, all_end, &all_end) ||
       (progression.count > 0 && progression.at(progression.count - 1) >= end)) {
     decoder.refuse("it has numbers that do not exist");
   }
@@ -84,7 +84,7 @@ Sequence Sequence::decode(std::string_view encoded) {
   sequence.records = decode_progression(decoder, kMaxPermutationSize);
   sequence.order = decode_order(decoder);
   if (sequence.order->records() != sequence.records.count) {
-    decoder.refuse("its order is one of another number of records");
+    decoder.refuse("its order is for another number of records");
   }
   sequence.positions = decode_progression(decoder, sequence.order->positions());
   sequence.reshuffles = decoder.flag();

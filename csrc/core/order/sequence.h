@@ -1,4 +1,4 @@
-// What take, skip, shard, shuffle, repeat and batch on a source of records add up to.
+// The result of take, skip, shard, shuffle, repeat and batch on a source of records.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct Sequence {
 
   Progression records;                 // of the source
   std::shared_ptr<const Order> order;  // of as many records
-  Progression positions;               // of the order: an epoch
-  bool reshuffles = true;              // each epoch has an order of its own
-  std::int64_t epochs = 1;             // -1: without end
+  Progression positions;               // of the order, that make an epoch
+  bool reshuffles = true;              // each epoch has its own order
+  std::int64_t epochs = 1;             // -1 for endless
   std::int64_t batch_rows = 0;         // 0: no batches
   bool batch_ends_with_epoch = false;  // repeat came after batch
   bool drop_remainder = false;
@@ -31,10 +31,10 @@ struct Sequence {
   std::string encode() const;
   static Sequence decode(std::string_view encoded);  // throws Error(invalid)
 
-  // The same calls on a source of so many records.
+  // The same calls on a source with so many records.
   Sequence over(std::int64_t record_count) const;
 
-  // How many batches it has; kEndless: without end.
+  // How many batches it has, or kEndless.
   std::int64_t batch_count() const noexcept;
 
   // The record numbers of batch `step`; none for one that does not exist.

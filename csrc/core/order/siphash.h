@@ -1,5 +1,5 @@
-// SipHash-2-4 of 64-bit words: how seeds become keys. A published function with published vectors,
-// so that another language can rebuild every order from docs/permutation.md.
+// SipHash-2-4 of 64-bit words, which makes keys from seeds. The function and its test vectors are
+// published, so every order can be reimplemented in another language from docs/permutation.md.
 #pragma once
 
 #include <bit>

@@ -34,7 +34,7 @@ enum class ScanStop : std::uint8_t {
   torn_header,    // fewer bytes left than a header
   torn_payload,   // an intact header promises more bytes than are left
   bad_header,     // the length does not match its CRC: nothing after it can be trusted
-  leaves_window,  // the next header lies outside the bytes at hand
+  leaves_window,  // the next header is outside the window
   out_of_room,    // `capacity` frames were found
 };
 

@@ -1,4 +1,4 @@
-// A number that tells one multiset of records from another, whatever their order.
+// A hash of a multiset of records, whatever their order.
 #pragma once
 
 #include <cstddef>

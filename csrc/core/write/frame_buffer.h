@@ -1,4 +1,4 @@
-// Frames in memory, waiting to be written.
+// Frames in memory that will be written later.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tfrfast {
 
-// One thread. Without memory until allocate().
+// One thread. Has no memory until allocate().
 class FrameBuffer {
  public:
   FrameBuffer() noexcept { encode_header(0, header_); }
@@ -26,7 +26,7 @@ class FrameBuffer {
     capacity_ = used_ = 0;
   }
 
-  // Holds `bytes` bytes of frames that `read(memory)` puts there.
+  // Takes `bytes` bytes of frames, which `read(memory)` puts into its memory.
   template <class Read>
   void fill(std::size_t bytes, const Read& read) {
     allocate(bytes);
@@ -42,7 +42,7 @@ class FrameBuffer {
   std::span<std::uint8_t> bytes() const noexcept { return {memory_.data(), used_}; }
   void clear() noexcept { used_ = 0; }
 
-  // Each needs room for what it puts. A frame's payload may come in two parts.
+  // These need room for what they append. A frame's payload may come in two parts.
   void put_frame(std::span<const std::uint8_t> first,
                  std::span<const std::uint8_t> second = {}) noexcept {
     const std::size_t payload_bytes = first.size() + second.size();
@@ -58,7 +58,7 @@ class FrameBuffer {
     used_ += payload_bytes + kFooterBytes;
   }
   void put_header(std::uint64_t payload_bytes) noexcept {
-    if (payload_bytes != header_payload_bytes_) {  // records of one size are common
+    if (payload_bytes != header_payload_bytes_) {  // records often have the same size
       encode_header(payload_bytes, header_);
       header_payload_bytes_ = payload_bytes;
     }
@@ -70,7 +70,7 @@ class FrameBuffer {
   PooledBuffer memory_;
   std::size_t capacity_ = 0;
   std::size_t used_ = 0;
-  std::uint64_t header_payload_bytes_ = 0;  // what `header_` says
+  std::uint64_t header_payload_bytes_ = 0;  // the length in `header_`
   std::uint8_t header_[kHeaderBytes];
 };
 

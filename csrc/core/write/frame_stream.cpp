@@ -18,7 +18,7 @@ FrameStream::~FrameStream() {
   try {
     if (home_.is_this_one()) flush();
   } catch (const Error&) {
-    // Whoever wants to know calls close().
+    // Only close() reports errors.
   }
 }
 
@@ -50,7 +50,7 @@ void FrameStream::close() {
   try {
     file_.close();
   } catch (const Error&) {
-    if (!failure_) throw;  // else it was told already that there is less than all
+    if (!failure_) throw;  // else an earlier Error has said that the file is incomplete
   }
 }
 

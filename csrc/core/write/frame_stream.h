@@ -13,15 +13,15 @@
 
 namespace tfrfast {
 
-// One thread and one process at a time: a forked child cannot write, and what was buffered is not
-// written twice. After a failure the file ends in part of a frame, behind which nothing could be
-// found again: then every call but close() repeats that Error. Unlike a ShardWriter's, the file is
-// there from the beginning, and what was in it is gone. Any file that can be written in order will
-// do, a pipe too.
+// One thread and one process at a time: a forked child cannot write, so what was buffered is not
+// written twice. After a failure the file ends in part of a frame, and frames after it could not be
+// found again. So every call but close() repeats that Error. Unlike a ShardWriter, this makes the
+// file at once and drops what was in it. Any file that can be written in order will do, a pipe for
+// example.
 class FrameStream {
  public:
   explicit FrameStream(std::string path);  // throws Error io
-  ~FrameStream();                          // closes; what cannot be written then is lost
+  ~FrameStream();                          // closes; an error is not reported
   FrameStream(const FrameStream&) = delete;
   FrameStream& operator=(const FrameStream&) = delete;
 

@@ -10,7 +10,8 @@
 namespace tfrfast {
 namespace {
 
-// A compressor takes a quarter of a MiB, and there may be thousands of shards.
+// Writers on a thread share a compressor, which takes a quarter of a MiB: there may be thousands of
+// shards.
 Deflater& deflater_of_thread(Compression compression, int level) {
   struct Kept {
     Compression compression = Compression::none;
@@ -30,7 +31,7 @@ Deflater& deflater_of_thread(Compression compression, int level) {
 
 MemberWriter::MemberWriter(Publication& file, Compression compression, int level)
     : file_(file), compression_(compression), level_(level) {
-  deflater_of_thread(compression_, level_);  // now rather than after hours of encoding
+  deflater_of_thread(compression_, level_);  // throws now rather than after hours of encoding
 }
 
 void MemberWriter::append(std::span<const std::uint8_t> bytes) {

@@ -17,8 +17,8 @@
 namespace tfrfast {
 namespace {
 
-// Copying such a payload into the buffer costs more than a system call of its own. Smaller ones are
-// worth it: the page cache takes few large pieces at twice the speed of many of 100 KB.
+// To copy so large a payload into the buffer costs more than a system call. Smaller ones are
+// copied, because the page cache takes a few large pieces twice as fast as many of 100 KB.
 constexpr std::size_t kLargePayloadBytes = 512 << 10;
 constexpr std::size_t kMinBufferBytes = 4 << 10;
 
@@ -168,11 +168,11 @@ void ShardWriter::publish() {
   try {
     file_->commit(false, options_.existing);
   } catch (const Error&) {
-    // It describes a shard that there is not.
+    // The index describes a shard that does not exist.
     if (index_file_) remove_file(index_path_);
     throw;
   }
-  // Getting its name has changed the shard's ctime.
+  // Publishing has changed the shard's ctime.
   if (index_file_) stamp_index(index_path_, path());
   failed_ = false;
 }

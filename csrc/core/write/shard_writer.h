@@ -1,4 +1,4 @@
-// Records in; one shard and its index out, published together when they are complete.
+// Writes one shard and its index, and publishes both when they are complete.
 #pragma once
 
 #include <cstddef>
@@ -25,56 +25,57 @@ struct WriteOptions {
   bool durable = true;       // flush to the disk before publishing
   Existing existing = Existing::replace;
   std::size_t buffer_bytes = kWriteBufferBytes;
-  std::uint64_t reserved_bytes = std::uint64_t{64} << 20;  // of disk space ahead, at most
-  Compression compression = Compression::none;  // of the kinds there are, GZIP in members
-  int level = kDefaultLevel;                    // of compression
-  bool index_folder_is_tried = false;  // another shard's writer has found that it takes files
-  bool hold_descriptor = true;  // false: at the cost of opening the file for each buffer written
+  std::uint64_t reserved_bytes = std::uint64_t{64} << 20;  // reserve at most so much disk space
+  Compression compression = Compression::none;             // or gzip, in members
+  int level = kDefaultLevel;                               // of compression
+  bool index_folder_is_tried = false;                      // another shard's writer has checked it
+  bool hold_descriptor = true;  // if false, each write of a buffer opens the file again
 };
 
-// Where the index of a shard goes; empty without one.
+// The path of a shard's index; empty if it gets none.
 std::string index_path_for(const std::string& shard_path, const WriteOptions& options);
 
-// Whether a shard's index could be put there. Makes its folder, and tries it unless that was done
-// for another one. Throws Error io.
+// Checks that a shard's index can be written. Makes its folder, and tries it unless
+// `index_folder_is_tried`. Throws Error io.
 void check_index_place(const std::string& index_path, bool folder_is_tried);
 
-// One thread at a time. Nothing is seen under the shard's name, nor of its index, before publish();
-// destroyed before that, nothing ever is. After any Error nothing more can be written or published.
+// One thread at a time. Nothing appears under the names of the shard and its index before
+// publish(). If it is destroyed before that, nothing ever does. After any Error nothing more can be
+// written or published.
 class ShardWriter {
  public:
-  // A link is followed: what it points at is replaced, not the link, and the new file has its
+  // A link is followed: what it points at is replaced, not the link, and the new file keeps its
   // permissions. Throws Error io now, rather than after hours of writing, if the shard or its index
-  // could not be put there: no such folder, not allowed, a name too long, a folder's or, unless it
-  // may be replaced, taken.
+  // could not be published: there is no such folder, permissions are missing, or the name is too
+  // long, that of a folder, or taken and not to be replaced.
   ShardWriter(const std::string& path, const WriteOptions& options);
 
   void write(std::span<const std::uint8_t> payload);
-  // The valid ones of rows [first, end).
+  // Writes the valid ones of rows [first, end).
   void write(const RecordBatch& batch, std::size_t first, std::size_t end);
 
-  // Whether a record of this size is taken without a system call.
+  // Whether a record of this size fits the buffer, so that writing it makes no system call.
   bool has_room(std::size_t payload_bytes) const noexcept {
     return buffer_.has_room(payload_bytes);
   }
 
-  // Writes out what is buffered, completes the index and, if durable, flushes both to the disk.
+  // Writes the buffer, completes the index and, if durable, flushes both to the disk.
   void finish();
-  // Gives the index and then the shard their names; finish() comes first. If durable, the caller
-  // flushes the folders of path() and index_path(), in which there may be many shards.
+  // Gives the index and then the shard their names. Call finish() first. If durable, the caller
+  // must flush the folders of path() and index_path(), once for all shards in them.
   void publish();
 
-  // Another name in the same folder, for a shard that is not yet finished.
+  // Gives a shard that is not finished yet another name in the same folder.
   void rename(const std::string& path);
-  // Writes out what is buffered and lets go of the buffer until the next write.
+  // Writes the buffer and frees it until the next write.
   void drop_buffer();
-  // Of the descriptors, too.
+  // The same, and closes the descriptors.
   void park();
 
   const std::string& path() const noexcept { return file_->path(); }
   const std::string& index_path() const noexcept { return index_path_; }  // empty: without one
   std::uint64_t record_count() const noexcept { return record_count_; }
-  // Of frames: before they are compressed.
+  // The bytes of all frames, before compression.
   std::uint64_t bytes() const noexcept { return written_bytes_ + buffer_.bytes().size(); }
 
  private:

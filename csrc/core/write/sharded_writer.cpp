@@ -21,7 +21,7 @@ constexpr std::size_t kSmallestBufferBytes = 64 << 10;
 constexpr unsigned kFlushingThreads = 4;
 constexpr int kNumberDigits = 5;
 
-// A shard holds two descriptors at the end: its own and its index's.
+// At the end, each shard has two descriptors: its own and its index's.
 std::size_t max_held_shards() {
   return std::clamp<std::size_t>(max_descriptors() / 8, 8, 512);
 }
@@ -45,7 +45,7 @@ bool take(std::string_view& text, std::string_view wanted) {
   return true;
 }
 
-// What lies in `folder` under a name like <prefix>-00000-of-00064<suffix>, of any count.
+// The files in `folder` with a name like <prefix>-00000-of-00064<suffix>, of any count.
 std::vector<std::string> list_named(const std::string& folder, std::string_view prefix,
                                     std::string_view suffix) {
   std::vector<std::string> found;
@@ -95,7 +95,7 @@ void check_shard_places(const std::string& prefix, std::size_t count, const Writ
     if (!index_path.empty()) check_index_place(index_path, number > 0);
   }
   if (count > 0) return;
-  // No name that one of them may have can be a folder's.
+  // None of the names they may get can be that of a folder.
   const std::string name = name_of(prefix);
   refuse_folders(folder_of(prefix), name, "");
   const std::string index_path = index_path_for(prefix, options);
@@ -205,7 +205,7 @@ void ShardedWriter::publish_all() {
   try {
     for (; published < shards_.size(); ++published) shards_[published]->publish();
   } catch (const Error&) {
-    // What replaced something cannot be taken back; what is new can.
+    // A file that replaced another cannot be taken back. A new one can.
     for (std::size_t shard = 0; options_.shard.existing == Existing::keep && shard < published;
          ++shard) {
       remove_file(shards_[shard]->path());

@@ -1,4 +1,4 @@
-// Records in; a set of shards out, `prefix-00000-of-00064` and so on, published together.
+// Writes a set of shards, `prefix-00000-of-00064` and so on, and publishes them together.
 #pragma once
 
 #include <cstddef>
@@ -17,35 +17,35 @@ std::string shard_name(const std::string& prefix, std::size_t number, std::size_
 // Files that are named like shards of `prefix`, of any count.
 std::vector<std::string> list_shards(const std::string& prefix);
 
-// Throws the Error io that publishing `count` shards of `prefix` with their indexes would end in,
-// as far as that can be known: see place.h. A count of 0 is one that nobody knows yet. The folder
-// of the shards must be there; that of the indexes is made.
+// Throws the Error io that publishing `count` shards of `prefix` with their indexes would throw, as
+// far as it can be foreseen (see place.h). A count of 0 means that it is not known yet. The folder
+// of the shards must exist. That of the indexes is made.
 void check_shard_places(const std::string& prefix, std::size_t count, const WriteOptions& options);
 
 struct ShardedOptions {
-  // One of the two. With a count, record i goes to shard i % shard_count. With a size, a shard is
-  // full when the next record would take it past max_shard_bytes; one record is always taken.
+  // Set one of these. With a count, record i goes to shard i % shard_count. With a size, a shard is
+  // full when the next record would take it past max_shard_bytes, but it has at least one record.
   std::size_t shard_count = 0;
   std::uint64_t max_shard_bytes = 0;
   WriteOptions shard;
 };
 
-// One thread at a time. Nothing is seen of any shard before close(); destroyed before that, nothing
-// ever is. After any Error nothing more can be written or published.
+// One thread at a time. No shard appears before close(). If it is destroyed before that, none ever
+// does. After any Error nothing more can be written or published.
 class ShardedWriter {
  public:
   // Makes the folder of `prefix` if there is none. Throws Error io as ShardWriter does, and EEXIST
-  // if there are shards of that prefix, of any count, that may not be replaced: a glob would mix
-  // them with the new ones.
+  // if there are shards of that prefix, of any count, that may not be replaced, because a glob
+  // would mix them with the new ones.
   ShardedWriter(std::string prefix, const ShardedOptions& options);
 
   void write(std::span<const std::uint8_t> payload);
   void write(const RecordBatch& batch, std::size_t first, std::size_t end);
   bool has_room(std::size_t payload_bytes) const noexcept;
 
-  // Completes all shards, then publishes all. Each appears whole or not at all; that the set does
-  // needs them all complete before the first is published, and no failure of the system after that.
-  // Shards of the prefix that the set replaces but does not overwrite are removed then.
+  // Completes all shards, then publishes all. Each shard appears whole or not at all. So does the
+  // set, unless the system fails between publishing the first one and the last. At the end, old
+  // shards of the prefix that were not overwritten are removed.
   void close();
 
   const std::string& prefix() const noexcept { return prefix_; }

@@ -38,8 +38,7 @@ ShuffledBucket::ShuffledBucket(std::vector<FrameBuffer> frames, std::uint64_t se
           decode_footer(payload + payload_bytes) != masked_crc32c(payload, payload_bytes)) {
         throw Error(ErrorKind::corrupt,
                     "The intermediate file '" + origin + "' is damaged at byte " +
-                        std::to_string(at) +
-                        ". Remove the folder it lies in and begin the shuffle again.",
+                        std::to_string(at) + ". Remove its folder and begin the shuffle again.",
                     {origin, {}, static_cast<std::int64_t>(at)});
       }
       numbers.push_back(static_cast<std::int64_t>(load_little_endian<std::uint64_t>(payload)));
@@ -84,7 +83,7 @@ ShuffleBuckets::ShuffleBuckets(const Options& options, State state)
     if (!there || found.bytes < expected) {
       throw Error(ErrorKind::truncated,
                   "The intermediate file '" + path + "' should have " + std::to_string(expected) +
-                      " bytes and has fewer. Remove the folder it lies in and begin the shuffle "
+                      " bytes and has fewer. Remove its folder and begin the shuffle "
                       "again.",
                   {path, {}, {}});
     }
@@ -135,7 +134,8 @@ std::size_t ShuffleBuckets::next_bucket() {
                          upcoming_.data());
     upcoming_used_ = 0;
   }
-  // Ascends with the key, so that sorted buckets one after the other are sorted records.
+  // The bucket's number ascends with the key, so sorted buckets one after the other are sorted
+  // records.
   static_assert(kShuffleKeys == std::int64_t{1} << 62);
   __extension__ const auto product =
       static_cast<unsigned __int128>(upcoming_[upcoming_used_++]) * options_.bucket_count;
@@ -151,8 +151,8 @@ void ShuffleBuckets::write_out() {
 }
 
 void ShuffleBuckets::append(std::size_t bucket, std::span<const std::uint8_t> frames) {
-  // Opened each time: there may be more buckets than a process may have files open.
-  const std::string advice = "The same call goes on from where it got to.";
+  // Opened each time, because there may be more buckets than open files are allowed.
+  const std::string advice = "The same call goes on where it stopped.";
   GrowingFile file(bucket_path(bucket), GrowingFile::Begin::at_end);
   file.append(frames, advice);
   file.close(advice);
@@ -177,7 +177,7 @@ ShuffledBucket ShuffleBuckets::take(std::size_t bucket) {
     throw Error(ErrorKind::corrupt,
                 "The intermediate file '" + path + "' has " + std::to_string(sorted.size()) +
                     " records instead of " + std::to_string(state_.bucket_records[bucket]) +
-                    ". Remove the folder it lies in and begin the shuffle again.",
+                    ". Remove its folder and begin the shuffle again.",
                 {path, {}, {}});
   }
   return sorted;

@@ -1,9 +1,9 @@
 // The two halves of a shuffle larger than memory: records are dealt to buckets by the keys they
 // will be sorted by, then each bucket is sorted in memory.
 //
-// A record's key is its number's place in Permutation(kShuffleKeys, seed, 0): keys never tie, and
-// the order that sorting by them gives is uniformly random and depends on the seed and the records'
-// numbers only, not on how many buckets there are.
+// A record's key is its number's place in Permutation(kShuffleKeys, seed, 0). Keys are never equal.
+// Sorting by them gives a uniformly random order, which depends only on the seed and the records'
+// numbers, not on how many buckets there are.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ inline constexpr std::int64_t kShuffleKeys = kMaxPermutationSize;
 // A bucket's records in their final order. Immutable; owns its memory.
 class ShuffledBucket {
  public:
-  // Frames whose payloads begin with the record's number. Throws Error corrupt, naming `origin`,
-  // for what is no such thing.
+  // Takes frames whose payloads begin with the record's number. Throws Error corrupt, which names
+  // `origin`, if the bytes are anything else.
   ShuffledBucket(std::vector<FrameBuffer> frames, std::uint64_t seed, const std::string& origin);
 
   std::size_t size() const noexcept { return entries_.size(); }
@@ -40,13 +40,13 @@ class ShuffledBucket {
   std::vector<Entry> entries_;
 };
 
-// Records in, in the order of their numbers; buckets out. One thread at a time.
+// Takes records in the order of their numbers and deals them to buckets. One thread at a time.
 class ShuffleBuckets {
  public:
   struct Options {
-    std::string folder;  // of the buckets' files; empty: all in memory
+    std::string folder;  // for the buckets' files; if empty, all stay in memory
     std::size_t bucket_count = 1;
-    std::size_t buffer_bytes = 0;  // a bucket; of no meaning in memory
+    std::size_t buffer_bytes = 0;  // of each bucket; not used in memory
     std::uint64_t seed = 0;
   };
   struct State {
@@ -56,17 +56,17 @@ class ShuffleBuckets {
   };
 
   explicit ShuffleBuckets(const Options& options);
-  // Goes on from where write_out() left off; what was written later is cut off. Throws Error io,
-  // and `truncated` if there is less.
+  // Goes on where write_out() left off, and cuts off what was written later. Throws Error io, and
+  // `truncated` if a file is shorter than it was.
   ShuffleBuckets(const Options& options, State state);
 
-  // Throws Error io. After that nothing but a new object with a saved state can go on.
+  // Throws Error io. After that only a new object with a saved state can go on.
   void add(std::span<const std::uint8_t> payload);
   void write_out();
 
   const State& state() const noexcept { return state_; }
 
-  // All of a bucket's records, sorted. In memory, the bucket is empty then. Throws Error.
+  // All of a bucket's records, sorted. A bucket in memory is empty afterwards. Throws Error.
   ShuffledBucket take(std::size_t bucket);
   void remove(std::size_t bucket) noexcept;  // its file
 
@@ -79,7 +79,7 @@ class ShuffleBuckets {
   Options options_;
   Permutation keys_;
   State state_;
-  std::vector<FrameBuffer> buffers_;    // one a bucket; in memory, what was filled
+  std::vector<FrameBuffer> buffers_;    // one for each bucket; in memory, the full ones
   std::vector<std::int64_t> upcoming_;  // keys of the next records
   std::size_t upcoming_used_ = 0;
 };
