@@ -92,7 +92,8 @@ class Reader:
     """
 
     _core: _native.Reader = NEVER_OPENED
-    _item: Callable[[Any], Any] = NEVER_OPENED  # the core's, bound once because it is called often
+    #: The core's, bound once because it is called often.
+    _item: Callable[[Any], Any] = NEVER_OPENED
 
     def __init__(
         self,

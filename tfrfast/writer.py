@@ -21,9 +21,8 @@ class _ShardWriter:
     """What both writers do."""
 
     _core: _native.Writer | _native.ShardedWriter = NEVER_OPENED
-    _write: Callable[[Buffer], None] = (
-        NEVER_OPENED  # the core's, bound once because it is called often
-    )
+    #: The core's, bound once because it is called often.
+    _write: Callable[[Buffer], None] = NEVER_OPENED
 
     def write(self, record: Buffer) -> None:
         """Adds one record: bytes, or a buffer of them."""

@@ -143,7 +143,7 @@ def test_skipping_leaves_bad_payloads_out(shard: Damaged, io: Any) -> None:
 
 def test_skipping_numbers_the_good_frames(shard: Damaged, io: Any) -> None:
     shard.flip_bit(2 * FRAME + 8)  # the length's CRC: its length leads to the next frame
-    shard.flip_bit(6 * FRAME)  # the length itself: nobody knows
+    shard.flip_bit(6 * FRAME)  # the length itself: nothing tells how many records are lost
     reader = tfr.Reader(shard.path, io=io, on_corruption="skip")
     good = [RECORDS[i] for i in (0, 1, 3, 4, 5, 7, 8, 9)]
     assert list(reader) == reader[:].tolist() == [reader[i] for i in range(8)] == good

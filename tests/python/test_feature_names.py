@@ -190,7 +190,9 @@ def test_an_optional_feature_that_is_rare_is_fine(tmp_path: Path) -> None:
         "rare": tfr.VarLen("int64"),
         "nowhere": tfr.FixedLen((), "int64", default=-1),
         "feature_17": tfr.VarLen("float32"),
-        "feature_18": tfr.VarLen("float32"),  # near, but asked for, so nobody means it by the other
+        "feature_18": tfr.VarLen(
+            "float32"
+        ),  # similar, but asked for, so the other name does not stand for it
     }
     loader = tfr.Loader(shard(tmp_path / "data", examples), 500, features=features)
     assert sum(len(batch["rare"].values) for batch in loader) == 1

@@ -373,7 +373,7 @@ class TestInterruption:
                 made = tfr.shuffle(source, prefix, **arguments)
                 assert len(made.paths) == 4
             except FileNotFoundError:
-                assert listed  # all was done but for tidying up, and the input is gone
+                assert listed  # only tidying up was left, and the input is gone
             assert names_in(prefix.parent) == [f"x-{i:05}-of-00004" for i in range(4)]
             assert sorted(read(f"{prefix}-*")) == sorted(records)
         assert steps > 10
@@ -422,11 +422,11 @@ def test_the_memory_that_more_buckets_take_is_asked_for(tmp_path: Path) -> None:
         tfr.shuffle(
             tmp_path / "source" / "huge", tmp_path / "out" / "x", num_shards=2, max_memory="64MiB"
         )
-    least = int(str(raised.value).split("max_memory=")[1].split()[0])
-    assert least > 1 << 28
-    with pytest.raises(tfr.CorruptRecordError):  # of zeros: it begins to read
+    needed = int(str(raised.value).split("max_memory=")[1].split()[0])
+    assert needed > 1 << 28
+    with pytest.raises(tfr.CorruptRecordError):  # reading begins, and the input is zeros
         tfr.shuffle(
-            tmp_path / "source" / "huge", tmp_path / "out" / "x", num_shards=2, max_memory=least
+            tmp_path / "source" / "huge", tmp_path / "out" / "x", num_shards=2, max_memory=needed
         )
     assert names_in(tmp_path / "out") == []
 
