@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-CHECK = Path(__file__).resolve().parents[2] / "tools" / "check_layers.py"
+CHECK = Path(__file__).resolve().parents[2] / "tools" / "python_layers.py"
 
 if not CHECK.exists():
     pytest.skip(f"there is no {CHECK}: run the tests in a checkout", allow_module_level=True)
@@ -15,7 +15,7 @@ if not CHECK.exists():
 @pytest.fixture
 def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The check, on a package of four modules and a folder in `tmp_path`."""
-    spec = importlib.util.spec_from_file_location("check_layers", CHECK)
+    spec = importlib.util.spec_from_file_location("python_layers", CHECK)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
