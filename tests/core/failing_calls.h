@@ -7,8 +7,8 @@
 namespace tfrfast::testing {
 
 // While it lives, the calls after the first `allowed` ones to `call` ("pwritev", "fsync", "linkat",
-// "rename", "fallocate", "getpwuid_r") fail with `error`; with error 0, pwritev writes one byte a
-// call. All threads.
+// "rename", "fallocate", "getpwuid_r") fail with `error`. With error 0, pwritev writes one byte a
+// call. This holds for all threads.
 class FailingCall {
  public:
   FailingCall(const std::string& call, int allowed, int error);
@@ -18,7 +18,7 @@ class FailingCall {
   int calls() const;  // so far
 };
 
-// While it lives, getpid() says what it says now, in forked children, too: as where each process is
+// While it lives, getpid() says what it says now, in forked children, too, as if each process were
 // the first one of its container.
 class SameProcessNumber {
  public:

@@ -1,5 +1,5 @@
-// Another copy of the core's fault guard, as the Python module's and the TensorFlow ops' are two in
-// one process.
+// Another copy of the core's fault guard, because the Python module and the TensorFlow ops each
+// have one in the same process.
 #pragma once
 
 #include <cstdint>

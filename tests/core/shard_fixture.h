@@ -20,7 +20,7 @@
 
 namespace tfrfast::testing {
 
-// A fresh folder, removed with all that is in it.
+// A new folder, which is removed with everything in it.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -41,8 +41,8 @@ std::string frame_of(const std::string& payload);
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& bytes);
 
-// A shard under construction: its bytes in memory, written to `path` by each verb. Its time of
-// modification is always some seconds ago, so that nobody takes it for one that is being written.
+// A shard under construction: its bytes in memory, written to `path` by each verb. Its
+// modification time is always some seconds ago, so that it does not count as recent.
 class TestShard {
  public:
   explicit TestShard(std::string path) : path_(std::move(path)) { write(); }
@@ -77,7 +77,8 @@ class TestShard {
   std::vector<std::uint64_t> offsets_;
 };
 
-// Closes all descriptors that files read by pread share: what comes next opens them by name again.
+// Closes all descriptors that files read by pread share. The next read opens the file by name
+// again.
 void give_up_descriptors();
 
 // Returns when a change of the file would give it another ctime, however slowly the clock ticks.
@@ -118,16 +119,16 @@ std::vector<std::string> read_all(const Reader& reader);
 Error error_of(const std::function<void()>& action);
 bool holds(const std::string& text, const std::string& part);
 
-// The allocators of the sanitizers take no care of fork: a child forked while another thread
-// allocates finds their locks held for ever. The C library's takes care.
+// The sanitizers' allocators do not handle fork: a child forked while another thread allocates
+// finds their locks held forever. The C library's allocator handles it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kAllocatorSurvivesFork = false;
 #else
 inline constexpr bool kAllocatorSurvivesFork = true;
 #endif
 
-// Starts `body` in a forked child. Where other threads allocate meanwhile, only if
-// kAllocatorSurvivesFork; else those that still tidy up after a test are waited for.
+// Starts `body` in a forked child. If other threads may allocate meanwhile, only with
+// kAllocatorSurvivesFork. Otherwise it waits for threads that still tidy up after a test.
 pid_t start_child(const std::function<int()>& body);
 // The exit status of a child, or minus the signal that killed it.
 int status_of(pid_t child);
@@ -135,7 +136,7 @@ int run_in_child(const std::function<int()>& body);
 // Runs the test case `name` of this program, decorated with doctest::skip(), in a fresh process.
 int run_test_case_in_process(const std::string& name);
 
-// Waits for `count` threads to have come here; false if they do not come at all.
+// Waits until `count` threads have come here. False if they do not come.
 bool meet(std::atomic<int>& inside, int count);
 
 // Sets an environment variable for as long as it lives.

@@ -101,7 +101,7 @@ TEST_CASE("a batch fed in pieces is the batch fed at once") {
   }
 }
 
-TEST_CASE("a record that turns out unusual leaves nothing of its first attempt behind") {
+TEST_CASE("a record that turns out unusual leaves no trace of the first attempt") {
   BatchDecoder decoder = decoder_of({spec("a", &kRaggedLayout), spec("s", &kSparseLayout),
                                      spec("t", &kRaggedLayout, ValueType::bytes),
                                      spec("f", &kFixedLayout, ValueType::bytes)});

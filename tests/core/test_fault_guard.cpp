@@ -47,7 +47,8 @@ void die_without_core_file() {
   ::setrlimit(RLIMIT_CORE, &none);
 }
 
-// A handler that reports, steps back and raises the signal anew, as Python's faulthandler does.
+// A handler that reports, restores the one before and raises the signal again, as Python's
+// faulthandler does.
 struct sigaction before_reporter;
 volatile std::sig_atomic_t reports = 0;
 void report_and_raise(int signal_number) {
@@ -86,7 +87,7 @@ TEST_CASE("fault guard: a fault is false, time and again") {
   CHECK(can_read(&byte));
 }
 
-TEST_CASE("fault guard: threads fault side by side") {
+TEST_CASE("fault guard: threads fault at the same time") {
   install_fault_guard();
   const LostPages lost;
   std::atomic<int> wrong{0};
@@ -134,7 +135,7 @@ TEST_CASE("child: an ignored bus error" * doctest::skip()) {
   (void)*lost.bytes();
 }
 
-TEST_CASE("fault guard: an ignored fault kills instead of repeating for ever") {
+TEST_CASE("fault guard: an ignored fault kills instead of repeating forever") {
   CHECK(run_test_case_in_process("child: an ignored bus error") == -SIGBUS);
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("child: a reporter before and after two cores" * doctest::skip()) {
   for (int i = 1; i <= 10; ++i) {
     enable_reporter();
     REQUIRE_FALSE(second_core::can_read(lost.bytes()));
-    CHECK(reports == i);  // it reports, raises anew, and the guard recovers
+    CHECK(reports == i);  // it reports and raises the signal again, and the guard recovers
     REQUIRE_FALSE(can_read(lost.bytes()));
     REQUIRE_FALSE(second_core::can_read(lost.bytes()));
   }
@@ -205,7 +206,7 @@ TEST_CASE("fault guard: recovers under a handler that blocks every signal") {
   CHECK(run_test_case_in_process("child: a handler that blocks everything") == 0);
 }
 
-TEST_CASE("child: ours between a handler that raises anew" * doctest::skip()) {
+TEST_CASE("child: ours between a handler that raises again" * doctest::skip()) {
   die_without_core_file();
   set_default();
   enable_reporter();
@@ -218,6 +219,6 @@ TEST_CASE("child: ours between a handler that raises anew" * doctest::skip()) {
 
 #if !defined(__SANITIZE_THREAD__)  // it defers what a handler raises until the handler returns
 TEST_CASE("fault guard: handlers in a circle end") {
-  CHECK(run_test_case_in_process("child: ours between a handler that raises anew") == -SIGBUS);
+  CHECK(run_test_case_in_process("child: ours between a handler that raises again") == -SIGBUS);
 }
 #endif

@@ -72,7 +72,7 @@ TEST_CASE("shared descriptors: one that is held stays open when it is forgotten 
   for (const int& owner : owners) shared.forget(&owner);
 }
 
-TEST_CASE("shared descriptors: a failure to open is passed on and remembered by nobody") {
+TEST_CASE("shared descriptors: a failure to open is passed on and not remembered") {
   const TemporaryFolder folder;
   const int owner = 0;
   SharedDescriptors& shared = SharedDescriptors::instance();

@@ -1,5 +1,5 @@
-// Frames are read the same in every size, order, I/O mode and verify mode, and whatever the shard
-// has become since it was indexed, a wrong byte never arrives.
+// Frames are read the same in every size, order, I/O mode and verify mode. However the shard has
+// changed since it was indexed, a wrong byte never arrives.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -96,7 +96,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(holds(error.message(),
                 "Restore the file, or leave such records out with "
                 "on_corruption=\"skip\"."));
-    // Who does not verify gets what is there.
+    // Without verification, what is there is returned.
     CHECK(read_record(*open_reader({shard.path()}, {io, Verify::header}), 3).size() == 50);
   }
 }
@@ -200,7 +200,7 @@ TEST_CASE_FIXTURE(Fixture,
           try {
             const std::string read = read_record(*reader, record);
             REQUIRE(read == shard.record(record));
-            // Only the checksum may be missing, and only where nobody asked for it.
+            // Only the checksum may be missing, and only if it is not verified.
             const bool unasked = verify != Verify::full && cut >= end - kFooterBytes;
             REQUIRE((cut >= end || unasked));
           } catch (const Error& error) {

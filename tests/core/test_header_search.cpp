@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// One place after the other.
+// Tries one place after the other.
 HeaderSearch search_simply(const ShardWindow& window, std::uint64_t from) {
   std::uint64_t at = from;
   for (; at < window.end && window.end - at >= kHeaderBytes; ++at) {
@@ -25,9 +25,9 @@ HeaderSearch search_simply(const ShardWindow& window, std::uint64_t from) {
   return {false, at, 0};
 }
 
-// All headers in `bytes`, which lie at `begin` in a shard of that size, are found where they are.
+// All headers in `bytes`, which begin at byte `begin` of a shard of that size, are found.
 void check(const Bytes& bytes, std::uint64_t begin, std::uint64_t shard_bytes) {
-  // Exactly as many on the heap: reading past them is seen.
+  // Exactly as many on the heap, so that a sanitizer notices reading past them.
   const auto copy = std::make_unique<std::uint8_t[]>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), copy.get());
   const ShardWindow window{copy.get(), begin, begin + bytes.size(), shard_bytes};

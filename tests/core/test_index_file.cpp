@@ -207,7 +207,7 @@ TEST_CASE_FIXTURE(Fixture, "index file: one that leaves out a part of its shard 
   CHECK(loads({0, 20}, {{kBad, 20, 30, 1, 0}, {DamageKind::torn_header, 30, 33, 1, 1}}, 33));
   CHECK(loads({0, 20}, {{DamageKind::torn_stream, 20, 20, 1, 0}}, 20));
 
-  // Nothing is said of what comes last, or first, or between.
+  // The last, the first, or the middle records are missing.
   CHECK_FALSE(loads({0, 20, 40}, {}, 60));
   CHECK_FALSE(loads({0, 20, 40}, {}, 39));
   CHECK_FALSE(loads({0}, {}, 40));
@@ -256,7 +256,7 @@ TEST_CASE_FIXTURE(Fixture, "index file: one that is truncated while mapped is no
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "index file: what is no file is an error that says so") {
+TEST_CASE_FIXTURE(Fixture, "index file: what is not a file is an error that says so") {
   CHECK(error_of([&] { load_index(folder.path()); }).system_error() == EISDIR);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   CHECK(error_of([&] { load_index(path); }).kind() == ErrorKind::invalid);

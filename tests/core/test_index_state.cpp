@@ -56,7 +56,7 @@ TEST_CASE("index state: a scan settles what was modified two seconds ago, or mor
     CHECK(settled(1000 * kSecond, lasts));
     CHECK(settled(kNow + 1000 * kSecond, lasts));  // before 1970
   }
-  // What is to come was set by hand, or by a clock that is ahead: only ctime tells.
+  // A time in the future was set by hand, or by a clock that is ahead. Only ctime tells.
   CHECK_FALSE(settled(-1, false));
   CHECK_FALSE(settled(-100 * kSecond, false));
   CHECK(settled(-100 * kSecond, true));
@@ -107,7 +107,7 @@ TEST_CASE_FIXTURE(Fixture,
     // Another file with its time.
     shard.replace_with(shard.bytes()).set_mtime_ns(mtime_ns);
     CHECK(fits(*index) == !lasts);
-    // Where nothing but size and time counts, a few headers are looked at.
+    // If only size and time count, a few headers are compared.
     shard.overwrite(shard.offset(9), frame_of(payload(15)) + "12345").set_mtime_ns(mtime_ns);
     CHECK_FALSE(fits(*index));
     shard.append("x").set_mtime_ns(mtime_ns);
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(Fixture,
   const auto on_network = scanned();
   CHECK(fits(*on_disk));
   assume_versions_last(true);
-  CHECK_FALSE(fits(*on_network));  // it says nothing of what counts here
+  CHECK_FALSE(fits(*on_network));  // the index does not have what counts here
 }
 
 TEST_CASE_FIXTURE(Fixture,
@@ -218,7 +218,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(read_file(written) == stamped);
     CHECK_FALSE(index_fits(*load_index(written), *StoredFile::open(folder / "moved")));
 
-    // An index that a scan has made, and what is no index.
+    // An index that a scan has made, and a file that is not an index.
     shard = TestShard(folder / "shard").write_records(10, 20);
     saved(false);
     CHECK_FALSE(stamp_index(index_path, shard.path()));

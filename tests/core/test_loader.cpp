@@ -42,7 +42,7 @@ PlanOptions plan_of(std::int64_t batch_size, std::uint64_t seed = 0, std::int64_
   return options;
 }
 
-// Of the next batch; anything but that it is not there yet.
+// Waits for the next batch, and returns any outcome but timed_out.
 Loader::Wait wait_next(Loader& loader, LoaderPass& pass, LoadedBatch* batch) {
   Loader::Wait wait;
   do {
@@ -198,7 +198,8 @@ TEST_CASE("a forked child starts workers of its own" * doctest::skip(!kAllocator
     return steps;
   };
   CHECK(run_in_child([&] { return steps_of(*pass) == 76 ? 0 : 1; }) == 0);
-  // A pass of its own finishes the epoch that the parent stands in; the one after it is the next.
+  // The child's own pass finishes the epoch that the parent is in. Its second pass is the next
+  // epoch.
   CHECK(run_in_child([&] {
           if (steps_of(*loader.begin()) != 76) return 1;
           return steps_of(*loader.begin()) == 77 ? 0 : 2;
@@ -268,7 +269,7 @@ TEST_CASE("threads share a pass: each batch goes to one of them, and its end end
   }
 }
 
-TEST_CASE("whatever other threads do to a loader, who waits is told") {
+TEST_CASE("whatever other threads do to a loader, a waiting thread is told") {
   const Data data;
   for (int round = 0; round < 60; ++round) {
     Loader loader(data.reader, plan_of(1 + round % 3), {2, 1 + static_cast<unsigned>(round) % 2});
@@ -321,7 +322,7 @@ TEST_CASE("a pass that was left says why it has no more") {
   const auto second = loader.begin();
   CHECK(loader.wait_next(*first, 0, &batch) == Loader::Wait::replaced);
   CHECK(loader.place().epoch == 1);
-  loader.seek(1, 0);  // where it stands already: the pass has ended all the same
+  loader.seek(1, 0);  // where it is already, but the pass ends all the same
   CHECK(loader.poll_next(*second, &batch) == Loader::Wait::moved);
   const auto third = loader.begin();
   CHECK(loader.place().epoch == 1);

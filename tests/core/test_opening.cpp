@@ -50,7 +50,7 @@ std::size_t files_in(const std::string& folder) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "index store: where indexes lie") {
+TEST_CASE_FIXTURE(Fixture, "index store: where indexes are") {
   CHECK(sibling_index_path("/data/imagenet/train-0") == "/data/imagenet.tfrfast/train-0.index");
   CHECK(sibling_index_path("imagenet/train-0") == "imagenet.tfrfast/train-0.index");
   CHECK(sibling_index_path("/imagenet//train-0") == "/imagenet.tfrfast/train-0.index");
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(holds(warnings[0], "owner of '" + shard.path() + "'"));
   }
   {
-    // Whoever owns the data can change them, too.
+    // The owner of the data can change them anyway.
     const PretendedOwner data_owner(shard.path(), 54321);
     CHECK(open().index_path == sibling);
   }
@@ -226,7 +226,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: a cache that others may write to is not
   CHECK(finds_index());
 }
 
-TEST_CASE_FIXTURE(Fixture, "index store: without a home there is no cache, least of all in /tmp") {
+TEST_CASE_FIXTURE(Fixture, "index store: without a home there is no cache, not even in /tmp") {
   shard.write_records(100, 20);
   CHECK(run_in_child([&] {
           ::unsetenv("TFRFAST_CACHE_DIR");
@@ -252,7 +252,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: a file in place of the sibling folder")
   CHECK(finds_index());
 }
 
-TEST_CASE_FIXTURE(Fixture, "index store: a cache that cannot be written is no error") {
+TEST_CASE_FIXTURE(Fixture, "index store: a cache that cannot be written is not an error") {
   shard.write_records(100, 20);
   write_file(folder / "cache", "a file where the folder should be");
   CHECK_FALSE(finds_index());
@@ -344,7 +344,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: shards of one name share a folder of in
   CHECK(open_indexed(other.path(), IoMode::automatic, options).index_path == second);
   CHECK(files_in(indexes) == 2);
 
-  // What is no index at all has no claim to the name.
+  // A file that is not an index does not keep the name.
   write_file(plain, "nonsense");
   CHECK(build_index(shard.path(), indexes, false).index_path == plain);
   // A shard that changed takes its other name, and stays there.

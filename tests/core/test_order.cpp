@@ -71,7 +71,7 @@ TEST_CASE("every order comes back from its encoding as it was") {
   }
 }
 
-TEST_CASE("an order of which nothing is known is refused, not guessed") {
+TEST_CASE("an order that is not known is refused, not guessed") {
   CHECK(refusal([](Encoder& encoder) {
           encoder.number(kOrderVersion);
           encoder.string("sorted");

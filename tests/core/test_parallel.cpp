@@ -33,7 +33,7 @@ TEST_CASE("parallel: one thread means the caller's") {
 
 TEST_CASE("parallel: other threads do help") {
   std::atomic<int> inside{0};
-  // Each waits for the other: one thread alone would wait for ever.
+  // Each waits for the other: one thread alone would wait forever.
   parallel_for(2, 2, [&](std::size_t) { CHECK(meet(inside, 2)); });
 }
 

@@ -48,7 +48,7 @@ TEST_CASE("pieces: a place that they do not fill, or do not fit in") {
   }
 }
 
-TEST_CASE("pieces: to places, with what lies between left as it is") {
+TEST_CASE("pieces: to places, and bytes between them stay as they are") {
   const Source source;
   std::vector<std::uint8_t> out(20, '.');
   place_pieces(source.pieces(), std::vector<std::int64_t>{1, 7, 20, 11}, out);

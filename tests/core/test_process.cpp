@@ -11,7 +11,7 @@
 using namespace tfrfast;
 using namespace tfrfast::testing;
 
-TEST_CASE("home process: children, and theirs, are told from it") {
+TEST_CASE("home process: children, and their children, are told from it") {
   const HomeProcess home;
   CHECK(home.is_this_one());
   CHECK_NOTHROW(home.refuse_in_child("shard"));

@@ -56,7 +56,7 @@ TEST_CASE("publish: what is not committed leaves no trace and spoils nothing") {
   CHECK(names_in(folder.path()) == std::set<std::string>{"file"});
 }
 
-TEST_CASE("publish: a temporary name is put where nobody looks for data, if that can be") {
+TEST_CASE("publish: a temporary name is put where no data are expected, if possible") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "data");
   std::filesystem::create_directory(folder / "other");
@@ -130,8 +130,8 @@ TEST_CASE("publish: a file that replaces one grants no more than that, from the 
   CHECK((status.st_mode & 0777) == 0440);
 }
 
-TEST_CASE("publish: a group that cannot be kept leaves its rights behind") {
-  if (::geteuid() != 0) return;  // nobody else can give a file away to try it
+TEST_CASE("publish: a group that cannot be kept loses its rights") {
+  if (::geteuid() != 0) return;  // only root can give a file away
   constexpr unsigned kNobody = 65534, kGroup = 54321;
   const TemporaryFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
@@ -232,7 +232,7 @@ TEST_CASE("publish: failures name the file and the reason") {
   CHECK(names_in(folder.path()) == std::set<std::string>{"taken"});
 }
 
-TEST_CASE("publish: a full disk is an error that leaves nothing behind") {
+TEST_CASE("publish: a full disk is an error that leaves no file") {
   const TemporaryFolder folder;
   CHECK(run_in_child([&] {
           ::signal(SIGXFSZ, SIG_IGN);
@@ -248,7 +248,7 @@ TEST_CASE("publish: a full disk is an error that leaves nothing behind") {
   CHECK(names_in(folder.path()).empty());
 }
 
-TEST_CASE("folders: are made with those they lie in") {
+TEST_CASE("folders: are made with their parents") {
   const TemporaryFolder folder;
   make_folders(folder / "a/b/c");
   make_folders(folder / "a/b/c");

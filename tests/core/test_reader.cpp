@@ -91,7 +91,7 @@ TEST_CASE_FIXTURE(Fixture, "reader: skipping leaves damaged records out and list
     CHECK(skipped[0].end == shard.offset(3));
     CHECK(skipped[0].records == 1);
     CHECK(skipped[1].begin == shard.offset(7));
-    // One alone cannot be left out of itself.
+    // A single record cannot be left out.
     std::uint8_t room[20];
     CHECK(error_of([&] { reader->read_into(reader->locate(2), room); }).kind() ==
           ErrorKind::corrupt);
@@ -115,7 +115,7 @@ TEST_CASE_FIXTURE(Fixture,
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "reader: a range stops at what cannot be delivered and goes on behind it") {
+                  "reader: a range stops at what cannot be delivered and goes on after it") {
   shard.write_records(10, 20).flip_bit(shard.offset(4) + 15);
   FOR_EACH_IO(io) {
     const auto reader = open_reader({shard.path()}, {io});

@@ -28,7 +28,7 @@ RecordBatch batch_of(const std::vector<std::string>& records) {
 
 }  // namespace
 
-TEST_CASE("record batch: rows lie side by side") {
+TEST_CASE("record batch: rows are side by side") {
   const RecordBatch batch = batch_of({"one", "", "three"});
   CHECK(batch.size() == 3);
   CHECK(strings_of(batch) == std::vector<std::string>{"one", "", "three"});

@@ -123,7 +123,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: the last record is found again by its payload'
     const ShardScan found = scan(io);
     CHECK(found.offsets == std::vector<std::uint64_t>{shard.offset(1), shard.size()});
   }
-  // With a bad payload nothing vouches for it.
+  // With a bad payload, nothing confirms the header.
   shard.flip_bit(shard.offset(1) + 20);
   FOR_EACH_IO(io) {
     const ShardScan found = scan(io);
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: bytes missing from a record cost that record a
 }
 
 TEST_CASE_FIXTURE(Fixture, "scan: damage is got over across windows of the walk") {
-  // The next good frame lies megabytes behind the damage, and around the edges of windows.
+  // The next good frame is megabytes after the damage, near the edges of windows.
   for (const std::size_t hole : {(1 << 20) - 30, (1 << 20) - 12, (1 << 20) - 1, 1 << 20, 3 << 20}) {
     CAPTURE(hole);
     TestShard wide(folder / "wide");
@@ -212,7 +212,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: false headers that cost little are got over") 
   const std::uint64_t good = shard.size();
   shard.append(frame_of("good"));
   FOR_EACH_IO(io) {
-    // Each of the thousand is followed by another one 46 bytes on only by chance: by none.
+    // None of the thousand happens to be followed by another one 46 bytes later.
     CHECK(scan(io).offsets == std::vector<std::uint64_t>{good, shard.size()});
   }
 }
@@ -319,7 +319,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it looks little furthe
 }
 
 TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it reads few false headers' payloads") {
-  // A MiB of headers, each of which promises half a MiB: 80 GB, were they all believed.
+  // A MiB of headers, each of which promises half a MiB. To believe them all would mean 80 GB.
   constexpr std::uint64_t kPromised = (512 << 10) + 1;
   shard.write_record("bad").flip_bit(8);
   std::string hostile;
@@ -354,7 +354,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: told to stop, it goes on to the end of what is
 TEST_CASE_FIXTURE(Fixture, "scan: a shard that shrinks meanwhile is a failure, never damage") {
   shard.write_records(20'000, 100);
   for (const bool damaged : {false, true}) {
-    // With a bad header in front of what is cut off, the fault comes while resynchronising.
+    // With a bad header before the cut, the fault comes while resynchronising.
     if (damaged) shard.flip_bit(shard.offset(1) + 8).erase(shard.offset(2), shard.size() - 1);
     const std::string whole = damaged ? shard.bytes() + payload(1 << 20) : shard.bytes();
     FOR_EACH_IO(io) {

@@ -15,7 +15,7 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-// Of a source of `records` records.
+// A sequence of a source of `records` records.
 Sequence everything(std::int64_t records, std::int64_t batch_rows,
                     Shuffle shuffle = Shuffle::none) {
   Sequence sequence;

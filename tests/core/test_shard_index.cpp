@@ -13,7 +13,7 @@ ShardFacts facts_of(std::uint64_t bytes) {
   return {bytes, 0, bytes, Compression::none};
 }
 
-// An index over foreign offsets, as one that is mapped.
+// An index over offsets in other memory, like a mapped one.
 struct Foreign {
   explicit Foreign(std::size_t records) : offsets(records + 1) {
     for (std::size_t i = 0; i <= records; ++i) offsets[i] = 16 * i;
@@ -35,7 +35,7 @@ struct Foreign {
 
 }  // namespace
 
-TEST_CASE("shard index: frames lie between their offsets") {
+TEST_CASE("shard index: frames are between their offsets") {
   const ShardIndex index(facts_of(100), {0, 16, 50, 100}, {});
   CHECK(index.record_count() == 3);
   CHECK(index.frame(0).payload_bytes == 0);

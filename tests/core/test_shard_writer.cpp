@@ -79,7 +79,7 @@ TEST_CASE("shard writer: writes the frames and their index") {
   }
 }
 
-TEST_CASE("shard writer: short writes are gone on with") {
+TEST_CASE("shard writer: short writes are continued") {
   const Place place;
   ShardWriter writer(place.shard, {});
   {

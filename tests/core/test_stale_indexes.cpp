@@ -158,8 +158,8 @@ TEST_CASE_FIXTURE(Fixture,
             route(path, bytes);
             set_mtime_ns(path, keeps_mtime ? mtime_ns : mtime_ns + 1);
             if (!lasts && keeps_mtime) continue;  // nothing tells, as docs/index-format.md says
-            // Nobody waits for a proof who cannot use one.
-            // The cache knows files by where links lead to.
+            // There is no proof if it could not be used.
+            // The cache knows a file by its resolved path.
             const bool has_old = place != Place::cache || name != "pointed elsewhere";
             const bool is_same = kind == "same boundaries" && has_old;
             const IndexOptions proven = options(place, IndexUse::proven);
@@ -267,8 +267,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: an index of damage is proven like any
   }
 }
 
-TEST_CASE_FIXTURE(Fixture,
-                  "stale indexes: a stream never waits for a proof, and leaves one behind") {
+TEST_CASE_FIXTURE(Fixture, "stale indexes: a stream never waits for a proof, and leaves one") {
   TestShard shard(path);
   shard.write_records(kRecords, kBytes);
   build(Place::sibling);
@@ -330,7 +329,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK_FALSE(open(path, require).scanned);
     CHECK(open(path, require).shard.index_path == sibling_index_path(path));
 
-    // A byte of a payload: the records lie where they lay, but nothing inflates to them.
+    // A byte of a payload: the records are where they were, but nothing inflates to them.
     std::string damaged = bytes;
     damaged[damaged.size() / 2] ^= 1;
     overwrite(path, damaged);

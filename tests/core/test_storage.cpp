@@ -17,7 +17,7 @@ using namespace tfrfast::testing;
 
 namespace {
 
-// Files that lie in memory, each request as dear as on a network; tells what was asked of it.
+// Files in memory, where each request counts as one on a network. Records the requests.
 struct Shelf {
   struct Item {
     std::string bytes;
@@ -160,7 +160,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(missing.system_error() == ENOENT);
 }
 
-TEST_CASE_FIXTURE(Fixture, "storage: records are the same wherever they lie") {
+TEST_CASE_FIXTURE(Fixture, "storage: records are the same in every storage") {
   for (const Verify verify : {Verify::full, Verify::header}) {
     const auto here = open_reader({shard.path()}, {IoMode::pread, verify});
     const auto there = open_reader({path}, {IoMode::automatic, verify});
@@ -176,7 +176,7 @@ TEST_CASE_FIXTURE(Fixture, "storage: records are the same wherever they lie") {
   CHECK(stream.record() == shard.records());
 }
 
-TEST_CASE_FIXTURE(Fixture, "storage: damage is told the same wherever it lies") {
+TEST_CASE_FIXTURE(Fixture, "storage: damage is reported the same in every storage") {
   shard.flip_bit(shard.offset(100) + 40).flip_bit(shard.offset(200) + 1);
   shelf.put(path, shard.bytes());
   Opening skip;
@@ -189,7 +189,7 @@ TEST_CASE_FIXTURE(Fixture, "storage: damage is told the same wherever it lies") 
   CHECK(error_of([&] { open_reader({path}); }).kind() == ErrorKind::corrupt);
 }
 
-TEST_CASE_FIXTURE(Fixture, "storage: what will be read is announced, whoever reads") {
+TEST_CASE_FIXTURE(Fixture, "storage: every reader announces what it will read") {
   const auto reader = open_reader({path});
   CHECK(shelf.announced_bytes > 0);  // by the scan, but for what it looked at first
 

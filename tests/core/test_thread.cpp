@@ -12,7 +12,7 @@ namespace {
 
 const std::set<int> kFaults = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
-// Signals that nobody can block, or that the C library keeps to itself, are the same everywhere.
+// Signals that cannot be blocked, or that the C library keeps to itself, are the same everywhere.
 std::set<int> blocked_signals() {
   sigset_t blocked;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);

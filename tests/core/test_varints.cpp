@@ -41,7 +41,7 @@ std::vector<std::int64_t> decode(DecodeVarints kernel, const Placed& placed, std
 
 }  // namespace
 
-TEST_CASE("every kernel decodes values of every length, wherever they lie in the record") {
+TEST_CASE("every kernel decodes values of every length, anywhere in the record") {
   std::mt19937_64 random(1);
   for (const char* name : kKernels) {
     const DecodeVarints kernel = varint_kernel(name);
@@ -85,7 +85,7 @@ TEST_CASE("every kernel refuses varints without an end, or of more than ten byte
   }
 }
 
-TEST_CASE("every kernel reads values spelled longer than they need be, and drops bits past 64") {
+TEST_CASE("every kernel reads values encoded longer than necessary, and drops bits past 64") {
   for (const char* name : kKernels) {
     const DecodeVarints kernel = varint_kernel(name);
     if (kernel == nullptr) continue;

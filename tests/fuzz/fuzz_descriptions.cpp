@@ -48,7 +48,7 @@ void check_features(std::string_view bytes) {
   require(plan.encode() == bytes);
 }
 
-// With the head that such bytes have: without it few inputs would get past it.
+// Adds the head that such bytes must have, which few inputs would have by chance.
 std::string with_head(const EncodedKind& kind, std::string_view body) {
   Encoder encoder(kind);
   encoder.encoded(body);

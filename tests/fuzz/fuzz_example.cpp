@@ -83,7 +83,8 @@ std::string contents_of(const std::vector<Column>& columns) {
   return all;
 }
 
-// The records' contents, or the error's message, which must be the same however they are fed.
+// The records' contents, or the error's message. They must be the same however the records are
+// passed.
 std::string outcome_of(BatchDecoder& decoder, const std::vector<WireBytes>& records) {
   try {
     decoder.begin(records.size());

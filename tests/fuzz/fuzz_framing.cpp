@@ -1,7 +1,7 @@
 // A shard of any bytes. The walk over its headers stays inside windows of any size; the scan with
 // its resynchronisation finds, mapped and by pread, what the reference finds, and up to the first
-// bad header if that is to be the end. Records that claim
-// more bytes than any memory has, be it only together, are an error.
+// bad header if the walk is told to stop there. Records that claim more bytes than any memory has,
+// alone or together, are an error.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -70,7 +70,7 @@ Bytes make_shard(const std::uint8_t* data, std::size_t size) {
         append(bytes, length);
         break;
       }
-      case 5:  // a bit flipped somewhere behind
+      case 5:  // a bit flipped somewhere
         if (!shard.empty()) shard[shard.size() - 1 - count * 7 % shard.size()] ^= 1 << (count % 8);
         break;
       case 6:  // bytes missing
@@ -86,7 +86,7 @@ Bytes make_shard(const std::uint8_t* data, std::size_t size) {
 }
 
 void check_window(const Bytes& shard, std::uint64_t cut, std::size_t capacity) {
-  // Exactly the window's bytes on the heap: a read past its end is seen.
+  // Exactly the window's bytes on the heap, so that a read past its end is noticed.
   const std::uint64_t end = cut < shard.size() ? shard.size() - cut : shard.size();
   const auto bytes = std::make_unique<std::uint8_t[]>(end);
   if (end != 0) std::memcpy(bytes.get(), shard.data(), end);

@@ -21,7 +21,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Of the index's header, as docs/index-format.md has it.
+// Places in the index's header, as docs/index-format.md describes them.
 constexpr std::size_t kHeaderSize = 160;
 constexpr std::size_t kFileBytesAt = 16;
 constexpr std::size_t kMtimeAt = 24;
@@ -65,7 +65,7 @@ std::uint64_t field(const Bytes& index, std::size_t at) {
   return load_little_endian<std::uint64_t>(index.data() + at);
 }
 
-// Whatever is there gets the checksums that belong to it, so that they are not all that is tested.
+// Gives any bytes the right checksums, so that more than these is tested.
 void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
   if (index.size() < kHeaderSize) return;
   if (how & 1) {

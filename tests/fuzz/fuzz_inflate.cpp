@@ -74,7 +74,7 @@ Bytes bytes_of(const ShardIndex& index) {
   return bytes;
 }
 
-// Whatever index it is: records are those of the stream, or an Error.
+// With any index, records are those of the stream, or there is an Error.
 void read_backwards(const std::shared_ptr<const StoredFile>& file,
                     const std::shared_ptr<const ShardIndex>& index, const Bytes& stream) {
   const IndexedShard indexed{as_indexed(file, *index), index, false, {}};
@@ -130,7 +130,7 @@ void check(const std::shared_ptr<const StoredFile>& file, Compression compressio
   const auto inflated = as_indexed(file, *loaded);
   require(inflated->bytes() == stream.size());
   Bytes again(stream.size());
-  // Backwards, so that each span is begun in the middle of things.
+  // Backwards, so that inflating begins at each span.
   for (std::size_t end = stream.size(); end > 0;) {
     const std::size_t begin = end - std::min<std::size_t>(end, 300'000);
     inflated->read(begin, again.data() + begin, end - begin);

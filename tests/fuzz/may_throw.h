@@ -1,4 +1,4 @@
-// What hostile input may come to: an Error that says something, or nothing.
+// What hostile input may lead to: an Error that says something, or nothing.
 #pragma once
 
 #include "core/base/error.h"

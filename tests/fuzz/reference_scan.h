@@ -1,4 +1,4 @@
-// The scan of a shard as simply as it can be said: no windows, no shortcuts, a CRC bit by bit.
+// The scan of a shard, as simple as possible: no windows, no shortcuts, a CRC bit by bit.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ constexpr std::uint64_t add_or_max(std::uint64_t a, std::uint64_t b) noexcept {
   return b > kMax - a ? kMax : a + b;
 }
 
-// So many bytes of memory cannot be had. The text is part of the object, because there may be no
-// memory for a string.
+// Thrown when memory cannot hold `wanted_bytes`. The text is part of the object, because there may
+// be no memory for a string.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::uint64_t wanted_bytes) noexcept;

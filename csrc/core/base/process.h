@@ -9,7 +9,7 @@ namespace tfrfast {
 // Remembers the process that it was made in. A forked child has a copy of every object, but none of
 // the threads that work on it, and it shares the open files with its parent.
 //
-// A child is told from its parent by a count of forks. Process numbers would not do: each is 1
+// A count of forks distinguishes a child from its parent. Process numbers would not do: each is 1
 // where parent and child are the first processes of their containers.
 class HomeProcess {
  public:

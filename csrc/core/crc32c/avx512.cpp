@@ -20,8 +20,8 @@ namespace {
 using Vector = __m512i;
 constexpr std::size_t kVectorBytes = sizeof(Vector);
 constexpr std::size_t kShortest = 32;  // shorter data is faster in one chain
-// Long data is taken by blocks, whose rows hold so many vectors, and words for each of three
-// chains.
+// Long data is processed in blocks. Each row of a block has this many vectors, and this many words
+// for each of three chains.
 constexpr std::size_t kBlockVectors = 6;
 constexpr std::size_t kBlockWords = 4;
 constexpr std::size_t kSmallBlockRows = 6;

@@ -94,7 +94,7 @@ class WireReader {
     return message;
   }
 
-  // Reads a length and so many bytes, all of which must be there.
+  // Reads a length and that many bytes, all of which must be there.
   bool read_bytes(WireBytes& bytes) noexcept {
     std::uint32_t length;
     if (!read_length(length) || length > bytes_left()) return false;

@@ -12,7 +12,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kPieceBytes = 1 << 20;
-// Even in a tiny shard, so many bytes may be read without finding a frame.
+// Even in a tiny shard, this many bytes may be read without finding a frame.
 constexpr std::uint64_t kMinFruitlessBytes = 64 << 20;
 
 }  // namespace

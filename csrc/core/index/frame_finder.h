@@ -19,8 +19,8 @@ class FrameFinder {
   // Called about every MiB with the place that the search has reached. May throw to end it.
   using Step = std::function<void(std::uint64_t at)>;
 
-  // Without `look_bytes`, find() searches to the shard's end. With it, find() searches only so many
-  // bytes, for frames that are no larger, and reads little.
+  // Without `look_bytes`, find() searches to the shard's end. With it, find() searches only that
+  // many bytes, for frames that are no larger, and reads little.
   FrameFinder(const std::shared_ptr<const StoredFile>& file, Step step,
               std::optional<std::uint64_t> look_bytes = {});
 

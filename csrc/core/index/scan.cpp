@@ -11,13 +11,13 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kChunkFrames = 4096;
-// Where frames are larger than this part of a request, it is faster to read only their headers.
+// Where frames are larger than a request divided by this, it is faster to read only their headers.
 constexpr std::uint64_t kLargePart = 4;
-// With AtDamage::stop, so many bytes after a bad header are searched for the next record, which the
-// message names.
+// With AtDamage::stop, this many bytes after a bad header are searched for the next record, which
+// the message names.
 constexpr std::uint64_t kLookBytes = 1 << 20;
 
-// Memory is reserved for at most so many frames: the first records may not be like the others.
+// Memory is reserved for at most this many frames: the first records may not be like the others.
 constexpr std::uint64_t kMaxExpectedFrames = std::uint64_t{1} << 24;
 
 }  // namespace

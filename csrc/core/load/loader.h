@@ -25,9 +25,9 @@ struct LoaderStats {
   std::uint64_t records = 0;  // delivered, without padding
   std::uint64_t bytes = 0;    // of the delivered payloads
   std::uint64_t batches = 0;  // delivered
-  // Consumers waited so long for batches. If this is large, the workers are the bottleneck.
+  // How long consumers waited for batches. If this is large, the workers are the bottleneck.
   double consumer_waited_s = 0;
-  // Workers, taken together, waited so long for a free slot. If this is large, the consumers are.
+  // How long workers, taken together, waited for a free slot. If this is large, the consumers are.
   double workers_waited_s = 0;
   std::uint64_t read_ahead_bytes = 0;  // announced because the data were cold
 };

@@ -31,7 +31,7 @@ struct Sequence {
   std::string encode() const;
   static Sequence decode(std::string_view encoded);  // throws Error(invalid)
 
-  // The same calls on a source with so many records.
+  // The same calls on a source with that many records.
   Sequence over(std::int64_t record_count) const;
 
   // How many batches it has, or kEndless.

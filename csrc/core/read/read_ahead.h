@@ -19,7 +19,7 @@ std::uint64_t announce_rows(std::span<const Row> rows) noexcept;
 // Decides when to announce, judging by whether recent records were cached. Safe from many threads.
 class ReadAhead {
  public:
-  // For records of so many bytes on average. Records of far storages are always announced.
+  // For records of `mean_record_bytes` on average. Records of far storages are always announced.
   ReadAhead(std::uint64_t mean_record_bytes, bool is_far) noexcept
       : mean_record_bytes_(mean_record_bytes), is_far_(is_far) {}
 

@@ -21,7 +21,7 @@ HeaderSearch search_header(const ShardWindow& window, std::uint64_t from) noexce
   const std::size_t tried_end = end - kHeaderBytes + 1;  // from here on no header fits
   if (left < kFrameOverhead) return {false, window.begin + tried_end, 0};
 
-  // A frame fits only if so many upper bytes of its length are zeros.
+  // A frame fits only if this many upper bytes of its length are zeros.
   const std::size_t zeros = static_cast<std::size_t>(std::countl_zero(left - kFrameOverhead)) / 8;
   for (auto at = static_cast<std::size_t>(from - window.begin); at < tried_end;) {
     // A byte that is not zero rules out all places where it would be among those upper bytes. The

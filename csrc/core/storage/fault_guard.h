@@ -21,8 +21,8 @@ namespace tfrfast {
 void install_fault_guard();
 
 namespace detail {
-// Static TLS, because the handler may run on a thread that has not used a guard yet: allocating its
-// thread-local storage inside a signal handler could deadlock.
+// Static TLS, because the handler may run on a thread that has not used a guard yet, and a signal
+// handler must not allocate.
 extern thread_local constinit sigjmp_buf* active_fault_guard TFRFAST_STATIC_TLS;
 }  // namespace detail
 

@@ -8,7 +8,7 @@
 
 namespace tfrfast {
 
-// The first bytes of a regular file, if it has so many. A link does not count as one. The file's
+// The first bytes of a regular file, if it has that many. A link does not count as one. The file's
 // time of last use stays what it was.
 bool peek(const std::string& path, void* bytes, std::size_t count) noexcept;
 

@@ -18,7 +18,7 @@ std::string checked_target(const std::string& path, Existing existing);
 // else's file in a folder where only owners may replace their files.
 void check_name(const std::string& path, const std::string& action, const std::string& advice);
 
-// Checks that, and that a file can be made in the folder, by making one without a name. Removes
+// Checks the name, and that a file can be made in its folder, by making one without a name. Removes
 // what killed processes left there.
 void check_place(const std::string& path, const std::string& action, const std::string& advice);
 

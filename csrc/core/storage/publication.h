@@ -62,7 +62,7 @@ class Publication {
   // more.
   virtual void reserve_ahead(std::uint64_t max_bytes) noexcept { (void)max_bytes; }
   // Makes the system write to the disk what was appended while more is being appended.
-  virtual void flush_behind() noexcept {}
+  virtual void flush_early() noexcept {}
 
  protected:
   explicit Publication(std::string path) : path_(std::move(path)) {}

@@ -77,7 +77,7 @@ void PublishedFile::append(std::span<const ByteView> pieces) {
     if (end > reserved_bytes_) reserve(end);
     write_all({vectors.data(), static_cast<int>(count)});
     pieces = pieces.subspan(count);
-    if (flushes_behind_ && appended_bytes_ - flushing_bytes_ >= kFlushedPieceBytes) {
+    if (flushes_early_ && appended_bytes_ - flushing_bytes_ >= kFlushedPieceBytes) {
       start_flushing();
     }
   }

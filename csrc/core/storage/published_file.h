@@ -37,7 +37,7 @@ class PublishedFile final : public Publication {
   // Has no effect if the folder is on another filesystem.
   void keep_temporary_in(std::string folder) override;
   void reserve_ahead(std::uint64_t max_bytes) noexcept override { max_reserved_bytes_ = max_bytes; }
-  void flush_behind() noexcept override { flushes_behind_ = true; }
+  void flush_early() noexcept override { flushes_early_ = true; }
 
  private:
   void write_all(RemainingPieces pieces);
@@ -58,7 +58,7 @@ class PublishedFile final : public Publication {
   std::uint64_t reserved_bytes_ = 0;
   std::uint64_t max_reserved_bytes_ = 0;
   std::uint64_t flushing_bytes_ = 0;
-  bool flushes_behind_ = false;
+  bool flushes_early_ = false;
   bool keeps_permissions_ = false;
 };
 

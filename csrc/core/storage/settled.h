@@ -15,7 +15,8 @@ inline constexpr std::int64_t kRecentNs = 2'000'000'000;
 // Whether any change from now on will change the facts. `now_ns` is the time, and `tick_ns` the
 // time at the last tick of the system's clock for files. Where ctime counts, it would be enough:
 // any change from now on gives the file a ctime of at least `tick_ns`. The modification time is
-// judged as well, and first, so that a clock would have to be set back past it, too, to deceive us.
+// judged as well, and first, so that only a clock that is set back by kRecentNs or more can deceive
+// us.
 bool is_settled(const FileFacts& facts, std::int64_t now_ns, std::int64_t tick_ns) noexcept;
 
 // The same by the system's clocks. If the file was changed within the current tick, waits for the

@@ -30,7 +30,7 @@ std::string boot_id() {
 }
 
 // Names the scope in which a process number is unique: one container, since one boot of one kernel.
-// Empty if that cannot be told.
+// Empty if that is not known.
 std::string this_machine() {
   static const auto* const boot = new std::string(boot_id());  // outlives every static
   char container[64];  // read each time: a forked child may be in another one

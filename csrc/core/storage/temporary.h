@@ -10,7 +10,7 @@ namespace tfrfast {
 std::string temporary_name(const std::string& folder);
 
 // Removes the files of such names in `folder` whose process is gone. Files of other machines,
-// containers or boots stay, and so do those whose owner cannot be told. Each process does this once
+// containers or boots stay, and so do those whose process is not known. Each process does this once
 // for a folder. Never fails. Safe from many threads, and across fork().
 void remove_abandoned(const std::string& folder) noexcept;
 

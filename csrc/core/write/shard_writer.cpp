@@ -60,7 +60,7 @@ ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
   if (options_.existing == Existing::replace) file_->keep_permissions();
   file_->reserve_ahead(options_.reserved_bytes);
   if (options_.durable) {
-    file_->flush_behind();
+    file_->flush_early();
     check_flushable(folder_of(file_->path()));
     if (!index_path_.empty()) check_flushable(folder_of(index_path_));
   }
