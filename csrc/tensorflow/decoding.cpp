@@ -2,41 +2,31 @@
 
 namespace tfrfast::tensorflow {
 
-std::shared_ptr<const NamedFeatures> DecodingKernel::features(std::string_view text) {
-  return features_.get([text](const NamedFeatures& last) { return last.text == text; },
-                       [text] {
-                         return NamedFeatures{
-                             std::string(text),
-                             std::make_shared<const FeaturePlan>(FeaturePlan::decode(text))};
-                       });
-}
-
-std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::span<const std::int64_t> numbers,
-                                                        std::span<const std::int64_t> chosen,
-                                                        std::int64_t key) {
-  return plans_.get([=](const LoadingPlan& last) { return last.is_of(numbers, key); },
-                    [=] { return LoadingPlan(numbers, chosen, key); });
+std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::string_view encoded,
+                                                        std::int64_t epoch, std::int64_t key) {
+  return plans_.get([=](const LoadingPlan& last) { return last.is_of(encoded, epoch, key); },
+                    [=] { return LoadingPlan(encoded, epoch, key); });
 }
 
 // A worker that throws is not put back: what it holds is half done.
 LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
-                                 const std::shared_ptr<const NamedFeatures>& features,
+                                 const std::shared_ptr<const FeaturePlan>& features,
                                  std::span<const std::int64_t> records, const bool* valid) {
   static const std::atomic<bool> never{false};
   const std::vector<std::shared_ptr<const void>> what = {source, features};
-  std::unique_ptr<BatchWork> work = works_.take(
-      what, [&] { return std::make_unique<BatchWork>(source->reader(), features->plan); });
+  std::unique_ptr<BatchWork> work =
+      works_.take(what, [&] { return std::make_unique<BatchWork>(source->reader(), features); });
   LoadedBatch batch = work->load(records, valid, never);
   works_.put_back(what, std::move(work));
   return batch;
 }
 
-std::vector<Column> DecodingKernel::decode(const std::shared_ptr<const NamedFeatures>& features,
+std::vector<Column> DecodingKernel::decode(const std::shared_ptr<const FeaturePlan>& features,
                                            std::span<const WireBytes> wires,
                                            std::span<const std::int64_t> record_numbers) {
   const std::vector<std::shared_ptr<const void>> what = {features};
   std::unique_ptr<BatchDecoder> decoder =
-      decoders_.take(what, [&] { return std::make_unique<BatchDecoder>(features->plan); });
+      decoders_.take(what, [&] { return std::make_unique<BatchDecoder>(features); });
   decoder->begin(wires.size());
   decoder->decode(wires, record_numbers);
   std::vector<Column> columns = decoder->finish();

@@ -11,27 +11,11 @@
 
 #include "core/load/batch_work.h"
 #include "tensorflow/feature_tensors.h"
+#include "tensorflow/last_made.h"
 #include "tensorflow/loading_plan.h"
-#include "tensorflow/registry.h"
+#include "tensorflow/part.h"
 
 namespace tfrfast::tensorflow {
-
-// Keeps the last thing that was made of some text or numbers. Safe from many threads.
-template <class Made>
-class LastMade {
- public:
-  // `is_it(made)` tells whether the last one will do; else `make()` makes another.
-  template <class IsIt, class Make>
-  std::shared_ptr<const Made> get(const IsIt& is_it, const Make& make) {
-    const std::lock_guard lock(mutex_);
-    if (last_ == nullptr || !is_it(*last_)) last_ = std::make_shared<const Made>(make());
-    return last_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::shared_ptr<const Made> last_;
-};
 
 // Workers that are not busy, all for the same source and features; a worker serves one call at a
 // time. Safe from many threads.
@@ -68,31 +52,33 @@ class IdleWorkers {
   std::vector<std::unique_ptr<Worker>> idle_;
 };
 
-struct NamedFeatures {
-  std::string text;
-  std::shared_ptr<const FeaturePlan> plan;
-};
-
 class DecodingKernel {
  public:
-  std::shared_ptr<const Source> source(std::string_view text) { return sources_.open(text); }
-  std::shared_ptr<const NamedFeatures> features(std::string_view text);
-  std::shared_ptr<const LoadingPlan> plan(std::span<const std::int64_t> numbers,
-                                          std::span<const std::int64_t> chosen, std::int64_t key);
+  std::shared_ptr<const Part> part(std::string_view source, Files files) {
+    return parts_.open(source, files);
+  }
+  std::shared_ptr<const Sequence> sequence(std::string_view encoded) {
+    return parts_.sequence(encoded);
+  }
+  std::shared_ptr<const FeaturePlan> features(std::string_view encoded) {
+    return features_.get(encoded);
+  }
+  std::shared_ptr<const LoadingPlan> plan(std::string_view encoded, std::int64_t epoch,
+                                          std::int64_t key);
 
   // Reads, verifies and decodes, a cache-sized piece after the other. Throws Error.
   LoadedBatch load(const std::shared_ptr<const Source>& source,
-                   const std::shared_ptr<const NamedFeatures>& features,
+                   const std::shared_ptr<const FeaturePlan>& features,
                    std::span<const std::int64_t> records, const bool* valid);
 
   // Decodes what has been read. Errors count rows where there are no `record_numbers`.
-  std::vector<Column> decode(const std::shared_ptr<const NamedFeatures>& features,
+  std::vector<Column> decode(const std::shared_ptr<const FeaturePlan>& features,
                              std::span<const WireBytes> wires,
                              std::span<const std::int64_t> record_numbers);
 
  private:
-  SourceHolder sources_;
-  LastMade<NamedFeatures> features_;
+  PartHolder parts_;
+  LastDecoded<FeaturePlan> features_;
   LastMade<LoadingPlan> plans_;
   IdleWorkers<BatchWork> works_;
   IdleWorkers<BatchDecoder> decoders_;

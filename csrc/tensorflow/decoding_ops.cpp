@@ -19,24 +19,26 @@ void compute_parse_example(DecodingKernel& kernel, KernelCall& call) {
   std::vector<WireBytes> wires;
   for (const TString& record : call.strings(0)) wires.push_back(bytes_of(record.read()));
   const auto features = kernel.features(call.string(1));
-  write_columns(call, 0, *features->plan, kernel.decode(features, wires, {}));
+  write_columns(call, 0, *features, kernel.decode(features, wires, {}));
 }
 
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
-  const Sequence sequence = decode_sequence(call.integers(1));
-  const auto seed = static_cast<std::uint64_t>(call.integer(2));
-  const std::vector<std::int64_t> records =
-      Source::records_of_batch(sequence, seed, call.integer(3));
-  const auto features = kernel.features(call.string(4));
+  const auto sequence = kernel.sequence(call.string(1));
+  const auto seed = static_cast<std::uint64_t>(call.integer(3));
+  const std::int64_t step = call.integer(4);
+  const auto features = kernel.features(call.string(5));
   const auto write = [&](std::vector<Column> columns, std::size_t rows, const std::string& error) {
-    const int next = write_columns(call, 0, *features->plan, std::move(columns));
+    const int next = write_columns(call, 0, *features, std::move(columns));
     call.set_integer(next, static_cast<std::int64_t>(rows));
     call.set_string(next + 1, error);
   };
 
   std::shared_ptr<const Source> source;
+  std::vector<std::int64_t> records;
   try {
-    source = kernel.source(call.string(0));
+    const auto part = kernel.part(call.string(0), files_of(call.integers(2)));
+    source = part->source();
+    records = part->records_of_batch(*sequence, seed, step);
     const auto valid = std::make_unique<bool[]>(records.size());
     std::fill_n(valid.get(), records.size(), true);
     LoadedBatch batch = kernel.load(source, features, records, valid.get());
@@ -44,13 +46,13 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::feature) throw;
     if (source == nullptr) {
-      fail_full_batch(sequence, encode_error(error));
+      fail_full_batch(*sequence, encode_error(error));
       return write(kernel.decode(features, {}, {}), 0, encode_error(error));
     }
   }
   // Something is damaged: once more, for what is not.
   const Records read = source->read(records);
-  fail_full_batch(sequence, read.error());
+  fail_full_batch(*sequence, read.error());
   std::vector<WireBytes> wires;
   std::vector<std::int64_t> numbers;
   read.for_each([&](std::size_t row, WireBytes payload) {
@@ -61,15 +63,15 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
 }
 
 void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
-  const auto source = kernel.source(call.string(0));
-  const auto plan = kernel.plan(call.integers(1), call.integers(2), call.integer(3));
+  const auto source = kernel.part(call.string(0), {})->source();
+  const auto plan = kernel.plan(call.string(1), call.integer(2), call.integer(3));
   const LoadingPlan::Rows rows = plan->rows(call.integer(4));
   const std::string_view description = call.string(5);
   if (!description.empty()) {
     const auto features = kernel.features(description);
     LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());
     const Shape shape = {static_cast<std::int64_t>(batch.rows)};
-    const int next = write_columns(call, 0, *features->plan, std::move(batch.columns));
+    const int next = write_columns(call, 0, *features, std::move(batch.columns));
     call.set_tensor(next, DataType::int64, shape, std::move(batch.indices));
     call.set_tensor(next + 1, DataType::boolean, shape, std::move(batch.valid));
     return;

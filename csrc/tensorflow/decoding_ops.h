@@ -9,13 +9,13 @@ namespace tfrfast::tensorflow {
 //   records, features -> columns...
 void compute_parse_example(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastDecodeBatch: a step of a sequence into columns. Where there is an error they are of the
+// TfrfastDecodeBatchV2: a step of a sequence into columns. Where there is an error they are of the
 // step's good records; batches that have to be full fail.
-//   source, sequence, seed, step, features -> columns..., rows, error
+//   source, sequence, files, seed, step, features -> columns..., rows, error
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastLoadBatch: a step of a loader's plan. Without features, "", records are the only column.
-//   source, plan, chosen, step, features -> columns..., indices, valid
+// TfrfastLoadBatchV2: a step of a loader's plan. Without features, "", records are the only column.
+//   source, plan, epoch, key, step, features -> columns..., indices, valid
 void compute_load_batch(DecodingKernel& kernel, KernelCall& call);
 
 }  // namespace tfrfast::tensorflow

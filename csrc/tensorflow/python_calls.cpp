@@ -13,8 +13,8 @@
 #include "core/base/foreign_call.h"
 #include "core/base/memory.h"
 #include "core/index/damage_in_words.h"
+#include "tensorflow/part.h"
 #include "tensorflow/print_warnings.h"
-#include "tensorflow/registry.h"
 #include "tensorflow/string_probe.h"
 #include "tensorflow/tstring.h"
 
@@ -139,17 +139,14 @@ TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept
   return static_cast<std::int64_t>(std::min(bytes, kMax));
 }
 
-TFRFAST_CALL std::int64_t tfrfast_plan_block_count(const OpenPlan* plan) noexcept {
-  return plan->source->block_count();
-}
-
-// -1 if the index turns out to be damaged.
-TFRFAST_CALL std::int64_t tfrfast_plan_block_of(const OpenPlan* plan,
-                                                std::int64_t record) noexcept {
+// How many steps a sequence takes over all files. Where the index turns out to be damaged it is
+// one: that step fails with the reason.
+TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const char* sequence,
+                                                  std::size_t bytes) noexcept {
   try {
-    return plan->source->block_of(record);
+    return Part(plan->source, {}).step_count(Sequence::decode({sequence, bytes}));
   } catch (const std::exception&) {
-    return -1;
+    return 1;
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include "tensorflow/decoding_ops.h"
 #include "tensorflow/kernel_call.h"
-#include "tensorflow/registry.h"
+#include "tensorflow/part.h"
 #include "tensorflow/string_probe.h"
 
 namespace tfrfast::tensorflow {
@@ -23,47 +23,63 @@ void compute_source(KernelCall& call) {
   call.set_string(0, spec.encode());
 }
 
-// TfrfastBlockCount: asked when an iteration begins, so that it sees files that were replaced.
-void compute_block_count(SourceHolder& holder, KernelCall& call) {
-  call.set_integer(0, holder.open(call.string(0), true)->block_count());
+// TfrfastBlocksOfFile and TfrfastStepCount: asked when an iteration begins, so that it sees files
+// that were replaced.
+void compute_blocks_of_file(PartHolder& parts, KernelCall& call) {
+  const std::int64_t file = call.integer(1);
+  const auto [begin, end] = parts.open(call.string(0), {}, file == 0)->blocks_of_file(file);
+  call.set_integer(0, begin);
+  call.set_integer(1, end);
 }
 
-// TfrfastReadBlock and TfrfastReadBatch: trouble with the data is a result, so that what precedes
-// it arrives first. Only batches that have to be full fail.
+void compute_step_count(PartHolder& parts, KernelCall& call) {
+  if (call.integers(2).back() == 0) return call.set_integer(0, 0);  // no files, by a stride of 0
+  const auto part = parts.open(call.string(0), files_of(call.integers(2)), true);
+  call.set_integer(0, part->step_count(*parts.sequence(call.string(1))));
+}
+
+// TfrfastReadBlockV2 and TfrfastReadBatchV2: trouble with the data is a result, so that what
+// precedes it arrives first. Only batches that have to be full fail.
 template <class Read>
-Records read_records(SourceHolder& holder, std::string_view text, const Read& read) {
-  std::shared_ptr<const Source> source;
+Records read_records(PartHolder& parts, KernelCall& call, const Read& read) {
+  std::shared_ptr<const Part> part;
   try {
-    source = holder.open(text);
+    part = parts.open(call.string(0), files_of(call.integers(2)));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid) throw;
     return Records::of_error(encode_error(error));
   }
-  return read(*source);
+  return read(*part);
 }
 
-void compute_read_block(SourceHolder& holder, KernelCall& call) {
-  const Sequence sequence = decode_sequence(call.integers(1));
-  const std::int64_t block = call.integer(2);
-  read_records(holder, call.string(0), [&](const Source& source) {
-    return source.read_block(sequence, block);
+void compute_read_block(PartHolder& parts, KernelCall& call) {
+  const auto sequence = parts.sequence(call.string(1));
+  const std::int64_t step = call.integer(3);
+  read_records(parts, call, [&](const Part& part) {
+    return part.read_block(*sequence, step);
   }).write(call, 0);
 }
 
-void compute_read_batch(SourceHolder& holder, KernelCall& call) {
-  const Sequence sequence = decode_sequence(call.integers(1));
-  const auto seed = static_cast<std::uint64_t>(call.integer(2));
-  const std::int64_t step = call.integer(3);
-  const Records records = read_records(holder, call.string(0), [&](const Source& source) {
-    return source.read(Source::records_of_batch(sequence, seed, step));
+void compute_read_batch(PartHolder& parts, KernelCall& call) {
+  const auto sequence = parts.sequence(call.string(1));
+  const auto seed = static_cast<std::uint64_t>(call.integer(3));
+  const std::int64_t step = call.integer(4);
+  const Records records = read_records(parts, call, [&](const Part& part) {
+    return part.source()->read(part.records_of_batch(*sequence, seed, step));
   });
-  fail_full_batch(sequence, records.error());
+  fail_full_batch(*sequence, records.error());
   records.write(call, 0);
 }
 
 // TfrfastRaise: fails with an error that came as text.
 void compute_raise(KernelCall& call) {
   throw failure_of(call.string(0));
+}
+
+// Ops of graphs that an earlier version built: their inputs say nothing to this one.
+void compute_retired(KernelCall&) {
+  throw Error(ErrorKind::invalid,
+              "Another version of tfrfast built this graph. Build the graph again with this one.");
 }
 
 // Of a kernel that keeps a `State` from call to call.
@@ -105,8 +121,9 @@ struct Op {
 
 template <void (*compute)(KernelCall&)>
 Op stateless(const char* name, std::initializer_list<const char*> inputs,
-             std::initializer_list<const char*> outputs) {
-  return {name, inputs, outputs, &create_nothing, &run_alone<compute>, &delete_nothing};
+             std::initializer_list<const char*> outputs,
+             std::initializer_list<const char*> attributes = {}) {
+  return {name, inputs, outputs, &create_nothing, &run_alone<compute>, &delete_nothing, attributes};
 }
 
 template <class State, void (*compute)(State&, KernelCall&)>
@@ -137,6 +154,30 @@ void register_op(const CApi& api, const Op& op) {
   api.TF_DeleteStatus(status);
 }
 
+void register_retired(const CApi& api) {
+  register_op(
+      api, stateless<compute_retired>("TfrfastBlockCount", {"source: string"}, {"count: int64"}));
+  register_op(api, stateless<compute_retired>("TfrfastReadBlock",
+                                              {"source: string", "sequence: int64", "block: int64"},
+                                              {"head: string", "error: string", "tail: string"}));
+  register_op(api, stateless<compute_retired>(
+                       "TfrfastReadBatch",
+                       {"source: string", "sequence: int64", "seed: int64", "step: int64"},
+                       {"head: string", "error: string", "tail: string"}));
+  register_op(
+      api,
+      stateless<compute_retired>(
+          "TfrfastDecodeBatch",
+          {"source: string", "sequence: int64", "seed: int64", "step: int64", "features: string"},
+          {"columns: column_types", "rows: int64", "error: string"}, {"column_types: list(type)"}));
+  register_op(api,
+              stateless<compute_retired>("TfrfastLoadBatch",
+                                         {"source: string", "plan: int64", "chosen: int64",
+                                          "key: int64", "step: int64", "features: string"},
+                                         {"columns: column_types", "indices: int64", "valid: bool"},
+                                         {"column_types: list(type)"}));
+}
+
 [[gnu::constructor]] void register_all() {
   const CApi* api = c_api();
   if (api == nullptr) return;
@@ -144,27 +185,33 @@ void register_op(const CApi& api, const Op& op) {
                                               {"filenames: string", "skip_damage: int64",
                                                "zero_copy: int64", "compression: int64"},
                                               {"source: string"}));
-  register_op(*api, keeping<SourceHolder, compute_block_count>(
-                        "TfrfastBlockCount", {"source: string"}, {"count: int64"}));
-  register_op(*api, keeping<SourceHolder, compute_read_block>(
-                        "TfrfastReadBlock", {"source: string", "sequence: int64", "block: int64"},
+  register_op(*api, keeping<PartHolder, compute_blocks_of_file>("TfrfastBlocksOfFile",
+                                                                {"source: string", "file: int64"},
+                                                                {"begin: int64", "end: int64"}));
+  register_op(*api, keeping<PartHolder, compute_step_count>(
+                        "TfrfastStepCount", {"source: string", "sequence: string", "files: int64"},
+                        {"count: int64"}));
+  register_op(*api, keeping<PartHolder, compute_read_block>(
+                        "TfrfastReadBlockV2",
+                        {"source: string", "sequence: string", "files: int64", "step: int64"},
                         {"head: string", "error: string", "tail: string"}));
-  register_op(*api, keeping<SourceHolder, compute_read_batch>(
-                        "TfrfastReadBatch",
-                        {"source: string", "sequence: int64", "seed: int64", "step: int64"},
+  register_op(*api, keeping<PartHolder, compute_read_batch>(
+                        "TfrfastReadBatchV2",
+                        {"source: string", "sequence: string", "files: int64", "seed: int64",
+                         "step: int64"},
                         {"head: string", "error: string", "tail: string"}));
   register_op(*api, keeping<DecodingKernel, compute_parse_example>(
                         "TfrfastParseExample", {"records: string", "features: string"},
                         {"columns: column_types"}, {"column_types: list(type)"}));
-  register_op(
-      *api,
-      keeping<DecodingKernel, compute_decode_batch>(
-          "TfrfastDecodeBatch",
-          {"source: string", "sequence: int64", "seed: int64", "step: int64", "features: string"},
-          {"columns: column_types", "rows: int64", "error: string"}, {"column_types: list(type)"}));
+  register_op(*api, keeping<DecodingKernel, compute_decode_batch>(
+                        "TfrfastDecodeBatchV2",
+                        {"source: string", "sequence: string", "files: int64", "seed: int64",
+                         "step: int64", "features: string"},
+                        {"columns: column_types", "rows: int64", "error: string"},
+                        {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_load_batch>(
-                        "TfrfastLoadBatch",
-                        {"source: string", "plan: int64", "chosen: int64", "key: int64",
+                        "TfrfastLoadBatchV2",
+                        {"source: string", "plan: string", "epoch: int64", "key: int64",
                          "step: int64", "features: string"},
                         {"columns: column_types", "indices: int64", "valid: bool"},
                         {"column_types: list(type)"}));
@@ -172,6 +219,7 @@ void register_op(const CApi& api, const Op& op) {
                                                      {"strings: string"}));
   register_op(*api,
               stateless<compute_raise>("TfrfastRaise", {"error: string"}, {"records: string"}));
+  register_retired(*api);
 }
 
 }  // namespace

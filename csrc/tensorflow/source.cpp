@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "core/base/parallel.h"
 #include "core/index/damage_in_words.h"
-#include "core/order/block_shuffle.h"
-#include "core/order/permutation.h"
 #include "core/storage/storage.h"
 #include "tensorflow/print_warnings.h"
 
@@ -67,8 +64,14 @@ ShardSetOptions shard_options(std::optional<Compression> compression) {
   return options;
 }
 
-Source::Source(SourceSpec spec) : spec_(std::move(spec)), first_blocks_{0} {
-  first_blocks_.reserve(spec_.shards.size() + 1);
+Files files_of(std::span<const std::int64_t> numbers) {
+  if (numbers.size() != 2 || numbers[0] < 0 || numbers[1] < 1) {
+    throw Error(ErrorKind::invalid, "A dataset's files are told by the first one and a stride.");
+  }
+  return {numbers[0], numbers[1]};
+}
+
+Source::Source(SourceSpec spec) : spec_(std::move(spec)) {
   if (!spec_.planned) {
     const bool is_compressed = spec_.compression != Compression::none;
     slots_ = std::make_unique<Slot[]>(spec_.shards.size());
@@ -77,9 +80,7 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)), first_blocks_{0} {
       // A file that is missing takes one block, so that its turn to be reported comes.
       const bool missing = facts_.back() == FileFacts{};
       const std::uint64_t bytes = facts_.back().bytes;
-      const std::int64_t blocks =
-          missing ? 1 : blocks_of(bytes, block_bytes_of(is_compressed, bytes));
-      first_blocks_.push_back(first_blocks_.back() + blocks);
+      block_counts_.push_back(missing ? 1 : blocks_of(bytes, block_bytes_of(is_compressed, bytes)));
     }
     return;
   }
@@ -89,8 +90,7 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)), first_blocks_{0} {
   plan(ShardSet::open(paths, shard_options(spec_.compression)));
 }
 
-Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards)
-    : spec_(std::move(spec)), first_blocks_{0} {
+Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards) : spec_(std::move(spec)) {
   plan(std::move(shards));
 }
 
@@ -104,8 +104,7 @@ void Source::plan(std::shared_ptr<const ShardSet> shards) {
                                std::to_string(index.record_count()) + " records");
     }
     facts_.push_back((*shards)[i].file->facts());
-    first_blocks_.push_back(first_blocks_.back() +
-                            blocks_of(then.file_bytes, block_bytes_of(index)));
+    block_counts_.push_back(blocks_of(then.file_bytes, block_bytes_of(index)));
   }
   ReadOptions options;
   options.skip_damage = spec_.skip_damage;
@@ -141,25 +140,23 @@ std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
   return slot.shard;
 }
 
-Records Source::read_block(const Sequence& sequence, std::int64_t block) const {
-  if (sequence.block_count > 0) block = block % sequence.block_count + sequence.first_block;
-  if (block < 0 || block >= block_count()) {
-    throw Error(ErrorKind::invalid, "Block " + std::to_string(block) +
-                                        " does not exist: there are " +
-                                        std::to_string(block_count()) + ".");
-  }
-  const auto shard =
-      static_cast<std::size_t>(std::upper_bound(first_blocks_.begin(), first_blocks_.end(), block) -
-                               first_blocks_.begin() - 1);
-  const auto block_here = static_cast<std::uint64_t>(block - first_blocks_[shard]);
+Records Source::read(std::span<const std::int64_t> records) const {
+  std::vector<Row> rows(records.size());
+  reader_->locate(records, rows.data());
+  reader_->announce(rows);
+  return Records::read(rows, spec_.skip_damage, place());
+}
+
+Records Source::read_block(std::size_t shard, std::int64_t block, const Progression& wanted,
+                           std::int64_t end) const {
+  const auto number = static_cast<std::uint64_t>(block);
   try {
     if (spec_.planned) {
       const IndexedShard& indexed = shard_set()[shard];
       const std::uint64_t bytes = block_bytes_of(*indexed.index);
-      const std::uint64_t begin = block_here * bytes;
+      const std::uint64_t begin = number * bytes;
       return read_stretch(indexed, stretch_in_file_of(*indexed.index, begin, begin + bytes),
-                          static_cast<std::int64_t>(shard_set().first_record(shard)),
-                          sequence.records);
+                          static_cast<std::int64_t>(shard_set().first_record(shard)), wanted, end);
     }
     const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
     const bool is_unreadable =
@@ -168,17 +165,16 @@ Records Source::read_block(const Sequence& sequence, std::int64_t block) const {
         reached->file(), is_unreadable ? reached->index() : nullptr, false, {}};
     const std::uint64_t bytes =
         block_bytes_of(spec_.compression != Compression::none, facts_[shard].bytes);
-    const std::uint64_t begin = block_here * bytes;
-    Records records = read_stretch(indexed, reached->stretch_in_file(begin, begin + bytes), 0,
-                                   {0, 1, std::numeric_limits<std::int64_t>::max()});
-    return records;
+    const std::uint64_t begin = number * bytes;
+    return read_stretch(indexed, reached->stretch_in_file(begin, begin + bytes), 0, wanted, end);
   } catch (const Error& error) {
     return Records::of_error(encode_error(error));
   }
 }
 
 Records Source::read_stretch(const IndexedShard& shard, const ProgressiveIndex::Stretch& stretch,
-                             std::int64_t first_record, const Progression& wanted) const {
+                             std::int64_t first_record, const Progression& wanted,
+                             std::int64_t end) const {
   std::vector<Row> rows;
   rows.reserve(stretch.frames.size());
   std::vector<std::size_t> row_of(stretch.frames.size() + 1);  // of the first wanted at or behind
@@ -201,9 +197,7 @@ Records Source::read_stretch(const IndexedShard& shard, const ProgressiveIndex::
   for (const Damage& damage : stretch.damage) {
     if (is_clean_end(damage)) continue;
     const std::int64_t record = first_record + static_cast<std::int64_t>(damage.records_before);
-    const bool reaches_end =
-        spec_.planned &&
-        wanted.at(wanted.count) >= static_cast<std::int64_t>(reader_->record_count());
+    const bool reaches_end = spec_.planned && wanted.at(wanted.count) >= end;
     const bool passed_over =
         record < wanted.first || (record - wanted.first) / wanted.stride >= wanted.count;
     if (passed_over && !reaches_end) continue;
@@ -214,15 +208,14 @@ Records Source::read_stretch(const IndexedShard& shard, const ProgressiveIndex::
   return records;
 }
 
-std::int64_t Source::block_of(std::int64_t record) const {
-  const ShardSet::Place place = shard_set().place(static_cast<std::uint64_t>(record));
-  const Frame frame = shard_set()[place.shard].index->frame(place.number);
+std::int64_t Source::block_of(std::size_t shard, std::uint64_t number) const {
+  const ShardIndex& index = *shard_set()[shard].index;
+  const Frame frame = index.frame(number);
   std::uint64_t file_offset = frame.offset;
-  if (const auto& points = shard_set()[place.shard].index->seek_points(); points != nullptr) {
+  if (const auto& points = index.seek_points(); points != nullptr) {
     file_offset = (*points)[points->find(frame.offset)].place.file_offset;
   }
-  const std::uint64_t block_bytes = block_bytes_of(*shard_set()[place.shard].index);
-  return first_blocks_[place.shard] + static_cast<std::int64_t>(file_offset / block_bytes);
+  return static_cast<std::int64_t>(file_offset / block_bytes_of(index));
 }
 
 }  // namespace tfrfast::tensorflow

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/index/progressive_index.h"
+#include "core/order/progression.h"
 #include "core/read/reader.h"
 #include "tensorflow/records.h"
-#include "tensorflow/sequence.h"
 #include "tensorflow/source_spec.h"
 
 namespace tfrfast::tensorflow {
@@ -35,6 +35,14 @@ ShardSetOptions shard_options(std::optional<Compression> compression);
 // Whether TensorFlow takes this for the end of the shard: a tail that is too short for a header.
 bool is_clean_end(const Damage& damage) noexcept;
 
+// Every stride-th shard of a source, from `first` on.
+struct Files {
+  std::int64_t first = 0;
+  std::int64_t stride = 1;
+  bool operator==(const Files&) const = default;
+};
+Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
+
 // Safe from many threads.
 class Source {
  public:
@@ -45,20 +53,20 @@ class Source {
   Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards);
 
   const SourceSpec& spec() const noexcept { return spec_; }
-  std::int64_t block_count() const noexcept { return first_blocks_.back(); }
+  std::size_t shard_count() const noexcept { return spec_.shards.size(); }
+  std::int64_t block_count(std::size_t shard) const noexcept { return block_counts_[shard]; }
 
-  // Throws Error(invalid) for a block that does not exist; all other trouble is in the result.
-  Records read_block(const Sequence& sequence, std::int64_t block) const;
-
-  // The record numbers of a step; `seed` is the order's.
-  static std::vector<std::int64_t> records_of_batch(const Sequence& sequence, std::uint64_t seed,
-                                                    std::int64_t step);
+  // The records of a shard's block that are `wanted`. They are numbered as the source's or, without
+  // a plan, as the shard's; `end` is behind the last of all. Trouble is in the result.
+  Records read_block(std::size_t shard, std::int64_t block, const Progression& wanted,
+                     std::int64_t end) const;
 
   // Planned sources only, from here on.
   Records read(std::span<const std::int64_t> records) const;
   const std::shared_ptr<const Reader>& reader() const noexcept { return reader_; }
   const ShardSet& shard_set() const noexcept { return reader_->shards(); }
-  std::int64_t block_of(std::int64_t record) const;
+  // The block of a shard that its record `number` begins in.
+  std::int64_t block_of(std::size_t shard, std::uint64_t number) const;
 
   // Whether all files are what they were when this was made.
   bool still_fits() const;
@@ -74,7 +82,8 @@ class Source {
   void plan(std::shared_ptr<const ShardSet> shards);
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
   Records read_stretch(const IndexedShard& shard, const ProgressiveIndex::Stretch& stretch,
-                       std::int64_t first_record, const Progression& wanted) const;
+                       std::int64_t first_record, const Progression& wanted,
+                       std::int64_t end) const;
 
   Records::Place place() const {
     return spec_.zero_copy ? Records::Place::mapped : Records::Place::copied;
@@ -82,13 +91,9 @@ class Source {
 
   SourceSpec spec_;
   std::vector<FileFacts> facts_;            // when it was opened; of a missing file, all zeros
-  std::vector<std::int64_t> first_blocks_;  // of each shard, and the block count at the end
+  std::vector<std::int64_t> block_counts_;  // of each shard
   std::unique_ptr<Slot[]> slots_;           // of a source that is not planned
   std::shared_ptr<const Reader> reader_;    // of a planned one
 };
-
-// A batch that has to be full is nothing without the records that an error took: throws
-// KernelFailure if the sequence has only such, and there is an error ("" for none).
-void fail_full_batch(const Sequence& sequence, std::string_view error);
 
 }  // namespace tfrfast::tensorflow

@@ -1,59 +1,48 @@
 #include "tensorflow/source_spec.h"
 
-#include "tensorflow/packed_text.h"
-
+#include "core/base/encoding.h"
 #include "core/base/hashing.h"
 
 namespace tfrfast::tensorflow {
 namespace {
 
-constexpr std::string_view kMagic = "tfrfsrc1";
-constexpr std::uint64_t kPlanned = 1, kSkipDamage = 2, kZeroCopy = 4;
-constexpr unsigned kCompressionShift = 3;
-constexpr std::int64_t kFindOut = 3;  // behind the values of Compression
-
-PackedTextReader open(std::string_view text) {
-  return PackedTextReader(text, kMagic, "source");
-}
+constexpr EncodedKind kSource{"source", "tfSR"};
+constexpr std::int64_t kFindOut = 3;  // after the values of Compression
 
 }  // namespace
 
 std::string SourceSpec::encode() const {
-  PackedTextWriter body("");
-  body.number((planned ? kPlanned : 0) | (skip_damage ? kSkipDamage : 0) |
-              (zero_copy ? kZeroCopy : 0) |
-              static_cast<std::uint64_t>(compression_code(compression)) << kCompressionShift);
-  body.number(shards.size());
+  Encoder encoder(kSource);
+  encoder.flag(planned);
+  encoder.flag(skip_damage);
+  encoder.flag(zero_copy);
+  encoder.integer(compression_code(compression));
+  encoder.number(shards.size());
   for (const ShardSpec& shard : shards) {
-    body.number(shard.file_bytes);
-    body.number(shard.record_count);
-    body.string(shard.path);
+    encoder.number(shard.file_bytes);
+    encoder.number(shard.record_count);
+    encoder.string(shard.path);
   }
-  PackedTextWriter whole(kMagic);
-  whole.number(fnv1a(body.text()));
-  whole.raw(body.text());
-  return whole.text();
+  return encoder.finish();
 }
 
 SourceSpec decode_source(std::string_view text) {
-  PackedTextReader reader = open(text);
-  const std::uint64_t hash = reader.number();
-  if (hash != fnv1a(reader.rest())) reader.refuse();
+  Decoder decoder(kSource, text);
   SourceSpec spec;
-  const std::uint64_t flags = reader.number();
-  spec.planned = (flags & kPlanned) != 0;
-  spec.skip_damage = (flags & kSkipDamage) != 0;
-  spec.zero_copy = (flags & kZeroCopy) != 0;
-  spec.compression = compression_of_code(static_cast<std::int64_t>(flags >> kCompressionShift));
-  const std::size_t count = reader.count();
+  spec.planned = decoder.flag();
+  spec.skip_damage = decoder.flag();
+  spec.zero_copy = decoder.flag();
+  spec.compression = compression_of_code(decoder.integer());
+  const std::size_t count = decoder.count();
   spec.shards.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     ShardSpec shard;
-    shard.file_bytes = reader.number();
-    shard.record_count = reader.number();
-    shard.path = reader.string();
+    shard.file_bytes = decoder.number();
+    shard.record_count = decoder.number();
+    shard.path = decoder.string();
     spec.shards.push_back(std::move(shard));
   }
+  decoder.finish();
   return spec;
 }
 
@@ -67,7 +56,7 @@ std::optional<Compression> compression_of_code(std::int64_t code) noexcept {
 }
 
 std::uint64_t source_hash(std::string_view text) {
-  return open(text).number();
+  return fnv1a(head_of(text));
 }
 
 }  // namespace tfrfast::tensorflow

@@ -1,7 +1,7 @@
 """What a fresh process makes of saved graphs and iterators, and what needs one of its own.
 
 tensorflow_child.py FOLDER FILES...   prints {task: result} as JSON; FOLDER is what the parent saved
-tensorflow_child.py --worker ADDRESS  is a tf.data service worker of that dispatcher, until stdin ends
+tensorflow_child.py --worker ADDRESS PORT  is a tf.data service worker of that dispatcher, until stdin ends
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def run_tasks(folder: Path, files: list[str]) -> None:
     print(json.dumps(results))
 
 
-def serve(address: str) -> None:
-    config = tf.data.experimental.service.WorkerConfig(dispatcher_address=address)
+def serve(address: str, port: str) -> None:
+    config = tf.data.experimental.service.WorkerConfig(dispatcher_address=address, port=int(port))
     worker = tf.data.experimental.service.WorkerServer(config)
     sys.stdin.read()  # ends with the parent, however that ends
     os._exit(0 if worker else 1)  # without waiting for its clients
@@ -149,6 +149,6 @@ def serve(address: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--worker":
-        serve(sys.argv[2])
+        serve(*sys.argv[2:])
     else:
         run_tasks(Path(sys.argv[1]), sys.argv[2:])

@@ -17,6 +17,7 @@ from tfrfast._features.samples import Sample
 from tfrfast._tensorflow import graphs
 from tfrfast._tensorflow.columns import TensorFeatures
 from tfrfast._tensorflow.errors import exception_from
+from tfrfast._tensorflow.functions import show_a_reader
 from tfrfast._tensorflow.names import FileNames, any_has_scheme, file_names, has_scheme
 from tfrfast._tensorflow.planning import OpenPlan, open_plan
 from tfrfast._tensorflow.seeds import draw_seed
@@ -61,17 +62,16 @@ class _Source:
         )
         return None if plan is None else replace(self, plan=plan)
 
-    def stream_blocks(self) -> Any:
-        return self._blocks_of(self.names.tensor)
-
-    def _blocks_of(self, names: Any) -> Any:
-        return graphs.streaming_blocks(names, self.skip_damage, self.zero_copy, self.compression)
+    def _blocks_of(self, names: Any, can_be_sharded: bool = False) -> Any:
+        return graphs.streaming_blocks(
+            names, self.skip_damage, self.zero_copy, self.compression, can_be_sharded
+        )
 
     def file_order_blocks(self) -> Any:
         """Blocks of records, if file order is asked for and the names are known."""
         if self.names.known is None or self.num_parallel_reads is not None:
             return None
-        return self.stream_blocks()
+        return self._blocks_of(self.names.tensor, can_be_sharded=True)
 
     def stream(self) -> Any:
         """The records in file order, or as `num_parallel_reads` mixes the files."""
@@ -80,10 +80,12 @@ class _Source:
         if self.num_parallel_reads is None and self.names.tensor is not None:
             return self._stream_symbolic(self.names.tensor)
         return readers._create_dataset_reader(
-            lambda name: self._stream_symbolic(tf.reshape(name, [1])),
-            self.names.dataset,
-            self.num_parallel_reads,
+            self._stream_one, self.names.dataset, self.num_parallel_reads
         )
+
+    def _stream_one(self, name: Any) -> Any:
+        show_a_reader()
+        return self._stream_symbolic(tf.reshape(name, [1]))
 
     def _stream_symbolic(self, names: Any) -> Any:
         return tf.cond(

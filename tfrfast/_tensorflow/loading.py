@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import tensorflow as tf
 
-from tfrfast._tensorflow import graphs
+from tfrfast._tensorflow import graphs, keys
 from tfrfast._tensorflow.columns import TensorFeatures
 from tfrfast._tensorflow.library import ops
 from tfrfast._tensorflow.planning import open_plan
-from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.errors import StaleIndexError
 from tfrfast.plan import Plan
 
 if TYPE_CHECKING:
     from tfrfast.loader import Loader
 
-_VERSION = 1
 # Batches that are ready when they are asked for, besides those that are being read.
 _READ_AHEAD = 2
-_REMAINDERS = {"keep": 0, "drop": 1, "pad": 2}
 
 
 def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_valid: bool) -> Any:
@@ -45,18 +40,18 @@ def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_vali
         )
     state = loader.state_dict()
     epoch, position = state["epoch"], state["position"]
-    first = _rest_of_epoch(plan, position)
+    rest = _rest_of_epoch(plan, position)
     features = None if loader.features is None else TensorFeatures(loader.features)
     source = tf.constant(opened.source)
-    numbers = tf.constant(_numbers(plan, epoch, position), tf.int64)
-    chosen = tf.constant(np.zeros(0, np.int64) if plan._chosen is None else plan._chosen)
+    encoded = tf.constant(rest._core.encode())
+    first_epoch = tf.constant(keys.as_int64(epoch), tf.int64)
     rows = plan.batch_size if plan.remainder != "keep" and not skips_damage else None
 
     def load(step: Any, key: Any) -> Any:
-        columns, indices, valid = ops.tfrfast_load_batch(
+        columns, indices, valid = ops.tfrfast_load_batch_v2(
             source=source,
-            plan=numbers,
-            chosen=chosen,
+            plan=encoded,
+            epoch=first_epoch,
             key=key,
             step=step,
             features=b"" if features is None else features.text,
@@ -74,10 +69,10 @@ def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_vali
         return (batch, *extra) if extra else batch
 
     endless = epochs is None and plan.steps > 0
-    count = None if endless else first + plan.steps * ((epochs or 1) - 1)
-    steps = graphs.steps(count)
+    count = None if endless else rest.steps + plan.steps * ((epochs or 1) - 1)
+    steps = tf.data.Dataset.range(keys.ENDLESS if count is None else count)
     if _may_differ(plan):
-        keyed = tf.data.Dataset.zip((steps, graphs.zero_then_keys()))
+        keyed = tf.data.Dataset.zip((steps, keys.zero_then_keys()))
         dataset = graphs.parallel_map(keyed, load, loader._threads)
     else:
         own = tf.constant(0, tf.int64)
@@ -107,34 +102,9 @@ def _options(plan: Plan) -> Any:
     return options
 
 
-def _rest_of_epoch(plan: Plan, position: int) -> int:
-    """How many steps are left."""
+def _rest_of_epoch(plan: Plan, position: int) -> Plan:
+    """The plan from there on."""
     if position == 0:
-        return plan.steps
+        return plan
     fields = plan._fields() | {"start": position, "indices": plan._chosen}
-    return Plan(fields.pop("num_records"), fields.pop("batch_size"), **fields).steps  # type: ignore[arg-type]
-
-
-def _numbers(plan: Plan, epoch: int, position: int) -> list[int]:
-    """As the op reads them; csrc/tensorflow/loading_plan.cpp is the other side."""
-    blocks = plan.shuffle if isinstance(plan.shuffle, BlockShuffle) else None
-    chosen = plan._chosen
-    fingerprint = 0
-    if chosen is not None:
-        digest = hashlib.blake2b(np.ascontiguousarray(chosen).tobytes(), digest_size=8).digest()
-        fingerprint = int.from_bytes(digest, "little", signed=True)
-    return [
-        _VERSION,
-        plan.num_records,
-        plan.batch_size,
-        2 if blocks else int(plan.shuffle is True),
-        *((blocks.block_records, blocks.window_blocks, blocks.streams) if blocks else (0, 0, 0)),
-        graphs.as_int64(plan.seed % 2**64),
-        plan.rank,
-        plan.world,
-        _REMAINDERS[plan.remainder],
-        graphs.as_int64(epoch),
-        position,
-        int(chosen is not None),
-        fingerprint,
-    ]
+    return Plan(fields.pop("num_records"), fields.pop("batch_size"), **fields)  # type: ignore[arg-type]

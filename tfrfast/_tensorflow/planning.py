@@ -30,12 +30,11 @@ class OpenPlan:
         self.source: bytes = ctypes.string_at(text, size.value)
         self.record_count = int(calls.tfrfast_plan_record_count(handle))
         self.file_bytes = int(calls.tfrfast_plan_file_bytes(handle))
-        self.block_count = int(calls.tfrfast_plan_block_count(handle))
         self.damage: str = calls.tfrfast_plan_damage(handle).decode(errors="replace")
 
-    def block_of(self, record: int) -> int:
-        """The block of bytes that `record` begins in."""
-        return int(calls.tfrfast_plan_block_of(self._handle, record))
+    def step_count(self, sequence: bytes) -> int:
+        """How many steps a sequence has."""
+        return int(calls.tfrfast_plan_step_count(self._handle, sequence, len(sequence)))
 
 
 def open_plan(

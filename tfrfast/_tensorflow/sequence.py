@@ -11,10 +11,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from tfrfast.block_shuffle import BlockShuffle
-
-_VERSION = 1
-_ORDERS = {"given": 0, "exact": 1, "blocks": 2}
+from tfrfast import _native
+from tfrfast.block_shuffle import BlockShuffle, order_of
 
 
 @dataclass(frozen=True)
@@ -122,30 +120,20 @@ class Sequence:
             return rows // self.batch.rows
         return -(-rows // self.batch.rows)
 
-    def numbers(self, first_block: int = 0, block_count: int = 0) -> list[int]:
-        """As the ops read it; csrc/tensorflow/sequence.cpp is the other side."""
-        positions = self.positions or Progression(0, 1, self.records.count)
+    def encode(self) -> bytes:
+        """What the ops take."""
         shuffle, batch = self.shuffle, self.batch or Batch(0)
-        blocks = shuffle.blocks if shuffle else None
-        order = "given" if shuffle is None else "exact" if blocks is None else "blocks"
-        return [
-            _VERSION,
-            *dataclasses.astuple(self.records),
-            _ORDERS[order],
-            *(
-                (blocks.block_records, blocks.window_blocks, blocks.streams)
-                if blocks
-                else (0, 0, 0)
-            ),
-            *dataclasses.astuple(positions),
-            -1 if self.epochs is None else self.epochs,
-            batch.rows,
-            int(batch.ends_with_epoch),
-            int(batch.drop_remainder),
-            first_block,
-            block_count,
-            int(shuffle is not None and shuffle.reshuffles),
-        ]
+        records = self.records
+        return _native.encode_sequence(
+            records=dataclasses.astuple(records),
+            order=order_of(False if shuffle is None else shuffle.blocks or True, records.count),
+            positions=dataclasses.astuple(self.positions or Progression(0, 1, records.count)),
+            reshuffles=shuffle is not None and shuffle.reshuffles,
+            epochs=-1 if self.epochs is None else self.epochs,
+            batch_rows=batch.rows,
+            batch_ends_with_epoch=batch.ends_with_epoch,
+            drop_remainder=batch.drop_remainder,
+        )
 
 
 def _times(size: int, epochs: int | None) -> int | None:

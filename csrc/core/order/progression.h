@@ -6,8 +6,7 @@
 
 namespace tfrfast {
 
-// The `count` numbers first, first + stride, ... None is negative, and first + stride * count fits
-// an int64.
+// The `count` numbers first, first + stride, ... The stride is at least 1, unless there are none.
 struct Progression {
   std::int64_t first = 0;
   std::int64_t stride = 1;

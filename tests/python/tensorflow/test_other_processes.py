@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,23 +62,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return write_examples(tmp_path_factory.mktemp("examples"), COUNTS)
 
 
-@pytest.fixture(scope="module")
-def dispatcher() -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("no_grpc_proxy", "localhost")  # whatever proxy this machine has to use
-        yield tf.data.experimental.service.DispatchServer()
-
-
-@pytest.fixture(scope="module")
-def workers(dispatcher: Any) -> Iterator[list[subprocess.Popen[bytes]]]:
-    address = dispatcher.target.split("://")[1]
-    command = [sys.executable, CHILD, "--worker", address]
-    started = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(2)]
-    yield started
-    for worker in started:
-        worker.communicate(b"")  # they end with it
-
-
 def save_in_the_middle(dataset: Any, path: Path, batches: int) -> list[int]:
     iterator = iter(dataset)
     for _ in range(batches):
@@ -90,7 +71,7 @@ def save_in_the_middle(dataset: Any, path: Path, batches: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def saved(files: list[str], workers: Any, tmp_path_factory: pytest.TempPathFactory) -> Saved:
+def saved(files: list[str], service: Any, tmp_path_factory: pytest.TempPathFactory) -> Saved:
     folder = tmp_path_factory.mktemp("saved")
     rest_of_shuffle = save_in_the_middle(shuffled(files), folder / "shuffled", 19)
     rest_of_loader = save_in_the_middle(loaded(files), folder / "loaded", 19)
@@ -163,17 +144,12 @@ def datasets(files: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("which", ["shuffled", "epochs", "loader", "file order"])
-def test_service_workers_give_each_record_once(
-    files: list[str], dispatcher: Any, workers: Any, which: str
-) -> None:
+def test_service_workers_give_each_record_once(files: list[str], service: Any, which: str) -> None:
     tfr.Reader(files).close()  # planned: in file order a stream is not split
-    while dispatcher._num_workers() < 2:
-        assert all(worker.poll() is None for worker in workers), "a worker ended by itself"
-        time.sleep(0.05)
     distributed = datasets(files)[which].apply(
         tf.data.experimental.service.distribute(
             processing_mode=tf.data.experimental.service.ShardingPolicy.DYNAMIC,
-            service=dispatcher.target,
+            service=service.target(),
         )
     )
     epochs = {"epochs": 3, "loader": 2}.get(which, 1)

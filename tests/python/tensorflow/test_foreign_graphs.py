@@ -1,0 +1,140 @@
+"""Graphs that another version built, or that were damaged: a clear error, never a guess."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+
+tf = pytest.importorskip("tensorflow")
+
+from tfrfast._schema import compile_features  # noqa: E402
+from tfrfast._tensorflow.library import ops  # noqa: E402
+from tfrfast._tensorflow.planning import open_plan  # noqa: E402
+from tfrfast._tensorflow.sequence import Batch, Progression, Sequence  # noqa: E402
+
+RECORDS = [tfr.encode_example({"a": i}) for i in range(10)]
+BATCHES = Sequence(Progression(0, 1, 10), batch=Batch(4)).encode()
+FEATURES = compile_features({"a": tfr.FixedLen((), "int64")}).plan.encode()
+# A kernel that has decoded a description knows it by its head, so these are never read whole.
+OTHERS = [
+    (Sequence(Progression(0, 1, 10), batch=Batch(3)).encode(), "sequence"),
+    (tfr.Plan(10, 3)._core.encode(), "plan"),
+    (compile_features({"b": tfr.FixedLen((), "int64")}).plan.encode(), "feature plan"),
+]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path: Path = tmp_path_factory.mktemp("foreign") / "shard"
+    with tfr.Writer(path) as writer:
+        writer.write_batch(RECORDS)
+    plan = open_plan([bytes(path)], build_indexes=True, skip_damage=False, zero_copy=False)
+    assert plan is not None
+    return plan.source
+
+
+def int64(value: Any) -> Any:
+    return tf.constant(value, tf.int64)
+
+
+def read(source: bytes, sequence: bytes) -> list[bytes]:
+    head, error, _ = ops.tfrfast_read_batch_v2(
+        source=source, sequence=sequence, files=int64([0, 1]), seed=int64(0), step=int64(1)
+    )
+    assert error == b""
+    return list(head.numpy())
+
+
+def load(source: bytes, plan: bytes) -> list[int]:
+    _, indices, _ = ops.tfrfast_load_batch_v2(
+        source=source,
+        plan=plan,
+        epoch=int64(0),
+        key=int64(0),
+        step=int64(1),
+        features=b"",
+        column_types=[tf.string],
+    )
+    return list(indices.numpy())
+
+
+def parse(features: bytes, kind: Any = None) -> list[int]:
+    columns = ops.tfrfast_parse_example(
+        records=RECORDS, features=features, column_types=[kind or tf.int64]
+    )
+    return list(columns[0].numpy())
+
+
+def damaged(description: bytes) -> bytes:
+    return description[:-1] + bytes([description[-1] ^ 1])
+
+
+def test_descriptions_of_this_version_are_read(source: bytes) -> None:
+    assert read(source, BATCHES) == RECORDS[4:8]
+    assert load(source, tfr.Plan(10, 4, shuffle=False)._core.encode()) == [4, 5, 6, 7]
+    assert parse(FEATURES) == list(range(10))
+
+
+@pytest.mark.parametrize(("description", "name"), OTHERS, ids=["sequence", "plan", "features"])
+def test_descriptions_that_are_not_are_refused(
+    source: bytes, description: bytes, name: str
+) -> None:
+    def use(changed: bytes) -> object:
+        if name == "sequence":
+            return read(source, changed)
+        return load(source, changed) if name == "plan" else parse(changed)
+
+    newer = description[:4] + b"\7" + description[5:]
+    for changed, why in [
+        (damaged(description), f"This {name} is damaged"),
+        (description[:-1], f"This {name} is damaged"),
+        (newer, f"This {name} has the form of version 7"),
+        (b"tfrffea1", f"This is not a {name} of this version"),
+    ]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=why):
+            use(changed)
+
+
+def test_a_source_that_is_damaged_is_refused(source: bytes) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="This source is damaged"):
+        read(damaged(source), BATCHES)
+
+
+@pytest.mark.parametrize("kind", [tf.int32, tf.string, tf.float32], ids=str)
+def test_column_types_that_are_not_the_features_are_refused(kind: Any) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="another type in the graph"):
+        parse(FEATURES, kind)
+
+
+def test_ops_of_graphs_of_an_earlier_version_say_so(source: bytes) -> None:
+    numbers = int64([1] * 18)
+    seed, step = int64(0), int64(0)
+    calls = [
+        lambda: ops.tfrfast_block_count(source=source),
+        lambda: ops.tfrfast_read_block(source=source, sequence=numbers, block=step),
+        lambda: ops.tfrfast_read_batch(source=source, sequence=numbers, seed=seed, step=step),
+        lambda: ops.tfrfast_decode_batch(
+            source=source,
+            sequence=numbers,
+            seed=seed,
+            step=step,
+            features=FEATURES,
+            column_types=[tf.int64],
+        ),
+        lambda: ops.tfrfast_load_batch(
+            source=source,
+            plan=numbers,
+            chosen=numbers,
+            key=seed,
+            step=step,
+            features=b"",
+            column_types=[tf.string],
+        ),
+    ]
+    for call in calls:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Another version of tfrfast"):
+            call()

@@ -1,0 +1,267 @@
+"""Several processes that read one dataset: each record once, wherever TensorFlow promises that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from data_service import free_ports
+from example_files import write_examples
+from tfrecord_model import rested
+
+tf = pytest.importorskip("tensorflow")
+
+from tensorflow_child import FEATURES  # noqa: E402
+
+CHILD = str(Path(__file__).parents[2] / "support" / "strategy_child.py")
+COUNTS = [21, 9, 13, 17]
+COUNT = sum(COUNTS)
+Chain = Callable[[Any], Any]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    files = write_examples(tmp_path_factory.mktemp("examples"), COUNTS)
+    for file in files:
+        rested(file)
+    tfr.build_index(files, progress=False)
+    return files
+
+
+@pytest.fixture(scope="module")
+def unknown(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The same without indexes."""
+    return write_examples(tmp_path_factory.mktemp("unknown"), COUNTS)
+
+
+def number_of(record: Any) -> Any:
+    return tf.io.parse_single_example(record, FEATURES)["id"]
+
+
+def ids(batch: Any) -> Any:
+    return batch["id"]
+
+
+def parsed(dataset: Any) -> Any:
+    return dataset.parse_example(FEATURES).map(ids)
+
+
+CHAINS: dict[str, Chain] = {
+    "in order": lambda source: source.map(number_of).batch(3),
+    "batches in order": lambda source: parsed(source.batch(3)),
+    "shuffled": lambda source: source.shuffle(100, seed=3).map(number_of).batch(4),
+    "unseeded": lambda source: source.shuffle(100).map(number_of).batch(4),
+    "shuffled batches": lambda source: parsed(source.shuffle(100, seed=3).batch(4)),
+    "unseeded batches": lambda source: parsed(source.shuffle(100).batch(4)),
+    "the same again": lambda source: parsed(
+        source.shuffle(100, reshuffle_each_iteration=False).batch(4)
+    ),
+    "blocks": lambda source: parsed(source.shuffle(order=tfr.BlockShuffle(4, 2)).batch(4)),
+    "prefetched": lambda source: parsed(source.shuffle(100).batch(4)).prefetch(2),
+}
+
+
+def sharded(dataset: Any, workers: int, worker: int, policy: str = "AUTO") -> Any:
+    """What `experimental_distribute_dataset` makes of it in one of several processes."""
+    from tensorflow.python.data.experimental.ops.distribute import _AutoShardDataset
+
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = getattr(
+        tf.data.experimental.AutoShardPolicy, policy
+    )
+    return _AutoShardDataset(dataset.with_options(options), workers, worker)
+
+
+def flat(dataset: Any) -> list[int]:
+    return [int(number) for batch in dataset for number in batch.numpy().reshape(-1)]
+
+
+def of_files(numbers: list[int]) -> list[int]:
+    """From which files they are."""
+    ends = [sum(COUNTS[: i + 1]) for i in range(len(COUNTS))]
+    return sorted({next(i for i, end in enumerate(ends) if number < end) for number in numbers})
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_each_worker_reads_its_own_files(files: list[str], chain: str) -> None:
+    policy = "AUTO" if "batches" in chain else "FILE"
+    shares = []
+    for worker in range(2):  # each in a process of its own: with a seed of its own, if any
+        dataset = CHAINS[chain](tfr.TFRecordDataset(files))
+        shares.append(flat(sharded(dataset, 2, worker, policy)))
+    assert [of_files(share) for share in shares] == [[0, 2], [1, 3]]
+    assert sorted(shares[0] + shares[1]) == list(range(COUNT))
+    if "order" in chain:
+        assert shares == [sorted(share) for share in shares]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_stream_is_shared_by_file(unknown: list[str], workers: int) -> None:
+    theirs = tf.data.TFRecordDataset(unknown).map(number_of).batch(3)
+    ours = tfr.TFRecordDataset(unknown).map(number_of).batch(3)
+    for worker in range(workers):
+        expected = flat(sharded(theirs, workers, worker))
+        assert flat(sharded(ours, workers, worker)) == expected
+        assert flat(sharded(parsed(tfr.TFRecordDataset(unknown).batch(3)), workers, worker)) == (
+            expected
+        )
+
+
+@pytest.mark.parametrize("kind", ["names", "parallel"])
+def test_files_read_one_by_one_are_shared_as_tensorflows_are(unknown: list[str], kind: str) -> None:
+    def read(library: Any) -> Any:
+        if kind == "parallel":
+            return library.TFRecordDataset(unknown, num_parallel_reads=2)
+        return library.TFRecordDataset(tf.data.Dataset.from_tensor_slices(unknown))
+
+    for worker in range(2):
+        theirs = flat(sharded(read(tf.data).map(number_of), 2, worker, "FILE"))
+        assert flat(sharded(read(tfr).map(number_of), 2, worker, "FILE")) == theirs
+
+
+@pytest.mark.parametrize(
+    "chain", ["in order", "batches in order", "unseeded", "shuffled batches", "blocks"]
+)
+def test_fewer_files_than_workers_are_shared_by_record(files: list[str], chain: str) -> None:
+    shares = [
+        flat(sharded(CHAINS[chain](tfr.TFRecordDataset(files)), 5, worker, "FILE"))
+        for worker in range(5)
+    ]
+    assert sorted(sum(shares, [])) == list(range(COUNT))
+    assert all(9 <= len(share) <= 15 for share in shares)
+
+
+def test_the_share_of_a_stream_is_that_of_a_plan(files: list[str], unknown: list[str]) -> None:
+    """One process may have an index, another not."""
+    for worker in range(5):
+        planned, stream = (
+            flat(sharded(tfr.TFRecordDataset(each).map(number_of), 5, worker, "FILE"))
+            for each in (files, unknown)
+        )
+        assert planned == stream
+
+
+@pytest.mark.parametrize("policy", ["DATA", "OFF"])
+def test_other_policies_do_what_they_say(files: list[str], policy: str) -> None:
+    dataset = CHAINS["shuffled batches"](tfr.TFRecordDataset(files))
+    whole = [
+        batch.numpy().tolist() for batch in CHAINS["shuffled batches"](tfr.TFRecordDataset(files))
+    ]
+    for worker in range(2):
+        got = [batch.numpy().tolist() for batch in sharded(dataset, 2, worker, policy)]
+        dataset = CHAINS["shuffled batches"](tfr.TFRecordDataset(files))
+        assert got == (whole if policy == "OFF" else whole[worker::2])
+
+
+def test_a_hint_says_where(files: list[str]) -> None:
+    hint = tf.data.experimental.SHARD_HINT
+    shares = [
+        flat(
+            sharded(CHAINS[chain](tfr.TFRecordDataset(files)).shard(hint, hint), 2, worker, "HINT")
+        )
+        for chain in ("shuffled batches", "in order")
+        for worker in range(2)
+    ]
+    assert sorted(shares[0] + shares[1]) == list(range(COUNT))
+    assert sorted(shares[2] + shares[3]) == list(range(COUNT))
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [
+        lambda source: source.take(11),
+        lambda source: source.skip(20),
+        lambda source: source.shard(3, 1).take(5),
+        lambda source: source.skip(5).take(9).repeat(2),
+    ],
+)
+def test_calls_mean_a_workers_own_records(files: list[str], narrowed: Chain) -> None:
+    """As they do behind TensorFlow's class, which was sharded before."""
+    for worker in range(2):
+        theirs = flat(sharded(narrowed(tf.data.TFRecordDataset(files)).map(number_of), 2, worker))
+        assert flat(sharded(narrowed(tfr.TFRecordDataset(files)).map(number_of), 2, worker)) == (
+            theirs
+        )
+        batches = parsed(narrowed(tfr.TFRecordDataset(files)).batch(4))
+        assert flat(sharded(batches, 2, worker)) == theirs
+        split = narrowed(tfr.TFRecordDataset(files).shuffle(1, seed=1)).map(number_of)
+        assert len(flat(sharded(split, 2, worker))) == len(theirs)
+
+
+def test_epochs_and_iterations_differ(files: list[str]) -> None:
+    epochs = sharded(parsed(tfr.TFRecordDataset(files).shuffle(1, seed=1).batch(4).repeat(2)), 2, 1)
+    numbers = flat(epochs)
+    first, second = numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
+    assert first != second
+    assert sorted(first) == sorted(second)
+    iterations = sharded(CHAINS["shuffled batches"](tfr.TFRecordDataset(files)), 2, 1)
+    first, second = flat(iterations), flat(iterations)
+    assert first != second
+    assert sorted(first) == sorted(second)
+
+
+def test_a_workers_checkpoint_is_restored(files: list[str], tmp_path: Path) -> None:
+    def dataset() -> Any:
+        return sharded(
+            parsed(tfr.TFRecordDataset(files).shuffle(1, seed=1).batch(4).repeat(2)), 2, 1
+        )
+
+    iterator = iter(dataset())
+    for _ in range(3):
+        next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
+    rest = flat(iterator)
+    again = iter(dataset())
+    tf.train.Checkpoint(iterator=again).read(path).assert_consumed()
+    assert flat(again) == rest
+
+
+@pytest.mark.parametrize("chain", ["unseeded", "the same again", "unseeded batches"])
+def test_a_checkpoint_holds_the_order_that_was_drawn(
+    files: list[str], tmp_path: Path, chain: str
+) -> None:
+    iterator = iter(CHAINS[chain](tfr.TFRecordDataset(files)))
+    seen = [next(iterator) for _ in range(3)]
+    path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
+    another = iter(CHAINS[chain](tfr.TFRecordDataset(files)))
+    tf.train.Checkpoint(iterator=another).read(path).assert_consumed()
+    assert sorted(flat(seen) + flat(another)) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("policy", ["FILE", "DATA", "FILE_OR_DATA", "DYNAMIC", "HINT", "OFF"])
+@pytest.mark.parametrize("chain", ["in order", "unseeded batches", "shuffled"])
+def test_service_workers(files: list[str], service: Any, chain: str, policy: str) -> None:
+    dataset = CHAINS[chain](tfr.TFRecordDataset(files))
+    if policy == "HINT":
+        dataset = dataset.shard(tf.data.experimental.SHARD_HINT, tf.data.experimental.SHARD_HINT)
+    mode = getattr(tf.data.experimental.service.ShardingPolicy, policy)
+    distributed = dataset.apply(
+        tf.data.experimental.service.distribute(processing_mode=mode, service=service.target())
+    )
+    copies = 2 if policy == "OFF" else 1
+    for _ in range(2):
+        assert sorted(flat(distributed)) == sorted(list(range(COUNT)) * copies)
+
+
+@pytest.mark.slow
+def test_two_processes_of_a_strategy_share_the_files(files: list[str]) -> None:
+    addresses = [f"localhost:{port}" for port in free_ports(2)]
+    started = []
+    for index in range(2):
+        config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+        environment = {**os.environ, "TF_CONFIG": json.dumps(config), "no_grpc_proxy": "localhost"}
+        command = [sys.executable, CHILD, *files]
+        started.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
+    shares = [json.loads(process.communicate()[0]) for process in started]
+    for library in ("theirs", "ours"):
+        numbers = [share[library] for share in shares]
+        assert [of_files(each) for each in numbers] == [[0, 2], [1, 3]]
+        assert sorted(numbers[0] + numbers[1]) == list(range(COUNT))

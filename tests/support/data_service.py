@@ -1,0 +1,53 @@
+"""A tf.data service with workers in processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CHILD = str(Path(__file__).with_name("tensorflow_child.py"))
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("localhost", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+class DataService:
+    """A tf.data service of two workers, each a process, that are started and not waited for."""
+
+    def __init__(self) -> None:
+        import tensorflow as tf
+
+        service = tf.data.experimental.service
+        ports = free_ports(2)
+        addresses = [f"localhost:{port}" for port in ports]
+        self._dispatcher = service.DispatchServer(
+            service.DispatcherConfig(worker_addresses=addresses)
+        )
+        address = self._dispatcher.target.split("://")[1]
+        self._workers = [
+            subprocess.Popen(
+                [sys.executable, CHILD, "--worker", address, str(port)], stdin=subprocess.PIPE
+            )
+            for port in ports
+        ]
+
+    def target(self) -> str:
+        """Where the service is, once all workers are there."""
+        while self._dispatcher._num_workers() < len(self._workers):
+            alive = all(worker.poll() is None for worker in self._workers)
+            assert alive, "a worker ended by itself"
+            time.sleep(0.05)
+        return str(self._dispatcher.target)
+
+    def stop(self) -> None:
+        for worker in self._workers:
+            worker.communicate(b"")  # they end with it
