@@ -28,9 +28,13 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
   const std::int64_t step = call.integer(4);
   const auto features = kernel.features(call.string(5));
   const auto write = [&](std::vector<Column> columns, std::size_t rows, const std::string& error) {
+    fail_full_batch(*sequence, error);
     const int next = write_columns(call, 0, *features, std::move(columns));
     call.set_integer(next, static_cast<std::int64_t>(rows));
     call.set_string(next + 1, error);
+  };
+  const auto write_error = [&](const Error& error) {
+    write(kernel.decode(features, {}, {}), 0, encode_error(error));
   };
 
   std::shared_ptr<const Source> source;
@@ -44,22 +48,23 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
     LoadedBatch batch = kernel.load(source, features, records, valid.get());
     return write(std::move(batch.columns), batch.rows, "");
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::feature) throw;
-    if (source == nullptr) {
-      fail_full_batch(*sequence, encode_error(error));
-      return write(kernel.decode(features, {}, {}), 0, encode_error(error));
-    }
+    if (error.kind() == ErrorKind::invalid) throw;
+    if (error.kind() == ErrorKind::feature || source == nullptr) return write_error(error);
   }
   // Something is damaged: once more, for what is not.
   const Records read = source->read(records);
-  fail_full_batch(*sequence, read.error());
   std::vector<WireBytes> wires;
   std::vector<std::int64_t> numbers;
   read.for_each([&](std::size_t row, WireBytes payload) {
     wires.push_back(payload);
     numbers.push_back(records[row]);
   });
-  write(kernel.decode(features, wires, numbers), wires.size(), read.error());
+  try {
+    write(kernel.decode(features, wires, numbers), wires.size(), read.error());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::feature) throw;
+    write_error(error);
+  }
 }
 
 void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {

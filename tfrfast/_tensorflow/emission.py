@@ -20,18 +20,30 @@ def records(head: Any, error: Any, tail: Any) -> Any:
     )
 
 
-def _raise(error: Any) -> Any:
-    return tf.ensure_shape(ops.tfrfast_raise(error), [None])
-
-
 def _some(records: Any) -> Any:
     return tf.data.Dataset.from_tensors(records).take(tf.cast(tf.size(records) > 0, tf.int64))
+
+
+def _raising(dataset: Any, error: Any) -> Any:
+    """Raises `error` in place of the elements of `dataset`.
+
+    TensorFlow puts no words of its own before an error that take_while meets: from map or filter it
+    would begin with the path of the iterator.
+    """
+
+    @as_it_stands
+    def fails(*_: Any) -> Any:
+        # Needs what never comes: a mere control dependency is optimised away.
+        return tf.size(tf.ensure_shape(ops.tfrfast_raise(error), [None])) > 0
+
+    return dataset.take_while(fails)
 
 
 def _failure(error: Any) -> Any:
     """Raises `error` if it is one, and has no elements."""
     is_error = tf.cast(tf.strings.length(error) > 0, tf.int64)
-    return tf.data.Dataset.from_tensors(error).take(is_error).map(_raise)
+    nothing = tf.data.Dataset.from_tensors(tf.zeros([0], tf.string))
+    return _raising(nothing.take(is_error), error)
 
 
 @as_it_stands
@@ -63,16 +75,10 @@ def emit_columns(assemble: Callable[[Any], Any]) -> Callable[..., Any]:
     @as_it_stands
     def emit(columns: Any, rows: Any, error: Any) -> Any:
         batch = tf.data.Dataset.from_tensors(assemble(columns))
-
-        @as_it_stands
-        def fails(_: Any) -> Any:
-            # Needs what never comes: a mere control dependency is optimised away.
-            return tf.size(_raise(error)) > 0
-
         return tf.cond(
             tf.equal(error, ""),
             lambda: batch,
-            lambda: batch.filter(fails).concatenate(batch.take(tf.minimum(rows, 1))),
+            lambda: _raising(batch, error).concatenate(batch.take(tf.minimum(rows, 1))),
         )
 
     return emit

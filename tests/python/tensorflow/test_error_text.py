@@ -1,0 +1,71 @@
+"""Errors of pipelines begin with what is wrong, not with where in the pipeline it was met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from example_files import some_example
+from record_files import flip_payload_byte, write_shard
+
+tf = pytest.importorskip("tensorflow")
+
+from tfrfast.tensorflow import TFRecordDataset  # noqa: E402
+
+FEATURES = {"id": tf.io.FixedLenFeature([], tf.int64)}
+Chain = Callable[[Any], Any]
+
+CHAINS: dict[str, Chain] = {
+    "records": lambda source: source,
+    "batches": lambda source: source.batch(4),
+    "full batches": lambda source: source.batch(4, drop_remainder=True),
+    "shuffled": lambda source: source.shuffle(100),
+    "shuffled batches": lambda source: source.shuffle(100).batch(4),
+    "columns": lambda source: source.batch(4).parse_example(FEATURES),
+    "shuffled columns": lambda source: source.shuffle(100).batch(4).parse_example(FEATURES),
+    "every third": lambda source: source.shard(3, 2),
+    "rest": lambda source: source.skip(3),
+}
+
+
+def message_of(dataset: Any) -> str:
+    with pytest.raises(tf.errors.OpError) as raised:
+        list(dataset)
+    message: str = raised.value.message
+    # Eager calls put the op before every message, TensorFlow's own included.
+    return message.split("}} ", 1)[1] if message.startswith("{{function_node") else message
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> str:
+    records = list(map(some_example, range(12)))
+    path = write_shard(tmp_path / "damaged", records)
+    flip_payload_byte(path, records, 5)
+    return path
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_damage_comes_first(damaged: str, chain: Chain) -> None:
+    message = message_of(chain(TFRecordDataset(damaged)))
+    assert message.startswith(f"Corrupt payload: record 5 of '{damaged}'")
+
+
+def test_a_file_that_is_missing_comes_first(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    assert message_of(TFRecordDataset(missing)).startswith(f"Opening '{missing}'")
+
+
+def test_a_missing_feature_comes_first(tmp_path: Path) -> None:
+    path = write_shard(tmp_path / "plain", list(map(some_example, range(12))))
+    features = {"brand": tf.io.FixedLenFeature([], tf.int64)}
+    dataset = TFRecordDataset(path).shuffle(100).batch(4).parse_example(features)
+    assert message_of(dataset).startswith("Feature: brand (data type: int64) is required")
+
+
+def test_the_good_batches_are_left_where_errors_are_ignored(damaged: str) -> None:
+    source = TFRecordDataset(damaged).shuffle(100, seed=1).batch(4).parse_example(FEATURES)
+    batches = [batch["id"].numpy().tolist() for batch in source.ignore_errors()]
+    assert sorted(sum(batches, [])) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
