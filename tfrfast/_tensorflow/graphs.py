@@ -23,19 +23,25 @@ from tfrfast._tensorflow.keys import Keys, as_int64
 from tfrfast._tensorflow.library import ops
 from tfrfast._tensorflow.planning import COMPRESSION_CODES, OpenPlan
 from tfrfast._tensorflow.sequence import Batch, Progression, Sequence
-from tfrfast._tensorflow.steps import ALL_FILES, pieces_of_files, pieces_of_steps, steps
+from tfrfast._tensorflow.steps import (
+    ALL_FILES,
+    pieces_of_files,
+    pieces_of_steps,
+    steps,
+    steps_of_pieces,
+)
 
 # Blocks and batches that are read at once: more threads than this only hold more memory.
-_MOST_PARALLEL_READS = 16
+_MAX_PARALLEL_READS = 16
 # A block of shuffled records holds about this many bytes, and at most so many records.
 _BLOCK_BYTES = 1 << 20
-_MOST_BLOCK_RECORDS = 4096
+_MAX_BLOCK_RECORDS = 4096
 # Of a streaming source, whose records nobody has counted.
 EVERYTHING = Sequence(Progression(0, 1, _native.MAX_RECORDS)).encode()
 
 
 def parallel_reads() -> int:
-    return min(_MOST_PARALLEL_READS, _native.usable_processors())
+    return min(_MAX_PARALLEL_READS, _native.usable_processors())
 
 
 def _dataset_behind_map() -> Any:
@@ -89,7 +95,8 @@ def streaming_blocks(
         each = steps(blocks, source, sequence, Keys(0, known=True))
         return parallel_map(each, read).flat_map(emit_block)
     of_all = (None, tf.constant(ALL_FILES, tf.int64))
-    return parallel_map(blocks, lambda block: read(of_all, block)).flat_map(emit_block)
+    numbers = steps_of_pieces(blocks)
+    return parallel_map(numbers, lambda block: read(of_all, block)).flat_map(emit_block)
 
 
 def planned(plan: OpenPlan, sequence: Sequence, features: TensorFeatures | None = None) -> Any:
@@ -115,7 +122,7 @@ def _planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
         blocks = _read_blocks(plan, sequence)
     else:
         mean_bytes = plan.file_bytes // max(1, plan.record_count)
-        rows = max(1, min(_MOST_BLOCK_RECORDS, _BLOCK_BYTES // max(1, mean_bytes)))
+        rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // max(1, mean_bytes)))
         in_blocks = dataclasses.replace(sequence, batch=Batch(rows))
         blocks = _read_batches(plan, in_blocks, records).flat_map(emit_block)
     unbatched = blocks.unbatch()

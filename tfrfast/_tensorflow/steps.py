@@ -13,27 +13,32 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast._tensorflow.functions import as_it_stands, flat_map, show_a_reader
-from tfrfast._tensorflow.keys import ENDLESS, Keys, for_ever
+from tfrfast._tensorflow.keys import ENDLESS, Keys
 from tfrfast._tensorflow.library import ops
 
 # Files are told by the first one and a stride.
 ALL_FILES = (0, 1)
-_MOST_PIECE_STEPS = 64
+_MAX_PIECE_STEPS = 64
 # Where there are few steps, pieces are smaller, so that there are about so many.
 _PIECES = 32
+_COPIES = 4096
 
 
 def pieces_of_steps(count: int) -> Any:
-    """0 to `count` - 1."""
-    size = max(1, min(_MOST_PIECE_STEPS, count // _PIECES))
+    """0 to `count` - 1: where each piece begins and ends."""
+    size = max(1, min(_MAX_PIECE_STEPS, count // _PIECES))
     pieces = tf.data.Dataset.range(-(-count // size))
     return flat_map(pieces, _piece, tf.constant(count, tf.int64), tf.constant(size, tf.int64))
 
 
 def _piece(number: Any, count: Any, size: Any) -> Any:
     show_a_reader()
+    return tf.data.Dataset.from_tensors(_bounds(number, count, size))
+
+
+def _bounds(number: Any, count: Any, size: Any) -> tuple[Any, Any]:
     begin = number * size
-    return tf.data.Dataset.range(begin, begin + tf.minimum(count - begin, size))
+    return begin, begin + tf.minimum(count - begin, size)
 
 
 def pieces_of_files(source: Any, files: Any) -> Any:
@@ -44,15 +49,35 @@ def pieces_of_files(source: Any, files: Any) -> Any:
 def _blocks_of_file(file: Any, source: Any) -> Any:
     show_a_reader()
     begin, end = ops.tfrfast_blocks_of_file(source, file)
-    return tf.data.Dataset.range(tf.ensure_shape(begin, []), tf.ensure_shape(end, []))
+    return tf.data.Dataset.from_tensors((tf.ensure_shape(begin, []), tf.ensure_shape(end, [])))
+
+
+def steps_of_pieces(pieces: Any) -> Any:
+    """Their numbers, without anything about files."""
+    return flat_map(pieces, tf.data.Dataset.range)
 
 
 def steps(pieces: Any, source: Any, sequence: Any, keys: Keys) -> Any:
-    """((key, files), step) of each step: of all `pieces` or, once sharded, of this process's."""
+    """((key, files), step) of each step: of all `pieces` or, once sharded, of this process's.
+
+    What tells the two apart runs once for each piece: a step passes through few iterators.
+    """
     # Pieces come second: where there are fewer than processes, none may be asked for.
     everything = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
     own = flat_map(_numbers_left(keys), _if_sharded, source, sequence)
-    return everything.concatenate(own)
+    return flat_map(everything.concatenate(own), _steps_of_piece)
+
+
+def _steps_of_piece(key: Any, files: Any, begin: Any, end: Any) -> Any:
+    numbers = tf.range(begin, end)
+    return tf.data.Dataset.from_tensor_slices((_copies((key, files), tf.size(numbers)), numbers))
+
+
+def _copies(values: Any, count: Any) -> Any:
+    """Of each tensor, for from_tensor_slices: to start a map() takes milliseconds."""
+    return tf.nest.map_structure(
+        lambda value: tf.broadcast_to(value, tf.concat([[count], tf.shape(value)], axis=0)), values
+    )
 
 
 def _numbers_left(keys: Keys) -> Any:
@@ -74,15 +99,19 @@ def _pass_on(number: Any, key: Any) -> Any:
 
 
 def _unless_sharded(numbers: Any, key: Any) -> Any:
-    count = tf.where(_is_sharded(numbers), tf.constant(0, tf.int64), ENDLESS)
-    return for_ever((key[0], tf.constant(ALL_FILES, tf.int64)), count)
+    of_all = (key[0], tf.constant(ALL_FILES, tf.int64))
+    # Many copies: a symbolic checkpoint grows with each repetition.
+    every = tf.data.Dataset.from_tensor_slices(_copies(of_all, _COPIES)).repeat()
+    return every.take(tf.where(_is_sharded(numbers), tf.constant(0, tf.int64), -1))
 
 
 def _if_sharded(numbers: Any, key: Any, source: Any, sequence: Any) -> Any:
     stride = tf.where(_is_sharded(numbers), numbers[1] - numbers[0], 0)  # 0: no files
     files = tf.stack([numbers[0], stride])
     count = tf.ensure_shape(ops.tfrfast_step_count(source, sequence, files), [])
-    return tf.data.Dataset.range(count).map(as_it_stands(lambda step: ((key[0], files), step)))
+    size = tf.constant(_MAX_PIECE_STEPS, tf.int64)
+    pieces = tf.data.Dataset.range((count - 1) // size + 1)
+    return pieces.map(as_it_stands(lambda number: ((key[0], files), _bounds(number, count, size))))
 
 
 def _is_sharded(numbers: Any) -> Any:
