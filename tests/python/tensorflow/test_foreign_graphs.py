@@ -11,8 +11,7 @@ import tfrfast as tfr
 
 tf = pytest.importorskip("tensorflow")
 
-from tfrfast._schema import compile_features  # noqa: E402
-
+from tfrfast._features.compiling import compile_features  # noqa: E402
 from tfrfast._tensorflow.library import ops  # noqa: E402
 from tfrfast._tensorflow.planning import open_plan  # noqa: E402
 from tfrfast._tensorflow.sequence import Batch, Progression, Sequence  # noqa: E402
