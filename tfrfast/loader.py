@@ -206,7 +206,7 @@ class Loader:
         in each run. With `world` above 1, `epochs` has to be given: every iteration is the same,
         so that what ranks read does not depend on how often each of them has iterated.
         """
-        from tfrfast._tensorflow.loading import dataset_of
+        from tfrfast.tensorflow.loading import dataset_of
 
         if isinstance(epochs, EllipsisType):
             if self.plan.world > 1:

@@ -35,7 +35,6 @@ PYTHON_ORDER = [
     "shuffling",
     "_loading",
     "loader",
-    "_tensorflow",
     "tensorflow",
     "__init__",
     "_bench",
@@ -65,7 +64,7 @@ def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def import_breaches(path: Path) -> Iterator[tuple[int, str]]:
-    """A framework's own adapter carries its name: tfrfast/torch.py, tfrfast/_tensorflow/*.py."""
+    """A framework's own adapter carries its name: tfrfast/torch.py, tfrfast/tensorflow/*.py."""
     names = {part.strip("_") for part in path.relative_to(ROOT).with_suffix("").parts}
     allowed = ALWAYS_IMPORTED | names.intersection(FRAMEWORKS)
     for line, imported in top_level_imports(ast.parse(path.read_text(encoding="utf-8"))):

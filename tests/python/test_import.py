@@ -29,7 +29,7 @@ print(*wanted, ";", *(sys.modules.keys() - before))
 
 # What takes long to import, and our own modules that only a command or a framework needs.
 HEAVY = {"asyncio", "ctypes", "email", "http", "inspect", "multiprocessing", "ssl", "subprocess"}
-LATER = {"_bench", "_demo", "_tensorflow", "cli", "tensorflow"}
+LATER = {"_bench", "_demo", "cli", "tensorflow"}
 
 
 def import_in_fresh_process(folder: Path) -> tuple[set[str], set[str]]:

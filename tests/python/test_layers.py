@@ -21,10 +21,8 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(
-        module, "PYTHON_ORDER", ["low", "_parts", "high", "_tensorflow", "__init__"]
-    )
-    for name in ("__init__", "low", "high", "_parts/one", "_parts/two", "_tensorflow/ops"):
+    monkeypatch.setattr(module, "PYTHON_ORDER", ["low", "_parts", "high", "tensorflow", "__init__"])
+    for name in ("__init__", "low", "high", "_parts/one", "_parts/two", "tensorflow/ops"):
         write(tmp_path, name, "")
     return module
 
@@ -47,7 +45,7 @@ def write(root: Path, name: str, text: str) -> Path:
         "from tfrfast import __version__",
         "def call():\n    from tfrfast.high import name",
         "if TYPE_CHECKING:\n    from tfrfast.high import name",
-        "import tfrfast._tensorflow.ops",
+        "import tfrfast.tensorflow.ops",
     ],
 )
 def test_an_import_from_below_is_a_breach(layers: Any, tmp_path: Path, text: str) -> None:
@@ -62,7 +60,7 @@ def test_an_import_from_below_is_a_breach(layers: Any, tmp_path: Path, text: str
         "from tfrfast._parts import one",
         "from tfrfast import low",
         "import numpy",
-        "def call():\n    from tfrfast._tensorflow.ops import name",
+        "def call():\n    from tfrfast.tensorflow.ops import name",
     ],
 )
 def test_what_lies_below_and_adapters_on_use_may_be_imported(

@@ -12,9 +12,9 @@ import tfrfast as tfr
 tf = pytest.importorskip("tensorflow")
 
 from tfrfast._features.compiling import compile_features  # noqa: E402
-from tfrfast._tensorflow.library import ops  # noqa: E402
-from tfrfast._tensorflow.planning import open_plan  # noqa: E402
-from tfrfast._tensorflow.sequence import Batch, Progression, Sequence  # noqa: E402
+from tfrfast.tensorflow.library import ops  # noqa: E402
+from tfrfast.tensorflow.planning import open_plan  # noqa: E402
+from tfrfast.tensorflow.sequence import Batch, Progression, Sequence  # noqa: E402
 
 RECORDS = [tfr.encode_example({"a": i}) for i in range(10)]
 BATCHES = Sequence(Progression(0, 1, 10), batch=Batch(4)).encode()

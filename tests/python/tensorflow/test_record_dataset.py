@@ -23,8 +23,8 @@ from record_files import (
 )
 
 tf = pytest.importorskip("tensorflow")
-graphs = pytest.importorskip("tfrfast._tensorflow.graphs")
-planning = pytest.importorskip("tfrfast._tensorflow.planning")
+graphs = pytest.importorskip("tfrfast.tensorflow.graphs")
+planning = pytest.importorskip("tfrfast.tensorflow.planning")
 
 
 @pytest.fixture(params=["tensorflow", "tfrfast", "tfrfast, indexed"])

@@ -15,7 +15,7 @@ from record_files import some_records, write_shard
 
 tf = pytest.importorskip("tensorflow")
 
-from tfrfast._tensorflow import library  # noqa: E402
+from tfrfast.tensorflow import library  # noqa: E402
 
 COUNTS_VIEWS = tuple(map(int, tf.__version__.split(".")[:2])) >= (2, 21)
 RECORDS = some_records(400, longest=20_000)  # 4 MB

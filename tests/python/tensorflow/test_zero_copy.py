@@ -13,7 +13,7 @@ from record_files import some_records, write_shard
 
 tf = pytest.importorskip("tensorflow")
 
-from tfrfast._tensorflow import library  # noqa: E402
+from tfrfast.tensorflow import library  # noqa: E402
 
 RECORDS = some_records(300, longest=9000)
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from tfrfast._base.codecs import CODECS
 from tfrfast._base.progress import ProgressBar
-from tfrfast._tensorflow.errors import exception_from
-from tfrfast._tensorflow.library import PROGRESS, calls
+from tfrfast.tensorflow.errors import exception_from
+from tfrfast.tensorflow.library import PROGRESS, calls
 
 _BUILD_INDEXES, _SKIP_DAMAGE, _ZERO_COPY, _COMPRESSION = 1, 2, 4, 8
 # As the ops number them; None finds out, shard by shard.

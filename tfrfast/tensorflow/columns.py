@@ -12,7 +12,6 @@ from tensorflow.python.ops import parsing_config
 from tfrfast._features.compiled import Slot
 from tfrfast._features.compiling import compile_features
 from tfrfast._features.specs import shape_of, type_name_of, understand
-from tfrfast._tensorflow.library import ops
 from tfrfast.features import (
     Features,
     FixedLen,
@@ -21,6 +20,7 @@ from tfrfast.features import (
     SparseIndexed,
     VarLen,
 )
+from tfrfast.tensorflow.library import ops
 
 _PARTITIONS = {
     "row_lengths": tf.io.RaggedFeature.RowLengths,

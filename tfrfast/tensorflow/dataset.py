@@ -14,16 +14,16 @@ from tensorflow.python.data.ops import readers
 from tfrfast._base.codecs import CODECS
 from tfrfast._features.inference import settle
 from tfrfast._features.samples import Sample
-from tfrfast._tensorflow import graphs
-from tfrfast._tensorflow.columns import TensorFeatures
-from tfrfast._tensorflow.errors import exception_from
-from tfrfast._tensorflow.functions import show_a_reader
-from tfrfast._tensorflow.names import FileNames, any_has_scheme, file_names, has_scheme
-from tfrfast._tensorflow.planning import OpenPlan, open_plan
-from tfrfast._tensorflow.seeds import draw_seed
-from tfrfast._tensorflow.sequence import Progression, Sequence, Shuffle
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.tensorflow import graphs
+from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.errors import exception_from
+from tfrfast.tensorflow.functions import show_a_reader
+from tfrfast.tensorflow.names import FileNames, any_has_scheme, file_names, has_scheme
+from tfrfast.tensorflow.planning import OpenPlan, open_plan
+from tfrfast.tensorflow.seeds import draw_seed
+from tfrfast.tensorflow.sequence import Progression, Sequence, Shuffle
 
 OnCorruption = Literal["raise", "skip"]
 Build = Callable[[Any], Any]

@@ -12,9 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast._tensorflow.functions import as_it_stands, flat_map, show_a_reader
-from tfrfast._tensorflow.keys import ENDLESS, Keys
-from tfrfast._tensorflow.library import ops
+from tfrfast.tensorflow.functions import as_it_stands, flat_map, show_a_reader
+from tfrfast.tensorflow.keys import ENDLESS, Keys
+from tfrfast.tensorflow.library import ops
 
 # Files are told by the first one and a stride.
 ALL_FILES = (0, 1)

@@ -8,9 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast._tensorflow.functions import as_it_stands
-from tfrfast._tensorflow.library import private_session
-from tfrfast._tensorflow.seeds import DEFAULT_GLOBAL_SEED
+from tfrfast.tensorflow.functions import as_it_stands
+from tfrfast.tensorflow.library import private_session
+from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED
 
 ENDLESS = 2**63 - 1
 # TensorFlow takes an op's seed modulo this.

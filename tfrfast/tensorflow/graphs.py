@@ -10,20 +10,20 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast import _native
-from tfrfast._tensorflow.columns import TensorFeatures
-from tfrfast._tensorflow.emission import (
+from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.emission import (
     emit_batch,
     emit_block,
     emit_columns,
     records,
     with_length,
 )
-from tfrfast._tensorflow.functions import as_it_stands
-from tfrfast._tensorflow.keys import Keys, as_int64
-from tfrfast._tensorflow.library import ops
-from tfrfast._tensorflow.planning import COMPRESSION_CODES, OpenPlan
-from tfrfast._tensorflow.sequence import Batch, Progression, Sequence
-from tfrfast._tensorflow.steps import (
+from tfrfast.tensorflow.functions import as_it_stands
+from tfrfast.tensorflow.keys import Keys, as_int64
+from tfrfast.tensorflow.library import ops
+from tfrfast.tensorflow.planning import COMPRESSION_CODES, OpenPlan
+from tfrfast.tensorflow.sequence import Batch, Progression, Sequence
+from tfrfast.tensorflow.steps import (
     ALL_FILES,
     pieces_of_files,
     pieces_of_steps,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrfast._tensorflow import graphs, keys
-from tfrfast._tensorflow.columns import TensorFeatures
-from tfrfast._tensorflow.library import ops
-from tfrfast._tensorflow.planning import open_plan
 from tfrfast.errors import StaleIndexError
 from tfrfast.plan import Plan
+from tfrfast.tensorflow import graphs, keys
+from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.library import ops
+from tfrfast.tensorflow.planning import open_plan
 
 if TYPE_CHECKING:
     from tfrfast.loader import Loader

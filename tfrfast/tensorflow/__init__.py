@@ -1,5 +1,5 @@
 """The tf.data source. Importing this loads the ops that its graphs need in every process."""
 
-from tfrfast._tensorflow.dataset import TFRecordDataset
+from tfrfast.tensorflow.dataset import TFRecordDataset
 
 __all__ = ["TFRecordDataset"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast._tensorflow.functions import as_it_stands, show_a_reader
-from tfrfast._tensorflow.library import ops
+from tfrfast.tensorflow.functions import as_it_stands, show_a_reader
+from tfrfast.tensorflow.library import ops
 
 
 def records(head: Any, error: Any, tail: Any) -> Any:

@@ -1,1 +1,0 @@
-"""The tf.data source. Imported only on use: everything in here needs TensorFlow."""
