@@ -34,6 +34,11 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+def source_of(module: str) -> Path:
+    place = ROOT / Path(*module.split("."))
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+
+
 def definitions(tree: ast.Module) -> dict[str, Definition]:
     return {each.name: each for each in tree.body if isinstance(each, Definition)}
 
@@ -64,17 +69,31 @@ def define(name: str, module: str) -> tuple[Definition, dict[str, Definition]]:
     while True:
         if module == "tfrfast._native":
             return STUB[name], STUB
-        tree = parse(ROOT / Path(*module.split(".")).with_suffix(".py"))
+        tree = parse(source_of(module))
         here = definitions(tree)
         if name in here:
-            return here[name], here
-        module = next(
-            node.module
-            for node in tree.body
-            if isinstance(node, ast.ImportFrom)
-            and node.module
-            and any(alias.name == name for alias in node.names)
-        )
+            return here[name], inherited(here[name], tree) | here
+        if (origin := imported_from(name, tree)) is None:
+            raise LookupError(f"{module} does not define {name}.")
+        module = origin
+
+
+def imported_from(name: str, tree: ast.Module) -> str | None:
+    """Which module of the package `name` comes from."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            return node.module
+    return None
+
+
+def inherited(node: Definition, tree: ast.Module) -> dict[str, Definition]:
+    """What the modules of its base classes define."""
+    found: dict[str, Definition] = {}
+    for base in map(ast.unparse, node.bases if isinstance(node, ast.ClassDef) else []):
+        module = imported_from(base, tree)
+        if module is not None and module.startswith("tfrfast"):
+            found |= define(base, module)[1]
+    return found
 
 
 def signature(function: ast.FunctionDef, *, is_method: bool) -> str:

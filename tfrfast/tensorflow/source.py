@@ -1,0 +1,73 @@
+"""The shards of a dataset: how they are planned, and how their records stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.data.ops import readers
+
+from tfrfast.tensorflow import graphs
+from tfrfast.tensorflow.functions import show_a_reader
+from tfrfast.tensorflow.names import FileNames, any_has_scheme
+from tfrfast.tensorflow.planning import OpenPlan, open_plan
+
+
+@dataclass(frozen=True)
+class Source:
+    """Shards, and what is known of them."""
+
+    names: FileNames
+    skip_damage: bool
+    zero_copy: bool
+    compression: str
+    num_parallel_reads: Any = None
+    plan: OpenPlan | None = None
+
+    def planned(self, build_indexes: bool) -> Source | None:
+        """With their records counted; None where that cannot be done."""
+        if self.plan is not None:
+            return self
+        if self.names.known is None:
+            return None
+        plan = open_plan(
+            self.names.known,
+            build_indexes=build_indexes,
+            skip_damage=self.skip_damage,
+            zero_copy=self.zero_copy,
+            compression=self.compression,
+        )
+        return None if plan is None else replace(self, plan=plan)
+
+    def _blocks_of(self, names: Any, can_be_sharded: bool = False) -> Any:
+        return graphs.streaming_blocks(
+            names, self.skip_damage, self.zero_copy, self.compression, can_be_sharded
+        )
+
+    def file_order_blocks(self) -> Any:
+        """Blocks of records, if file order is asked for and the names are known."""
+        if self.names.known is None or self.num_parallel_reads is not None:
+            return None
+        return self._blocks_of(self.names.tensor, can_be_sharded=True)
+
+    def stream(self) -> Any:
+        """The records in file order, or as `num_parallel_reads` mixes the files."""
+        if (blocks := self.file_order_blocks()) is not None:
+            return blocks.unbatch()
+        if self.num_parallel_reads is None and self.names.tensor is not None:
+            return self._stream_symbolic(self.names.tensor)
+        return readers._create_dataset_reader(
+            self._stream_one, self.names.dataset, self.num_parallel_reads
+        )
+
+    def _stream_one(self, name: Any) -> Any:
+        show_a_reader()
+        return self._stream_symbolic(tf.reshape(name, [1]))
+
+    def _stream_symbolic(self, names: Any) -> Any:
+        return tf.cond(
+            any_has_scheme(names),
+            lambda: tf.data.TFRecordDataset(names, self.compression),
+            lambda: self._blocks_of(names).unbatch(),
+        )
