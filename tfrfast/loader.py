@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, SupportsIndex
 from tfrfast import _native
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
 from tfrfast._base.paths import Paths
+from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.compiling import compile_features
 from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.worker_share import WorkerShare
@@ -31,11 +32,11 @@ class LoaderStats(NamedTuple):
     #: Of the delivered payloads.
     bytes: int
     batches: int
-    #: The consumer waited so long for batches: if this grows, the input is the bottleneck.
+    #: How long the consumer waited for batches. If this grows, the input is the bottleneck.
     consumer_waited_s: float
-    #: The workers together waited so long for the consumer: if this grows, it is not.
+    #: How long all workers together waited for the consumer. If this grows, it is not.
     workers_waited_s: float
-    #: What the kernel was asked for early, because the data were not in memory.
+    #: How much was asked for early because it was not in memory.
     read_ahead_bytes: int
 
 
@@ -98,7 +99,7 @@ class Loader:
         self,
         reader: Reader,
         plan: Plan,
-        features: Features | None,
+        compiled: CompiledFeatures | None,
         threads: int | None,
         prefetch: int | None,
     ) -> None:
@@ -108,9 +109,9 @@ class Loader:
         self._threads = threads
         self._prefetch = prefetch
         threads = threads or _native.usable_processors()
-        self.features = features
-        self._compiled = None if features is None else compile_features(features)
-        feature_plan = None if self._compiled is None else self._compiled.plan
+        self._compiled = compiled
+        self.features: Features | None = None if compiled is None else compiled.specs
+        feature_plan = None if compiled is None else compiled.plan
         self._core = _native.Loader(
             reader._core, plan._core, threads, prefetch or threads + 2, feature_plan
         )
@@ -168,8 +169,10 @@ class Loader:
     def _check_state(self, state: dict[str, Any]) -> None:
         mine = self.state_dict()
         missing = [key for key in mine if key not in state]
-        if missing or state["format"] != _STATE_FORMAT:
-            raise ValueError(f"This is no state of a Loader (without: {', '.join(missing)}).")
+        if missing:
+            raise ValueError(f"Not a Loader state: missing {', '.join(map(repr, missing))}.")
+        if state["format"] != _STATE_FORMAT:
+            raise ValueError(f"Not a Loader state: its format is {state['format']!r}.")
         if state["version"] != _STATE_VERSION:
             raise ValueError(
                 f"The state has version {state['version']}, and this tfrfast reads version "
@@ -177,13 +180,13 @@ class Loader:
             )
         if state["order"] != mine["order"]:
             raise ValueError(
-                f"The state was taken of {state['order']!r}, but this loader is of "
+                f"The state is of the order {state['order']!r}, but this loader's is "
                 f"{mine['order']!r}. Make the loader with the same arguments."
             )
         if state["data"] != mine["data"]:
             raise ValueError(
-                f"The state was taken of data with fingerprint {state['data']}, but this loader's "
-                f"have {mine['data']}: shards were added, removed, renamed, reordered or rewritten."
+                f"The state is of data with fingerprint {state['data']}, but this loader's have "
+                f"{mine['data']}: shards were added, removed, renamed, reordered or rewritten."
             )
 
     def to_tf_dataset(
@@ -202,8 +205,8 @@ class Loader:
         threads; the loader does not move.
 
         With `world` 1, `epochs` is 1 unless given, and each further iteration of the dataset has as
-        many batches in another order. These orders are no epochs of the loader; they are the same
-        in each run. With `world` above 1, `epochs` has to be given: every iteration is the same,
+        many batches in another order. These orders are not epochs of the loader, and they are the
+        same in each run. With `world` above 1, `epochs` has to be given: every iteration is the same,
         so that what ranks read does not depend on how often each of them has iterated.
         """
         from tfrfast.tensorflow.loading import dataset_of
@@ -211,9 +214,9 @@ class Loader:
         if isinstance(epochs, EllipsisType):
             if self.plan.world > 1:
                 raise ValueError(
-                    "epochs must be given where world is above 1: every iteration of the dataset "
-                    "is the same there, lest the order depend on how often a rank has iterated. "
-                    "epochs=None never ends; with Keras, give steps_per_epoch then."
+                    "epochs must be given where world is above 1. Every iteration of the dataset "
+                    "is the same there, so that its order does not depend on how often a rank has "
+                    "iterated. epochs=None never ends; with Keras, also give steps_per_epoch."
                 )
             epochs = 1
         if epochs is not None and operator.index(epochs) < 1:
@@ -275,6 +278,7 @@ def _restore(
     state: dict[str, Any],
 ) -> Loader:
     loader = Loader.__new__(Loader)
-    loader._set_up(reader, plan, features, threads, prefetch)
+    compiled = None if features is None else compile_features(features)
+    loader._set_up(reader, plan, compiled, threads, prefetch)
     loader.load_state_dict(state)
     return loader

@@ -11,6 +11,7 @@ import numpy as np
 
 from tfrfast._native import ExampleParser, FeaturePlan, FeatureSpec
 from tfrfast.columns import Bytes, Column, Ragged, Sparse
+from tfrfast.features import Features
 
 __all__ = ["CompiledFeatures", "NativeColumn", "Slot", "column_of", "plan_of"]
 
@@ -34,6 +35,8 @@ class Slot(NamedTuple):
 class CompiledFeatures:
     """A feature description in the native parser's terms."""
 
+    #: What it was made from.
+    specs: Features = field(default_factory=dict)
     slots: dict[str, Slot] = field(default_factory=dict)
     builders: dict[str, Callable[[dict[str, Column]], Column]] = field(default_factory=dict)
     #: Whether the names were compared with those of some records.

@@ -20,7 +20,7 @@ _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_r
 
 def compile_features(features: Features) -> CompiledFeatures:
     """Understands each spec. Raises ValueError or TypeError for a bad one."""
-    compiled = CompiledFeatures()
+    compiled = CompiledFeatures(dict(features))
     for name, given in features.items():
         if not isinstance(name, str):
             raise TypeError(f"feature names are str, not {type(name).__name__}")

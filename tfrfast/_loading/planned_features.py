@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.compiling import compile_features
 from tfrfast._features.inference import settle
 from tfrfast._features.names import check_names
 from tfrfast._features.samples import Sample
 from tfrfast.errors import RecordError
-from tfrfast.features import AnyFeatures, Features
+from tfrfast.features import AnyFeatures
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
 
@@ -22,20 +23,20 @@ _PLACES = 8  # in the data set, from which the sample is taken
 _MAX_SAMPLE_BYTES = 64 << 20
 
 
-def planned_features(features: AnyFeatures | None, reader: Reader, plan: Plan) -> Features | None:
-    """What a Loader decodes, as a dict that fits a sample of its plan's records. It is the same on
-    every rank.
-    """
+def planned_features(
+    features: AnyFeatures | None, reader: Reader, plan: Plan
+) -> CompiledFeatures | None:
+    """What a Loader decodes, which fits a sample of its plan's records. It is the same on every rank."""
     if features is None:
         return None
 
     def look(count: int) -> Sample:
         return _planned_sample(reader, plan, count)
 
-    settled = settle(features, look)
+    compiled = compile_features(settle(features, look))
     if isinstance(features, Mapping):
-        check_names(compile_features(settled), look, stacklevel=4)
-    return settled
+        check_names(compiled, look, stacklevel=4)
+    return compiled
 
 
 def _planned_sample(reader: Reader, plan: Plan, count: int) -> Sample:

@@ -1,4 +1,4 @@
-"""Features as tensors: what the ops decode into, and the dense, ragged and sparse ones of it."""
+"""Features as tensors: what the ops decode, and the dense, ragged and sparse tensors made of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import parsing_config
 
-from tfrfast._features.compiled import Slot
-from tfrfast._features.compiling import compile_features
+from tfrfast._features.compiled import CompiledFeatures, Slot
 from tfrfast._features.specs import shape_of, type_name_of, understand
 from tfrfast.features import (
-    Features,
     FixedLen,
     FixedLenSequence,
     Partition,
@@ -33,14 +31,13 @@ _PARTITIONS = {
 
 
 class TensorFeatures:
-    """A feature description, compiled for the ops."""
+    """A compiled feature description, as the ops take it and as tensors."""
 
-    def __init__(self, features: Features) -> None:
-        compiled = compile_features(features)
+    def __init__(self, compiled: CompiledFeatures) -> None:
         self._slots: dict[str, Slot] = compiled.slots
-        self._specs = {name: understand(name, spec) for name, spec in features.items()}
+        self._specs = {name: understand(name, spec) for name, spec in compiled.specs.items()}
         self._types = {name: self._type_of(name) for name in self._slots}
-        #: What the ops take.
+        #: The description that the ops read.
         self.text = compiled.plan.encode()
         self.column_types = [
             each for name, slot in self._slots.items() for each in self._outputs_of(name, slot)
@@ -64,12 +61,12 @@ class TensorFeatures:
         return [values]
 
     def shaped(self, outputs: Sequence[Any], rows: int | None) -> tuple[Any, ...]:
-        """An op's outputs, their shapes known and checked; of `rows` rows where that is known."""
+        """An op's outputs with their shapes checked; `rows` is None where it is not known."""
         shapes = [each for slot in self._slots.values() for each in _shapes_of(slot, rows)]
         return tuple(map(tf.ensure_shape, outputs, shapes))
 
     def assemble(self, columns: Sequence[Any]) -> dict[str, Any]:
-        """The features that were asked for, of what shaped() gave."""
+        """The requested features, made from what shaped() gave."""
         left = iter(columns)
         parsed: dict[str, Any] = {}
         for name, slot in self._slots.items():
@@ -94,7 +91,7 @@ class TensorFeatures:
         return _divided(name, spec, parsed)
 
     def parse(self, records: Any) -> dict[str, Any]:
-        """The columns of a vector of serialized Examples, as `tf.io.parse_example` gives them."""
+        """What `tf.io.parse_example` makes of a vector of serialized Examples."""
         columns = ops.tfrfast_parse_example(
             records=records, features=tf.constant(self.text), column_types=self.column_types
         )
@@ -102,7 +99,7 @@ class TensorFeatures:
 
 
 def _shapes_of(slot: Slot, rows: int | None) -> list[list[int | None]]:
-    """Of the outputs that a slot becomes."""
+    """The shapes of the outputs that a slot becomes."""
     if slot.layout == "ragged":
         return [[None], [None if rows is None else rows + 1]]
     if slot.layout == "sparse":
@@ -147,5 +144,5 @@ def _partition(partition: Partition) -> Any:
 
 
 def _composite(name: str, feature: Any, tensors: dict[str, Any]) -> Any:
-    """What TensorFlow makes of flat features: its own code decides."""
+    """A composite feature, made of flat ones by TensorFlow's own code."""
     return parsing_config._construct_tensors_for_composite_features({name: feature}, tensors)[name]

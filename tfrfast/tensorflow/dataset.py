@@ -22,13 +22,13 @@ class TFRecordDataset(FusedDataset):
         May be symbolic.
       compression_type: "", "ZLIB" or "GZIP".
       buffer_size: accepted, and checked; files are mapped.
-      num_parallel_reads: mixes the records of so many files, in TensorFlow's order.
+      num_parallel_reads: mixes the records of this many files, in TensorFlow's order.
       name: for the dataset's operation.
       on_corruption: "raise", or "skip" to leave damaged records out.
-      zero_copy: strings may point into the mapped files. Only for files that nobody changes or
-        truncates while any of the strings lives: what was verified is then not sure to be what is
-        used, and what was cut off ends the process. From TensorFlow 2.21 on; before, and where
-        files are not mapped, it has no effect.
+      zero_copy: strings may point into the mapped files. Use it only for files that nobody changes
+        or truncates while any of the strings lives: bytes may change after they were verified, and
+        touching what was cut off ends the process. It needs TensorFlow 2.21, and has no effect
+        where files are not mapped.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class TFRecordDataset(FusedDataset):
 
 
 def _is_ours(compression_type: Any, buffer_size: Any) -> bool:
-    """Whether these say what we read: else TensorFlow's reader, which also refuses nonsense."""
+    """Whether we read such files. Else TensorFlow's reader does, which also refuses nonsense."""
     named = isinstance(compression_type, str) and compression_type in ("", *CODECS)
     if compression_type is not None and not named:
         return False

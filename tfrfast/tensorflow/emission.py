@@ -1,4 +1,4 @@
-"""What was read becomes elements: good records, errors at their place, a length that is known."""
+"""Turns what was read into elements: good records, and each error at its place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrfast.tensorflow.library import ops
 
 
 def records(head: Any, error: Any, tail: Any) -> Any:
-    """What the reading ops give."""
+    """The outputs of a reading op, with their ranks."""
     return (
         tf.ensure_shape(head, [None]),
         tf.ensure_shape(error, []),
@@ -40,7 +40,7 @@ def _raising(dataset: Any, error: Any) -> Any:
 
 
 def _failure(error: Any) -> Any:
-    """Raises `error` if it is one, and has no elements."""
+    """A dataset without elements, which raises `error` unless it is empty."""
     is_error = tf.cast(tf.strings.length(error) > 0, tf.int64)
     nothing = tf.data.Dataset.from_tensors(tf.zeros([0], tf.string))
     return _raising(nothing.take(is_error), error)
@@ -48,7 +48,7 @@ def _failure(error: Any) -> Any:
 
 @as_it_stands
 def emit_block(head: Any, error: Any, tail: Any) -> Any:
-    """Damage waits here for its turn: what lies before it is out when it is raised."""
+    """The records of a block. An error is raised after the records that lie before the damage."""
     return tf.cond(
         tf.logical_and(tf.equal(error, ""), tf.size(head) > 0),
         lambda: tf.data.Dataset.from_tensors(head),
@@ -58,9 +58,9 @@ def emit_block(head: Any, error: Any, tail: Any) -> Any:
 
 @as_it_stands
 def emit_batch(head: Any, error: Any, tail: Any) -> Any:
-    """A batch that is hit fails, as TensorFlow's does; whoever ignores that gets its good records.
+    """A batch. If some of its records are damaged, the error comes first, then the good records.
 
-    In this order no batch lies behind the last one that was promised.
+    So a damaged batch fails, as TensorFlow's does, and ignore_errors() still gives its good records.
     """
     return tf.cond(
         tf.logical_and(tf.equal(error, ""), tf.size(head) > 0),
@@ -70,7 +70,7 @@ def emit_batch(head: Any, error: Any, tail: Any) -> Any:
 
 
 def emit_columns(assemble: Callable[[Any], Any]) -> Callable[..., Any]:
-    """As emit_batch, of columns that `assemble` makes the features of."""
+    """The same as emit_batch for columns, of which `assemble` makes the features."""
 
     @as_it_stands
     def emit(columns: Any, rows: Any, error: Any) -> Any:
@@ -85,27 +85,27 @@ def emit_columns(assemble: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def with_length(dataset: Any, length: int | None) -> Any:
-    """Declares how many elements there are (None: endless), without insisting.
+    """Declares how many elements there are (None: no end), but accepts fewer.
 
-    `assert_cardinality` would fail at the end, again and again, where damaged records were
-    ignored. What is appended here declares itself endless, but is empty.
+    `assert_cardinality` would fail at the end, each time again, where damaged records were ignored.
+    What is appended here claims to have no end, and is empty.
     """
     spec = dataset.element_spec
 
     @as_it_stands
     def like_it(_: Any) -> Any:
-        show_a_reader()  # sharding by file is not to fail here
+        show_a_reader()  # else sharding by file would fail here
         nothing = tf.nest.map_structure(_nothing_like, spec, expand_composites=True)
         return tf.data.Dataset.from_tensors(nothing)
 
-    # What is left of something endless is endless, they say.
+    # TensorFlow says that the rest of something endless is endless.
     nothing = tf.data.Dataset.range(1).flat_map(like_it).repeat().skip(-1)
     declared = dataset.concatenate(nothing)
     return declared if length is None else declared.take(length)
 
 
 def _nothing_like(spec: Any) -> Any:
-    """A tensor of that type and of any shape that `spec` allows. Nobody sees it."""
+    """A tensor of that type, and of some shape that `spec` allows. Nobody sees it."""
     sizes = [] if spec.shape.rank is None else [size or 0 for size in spec.shape]
     tensor = tf.zeros(sizes, spec.dtype)
     return tf.ensure_shape(tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=None), spec.shape)

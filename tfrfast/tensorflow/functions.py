@@ -1,4 +1,4 @@
-"""Functions of datasets, traced once a process: to trace one takes longer than all else about it."""
+"""Functions of datasets, each traced once in a process, because tracing takes longest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ as_it_stands = tf.autograph.experimental.do_not_convert
 def flat_map(dataset: Any, body: Callable[..., Any], *others: Any) -> Any:
     """dataset.flat_map(lambda *element: body(*element, *others)).
 
-    `body` is known by its name: all tensors that it needs are arguments.
+    What was traced is found again by `body`, so all tensors that it needs are arguments.
     """
     captured = [tf.convert_to_tensor(other) for other in others]
     function, spec = _traced(
@@ -36,7 +36,7 @@ def flat_map(dataset: Any, body: Callable[..., Any], *others: Any) -> Any:
 
 @functools.cache
 def _traced(body: Callable[..., Any], *specs: Any) -> tuple[Any, Any]:
-    """The function, and what the datasets that it gives are of."""
+    """The function, and the element spec of the datasets that it returns."""
     element_spec = None
 
     def run(*arguments: Any) -> Any:
@@ -51,7 +51,10 @@ def _traced(body: Callable[..., Any], *specs: Any) -> tuple[Any, Any]:
 
 
 def show_a_reader() -> None:
-    """Makes the function that is being traced one that reads files, for those who look for it."""
+    """Puts an op that reads files into the function that is being traced.
+
+    TensorFlow looks for one when it shards by file.
+    """
     tf.raw_ops.TFRecordDatasetV2(  # never run, as nothing needs it
         filenames=tf.constant([], tf.string),
         compression_type="",

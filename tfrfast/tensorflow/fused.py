@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrfast._features.compiling import compile_features
 from tfrfast._features.inference import settle
 from tfrfast._features.samples import Sample
 from tfrfast.block_shuffle import BlockShuffle
@@ -32,15 +33,15 @@ class Narrowing(NamedTuple):
 
 
 class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
-    """A source, what has been asked of it so far, and the maps that wait for the read.
+    """A source, what has been asked of it so far, and maps that come after the read.
 
-    Its methods add to the plan as long as they fit its grammar (docs/tensorflow.md); the first
-    that does not is plain tf.data on what has been built so far.
+    Its methods add to the plan for as long as they fit its grammar (docs/tensorflow.md). The first
+    call that does not fit is plain tf.data on what has been built so far.
     """
 
     _source: Source | None  # None: plain tf.data from here on
     _sequence: Sequence | None
-    _narrowings: tuple[Narrowing, ...]  # of a stream: a plan would take them over
+    _narrowings: tuple[Narrowing, ...]  # of a stream; shuffle() adds them to the plan
     _maps: tuple[Build, ...]
     _features: TensorFeatures | None  # what batches are decoded into
 
@@ -116,7 +117,7 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
         narrowings: tuple[Narrowing, ...] = (),
         features: TensorFeatures | None = None,
     ) -> FusedDataset:
-        """Of another sequence; what has been mapped, or decoded, stays so."""
+        """A dataset of another sequence. Its maps and features stay."""
         dataset = FusedDataset.__new__(FusedDataset)
         dataset._set_up(
             source or self._source,
@@ -129,7 +130,7 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
         return dataset
 
     def _fuse(self, method: str, *arguments: Any) -> FusedDataset | None:
-        """What the sequence's method of that name makes of it, if that fits."""
+        """The dataset with `method` added to its sequence; None if it does not fit."""
         known = [static_integer(argument) for argument in arguments]
         numbers = tuple(number for number in known if number is not None)
         if self._source is None or len(numbers) < len(known):
@@ -177,7 +178,7 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
         """Shuffles all records, exactly, whatever `buffer_size` says.
 
         Only where the sources are symbolic, or after calls that leave the plan, is it tf.data's
-        shuffle through a buffer. `order=tfr.BlockShuffle(...)` is for storage that hates seeks.
+        shuffle through a buffer. `order=tfr.BlockShuffle(...)` is for storage where seeks are slow.
         """
         fused = self._fused_shuffle(seed, reshuffle_each_iteration, order)
         if fused is not None:
@@ -249,7 +250,7 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
         mapped = super().map(map_func, *arguments, **options)
         if self._source is None or (self._sequence and self._sequence.batch):
             return _plain(mapped)
-        # One element in, one out: whatever changes the order or leaves out elements can go first.
+        # One element in, one out, so what reorders or leaves out elements can go first.
         dataset = FusedDataset.__new__(FusedDataset)
         dataset._set_up(
             self._source,
@@ -264,9 +265,9 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
         """Parses tf.train.Examples to what `tf.io.parse_example` gives: a dict of tensors.
 
         `features` are specs of tfrfast or of tf.io; or, executing eagerly, a list of names or
-        "infer" for all: then the specs are inferred from the first records, once, here. Behind batch() records are decoded where they
-        are read, without ever being strings. Single records, which is slow, are TensorFlow's to
-        parse, and so are the specs then.
+        "infer" for all: then the specs are inferred here, once, from the first records. After
+        batch(), records are decoded where they are read and never become strings. Single records
+        are parsed by TensorFlow, which is slow, and takes specs of tf.io.
         """
         spec = self.element_spec
         if (
@@ -278,13 +279,13 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
         features = settle(features, self._first_records)
         if spec.shape.rank == 0:
             return self.map(_parse_single(features), tf.data.AUTOTUNE)
-        compiled = TensorFeatures(features)
+        compiled = TensorFeatures(compile_features(features))
         if self._source is not None and self._sequence is not None and self._sequence.batch:
             return self._derived(self._sequence, features=compiled)
         return _plain(graphs.parallel_map(self, compiled.parse))
 
     def _first_records(self, count: int) -> Sample:
-        """In file order where that is known, whatever has been done to it since."""
+        """Records in file order where that is known, else as the dataset gives them."""
         if not tf.executing_eagerly():
             raise ValueError("Features are only inferred eagerly. Give a dict of specs in a graph.")
         records = self if self._source is None or self._maps else self._source.stream()
@@ -295,7 +296,7 @@ class FusedDataset(tf.data.Dataset):  # type: ignore[misc]
 
 
 def _plain(dataset: Any) -> FusedDataset:
-    """What tf.data made of it, which can still parse_example()."""
+    """Wraps what tf.data made, so that it still has parse_example()."""
     wrapper = FusedDataset.__new__(FusedDataset)
     wrapper._set_up(None, built=dataset)
     return wrapper

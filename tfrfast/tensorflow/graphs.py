@@ -36,7 +36,7 @@ _MAX_PARALLEL_READS = 16
 # A block of shuffled records holds about this many bytes, and at most so many records.
 _BLOCK_BYTES = 1 << 20
 _MAX_BLOCK_RECORDS = 4096
-# Of a streaming source, whose records nobody has counted.
+# For a streaming source, whose records nobody has counted.
 EVERYTHING = Sequence(Progression(0, 1, _native.MAX_RECORDS)).encode()
 
 
@@ -44,7 +44,7 @@ def parallel_reads() -> int:
     return min(_MAX_PARALLEL_READS, _native.usable_processors())
 
 
-def _dataset_behind_map() -> Any:
+def _dataset_of_map() -> Any:
     """The class that Dataset.map makes; None where it is not as it was in TensorFlow 2.15 to 2.21."""
     try:
         from tensorflow.python.data.ops.map_op import _ParallelMapDataset
@@ -55,16 +55,16 @@ def _dataset_behind_map() -> Any:
     return _ParallelMapDataset if options <= found.keys() else None
 
 
-_ParallelMap = _dataset_behind_map()
+_ParallelMap = _dataset_of_map()
 
 
 def parallel_map(dataset: Any, function: Callable[..., Any], parallel: int | None = None) -> Any:
-    """In order, whatever is read when."""
+    """Results come in order, whichever is ready first."""
     function, calls = as_it_stands(function), parallel or parallel_reads()
     if _ParallelMap is None:
         return dataset.map(function, num_parallel_calls=calls, deterministic=True)
-    # Each call on one thread: what it calls is one op of weight and a few that weigh nothing, and
-    # to hand those from thread to thread takes longer than to run them. Dataset.map cannot say so.
+    # Each call stays on one thread: one of its ops does all the work, and handing the others from
+    # thread to thread takes longer than running them. Dataset.map has no argument for that.
     return _ParallelMap(
         dataset,
         function,
@@ -78,7 +78,7 @@ def parallel_map(dataset: Any, function: Callable[..., Any], parallel: int | Non
 def streaming_blocks(
     names: Any, skip_damage: bool, zero_copy: bool, compression: str, can_be_sharded: bool
 ) -> Any:
-    """Shards that nothing is known of yet, a block of records at a time; `names` may be symbolic."""
+    """The records of shards that nobody has looked at yet, in blocks; `names` may be symbolic."""
     source = ops.tfrfast_source(
         filenames=names,
         skip_damage=tf.constant(int(skip_damage), tf.int64),
@@ -100,7 +100,7 @@ def streaming_blocks(
 
 
 def planned(plan: OpenPlan, sequence: Sequence, features: TensorFeatures | None = None) -> Any:
-    """The records of a sequence, one by one or in batches, or the columns of its batches."""
+    """A sequence as a dataset: its records one by one, its batches, or their columns."""
     if sequence.batch is None:
         elements = _planned_records(plan, sequence)
     elif features is None:
@@ -111,7 +111,7 @@ def planned(plan: OpenPlan, sequence: Sequence, features: TensorFeatures | None 
 
 
 def small_checkpoints() -> Any:
-    """Positions are saved instead of the records in flight; the user's options go before these."""
+    """Checkpoints hold positions instead of the records in flight. The user's options come first."""
     options = tf.data.Options()
     options.experimental_symbolic_checkpoint = True
     return options
@@ -126,13 +126,13 @@ def _planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
         in_blocks = dataclasses.replace(sequence, batch=Batch(rows))
         blocks = _read_batches(plan, in_blocks, records).flat_map(emit_block)
     unbatched = blocks.unbatch()
-    # Damage may lie behind the last record: to stop at that would be to miss it.
+    # There may be damage after the last record. A dataset that stopped there would miss it.
     return unbatched if plan.damage else with_length(unbatched, sequence.length)
 
 
 def _planned_batches(plan: OpenPlan, sequence: Sequence) -> Any:
     assert sequence.batch is not None
-    if sequence.batch.drop_remainder:  # one that is hit is lost: reading it fails
+    if sequence.batch.drop_remainder:  # a damaged one is lost: reading it fails
         full = [sequence.batch.rows]
         batches = _read_batches(plan, sequence, lambda head, *_: tf.ensure_shape(head, full))
     else:
@@ -161,7 +161,7 @@ def _planned_columns(plan: OpenPlan, sequence: Sequence, features: TensorFeature
             *step, features.text, column_types=features.column_types
         )
         columns = features.shaped(columns, rows_of_all)
-        if full:  # one that is hit is lost: reading it fails
+        if full:  # a damaged one is lost: reading it fails
             return features.assemble(columns)
         return columns, tf.ensure_shape(rows, []), tf.ensure_shape(error, [])
 
@@ -172,7 +172,7 @@ def _planned_columns(plan: OpenPlan, sequence: Sequence, features: TensorFeature
 
 
 def _map_steps(plan: OpenPlan, sequence: Sequence, function: Callable[..., Any]) -> Any:
-    """function(source, sequence, files, key, step) of each step, `key` being that of its order."""
+    """Maps function(source, sequence, files, key, step) over the steps; `key` is the order's."""
     encoded = sequence.encode()
     source, constant = tf.constant(plan.source), tf.constant(encoded)
     pieces = pieces_of_steps(plan.step_count(encoded))

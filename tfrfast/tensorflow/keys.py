@@ -1,4 +1,4 @@
-"""What tells the orders of iterations apart: a key for each, the same in each run."""
+"""Keys, one for each iteration, which give it an order of its own, the same in each run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED
 ENDLESS = 2**63 - 1
 # TensorFlow takes an op's seed modulo this.
 _SEEDS_OF_OPS = 2**31 - 1
-# Seeds the keys of iterations where what they are keys of has a seed of its own.
+# Seeds the keys of iterations of a Loader, whose plan has a seed of its own.
 _ITERATIONS = 1
 
 
@@ -24,15 +24,15 @@ class Keys:
     """A key for each iteration."""
 
     seed: int
-    known: bool = False  # the key is the seed
-    renewed: bool = False  # another one for each iteration
+    known: bool = False  # the key is the seed itself
+    renewed: bool = False  # each iteration has another key
 
     def drawn(self) -> Any:
-        """A dataset of one number, of which each dataset that this gives draws its own.
+        """A dataset of one number, which each dataset made here draws for itself.
 
-        tf.data service does not split it: all workers are given the number. A checkpoint of the
-        iterator holds it, and how many iterations there were. `Dataset.random` would give others
-        after `tf.random.set_seed`, which one process may call and another not.
+        tf.data service does not split it: all workers get the same number. A checkpoint of the
+        iterator holds the number, and how many iterations there have been. `Dataset.random` would
+        give other numbers after `tf.random.set_seed`, which not every process may have called.
         """
         variant = tf.raw_ops.RandomDatasetV2(
             seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
@@ -47,19 +47,19 @@ class Keys:
 
 @as_it_stands
 def for_ever(value: Any, count: Any = ENDLESS) -> Any:
-    """What repeat() would do, whose symbolic checkpoints grow with each repetition."""
+    """Like repeat(), but symbolic checkpoints do not grow with each repetition."""
     return tf.data.Dataset.range(count).map(as_it_stands(lambda _: value))
 
 
 def zero_then_keys() -> Any:
-    """0 for every step of the first iteration, a key of its own for every other iteration."""
+    """For each step 0 in the first iteration, and that iteration's key in every other one."""
     first = _first_key()
 
     @as_it_stands
     def repeated(key: Any) -> Any:
         return for_ever(tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key))
 
-    # Only a repeat() is known to have no end.
+    # TensorFlow knows only of repeat() that it has no end.
     return _iterations().flat_map(repeated).repeat()
 
 
@@ -69,7 +69,7 @@ def _iterations() -> Any:
 
 @functools.cache
 def _first_key() -> int:
-    """The key of a first iteration: how it follows from the seed is TensorFlow's to know."""
+    """The key of a first iteration. Only TensorFlow knows how it follows from the seed."""
     with private_session() as session:
         keys = tf.compat.v1.data.make_initializable_iterator(_iterations())
         session.run(keys.initializer)

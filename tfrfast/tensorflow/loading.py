@@ -17,7 +17,7 @@ from tfrfast.tensorflow.planning import open_plan
 if TYPE_CHECKING:
     from tfrfast.loader import Loader
 
-# Batches that are ready when they are asked for, besides those that are being read.
+# How many batches wait to be asked for, besides those that are being read.
 _READ_AHEAD = 2
 
 
@@ -41,7 +41,7 @@ def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_vali
     state = loader.state_dict()
     epoch, position = state["epoch"], state["position"]
     rest = _rest_of_epoch(plan, position)
-    features = None if loader.features is None else TensorFeatures(loader.features)
+    features = None if loader._compiled is None else TensorFeatures(loader._compiled)
     source = tf.constant(opened.source)
     encoded = tf.constant(rest._core.encode())
     first_epoch = tf.constant(keys.as_int64(epoch), tf.int64)
@@ -89,21 +89,21 @@ def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_vali
 def _may_differ(plan: Plan) -> bool:
     """Whether iterations after the first one have orders of their own.
 
-    Not of several ranks: each would have to have iterated as often as the others.
+    With several ranks they do not: every rank would have to iterate equally often.
     """
     return plan.world == 1 and plan.shuffle is not False
 
 
 def _options(plan: Plan) -> Any:
     options = graphs.small_checkpoints()
-    if plan.world > 1:  # these are a rank's batches already: sharding them again would lose most
+    if plan.world > 1:  # these are one rank's batches: sharding them again would lose most of them
         off = tf.data.experimental.AutoShardPolicy.OFF
         options.experimental_distribute.auto_shard_policy = off
     return options
 
 
 def _rest_of_epoch(plan: Plan, position: int) -> Plan:
-    """The plan from there on."""
+    """The plan from `position` on."""
     if position == 0:
         return plan
     fields = plan._fields() | {"start": position, "indices": plan._chosen}

@@ -1,4 +1,4 @@
-"""Opening shards when a dataset is made: what they hold decides what can be planned."""
+"""Opens shards when a dataset is made. What they hold decides what can be planned."""
 
 from __future__ import annotations
 

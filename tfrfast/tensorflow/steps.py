@@ -1,9 +1,9 @@
-"""The steps of an iteration, and the files that each is about: all of them, or this process's.
+"""The steps of an iteration, and the files that they read: all files, or this process's own.
 
-TensorFlow shards by file by putting a shard() in front of a flat_map whose function reads files.
-One of those here passes on 0, 1, 2, ..., and from the first two that are left this process learns
-which files are its own: their steps are counted when the iteration begins. Where nothing was
-sharded the steps come in pieces, which tf.data service may split among workers.
+To shard by file, TensorFlow puts a shard() before a flat_map whose function reads files. One such
+flat_map here passes on 0, 1, 2, ... The first two numbers that are left tell this process which
+files are its own, and their steps are counted when the iteration begins. Where nothing was sharded,
+the steps come in pieces, which tf.data service may split among workers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from tfrfast.tensorflow.functions import as_it_stands, flat_map, show_a_reader
 from tfrfast.tensorflow.keys import ENDLESS, Keys
 from tfrfast.tensorflow.library import ops
 
-# Files are told by the first one and a stride.
+# Files are given as the first one and a stride.
 ALL_FILES = (0, 1)
 _MAX_PIECE_STEPS = 64
-# Where there are few steps, pieces are smaller, so that there are about so many.
+# If there are few steps, pieces are smaller, so that there are still about this many.
 _PIECES = 32
 _COPIES = 4096
 
 
 def pieces_of_steps(count: int) -> Any:
-    """0 to `count` - 1: where each piece begins and ends."""
+    """The steps 0 to `count` - 1 in pieces: where each begins and ends."""
     size = max(1, min(_MAX_PIECE_STEPS, count // _PIECES))
     pieces = tf.data.Dataset.range(-(-count // size))
     return flat_map(pieces, _piece, tf.constant(count, tf.int64), tf.constant(size, tf.int64))
@@ -53,16 +53,16 @@ def _blocks_of_file(file: Any, source: Any) -> Any:
 
 
 def steps_of_pieces(pieces: Any) -> Any:
-    """Their numbers, without anything about files."""
+    """The numbers of all steps, without files or keys."""
     return flat_map(pieces, tf.data.Dataset.range)
 
 
 def steps(pieces: Any, source: Any, sequence: Any, keys: Keys) -> Any:
-    """((key, files), step) of each step: of all `pieces` or, once sharded, of this process's.
+    """((key, files), step) for each step of `pieces` or, once sharded, of this process's own files.
 
-    What tells the two apart runs once for each piece: a step passes through few iterators.
+    Which of the two it is, is found out once for each piece, so that a step costs little.
     """
-    # Pieces come second: where there are fewer than processes, none may be asked for.
+    # Pieces come second in zip: a sharded process that has no piece must not ask for one.
     everything = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
     own = flat_map(_numbers_left(keys), _if_sharded, source, sequence)
     return flat_map(everything.concatenate(own), _steps_of_piece)
@@ -74,7 +74,7 @@ def _steps_of_piece(key: Any, files: Any, begin: Any, end: Any) -> Any:
 
 
 def _copies(values: Any, count: Any) -> Any:
-    """Of each tensor, for from_tensor_slices: to start a map() takes milliseconds."""
+    """Repeats each tensor for from_tensor_slices. Starting a map() would take milliseconds."""
     return tf.nest.map_structure(
         lambda value: tf.broadcast_to(value, tf.concat([[count], tf.shape(value)], axis=0)), values
     )
