@@ -163,7 +163,7 @@ format: .venv/.tools ## Rewrite files the way lint wants them
 tidy: .venv/.tools ## clang-tidy over the C++ sources
 	@tools/need compiler doctest
 	cmake --preset dev >/dev/null
-	find csrc/core csrc/tensorflow tests/core -name '*.cpp' -print0 | \
+	find csrc/core csrc/tensorflow tests/core tests/tensorflow_ops -name '*.cpp' -print0 | \
 	  xargs -0 -n 1 -P $(JOBS) clang-tidy --quiet -p build/dev
 
 ## ---- all of it

@@ -38,6 +38,7 @@ QUOTED = {
     "csrc/python": {"core", "python"},
     "csrc/tensorflow": {"core", "tensorflow"},
     "tests/core": {"core"},
+    "tests/tensorflow_ops": {"core", "tensorflow", ".."},  # ".." for the fixture of tests/core
     "tests/fuzz": {"core"},
     "benchmarks/core": {"core"},
 }
@@ -48,6 +49,7 @@ ANGLED = {
     "csrc/python": r"pybind11/.*|Python\.h",
     "csrc/tensorflow": r"(?!)",
     "tests/core": r"doctest/.*",
+    "tests/tensorflow_ops": r"doctest/.*",
     "tests/fuzz": r"(?!)",
     "benchmarks/core": r"benchmark/.*",
 }

@@ -5,15 +5,32 @@
 #include "core/base/error.h"
 
 namespace tfrfast::tensorflow {
+namespace {
+
+// These, among numbers below `end`, with a first one and a stride that are no larger: calculating
+// with those overflows nothing.
+Progression bounded(Files files, std::int64_t end) {
+  return {std::min(files.first, end), std::min(files.stride, std::max<std::int64_t>(end, 1)),
+          kEndless};
+}
+
+// An upper bound of the records in any shard.
+std::int64_t max_record_count(const Source& source) {
+  if (!source.spec().planned) return kEndless;
+  std::uint64_t count = 0;
+  for (const ShardSpec& shard : source.spec().shards) count = std::max(count, shard.record_count);
+  return static_cast<std::int64_t>(count);
+}
+
+}  // namespace
 
 Part::Part(std::shared_ptr<const Source> source, Files files)
     : source_(std::move(source)), files_(files) {
-  const Progression every{0, 1, kEndless};
-  const Progression some{files.first, files.stride, kEndless};
+  const Files every;
   const auto shard_count = static_cast<std::int64_t>(source_->shard_count());
   const bool by_file = files.stride <= shard_count;
-  shards_ = (by_file ? some : every).below(shard_count);
-  records_ = by_file ? every : some;
+  shards_ = bounded(by_file ? files : every, shard_count).below(shard_count);
+  records_ = bounded(by_file ? every : files, max_record_count(*source_));
   for (std::int64_t turn = 0; turn < shards_.count; ++turn) {
     const auto each = static_cast<std::size_t>(shards_.at(turn));
     const auto record_count = static_cast<std::int64_t>(source_->spec().shards[each].record_count);
@@ -28,7 +45,11 @@ Part::Place Part::place(const std::vector<std::int64_t>& firsts, std::int64_t nu
 }
 
 Sequence Part::own(const Sequence& sequence) const {
-  return source_->spec().planned ? sequence.over(record_count()) : sequence;
+  if (!source_->spec().planned) return sequence;
+  Sequence mine = sequence.over(record_count());
+  // A single record may come with any stride. Bounded, it overflows nothing.
+  mine.records.stride = std::min(mine.records.stride, std::max<std::int64_t>(record_count(), 1));
+  return mine;
 }
 
 std::int64_t Part::in_source(std::size_t turn, std::int64_t number) const {

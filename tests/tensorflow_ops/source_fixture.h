@@ -1,0 +1,59 @@
+// Shards as the ops open them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../core/shard_fixture.h"
+#include "tensorflow/source.h"
+
+namespace tfrfast::tensorflow::testing {
+
+// Shards of `counts` records of `bytes` each, which all differ.
+inline std::vector<tfrfast::testing::TestShard> write_shards(
+    const tfrfast::testing::TemporaryFolder& folder, const std::vector<std::size_t>& counts,
+    std::size_t bytes = 10) {
+  std::vector<tfrfast::testing::TestShard> shards;
+  unsigned seed = 0;
+  for (const std::size_t count : counts) {
+    auto& shard = shards.emplace_back(folder / (std::to_string(shards.size()) + ".tfrecord"));
+    for (std::size_t i = 0; i < count; ++i) {
+      shard.write_record(tfrfast::testing::payload(bytes, ++seed));
+    }
+  }
+  return shards;
+}
+
+inline SourceSpec streamed_spec(const std::vector<tfrfast::testing::TestShard>& shards) {
+  SourceSpec spec;
+  for (const auto& shard : shards) spec.shards.push_back({shard.path(), 0, 0});
+  return spec;
+}
+
+// A planned source, indexed in memory. `options` are all but its shards.
+inline std::shared_ptr<const Source> planned_source(
+    const std::vector<tfrfast::testing::TestShard>& shards, SourceSpec options = {}) {
+  std::vector<std::string> paths;
+  for (const auto& shard : shards) paths.push_back(shard.path());
+  ShardSetOptions opening = shard_options(options.compression);
+  opening.index.use = IndexUse::memory;
+  const auto opened = ShardSet::open(paths, opening);
+  options.planned = true;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const ShardIndex& index = *(*opened)[i].index;
+    options.shards.push_back({paths[i], index.facts().file_bytes, index.record_count()});
+  }
+  return std::make_shared<const Source>(std::move(options), opened);
+}
+
+inline std::vector<std::string> payloads_of(const Records& records) {
+  std::vector<std::string> payloads;
+  records.for_each([&](std::size_t, WireBytes bytes) {
+    payloads.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  });
+  return payloads;
+}
+
+}  // namespace tfrfast::tensorflow::testing

@@ -1,0 +1,299 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "../core/orders.h"
+#include "source_fixture.h"
+#include "tensorflow/part.h"
+
+using namespace tfrfast;
+using namespace tfrfast::tensorflow;
+using namespace tfrfast::testing;
+using namespace tfrfast::tensorflow::testing;
+
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+using Strings = std::vector<std::string>;
+using Counts = std::vector<std::size_t>;
+constexpr auto kMaxStride = std::numeric_limits<std::int64_t>::max();
+
+// A record is 10 bytes long, or so long that blocks have one or two of them.
+constexpr std::size_t kLongRecord = 600 << 10;
+
+Sequence blocks_over(const Progression& records) {
+  Sequence sequence;
+  sequence.records = records;
+  sequence.order = make_order(records.count, Shuffle::none);
+  sequence.positions = {0, 1, records.count};
+  return sequence;
+}
+
+// A dataset's sequence: of as many records as its source has.
+Sequence blocks(const Source& source) {
+  const std::uint64_t all = source.spec().planned ? source.shard_set().record_count() : 1 << 20;
+  return blocks_over({0, 1, static_cast<std::int64_t>(all)});
+}
+
+Sequence batches(const Source& source, std::int64_t rows, Shuffle shuffle = Shuffle::none) {
+  Sequence sequence = blocks(source);
+  sequence.order = make_order(sequence.records.count, shuffle, {2, 2, 2});
+  sequence.batch_rows = rows;
+  return sequence;
+}
+
+Numbers numbers_of(const Part& part, const Sequence& sequence) {
+  Numbers all;
+  for (std::int64_t step = 0; step < part.step_count(sequence); ++step) {
+    const Numbers batch = part.records_of_batch(sequence, 7, step);
+    CHECK_FALSE(batch.empty());
+    all.insert(all.end(), batch.begin(), batch.end());
+  }
+  return all;
+}
+
+Strings read_blocks(const Part& part, const Sequence& sequence) {
+  Strings all;
+  for (std::int64_t step = 0; step < part.step_count(sequence); ++step) {
+    const Records records = part.read_block(sequence, step);
+    CHECK(records.error() == "");
+    const Strings payloads = payloads_of(records);
+    all.insert(all.end(), payloads.begin(), payloads.end());
+  }
+  return all;
+}
+
+Strings payloads_of(const std::vector<TestShard>& shards) {
+  Strings all;
+  for (const TestShard& shard : shards) {
+    for (std::size_t i = 0; i < shard.records(); ++i) all.push_back(shard.record(i));
+  }
+  return all;
+}
+
+Strings payloads_of(const std::vector<TestShard>& shards, const Numbers& numbers) {
+  const Strings all = payloads_of(shards);
+  Strings chosen;
+  for (const std::int64_t number : numbers) chosen.push_back(all[static_cast<std::size_t>(number)]);
+  return chosen;
+}
+
+// The numbers that one of several processes reads, in file order.
+Numbers model_of(const Counts& counts, std::int64_t first, std::int64_t stride) {
+  const bool by_file = stride <= static_cast<std::int64_t>(counts.size());
+  Numbers numbers;
+  std::int64_t number = 0;
+  for (std::size_t shard = 0; shard < counts.size(); ++shard) {
+    for (std::size_t record = 0; record < counts[shard]; ++record, ++number) {
+      const auto which = static_cast<std::int64_t>(by_file ? shard : record);
+      if (which % stride == first) numbers.push_back(number);
+    }
+  }
+  return numbers;
+}
+
+Numbers sorted(Numbers numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("part: where there is a file for each process, each takes whole files") {
+  const TemporaryFolder folder;
+  const auto source = planned_source(write_shards(folder, {2, 3, 1, 2}));
+  CHECK(numbers_of(Part(source, {0, 2}), batches(*source, 2)) == Numbers{0, 1, 5});
+  CHECK(numbers_of(Part(source, {1, 2}), batches(*source, 2)) == Numbers{2, 3, 4, 6, 7});
+}
+
+TEST_CASE("part: where there are fewer files than processes, all take from every file") {
+  const TemporaryFolder folder;
+  const auto source = planned_source(write_shards(folder, {5, 3}));
+  CHECK(numbers_of(Part(source, {0, 3}), batches(*source, 2)) == Numbers{0, 3, 5});
+  CHECK(numbers_of(Part(source, {1, 3}), batches(*source, 2)) == Numbers{1, 4, 6});
+  CHECK(numbers_of(Part(source, {2, 3}), batches(*source, 2)) == Numbers{2, 7});
+}
+
+TEST_CASE("part: all parts together have every record exactly once, in any order") {
+  const TemporaryFolder folder;
+  for (const Counts& counts : {Counts{7}, Counts{4, 0, 9}, Counts{1, 2, 3, 4, 5}, Counts{0, 0}}) {
+    const auto shards = write_shards(folder, counts);
+    const auto source = planned_source(shards);
+    const auto streamed = std::make_shared<const Source>(streamed_spec(shards));
+    for (std::int64_t stride = 1; stride <= 7; ++stride) {
+      for (std::int64_t first = 0; first < stride; ++first) {
+        CAPTURE(counts.size());
+        CAPTURE(stride);
+        CAPTURE(first);
+        const Numbers model = model_of(counts, first, stride);
+        const Part part(source, {first, stride});
+        for (const Shuffle shuffle : kShuffles) {
+          const Numbers numbers = numbers_of(part, batches(*source, 3, shuffle));
+          CHECK(sorted(numbers) == model);
+        }
+        CHECK(read_blocks(part, blocks(*source)) == payloads_of(shards, model));
+        const Part unplanned(streamed, {first, stride});
+        CHECK(read_blocks(unplanned, blocks(*streamed)) == payloads_of(shards, model));
+      }
+    }
+  }
+}
+
+TEST_CASE("part: a file of many blocks is read block by block") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {7, 1}, kLongRecord);
+  const Counts counts = {7, 1};
+  for (const auto& source :
+       {planned_source(shards), std::make_shared<const Source>(streamed_spec(shards))}) {
+    CHECK(Part(source, {}).step_count(blocks(*source)) == 6);
+    for (std::int64_t stride = 1; stride <= 3; ++stride) {
+      for (std::int64_t first = 0; first < stride; ++first) {
+        CAPTURE(stride);
+        CAPTURE(first);
+        const Numbers model = model_of(counts, first, stride);
+        CHECK(read_blocks(Part(source, {first, stride}), blocks(*source)) ==
+              payloads_of(shards, model));
+      }
+    }
+  }
+}
+
+TEST_CASE("part: take, skip and shard choose among the records of the part") {
+  const TemporaryFolder folder;
+  const Counts counts = {5, 6};
+  const auto shards = write_shards(folder, counts, kLongRecord);
+  const auto source = planned_source(shards);
+  for (const Files files : {Files{0, 1}, Files{1, 2}, Files{1, 3}}) {
+    const Numbers model = model_of(counts, files.first, files.stride);
+    const Part part(source, files);
+    for (const Progression& chosen :
+         {Progression{0, 1, 2}, Progression{2, 1, 9}, Progression{1, 2, 3}, Progression{3, 4, 2}}) {
+      CAPTURE(files.stride);
+      CAPTURE(chosen.first);
+      CAPTURE(chosen.stride);
+      Numbers expected;
+      for (std::int64_t i = 0; i < chosen.count; ++i) {
+        const auto at = static_cast<std::size_t>(chosen.at(i));
+        if (at < model.size()) expected.push_back(model[at]);
+      }
+      const Sequence sequence = blocks_over(chosen);
+      CHECK(read_blocks(part, sequence) == payloads_of(shards, expected));
+      CHECK(part.step_count(sequence) <= part.step_count(blocks(*source)));
+    }
+  }
+}
+
+TEST_CASE("part: blocks that have no wanted record are not among the steps") {
+  const TemporaryFolder folder;
+  const auto source = planned_source(write_shards(folder, {7}, kLongRecord));
+  const Part part(source, {});
+  CHECK(part.step_count(blocks_over({0, 1, 1})) == 1);
+  CHECK(part.step_count(blocks_over({4, 1, 2})) == 1);
+  CHECK(part.step_count(blocks_over({3, 1, 0})) == 0);
+}
+
+TEST_CASE("part: epochs repeat the blocks") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {2, 1});
+  const auto source = planned_source(shards);
+  Sequence sequence = blocks(*source);
+  sequence.epochs = 3;
+  const Part part(source, {});
+  CHECK(part.step_count(sequence) == 6);
+  const Numbers model = {0, 1, 2, 0, 1, 2, 0, 1, 2};
+  CHECK(read_blocks(part, sequence) == payloads_of(shards, model));
+  sequence.epochs = -1;
+  CHECK(part.step_count(sequence) == kEndless);
+}
+
+TEST_CASE("part: however large the stride, the first part has what begins the files") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {3, 0, 2, 4});
+  const auto streamed = std::make_shared<const Source>(streamed_spec(shards));
+  for (const std::int64_t stride : {std::int64_t{1} << 40, kMaxStride}) {
+    for (const auto& source : {planned_source(shards), streamed}) {
+      const Part first(source, {0, stride});
+      CHECK(read_blocks(first, blocks(*source)) == payloads_of(shards, {0, 3, 5}));
+      CHECK(read_blocks(Part(source, {1, stride}), blocks(*source)) ==
+            payloads_of(shards, {1, 4, 6}));
+      for (const std::int64_t none : {std::int64_t{4}, stride - 1, stride}) {
+        CHECK(read_blocks(Part(source, {none, stride}), blocks(*source)).empty());
+      }
+    }
+    const auto source = planned_source(shards);
+    const Part first(source, {0, stride});
+    CHECK(numbers_of(first, batches(*source, 2)) == Numbers{0, 3, 5});
+    CHECK(read_blocks(first, blocks_over({1, 2, 4})) == payloads_of(shards, {3}));
+    CHECK(numbers_of(Part(source, {stride - 1, stride}), batches(*source, 2)).empty());
+  }
+}
+
+TEST_CASE("part: a single record may be chosen with any stride") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {5, 4});
+  const auto source = planned_source(shards);
+  for (const std::int64_t stride : {std::int64_t{1} << 62, kMaxStride - 1}) {
+    const Sequence one = blocks_over({1, stride, 1});
+    CHECK(read_blocks(Part(source, {}), one) == payloads_of(shards, {1}));
+    CHECK(read_blocks(Part(source, {1, 3}), one) == payloads_of(shards, {4}));
+  }
+}
+
+TEST_CASE("part: the blocks of its files follow one another") {
+  const TemporaryFolder folder;
+  const auto source = planned_source(write_shards(folder, {7, 1, 0, 4}, kLongRecord));
+  const Part part(source, {1, 2});
+  CHECK(part.blocks_of_file(0) == std::pair<std::int64_t, std::int64_t>{0, 1});
+  CHECK(part.blocks_of_file(1) == std::pair<std::int64_t, std::int64_t>{1, 4});
+  CHECK(part.step_count(blocks(*source)) == 4);
+}
+
+TEST_CASE("part: files and blocks that do not exist are refused") {
+  const TemporaryFolder folder;
+  const auto source = planned_source(write_shards(folder, {1, 1, 1}));
+  const Part part(source, {0, 2});
+  for (const std::int64_t number : {std::int64_t{-1}, std::int64_t{2}, kMaxStride}) {
+    CHECK(error_of([&] { part.blocks_of_file(number); }).kind() == ErrorKind::invalid);
+  }
+  CHECK(error_of([&] { part.read_block(blocks(*source), -1); }).kind() == ErrorKind::invalid);
+  const Part none(source, {3, 3});
+  CHECK(error_of([&] { none.read_block(blocks(*source), 0); }).kind() == ErrorKind::invalid);
+}
+
+TEST_CASE("part: files are told by a first one and a stride") {
+  CHECK(files_of(Numbers{2, 3}) == Files{2, 3});
+  for (const Numbers& numbers :
+       {Numbers{}, Numbers{1}, Numbers{-1, 2}, Numbers{0, 0}, Numbers{0, 1, 1}}) {
+    CHECK(error_of([&] { files_of(numbers); }).kind() == ErrorKind::invalid);
+  }
+}
+
+TEST_CASE("part: a kernel keeps its part until the files or the text are others") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {2, 3});
+  const std::string text = streamed_spec(shards).encode();
+  const std::size_t open = open_source_count();
+  {
+    PartHolder parts;
+    const auto part = parts.open(text, {0, 2});
+    CHECK(parts.open(text, {0, 2}) == part);
+    CHECK(parts.open(text, {1, 2}) != part);
+    CHECK(parts.open(text, {1, 2})->source() == part->source());
+    CHECK(open_source_count() == open + 1);
+    SourceSpec other = streamed_spec(shards);
+    other.skip_damage = true;
+    CHECK(parts.open(other.encode(), {1, 2})->source() != part->source());
+    CHECK(open_source_count() == open + 2);
+  }
+  CHECK(open_source_count() == open);
+}
+
+TEST_CASE("part: a batch that has to be full fails with its error, any other does not") {
+  Sequence sequence;
+  fail_full_batch(sequence, "15 Bad.");
+  sequence.drop_remainder = true;
+  fail_full_batch(sequence, "");
+  CHECK_THROWS_AS(fail_full_batch(sequence, "15 Bad."), KernelFailure);
+}

@@ -1,0 +1,149 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "fake_c_api.h"
+#include "source_fixture.h"
+#include "tensorflow/error_text.h"
+#include "tensorflow/records.h"
+
+using namespace tfrfast;
+using namespace tfrfast::tensorflow;
+using namespace tfrfast::testing;
+using namespace tfrfast::tensorflow::testing;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// Where the payload of a record begins.
+std::uint64_t payload_offset(const TestShard& shard, std::size_t record) {
+  return shard.offset(record) + 12;
+}
+
+Records read_first_block(const Source& source) {
+  return source.read_block(0, 0, {0, 1, 100}, 100);
+}
+
+}  // namespace
+
+TEST_CASE("records: a block is written as what precedes the damage, the error and the rest") {
+  const TemporaryFolder folder;
+  auto shards = write_shards(folder, {5}, 100);
+  shards[0].flip_bit(payload_offset(shards[0], 2));
+  const TestShard& shard = shards[0];
+  for (const auto& source :
+       {planned_source(shards), std::make_shared<const Source>(streamed_spec(shards))}) {
+    FakeCall fake;
+    const Records records = read_first_block(*source);
+    run_kernel(fake.context(), [&](KernelCall& call) { records.write(call, 0); });
+    REQUIRE(fake.code() == Code::ok);
+    CHECK(fake.strings(0) == Strings{shard.record(0), shard.record(1)});
+    CHECK(decode_error(fake.strings(1)[0]).code == Code::data_loss);
+    CHECK(holds(fake.strings(1)[0], shard.path()));
+    CHECK(fake.strings(2) == Strings{shard.record(3), shard.record(4)});
+  }
+}
+
+TEST_CASE("records: damage that is skipped leaves no error") {
+  const TemporaryFolder folder;
+  auto shards = write_shards(folder, {4}, 100);
+  shards[0].flip_bit(payload_offset(shards[0], 0));
+  SourceSpec options;
+  options.skip_damage = true;
+  const Records records = read_first_block(*planned_source(shards, options));
+  CHECK(records.error() == "");
+  CHECK(records.is_left_out(0));
+  CHECK(payloads_of(records) ==
+        Strings{shards[0].record(1), shards[0].record(2), shards[0].record(3)});
+}
+
+TEST_CASE("records: the first of several errors is told, and how many follow it") {
+  const TemporaryFolder folder;
+  auto shards = write_shards(folder, {5}, 100);
+  shards[0].flip_bit(payload_offset(shards[0], 3));
+  shards[0].flip_bit(payload_offset(shards[0], 1));
+  const Records both = read_first_block(*planned_source(shards));
+  shards[0].flip_bit(payload_offset(shards[0], 3));
+  const Records first = read_first_block(*planned_source(shards));
+  CHECK(both.error().size() > first.error().size());
+  CHECK(both.error().substr(0, first.error().size()) == first.error());
+  CHECK(holds(both.error().substr(first.error().size()), "1."));
+}
+
+TEST_CASE("records: a missing file is an error when its turn comes") {
+  const TemporaryFolder folder;
+  auto shards = write_shards(folder, {1, 1});
+  std::filesystem::remove(shards[1].path());
+  const Source source(streamed_spec(shards));
+  CHECK(source.block_count(1) == 1);
+  CHECK(payloads_of(source.read_block(0, 0, {0, 1, 100}, 100)) == Strings{shards[0].record(0)});
+  const Records records = source.read_block(1, 0, {0, 1, 100}, 100);
+  CHECK(decode_error(records.error()).code == Code::not_found);
+  CHECK(payloads_of(records).empty());
+}
+
+TEST_CASE("records: a file that is cut short gives what it still has, then an error") {
+  const TemporaryFolder folder;
+  auto shards = write_shards(folder, {3}, 100);
+  shards[0].truncate_to(shards[0].size() - 1);
+  const Records records = read_first_block(*planned_source(shards));
+  CHECK(decode_error(records.error()).code == Code::data_loss);
+  CHECK(payloads_of(records) == Strings{shards[0].record(0), shards[0].record(1)});
+}
+
+TEST_CASE("records: a tail that is too short for a header is the end, as it is to TensorFlow") {
+  const TemporaryFolder folder;
+  auto shards = write_shards(folder, {2}, 100);
+  shards[0].append("tail");
+  const Records records = read_first_block(*planned_source(shards));
+  CHECK(records.error() == "");
+  CHECK(payloads_of(records).size() == 2);
+}
+
+TEST_CASE("records: strings of mapped files outlive the source where the runtime counts them") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {3}, 100);
+  SourceSpec options;
+  options.zero_copy = true;
+  FakeCall fake;
+  hand_out_views(true);
+  {
+    const Records records = read_first_block(*planned_source(shards, options));
+    run_kernel(fake.context(), [&](KernelCall& call) { records.write_all(call, 0); });
+  }
+  hand_out_views(false);
+  REQUIRE(fake.code() == Code::ok);
+  CHECK(fake.strings(0) == Strings{shards[0].record(0), shards[0].record(1), shards[0].record(2)});
+  fake.drop_output(0);
+}
+
+TEST_CASE("source: a planned one refuses data of other sizes or counts") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {3}, 100);
+  SourceSpec spec = planned_source(shards)->spec();
+  ++spec.shards[0].record_count;
+  const Environment no_cache("TFRFAST_CACHE_DIR", folder.path());
+  const Error error = error_of([&] { Source{spec}; });
+  CHECK(error.kind() == ErrorKind::stale_index);
+  CHECK(holds(error.message(), shards[0].path()));
+}
+
+TEST_CASE("source: records are read in the order that they are asked for") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {2, 2}, 100);
+  const std::vector<std::int64_t> numbers = {3, 0, 3, 1};
+  const Records records = planned_source(shards)->read(numbers);
+  CHECK(payloads_of(records) == Strings{shards[1].record(1), shards[0].record(0),
+                                        shards[1].record(1), shards[0].record(1)});
+}
+
+TEST_CASE("source: it no longer fits when a file has changed") {
+  const TemporaryFolder folder;
+  auto shards = write_shards(folder, {2, 2}, 100);
+  const auto source = planned_source(shards);
+  CHECK(source->still_fits());
+  shards[1].write_record("more");
+  CHECK_FALSE(source->still_fits());
+}
