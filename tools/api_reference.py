@@ -174,7 +174,7 @@ def as_markdown(docstring: str) -> str:
         if line == "Args:":
             in_arguments = True
             lines.append("")
-        elif in_arguments and (match := re.fullmatch(r"  ([\w, ]+): (.*)", line)):
+        elif in_arguments and (match := re.fullmatch(r"  (\w[\w, ]*): (.*)", line)):
             names = ", ".join(f"`{name}`" for name in match[1].split(", "))
             lines.append(f"- {names}: {match[2]}")
         elif in_arguments and line.startswith("    "):
