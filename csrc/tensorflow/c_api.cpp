@@ -10,7 +10,7 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// The library that is loaded already; never loads one.
+// The library, if it is loaded already. Never loads it.
 void* loaded_framework() noexcept {
 #if defined(__APPLE__)
   for (std::uint32_t image = 0; image < _dyld_image_count(); ++image) {

@@ -8,7 +8,7 @@ std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::string_view encoded
                     [=] { return LoadingPlan(encoded, epoch, key); });
 }
 
-// A worker that throws is not put back: what it holds is half done.
+// A worker that throws is not put back, because its work is half done.
 LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
                                  const std::shared_ptr<const FeaturePlan>& features,
                                  std::span<const std::int64_t> records, const bool* valid) {

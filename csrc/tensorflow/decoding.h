@@ -17,12 +17,12 @@
 
 namespace tfrfast::tensorflow {
 
-// Workers that are not busy, all for the same source and features; a worker serves one call at a
+// Workers that are not busy, all for the same source and features. A worker serves one call at a
 // time. Safe from many threads.
 template <class Worker>
 class IdleWorkers {
  public:
-  // `what` keeps the thing that workers are made for alive, and so its address its own.
+  // Workers are made for `what`. Holding it keeps it alive, so no other object gets its address.
   template <class Make>
   std::unique_ptr<Worker> take(const std::vector<std::shared_ptr<const void>>& what,
                                const Make& make) {
@@ -66,12 +66,12 @@ class DecodingKernel {
   std::shared_ptr<const LoadingPlan> plan(std::string_view encoded, std::int64_t epoch,
                                           std::int64_t key);
 
-  // Reads, verifies and decodes, a cache-sized piece after the other. Throws Error.
+  // Reads, verifies and decodes, one cache-sized piece after another. Throws Error.
   LoadedBatch load(const std::shared_ptr<const Source>& source,
                    const std::shared_ptr<const FeaturePlan>& features,
                    std::span<const std::int64_t> records, const bool* valid);
 
-  // Decodes what has been read. Errors count rows where there are no `record_numbers`.
+  // Decodes records that have been read. Without `record_numbers`, errors name rows.
   std::vector<Column> decode(const std::shared_ptr<const FeaturePlan>& features,
                              std::span<const WireBytes> wires,
                              std::span<const std::int64_t> record_numbers);

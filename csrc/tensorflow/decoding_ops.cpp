@@ -51,7 +51,7 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
     if (error.kind() == ErrorKind::invalid) throw;
     if (error.kind() == ErrorKind::feature || source == nullptr) return write_error(error);
   }
-  // Something is damaged: once more, for what is not.
+  // Something is damaged. Read again, for the records that are not.
   const Records read = source->read(records);
   std::vector<WireBytes> wires;
   std::vector<std::int64_t> numbers;

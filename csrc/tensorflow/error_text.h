@@ -1,4 +1,4 @@
-// Errors as text: damage travels through the graph as a string until its turn has come.
+// Errors as text. Damage travels through the graph as a string until its turn comes.
 #pragma once
 
 #include <string>

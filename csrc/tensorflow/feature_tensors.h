@@ -9,9 +9,9 @@
 
 namespace tfrfast::tensorflow {
 
-// Writes the columns into outputs `first`, ...; returns the number after the last. Each becomes,
-// one tensor after the other, what it has of: indices, values, row splits and dense shape. Throws
-// Error(invalid) if the graph says that an output is of another kind.
+// Writes the columns into outputs `first`, `first + 1`, ... Returns the number after the last
+// output. A column becomes those of these tensors that it has, in this order: indices, values, row
+// splits, dense shape. Throws Error(invalid) if an output has another type in the graph.
 int write_columns(KernelCall& call, int first, const FeaturePlan& plan,
                   std::vector<Column> columns);
 

@@ -114,8 +114,8 @@ std::optional<std::size_t> KernelCall::bytes_of(DataType type, const Shape& shap
 }
 
 void KernelCall::set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory) {
-  // Exactly the elements: tf.data service sends a buffer's bytes, whatever the shape says, and the
-  // receiver makes room for what the shape says.
+  // The tensor has exactly the bytes of its elements: tf.data service sends all bytes of a buffer,
+  // and the receiver makes room for as many as the shape says.
   const std::optional<std::size_t> bytes = bytes_of(type, shape);
   if (!bytes || *bytes > memory.capacity()) {
     throw Error(ErrorKind::invalid, "Output " + std::to_string(output) +
@@ -142,7 +142,7 @@ void KernelCall::set_values(int output, const Shape& shape, std::size_t bytes,
     if (bytes_of(type, shape) == bytes) return set_tensor(output, type, shape, std::move(memory));
   }
   throw Error(ErrorKind::invalid, "Output " + std::to_string(output) +
-                                      " is of another type in the graph than in its features. "
+                                      " has another type in the graph than in the features. "
                                       "Build the graph again.");
 }
 

@@ -28,7 +28,7 @@ struct KernelFailure {
 };
 KernelFailure failure_of(std::string_view encoded_error);
 
-// Lives as long as the call; inputs stay valid as long. One thread.
+// Lives as long as the call, and so do its inputs. One thread.
 class KernelCall {
  public:
   explicit KernelCall(TF_OpKernelContext* context);
@@ -36,7 +36,8 @@ class KernelCall {
   KernelCall(const KernelCall&) = delete;
   KernelCall& operator=(const KernelCall&) = delete;
 
-  // Throw KernelFailure if the input has another type or, where one is asked for, not one element.
+  // These throw KernelFailure if the input has another type. Those that return one element also
+  // throw it if there are none or several.
   std::span<const TString> strings(int input);
   std::string_view string(int input);
   std::span<const std::int64_t> integers(int input);
@@ -50,9 +51,9 @@ class KernelCall {
   void set_string(int output, std::string_view value);                  // a scalar
   void set_integer(int output, std::int64_t value);                     // a scalar
   void set_integers(int output, std::span<const std::int64_t> values);  // a vector
-  // The tensor takes the memory over. Throws Error(invalid) if it is too small.
+  // The tensor takes over the memory. Throws Error(invalid) if it is too small.
   void set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory);
-  // The same for numbers of whatever type the graph says, which must fill `bytes` exactly.
+  // The same for numbers of the type that the graph says. They must fill `bytes` exactly.
   void set_values(int output, const Shape& shape, std::size_t bytes, PooledBuffer memory);
 
   void fail(Code code, const std::string& message) noexcept;
@@ -69,8 +70,8 @@ class KernelCall {
   std::vector<TF_Tensor*> held_;
 };
 
-// Runs `compute(call)`, turning whatever it throws into the call's failure: nothing may be thrown
-// through TensorFlow's C frames.
+// Runs `compute(call)` and turns what it throws into the call's failure, because nothing may be
+// thrown through TensorFlow's C frames.
 template <class Compute>
 void run_kernel(TF_OpKernelContext* context, const Compute& compute) noexcept {
   KernelCall call(context);

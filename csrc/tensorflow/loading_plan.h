@@ -12,11 +12,11 @@
 
 namespace tfrfast::tensorflow {
 
-// Immutable. Steps run on from epoch to epoch, the first of which may be entered in the middle.
+// Immutable. Steps run on from epoch to epoch. The first epoch may be entered in the middle.
 class LoadingPlan {
  public:
-  // `plan` is of the rest of `epoch`; `key` 0 is the Loader's own order. Throws Error(invalid) for
-  // what is not an encoded plan.
+  // `plan` is the rest of `epoch`. With `key` 0 the order is the Loader's own. Throws
+  // Error(invalid) if `plan` is not an encoded plan.
   LoadingPlan(std::string_view plan, std::int64_t epoch, std::int64_t key);
 
   bool is_of(std::string_view plan, std::int64_t epoch, std::int64_t key) const noexcept;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
+#include "core/base/numbering.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -40,8 +40,8 @@ Part::Part(std::shared_ptr<const Source> source, Files files)
 }
 
 Part::Place Part::place(const std::vector<std::int64_t>& firsts, std::int64_t number) {
-  const auto behind = std::upper_bound(firsts.begin(), firsts.end(), number);
-  return {static_cast<std::size_t>(behind - firsts.begin()) - 1, number - *(behind - 1)};
+  const auto after = std::upper_bound(firsts.begin(), firsts.end(), number);
+  return {static_cast<std::size_t>(after - firsts.begin()) - 1, number - *(after - 1)};
 }
 
 Sequence Part::own(const Sequence& sequence) const {
@@ -70,10 +70,10 @@ std::pair<std::int64_t, std::int64_t> Part::blocks_of(const Progression& records
   if (!source_->spec().planned) return {0, all};
   if (records.first == 0 && records.stride == 1 && records.count == record_count()) return {0, all};
   if (records.count == 0) return {};
-  const std::int64_t behind = records.at(records.count);
+  const std::int64_t after = records.at(records.count);
   const std::int64_t first = records.first > 0 ? block_of(records.first) : 0;
-  const bool to_the_end = behind >= record_count();
-  return {first, (to_the_end ? all : block_of(behind - records.stride) + 1) - first};
+  const bool to_the_end = after >= record_count();
+  return {first, (to_the_end ? all : block_of(after - records.stride) + 1) - first};
 }
 
 std::int64_t Part::step_count(const Sequence& sequence) const {
@@ -94,7 +94,7 @@ std::vector<std::int64_t> Part::records_of_batch(const Sequence& sequence, std::
 
 std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(std::int64_t turn) const {
   if (turn < 0 || turn >= shards_.count) {
-    throw Error(ErrorKind::invalid, "There is no file " + std::to_string(turn) + ".");
+    throw_no_such("File", std::to_string(turn), static_cast<std::uint64_t>(shards_.count));
   }
   const auto at = static_cast<std::size_t>(turn);
   return {first_blocks_[at], first_blocks_[at + 1]};
@@ -104,7 +104,7 @@ Records Part::read_block(const Sequence& sequence, std::int64_t step) const {
   const Progression records = own(sequence).records;
   const auto [first, count] = blocks_of(records);
   if (step < 0 || count == 0) {
-    throw Error(ErrorKind::invalid, "There is no block " + std::to_string(step) + ".");
+    throw_no_such("Block", std::to_string(step), static_cast<std::uint64_t>(count));
   }
   const Place at = place(first_blocks_, first + step % count);
   const Progression wanted{in_source(at.turn, records.first), records.stride * records_.stride,

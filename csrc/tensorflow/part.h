@@ -14,10 +14,9 @@
 
 namespace tfrfast::tensorflow {
 
-// Some shards of a source, as a source of their own: records and blocks are counted from the first
-// of them on. Where there are fewer shards than processes, it is some records of every shard. So
-// the parts of several processes have nothing in common, whatever order each of them draws.
-// Immutable.
+// Some shards of a source, as a source of their own: their records and blocks are counted from 0.
+// If there are fewer shards than processes, a part is some records of every shard. So the parts of
+// several processes have nothing in common, even if each process draws another order. Immutable.
 class Part {
  public:
   Part(std::shared_ptr<const Source> source, Files files);
@@ -28,14 +27,14 @@ class Part {
   // How many batches there are or, without batches, blocks. Throws Error.
   std::int64_t step_count(const Sequence& sequence) const;
 
-  // The records of a batch, as the source counts; `seed` is the order's. Of a planned source.
+  // The records of a batch, numbered as in the source. It must be planned. `seed` is the order's.
   std::vector<std::int64_t> records_of_batch(const Sequence& sequence, std::uint64_t seed,
                                              std::int64_t step) const;
 
-  // The blocks of the file whose turn it is: begin and end. Throws Error(invalid) if there is none.
+  // The blocks of one of these files: begin and end. Throws Error out_of_range.
   std::pair<std::int64_t, std::int64_t> blocks_of_file(std::int64_t turn) const;
 
-  // Throws Error(invalid) for a block that does not exist; all other trouble is in the result.
+  // Throws Error out_of_range for a block that does not exist. All other errors are in the result.
   Records read_block(const Sequence& sequence, std::int64_t step) const;
 
  private:
@@ -48,19 +47,20 @@ class Part {
     return static_cast<std::size_t>(shards_.at(static_cast<std::int64_t>(turn)));
   }
   std::int64_t record_count() const noexcept { return first_records_.back(); }
-  // What a sequence is of these records.
+  // The same calls on the records of this part.
   Sequence own(const Sequence& sequence) const;
-  // The source's number of the record that would be `number` if the shard had all.
+  // The source's number of record `number` of this part, as if the given shard had the records
+  // before its own and after them, too.
   std::int64_t in_source(std::size_t turn, std::int64_t number) const;
   std::int64_t block_of(std::int64_t record) const;
-  // The first of the blocks that these records begin in, and how many there are.
+  // The blocks that these records begin in: the first, and how many there are.
   std::pair<std::int64_t, std::int64_t> blocks_of(const Progression& records) const;
 
   std::shared_ptr<const Source> source_;
   Files files_;
-  Progression shards_;   // that are read
-  Progression records_;  // and which of the records in each
-  // Of each shard, and behind the last one.
+  Progression shards_;   // the shards that are read
+  Progression records_;  // the records that are read in each of them
+  // For each shard, and after the last one.
   std::vector<std::int64_t> first_blocks_{0};
   std::vector<std::int64_t> first_records_{0};  // of a planned source
 };
@@ -71,7 +71,7 @@ class PartHolder {
   std::shared_ptr<const Sequence> sequence(std::string_view encoded) {
     return sequences_.get(encoded);
   }
-  // `look`: whether the files are still what they were. Throws Error.
+  // With `look`, checks whether the files are still what they were. Throws Error.
   std::shared_ptr<const Part> open(std::string_view source, Files files, bool look = false);
 
  private:
@@ -80,8 +80,8 @@ class PartHolder {
   LastDecoded<Sequence> sequences_;
 };
 
-// A batch that has to be full is nothing without the records that an error took: throws
-// KernelFailure if the sequence has only such, and there is an error ("" for none).
+// Throws KernelFailure for `error` ("" for none) if every batch of the sequence has to be full:
+// without the records that the error took, the batch is not.
 void fail_full_batch(const Sequence& sequence, std::string_view error);
 
 }  // namespace tfrfast::tensorflow

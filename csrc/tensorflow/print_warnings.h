@@ -1,4 +1,4 @@
-// Warnings of the core: graphs have no place for them, the process has.
+// The core's warnings are printed, because a graph has no place for them.
 #pragma once
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 namespace tfrfast::tensorflow {
 
-// To stderr, those that came up since the last time.
+// Prints the warnings that came up since the last call to stderr.
 inline void print_warnings() {
   for (const std::string& text : take_warnings()) {
     std::fprintf(stderr, "tfrfast: %s\n", text.c_str());

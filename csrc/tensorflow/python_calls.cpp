@@ -1,4 +1,4 @@
-// What the Python side of the ops asks the library directly, through ctypes: planning happens when
+// What the Python side of the ops asks the library directly, through ctypes. Planning happens when
 // a dataset is made, outside of any graph.
 #include <algorithm>
 #include <cstdint>
@@ -26,9 +26,9 @@ using namespace tfrfast;
 using namespace tfrfast::tensorflow;
 
 enum Flag : std::int64_t { build_indexes = 1, skip_damage = 2, zero_copy = 4 };
-constexpr unsigned kCompressionShift = 3;  // behind the flags
+constexpr unsigned kCompressionShift = 3;  // above the flags
 
-// Holds a source open, as long as Python holds this.
+// Holds a source open as long as Python holds this.
 struct OpenPlan {
   std::string text;
   std::shared_ptr<const Source> source;
@@ -87,10 +87,10 @@ void copy_text(const std::string& text, char* out, std::size_t capacity) {
 
 }  // namespace
 
-// Opens shards whose names, each with a null behind it, are in `names`. Null with `error`
-// ("<code> <message>") filled in if that fails: without `build_indexes` also if an index is
-// missing, or would have to be proven by a scan. `progress` may be null; returning other than 0
-// ends the opening.
+// Opens the shards in `names`, where a null ends each name. If that fails, writes "<code>
+// <message>" to `error` and returns null. Without `build_indexes` it also fails if an index is
+// missing, or would have to be proven by a scan. `progress` may be null. If it returns other than
+// 0, opening ends.
 TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
                                          int (*progress)(std::uint64_t, std::uint64_t), char* error,
                                          std::size_t error_capacity) noexcept {
@@ -98,7 +98,7 @@ TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, s
     OpeningProgress report;
     if (progress != nullptr) {
       report = [progress](std::uint64_t done, std::uint64_t all) {
-        // ctypes takes the GIL in there, which a program that exits gives to nobody.
+        // ctypes takes the GIL in there. A program that exits gives it to nobody.
         const int interrupted = call_foreign([&] { return progress(done, all); });
         if (interrupted != 0) throw Error(ErrorKind::closed, "Opening was interrupted.");
       };
@@ -139,8 +139,8 @@ TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept
   return static_cast<std::int64_t>(std::min(bytes, kMax));
 }
 
-// How many steps a sequence takes over all files. Where the index turns out to be damaged it is
-// one: that step fails with the reason.
+// How many steps a sequence takes over all files. If the index turns out to be damaged it is 1, and
+// that step fails with the reason.
 TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const char* sequence,
                                                   std::size_t bytes) noexcept {
   try {

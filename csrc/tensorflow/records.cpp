@@ -26,19 +26,20 @@ std::size_t piece_end(std::span<const Row> rows, std::size_t begin) {
   return end;
 }
 
-// Of a piece: at most kPieceBytes, or one row's.
+// At most kPieceBytes, or the bytes of one row.
 std::uint64_t payload_bytes_of(std::span<const Row> piece) {
   std::uint64_t bytes = 0;
   for (const Row& row : piece) bytes += row.frame.payload_bytes;
   return bytes;
 }
 
-// What memory cannot hold is not verified where it is mapped either: it may have no end.
+// A record that memory cannot hold is not read where it is mapped either: a sparse file may claim a
+// record of any size, and verifying it would take forever.
 bool is_mapped(const Row& row) {
   return row.shard->file->mapping() != nullptr && row.frame.payload_bytes <= max_memory_bytes();
 }
 
-// The run of mapped rows of one file.
+// Where a run of mapped rows of one file ends.
 std::size_t end_of_file(std::span<const Row> rows, std::size_t begin) {
   std::size_t end = begin + 1;
   while (end < rows.size() && rows[end].shard->file == rows[begin].shard->file &&
@@ -116,18 +117,17 @@ Records Records::of_error(std::string error) {
 }
 
 void Records::add_trouble(std::size_t row, std::string error) {
-  const auto behind = std::find_if(troubles_.begin(), troubles_.end(),
-                                   [row](const Trouble& each) { return each.row >= row; });
-  troubles_.insert(behind, {row, std::move(error)});
+  const auto after = std::find_if(troubles_.begin(), troubles_.end(),
+                                  [row](const Trouble& each) { return each.row >= row; });
+  troubles_.insert(after, {row, std::move(error)});
 }
 
 std::string Records::error() const {
   if (troubles_.empty()) return "";
   std::string error = troubles_.front().error;
-  if (troubles_.size() > 1) {
-    error.append(" Close behind lie more like it: ");
-    error.append(std::to_string(troubles_.size() - 1)).append(".");
-  }
+  const std::size_t more = troubles_.size() - 1;
+  if (more == 1) error.append(" 1 more error follows.");
+  if (more > 1) error.append(" ").append(std::to_string(more)).append(" more errors follow.");
   return error;
 }
 

@@ -16,32 +16,33 @@
 
 namespace tfrfast::tensorflow {
 
-// What one call delivers: records before the first trouble, the trouble, and the good ones behind.
-// Rows are read in pieces of about a mebibyte, large records alone, so that a string that outlives
-// the others keeps little memory; or they stay where they are mapped.
+// What one call delivers: the records before the first error, the error, and the good records after
+// it. Rows are read in pieces of about a mebibyte, and large records alone, so that a string that
+// outlives the others keeps little memory. Mapped records may stay where they are.
 class Records {
  public:
   enum class Place : std::uint8_t {
     copied,
-    // What is mapped stays there, if strings can keep the mapping: for files that nobody changes.
+    // Mapped records stay where they are, if strings can keep the mapping. Nobody may change the
+    // files.
     mapped,
   };
-  // Reads `rows`. Damaged ones are left out; under `skip_damage` without a word. Those that memory
-  // cannot hold beside the ones before them are left out, with one error for all.
+  // Reads `rows`. Leaves out damaged ones, with an error unless `skip_damage` is set. Leaves out
+  // those that memory cannot hold together with the ones before them, with one error for all.
   static Records read(std::span<const Row> rows, bool skip_damage, Place place);
   static Records of_error(std::string error);
 
-  // A trouble that lies between two rows: before row `row`.
+  // Adds an error that lies between two rows, before row `row`.
   void add_trouble(std::size_t row, std::string error);
 
   // Outputs `first`, `first + 1` and `first + 2`: head, error ("" for none) and tail.
   void write(KernelCall& call, int first) const;
-  // All good ones into one output.
+  // Writes all good records into one output.
   void write_all(KernelCall& call, int output) const { write_rows(call, output, 0, rows_); }
 
   std::string error() const;
   bool is_left_out(std::size_t row) const { return !left_out_.empty() && left_out_[row]; }
-  // visit(row, payload) for each good one, in order.
+  // Calls visit(row, payload) for each good record, in order.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Piece& piece : pieces_) {
@@ -55,8 +56,8 @@ class Records {
   struct Piece {
     std::size_t first_row = 0;
     std::shared_ptr<const RecordBatch> batch;  // of copied rows; null for mapped ones
-    std::shared_ptr<const StoredFile> file;    // that those are mapped from
-    std::vector<WireBytes> payloads;           // and where
+    std::shared_ptr<const StoredFile> file;    // of mapped rows
+    std::vector<WireBytes> payloads;           // where mapped rows lie
 
     std::size_t size() const { return batch != nullptr ? batch->size() : payloads.size(); }
     WireBytes operator[](std::size_t i) const {
@@ -67,7 +68,7 @@ class Records {
     }
   };
   struct Trouble {
-    std::size_t row = 0;  // the first row behind it
+    std::size_t row = 0;  // the first row after it
     std::string error;
   };
   void copy_piece(std::span<const Row> rows, std::size_t first, bool skip_damage);

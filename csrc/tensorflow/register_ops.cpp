@@ -1,5 +1,5 @@
-// The ops, registered when the library is loaded. All are stateless: results depend on inputs, and
-// on files that are refused once they are not what the inputs say.
+// The ops, registered when the library is loaded. All are stateless: results depend on the inputs,
+// and on files that are refused if they are not what the inputs say.
 #include <initializer_list>
 #include <memory>
 
@@ -23,8 +23,8 @@ void compute_source(KernelCall& call) {
   call.set_string(0, spec.encode());
 }
 
-// TfrfastBlocksOfFile and TfrfastStepCount: asked when an iteration begins, so that it sees files
-// that were replaced.
+// TfrfastBlocksOfFile and TfrfastStepCount run when an iteration begins, so that it sees files that
+// were replaced.
 void compute_blocks_of_file(PartHolder& parts, KernelCall& call) {
   const std::int64_t file = call.integer(1);
   const auto [begin, end] = parts.open(call.string(0), {}, file == 0)->blocks_of_file(file);
@@ -33,13 +33,13 @@ void compute_blocks_of_file(PartHolder& parts, KernelCall& call) {
 }
 
 void compute_step_count(PartHolder& parts, KernelCall& call) {
-  if (call.integers(2).back() == 0) return call.set_integer(0, 0);  // no files, by a stride of 0
+  if (call.integers(2).back() == 0) return call.set_integer(0, 0);  // a stride of 0: no files
   const auto part = parts.open(call.string(0), files_of(call.integers(2)), true);
   call.set_integer(0, part->step_count(*parts.sequence(call.string(1))));
 }
 
-// TfrfastReadBlockV2 and TfrfastReadBatchV2: trouble with the data is a result, so that what
-// precedes it arrives first. Only batches that have to be full fail.
+// TfrfastReadBlockV2 and TfrfastReadBatchV2 return an error in the data as a result, so that the
+// records before it arrive first. Only batches that have to be full fail.
 template <class Read>
 Records read_records(PartHolder& parts, KernelCall& call, const Read& read) {
   std::shared_ptr<const Part> part;
@@ -76,13 +76,13 @@ void compute_raise(KernelCall& call) {
   throw failure_of(call.string(0));
 }
 
-// Ops of graphs that an earlier version built: their inputs say nothing to this one.
+// Ops of graphs that an earlier version built. This version cannot read their inputs.
 void compute_retired(KernelCall&) {
   throw Error(ErrorKind::invalid,
               "Another version of tfrfast built this graph. Build the graph again with this one.");
 }
 
-// Of a kernel that keeps a `State` from call to call.
+// For a kernel that keeps a `State` from call to call.
 template <class State>
 void* create_state(TF_OpKernelConstruction*) {
   return new (std::nothrow) State;

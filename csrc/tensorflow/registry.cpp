@@ -9,7 +9,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Looking at every file costs time: at most a hundredth of it all, and not twice a second.
+// Looking at every file costs time, so it happens at most once a second and takes at most a
+// hundredth of all time.
 constexpr Clock::duration kBetweenLooks = std::chrono::seconds(1);
 constexpr int kShareOfLooks = 100;
 
@@ -19,7 +20,7 @@ struct Entry {
   const std::string text;
   std::mutex mutex;  // guards the rest; held while the source is opened
   std::weak_ptr<const Source> source;
-  std::weak_ptr<const Source> first;  // what plans of this text were made of
+  std::weak_ptr<const Source> first;  // the one that plans were made from
   Clock::time_point next_look;
 };
 
@@ -30,7 +31,7 @@ class Registry {
     return *registry;
   }
 
-  // Opens the source, unless it is open or `at_hand`.
+  // Opens the source, unless it is open already or `at_hand` is given.
   std::shared_ptr<const Source> open(std::string_view text,
                                      std::shared_ptr<const Source> at_hand = nullptr,
                                      bool look = false) {
@@ -39,8 +40,8 @@ class Registry {
     std::shared_ptr<const Source> source = entry->source.lock();
     const Clock::time_point begin = Clock::now();
     if (source != nullptr && begin < entry->next_look && !look) return source;
-    // Opened anew, changed files are judged by what they hold now: touching one is no change. But
-    // under a plan no record may move.
+    // Files that changed are opened again and judged by what they hold now, so touching a file
+    // changes nothing. But under a plan no record may move.
     if (source == nullptr || !source->still_fits()) {
       const std::shared_ptr<const Source> first = entry->first.lock();
       if (at_hand != nullptr) {
@@ -67,7 +68,7 @@ class Registry {
   using Entries = std::unordered_multimap<std::uint64_t, std::shared_ptr<Entry>>;
 
   static bool is_open(const Entries::value_type& each) {
-    // Whoever holds the entry itself is about to open it.
+    // A thread that holds the entry itself is about to open it.
     return each.second.use_count() > 1 || !each.second->source.expired();
   }
 

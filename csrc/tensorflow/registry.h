@@ -10,13 +10,13 @@
 
 namespace tfrfast::tensorflow {
 
-// Opens a source, or finds the one that is open; it stays open as long as anyone holds it. Now and
-// then, and if told to `look`, it sees whether the files are still what they were. Throws Error,
-// stale_index for data that changed. Safe from many threads.
+// Opens a source, or returns the one that is open. It stays open as long as anyone holds it. Now
+// and then, and always with `look`, this checks whether the files are still what they were. Throws
+// Error, stale_index if the data changed. Safe from many threads.
 std::shared_ptr<const Source> open_source(std::string_view text, bool look = false);
 
-// The same for a source that was opened otherwise: unless the like of it is open, it takes its
-// place.
+// The same for a `source` that was opened elsewhere. It is used unless one with the same text is
+// open.
 std::shared_ptr<const Source> adopt_source(const std::string& text,
                                            std::shared_ptr<const Source> source);
 

@@ -13,8 +13,8 @@
 
 namespace tfrfast::tensorflow {
 
-// Keeps memory alive as long as any string points into it. Owns itself: the last reference that is
-// dropped deletes it.
+// Keeps memory alive as long as any string points into it. Owns itself, and is deleted with its
+// last reference.
 class MemoryOwner : public StringOwner {
  public:
   MemoryOwner(std::shared_ptr<const void> memory, std::size_t references);
@@ -27,7 +27,7 @@ class MemoryOwner : public StringOwner {
   std::atomic<std::size_t> references_;
 };
 
-// Writes `count` strings, string_at(i) being the bytes of one; they lie in `memory`.
+// Writes `count` strings. string_at(i) returns the bytes of one, which lie in `memory`.
 template <class StringAt>
 void write_shared_strings(TString* out, std::size_t count, const StringAt& string_at,
                           const std::shared_ptr<const void>& memory) {

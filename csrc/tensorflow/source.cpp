@@ -13,7 +13,7 @@ namespace {
 
 std::uint64_t block_bytes_of(bool is_compressed, std::uint64_t file_bytes) {
   std::uint64_t bytes = is_compressed ? kCompressedBlockBytes : kBlockBytes;
-  while (file_bytes / bytes >= kMostBlocks) bytes *= 2;
+  while (file_bytes / bytes >= kMaxBlocks) bytes *= 2;
   return bytes;
 }
 
@@ -66,7 +66,8 @@ ShardSetOptions shard_options(std::optional<Compression> compression) {
 
 Files files_of(std::span<const std::int64_t> numbers) {
   if (numbers.size() != 2 || numbers[0] < 0 || numbers[1] < 1) {
-    throw Error(ErrorKind::invalid, "A dataset's files are told by the first one and a stride.");
+    throw Error(ErrorKind::invalid,
+                "A dataset's files are given by a first one from 0 on and a stride from 1 on.");
   }
   return {numbers[0], numbers[1]};
 }
@@ -77,7 +78,7 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)) {
     slots_ = std::make_unique<Slot[]>(spec_.shards.size());
     for (const ShardSpec& shard : spec_.shards) {
       facts_.push_back(facts_or_zeros(shard.path));
-      // A file that is missing takes one block, so that its turn to be reported comes.
+      // A missing file has one block, so that it is reported when its turn comes.
       const bool missing = facts_.back() == FileFacts{};
       const std::uint64_t bytes = facts_.back().bytes;
       block_counts_.push_back(missing ? 1 : blocks_of(bytes, block_bytes_of(is_compressed, bytes)));
@@ -177,7 +178,7 @@ Records Source::read_stretch(const IndexedShard& shard, const ProgressiveIndex::
                              std::int64_t end) const {
   std::vector<Row> rows;
   rows.reserve(stretch.frames.size());
-  std::vector<std::size_t> row_of(stretch.frames.size() + 1);  // of the first wanted at or behind
+  std::vector<std::size_t> row_of(stretch.frames.size() + 1);  // the next wanted one from each on
   for (std::size_t i = 0; i < stretch.frames.size(); ++i) {
     row_of[i] = rows.size();
     const std::uint64_t number = stretch.first_number + i;

@@ -18,18 +18,18 @@
 
 namespace tfrfast::tensorflow {
 
-// A shard's records in file order are cut into blocks of this many bytes: a block's records are
-// those whose frames begin in its bytes. Which they are takes no table to know.
+// A shard is cut into blocks of this many bytes. A block's records are those whose frames begin in
+// its bytes, so no table is needed to find them.
 inline constexpr std::uint64_t kBlockBytes = 1 << 20;
-// The same for compressed shards, in bytes of the file: a block has what the spans that begin in it
-// hold, which is one of about 1 MiB or, more often, nothing.
+// The same for compressed shards, in bytes of the file. A block has the records of the spans that
+// begin in it: mostly none, else one span of about 1 MiB.
 inline constexpr std::uint64_t kCompressedBlockBytes = 256 << 10;
-// Of files that would have more of them, blocks are larger by a power of two: a sparse file of any
-// size is gone through in the end.
-inline constexpr std::uint64_t kMostBlocks = 1 << 15;
+// A file that would have more blocks has blocks that are larger, by a power of two. So even a huge
+// sparse file is read to its end.
+inline constexpr std::uint64_t kMaxBlocks = 1 << 15;
 
-// How the ops want shards opened: compressed as the user said, whatever they look like; damage is
-// met when its turn comes.
+// How the ops open shards: compressed as the user said, even if they look otherwise. Damage is
+// reported when its turn comes.
 ShardSetOptions shard_options(std::optional<Compression> compression);
 
 // Whether TensorFlow takes this for the end of the shard: a tail that is too short for a header.
@@ -46,18 +46,19 @@ Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 // Safe from many threads.
 class Source {
  public:
-  // A planned source opens everything and throws Error if it is not the data that the spec
-  // describes; any other opens shards when they are reached.
+  // A planned source opens everything, and throws Error if it is not the data that the spec
+  // describes. Any other opens shards when they are reached.
   explicit Source(SourceSpec spec);
-  // A planned source of what is open already.
+  // A planned source over shards that are open already.
   Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards);
 
   const SourceSpec& spec() const noexcept { return spec_; }
   std::size_t shard_count() const noexcept { return spec_.shards.size(); }
   std::int64_t block_count(std::size_t shard) const noexcept { return block_counts_[shard]; }
 
-  // The records of a shard's block that are `wanted`. They are numbered as the source's or, without
-  // a plan, as the shard's; `end` is behind the last of all. Trouble is in the result.
+  // The records of a shard's block that are `wanted`. They are numbered within the source or,
+  // without a plan, within the shard. `end` is the number after the last one. Errors are in the
+  // result.
   Records read_block(std::size_t shard, std::int64_t block, const Progression& wanted,
                      std::int64_t end) const;
 
@@ -90,7 +91,7 @@ class Source {
   }
 
   SourceSpec spec_;
-  std::vector<FileFacts> facts_;            // when it was opened; of a missing file, all zeros
+  std::vector<FileFacts> facts_;  // of each shard when it was opened; all zeros if it was missing
   std::vector<std::int64_t> block_counts_;  // of each shard
   std::unique_ptr<Slot[]> slots_;           // of a source that is not planned
   std::shared_ptr<const Reader> reader_;    // of a planned one

@@ -34,10 +34,10 @@ struct SourceSpec {
 std::int64_t compression_code(std::optional<Compression> compression) noexcept;
 std::optional<Compression> compression_of_code(std::int64_t code) noexcept;
 
-// Throws Error(invalid) for what no encode() wrote.
+// Throws Error(invalid) for text that encode() did not write.
 SourceSpec decode_source(std::string_view text);
 
-// Tells sources apart; stands near the beginning of the text.
+// A hash that tells sources apart. It reads only the beginning of the text.
 std::uint64_t source_hash(std::string_view text);
 
 }  // namespace tfrfast::tensorflow

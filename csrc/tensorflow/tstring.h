@@ -14,8 +14,8 @@ namespace tfrfast::tensorflow {
 
 static_assert(std::endian::native == std::endian::little, "The layout below is little-endian.");
 
-// Who keeps a view's bytes alive. From 2.21 on the runtime counts references through these calls;
-// before that it ignores the field, so that views must not be handed out at all.
+// Keeps a view's bytes alive. From TensorFlow 2.21 on, the runtime counts references through these
+// calls. Earlier runtimes ignore the field, so they must not be given views.
 struct StringOwner {
   void (*ref)(StringOwner* self);
   bool (*unref)(StringOwner* self);  // true if that was the last one
@@ -44,7 +44,7 @@ class TString {
     }
   }
 
-  // These overwrite: what was there must own nothing, as a fresh tensor's strings do.
+  // These overwrite a string, which must own nothing. A fresh tensor's strings own nothing.
   void write_small(const void* bytes, std::size_t count) noexcept {  // up to kSmallCapacity
     auto* raw = reinterpret_cast<char*>(words_);
     raw[0] = static_cast<char>(count << 2);

@@ -117,6 +117,6 @@ TEST_CASE("kernel call: values are of the graph's type, if that takes as many by
   for (const FakeCall* refused : {&other, &none}) {
     CHECK(refused->code() == Code::invalid_argument);
     CHECK(refused->message() ==
-          "Output 0 is of another type in the graph than in its features. Build the graph again.");
+          "Output 0 has another type in the graph than in the features. Build the graph again.");
   }
 }

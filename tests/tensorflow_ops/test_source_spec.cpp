@@ -85,6 +85,10 @@ TEST_CASE("source spec: text that was cut, lengthened or changed is refused") {
     check_refused(changed);
   }
   check_refused(text + '\0');
+
+  Encoder longer({"source", "tfSR"});  // its fingerprint is right
+  for (int i = 0; i < 6; ++i) longer.number(0);
+  check_refused(longer.finish());
 }
 
 TEST_CASE("source spec: a count of shards that the text cannot hold is refused") {
