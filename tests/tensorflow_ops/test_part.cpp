@@ -194,6 +194,24 @@ TEST_CASE("part: blocks that have no wanted record are not among the steps") {
   CHECK(part.step_count(blocks_over({3, 1, 0})) == 0);
 }
 
+TEST_CASE("part: records up to the end come with the damage after them, however far it reaches") {
+  const TemporaryFolder folder;
+  auto shards = write_shards(folder, {2}, kLongRecord);
+  shards[0].append(std::string(2 << 20, 'x'));
+  const Part part(planned_source(shards), {});
+  const auto errors = [&](const Progression& records) {
+    const Sequence sequence = blocks_over(records);
+    int count = 0;
+    for (std::int64_t step = 0; step < part.step_count(sequence); ++step) {
+      count += part.read_block(sequence, step).error() != "";
+    }
+    return count;
+  };
+  CHECK(errors({1, 1, 1}) == 1);
+  CHECK(errors({0, 1, 2}) == 1);
+  CHECK(errors({0, 1, 1}) == 0);
+}
+
 TEST_CASE("part: epochs repeat the blocks") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {2, 1});
