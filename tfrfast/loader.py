@@ -12,6 +12,7 @@ from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
 from tfrfast._base.paths import Paths
 from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.compiling import compile_features
+from tfrfast._loading.description import LoaderDescription
 from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.worker_share import WorkerShare
 from tfrfast.block_shuffle import BlockShuffle
@@ -189,6 +190,19 @@ class Loader:
                 f"{mine['data']}: shards were added, removed, renamed, reordered or rewritten."
             )
 
+    def describe(self) -> LoaderDescription:
+        """This loader as values, from where it stands: for adapters to other frameworks."""
+        state = self.state_dict()
+        return LoaderDescription(
+            source=self.reader.describe(),
+            skips_damage=self.reader.skips_damage,
+            plan=self.plan,
+            epoch=state["epoch"],
+            rest=self.plan.rest_after(state["position"]),
+            features=self._compiled,
+            threads=self._threads,
+        )
+
     def to_tf_dataset(
         self,
         *,
@@ -221,7 +235,7 @@ class Loader:
             epochs = 1
         if epochs is not None and operator.index(epochs) < 1:
             raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
-        return dataset_of(self, epochs, with_indices, with_valid)
+        return dataset_of(self.describe(), epochs, with_indices, with_valid)
 
     def stats(self) -> LoaderStats:
         """Who waits for whom: whether the input is the bottleneck."""

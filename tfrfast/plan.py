@@ -170,6 +170,20 @@ class Plan:
             return self._core.position_after(number)
         raise IndexError(self._no_such_step(number))
 
+    def rest_after(self, position: SupportsIndex) -> Plan:
+        """The plan of the rest of an epoch of which `position` positions are consumed.
+
+        It is this plan with another `start`. Its steps count from there.
+        """
+        if operator.index(position) == self.start:
+            return self
+        fields = self._fields() | {"indices": self._chosen, "start": position}
+        return Plan(fields.pop("num_records"), fields.pop("batch_size"), **fields)  # type: ignore[arg-type]
+
+    def encode(self) -> bytes:
+        """This plan as bytes, which the native code of any process decodes."""
+        return self._core.encode()
+
     def _step(self, step: SupportsIndex) -> int:
         number = operator.index(step)
         if 0 <= number < self._steps:

@@ -176,6 +176,19 @@ class Reader:
         """A number made of shard names, sizes and record counts, which tells these data from others."""
         return self._core.fingerprint
 
+    @property
+    def skips_damage(self) -> bool:
+        """Whether damaged records are left out."""
+        return bool(self._options["on_corruption"] == "skip")
+
+    def describe(self) -> bytes:
+        """The shards, their sizes and record counts, and how they are read, as bytes.
+
+        The native code of any process opens the same data by it, and refuses shards that have
+        changed since.
+        """
+        return self._core.describe()
+
     def locate(self, i: int) -> Location:
         """Where record `i` lies. Reads only the index."""
         return Location(*self._core.locate(i))

@@ -5,6 +5,7 @@
 #include "core/base/parallel.h"
 #include "core/read/reader.h"
 #include "core/read/room.h"
+#include "core/read/source_spec.h"
 #include "python/arrays.h"
 #include "python/choices.h"
 #include "python/open_reader.h"
@@ -125,6 +126,10 @@ class ShardFrames {
   std::shared_ptr<const ShardIndex> index_;
 };
 
+py::bytes describe(const OpenReader& self) {
+  return py::bytes(SourceSpec::of(*self.get()).encode());
+}
+
 py::dict describe_shard(const OpenReader& self, std::size_t number) {
   const IndexedShard shard = self.get()->shards()[number];
   py::dict facts;
@@ -199,6 +204,7 @@ void register_reader(py::module_& module) {
           "fingerprint", [](const OpenReader& self) { return self.get()->shards().fingerprint(); })
       .def("locate", &locate)
       .def("num_shards", [](const OpenReader& self) { return self.get()->shards().size(); })
+      .def("describe", &describe)
       .def("describe_shard", &describe_shard)
       .def("skipped", &skipped)
       .def("verify_from", &verify_from);

@@ -57,21 +57,8 @@ std::string first_damage(const ShardSet& shards) {
   return "";
 }
 
-OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
-                    const OpeningProgress& progress) {
-  const std::optional<Compression> compression = compression_of_code(flags >> kCompressionShift);
-  ShardSetOptions options = shard_options(compression);
-  if ((flags & build_indexes) == 0) options.index.use = IndexUse::proven;
-  const auto shards = ShardSet::open(paths, options, progress);
-  SourceSpec spec;
-  spec.planned = true;
-  spec.skip_damage = (flags & skip_damage) != 0;
-  spec.zero_copy = (flags & zero_copy) != 0;
-  spec.compression = compression;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const ShardIndex& index = *(*shards)[i].index;
-    spec.shards.push_back({paths[i], index.facts().file_bytes, index.record_count()});
-  }
+// Keeps what was opened, for graphs that read `spec`.
+OpenPlan* keep_open(SourceSpec spec, const std::shared_ptr<const ShardSet>& shards) {
   auto plan = std::make_unique<OpenPlan>();
   plan->text = spec.encode();
   plan->damage = spec.skip_damage ? "" : first_damage(*shards);
@@ -79,21 +66,41 @@ OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
   return plan.release();
 }
 
+OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
+                    const OpeningProgress& progress) {
+  SourceSpec spec;
+  spec.planned = true;
+  spec.skip_damage = (flags & skip_damage) != 0;
+  spec.zero_copy = (flags & zero_copy) != 0;
+  spec.compression = compression_of_code(flags >> kCompressionShift);
+  ShardSetOptions options = shard_options(spec);
+  if ((flags & build_indexes) == 0) options.index.use = IndexUse::proven;
+  const auto shards = ShardSet::open(paths, options, progress);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const ShardIndex& index = *(*shards)[i].index;
+    spec.shards.push_back({paths[i], index.facts().file_bytes, index.record_count()});
+  }
+  return keep_open(std::move(spec), shards);
+}
+
+OpenPlan* open_described(std::string_view description, const OpeningProgress& progress) {
+  SourceSpec spec = SourceSpec::decode(description);
+  const auto shards = open_shards(spec, progress);
+  return keep_open(std::move(spec), shards);
+}
+
+using Progress = int (*)(std::uint64_t, std::uint64_t);
+
 void copy_text(const std::string& text, char* out, std::size_t capacity) {
   const std::size_t count = std::min(text.size(), capacity - 1);
   std::memcpy(out, text.data(), count);
   out[count] = '\0';
 }
 
-}  // namespace
-
-// Opens the shards in `names`, where a null ends each name. If that fails, writes "<code>
-// <message>" to `error` and returns null. Without `build_indexes` it also fails if an index is
-// missing, or would have to be proven by a scan. `progress` may be null. If it returns other than
-// 0, opening ends.
-TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
-                                         int (*progress)(std::uint64_t, std::uint64_t), char* error,
-                                         std::size_t error_capacity) noexcept {
+// What open(progress) opens. Null with `error` filled in if that fails.
+template <class Open>
+OpenPlan* opened_or_null(Progress progress, char* error, std::size_t error_capacity,
+                         const Open& open) noexcept {
   try {
     OpeningProgress report;
     if (progress != nullptr) {
@@ -103,7 +110,7 @@ TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, s
         if (interrupted != 0) throw Error(ErrorKind::closed, "Opening was interrupted.");
       };
     }
-    return open_plan(split_names(names, bytes), flags, report);
+    return open(report);
   } catch (const Error& failure) {
     copy_text(encode_error(failure), error, error_capacity);
   } catch (const std::exception& failure) {
@@ -111,6 +118,29 @@ TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, s
   }
   print_warnings();
   return nullptr;
+}
+
+}  // namespace
+
+// Opens the shards in `names`, where a null ends each name. If that fails, writes "<code>
+// <message>" to `error` and returns null. Without `build_indexes` it also fails if an index is
+// missing, or would have to be proven by a scan. `progress` may be null. If it returns other than
+// 0, opening ends.
+TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
+                                         Progress progress, char* error,
+                                         std::size_t error_capacity) noexcept {
+  return opened_or_null(progress, error, error_capacity, [&](const OpeningProgress& report) {
+    return open_plan(split_names(names, bytes), flags, report);
+  });
+}
+
+// The same for the data of a Reader, by its description.
+TFRFAST_CALL OpenPlan* tfrfast_open_described(const char* description, std::size_t bytes,
+                                              Progress progress, char* error,
+                                              std::size_t error_capacity) noexcept {
+  return opened_or_null(progress, error, error_capacity, [&](const OpeningProgress& report) {
+    return open_described({description, bytes}, report);
+  });
 }
 
 TFRFAST_CALL void tfrfast_close_plan(OpenPlan* plan) noexcept {

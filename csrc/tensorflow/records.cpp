@@ -51,7 +51,7 @@ std::size_t end_of_file(std::span<const Row> rows, std::size_t begin) {
 
 }  // namespace
 
-Records Records::read(std::span<const Row> rows, bool skip_damage, Place place) {
+Records Records::read(std::span<const Row> rows, const ReadOptions& options, Place place) {
   Records records;
   records.rows_ = rows.size();
   const bool may_map = place == Place::mapped && hands_out_views();
@@ -63,10 +63,10 @@ Records Records::read(std::span<const Row> rows, bool skip_damage, Place place) 
     const std::span<const Row> piece = rows.subspan(begin, end - begin);
     const std::uint64_t bytes = map ? 0 : payload_bytes_of(piece);
     if (map) {
-      records.map_piece(piece, begin, skip_damage);
+      records.map_piece(piece, begin, options);
     } else if (bytes <= bytes_left) {
       bytes_left -= bytes;
-      records.copy_piece(piece, begin, skip_damage);
+      records.copy_piece(piece, begin, options);
     } else {
       if (!is_full) records.add_trouble(begin, encode_error(too_large(rows)));
       is_full = true;
@@ -77,15 +77,16 @@ Records Records::read(std::span<const Row> rows, bool skip_damage, Place place) 
   return records;
 }
 
-void Records::copy_piece(std::span<const Row> rows, std::size_t first, bool skip_damage) {
+void Records::copy_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options) {
   auto batch = std::make_shared<RecordBatch>(rows.size());
   make_room(rows, *batch);
-  leave_out(read_frames(rows, Verify::full, AtBadRow::go_on, *batch, 0), first, skip_damage);
+  const std::vector<BadRow> bad = read_frames(rows, options.verify, AtBadRow::go_on, *batch, 0);
+  leave_out(bad, first, options.skip_damage);
   pieces_.push_back({first, std::move(batch), nullptr, {}});
 }
 
-void Records::map_piece(std::span<const Row> rows, std::size_t first, bool skip_damage) {
-  leave_out(verify_mapped_frames(rows), first, skip_damage);
+void Records::map_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options) {
+  leave_out(verify_mapped_frames(rows), first, options.skip_damage);
   const std::shared_ptr<const StoredFile>& file = rows[0].shard->file;
   std::vector<WireBytes> payloads;
   payloads.reserve(rows.size());

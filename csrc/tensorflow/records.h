@@ -27,9 +27,10 @@ class Records {
     // files.
     mapped,
   };
-  // Reads `rows`. Leaves out damaged ones, with an error unless `skip_damage` is set. Leaves out
+  // Reads `rows`. Leaves out damaged ones, with an error unless the options say to skip
+  // damage. Leaves out
   // those that memory cannot hold together with the ones before them, with one error for all.
-  static Records read(std::span<const Row> rows, bool skip_damage, Place place);
+  static Records read(std::span<const Row> rows, const ReadOptions& options, Place place);
   static Records of_error(std::string error);
 
   // Adds an error that lies between two rows, before row `row`.
@@ -71,8 +72,8 @@ class Records {
     std::size_t row = 0;  // the first row after it
     std::string error;
   };
-  void copy_piece(std::span<const Row> rows, std::size_t first, bool skip_damage);
-  void map_piece(std::span<const Row> rows, std::size_t first, bool skip_damage);
+  void copy_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
+  void map_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
   void leave_out(std::size_t begin, std::size_t end);
   void leave_out(const std::vector<BadRow>& bad, std::size_t first, bool skip_damage);
   void write_rows(KernelCall& call, int output, std::size_t begin, std::size_t end) const;

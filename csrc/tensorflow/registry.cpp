@@ -4,6 +4,8 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "core/base/hashing.h"
+
 namespace tfrfast::tensorflow {
 namespace {
 
@@ -48,7 +50,7 @@ class Registry {
         source = std::move(at_hand);
         entry->first = source;
       } else {
-        source = std::make_shared<const Source>(decode_source(text));
+        source = std::make_shared<const Source>(SourceSpec::decode(text));
         if (first == nullptr) entry->first = source;
         if (first != nullptr) source->refuse_other_records(*first);
       }
@@ -73,7 +75,7 @@ class Registry {
   }
 
   std::shared_ptr<Entry> find(std::string_view text) {
-    const std::uint64_t hash = source_hash(text);
+    const std::uint64_t hash = fnv1a(head_of(text));
     std::lock_guard lock(mutex_);
     const auto [first, last] = entries_.equal_range(hash);
     for (auto at = first; at != last; ++at) {

@@ -56,12 +56,23 @@ bool is_clean_end(const Damage& damage) noexcept {
   return damage.kind == DamageKind::torn_header;
 }
 
-ShardSetOptions shard_options(std::optional<Compression> compression) {
+ShardSetOptions shard_options(const SourceSpec& spec) {
   ShardSetOptions options;
-  options.index.compression = compression;
+  options.io = spec.io;
+  options.index.use = spec.index_use;
+  options.index.folder = spec.index_folder;
+  options.index.compression = spec.compression;
   options.skip_damage = true;
   options.threads = usable_processors();
   return options;
+}
+
+std::shared_ptr<const ShardSet> open_shards(const SourceSpec& spec,
+                                            const OpeningProgress& progress) {
+  std::vector<std::string> paths;
+  paths.reserve(spec.shards.size());
+  for (const ShardSpec& shard : spec.shards) paths.push_back(shard.path);
+  return ShardSet::open(paths, shard_options(spec), progress);
 }
 
 Files files_of(std::span<const std::int64_t> numbers) {
@@ -85,10 +96,7 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)) {
     }
     return;
   }
-  std::vector<std::string> paths;
-  paths.reserve(spec_.shards.size());
-  for (const ShardSpec& shard : spec_.shards) paths.push_back(shard.path);
-  plan(ShardSet::open(paths, shard_options(spec_.compression)));
+  plan(open_shards(spec_));
 }
 
 Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards) : spec_(std::move(spec)) {
@@ -107,9 +115,7 @@ void Source::plan(std::shared_ptr<const ShardSet> shards) {
     facts_.push_back((*shards)[i].file->facts());
     block_counts_.push_back(blocks_of(then.file_bytes, block_bytes_of(index)));
   }
-  ReadOptions options;
-  options.skip_damage = spec_.skip_damage;
-  reader_ = std::make_shared<const Reader>(std::move(shards), options);
+  reader_ = std::make_shared<const Reader>(std::move(shards), read_options());
 }
 
 bool Source::still_fits() const {
@@ -134,8 +140,8 @@ std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
   Slot& slot = slots_[shard];
   std::lock_guard lock(slot.mutex);
   if (slot.shard == nullptr) {
-    slot.shard = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, IoMode::automatic,
-                                                    shard_options(spec_.compression).index);
+    slot.shard = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, spec_.io,
+                                                    shard_options(spec_).index);
     print_warnings();
   }
   return slot.shard;
@@ -145,7 +151,7 @@ Records Source::read(std::span<const std::int64_t> records) const {
   std::vector<Row> rows(records.size());
   reader_->locate(records, rows.data());
   reader_->announce(rows);
-  return Records::read(rows, spec_.skip_damage, place());
+  return Records::read(rows, read_options(), place());
 }
 
 Records Source::read_block(std::size_t shard, std::int64_t block, const Progression& wanted,
@@ -193,7 +199,7 @@ Records Source::read_stretch(const IndexedShard& shard, const ProgressiveIndex::
   } else if (shard.file->traits().is_far) {
     announce_rows(rows);
   }
-  Records records = Records::read(rows, spec_.skip_damage, place());
+  Records records = Records::read(rows, read_options(), place());
   if (spec_.skip_damage) return records;
   for (const Damage& damage : stretch.damage) {
     if (is_clean_end(damage)) continue;

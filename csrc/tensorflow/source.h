@@ -13,8 +13,8 @@
 #include "core/index/progressive_index.h"
 #include "core/order/progression.h"
 #include "core/read/reader.h"
+#include "core/read/source_spec.h"
 #include "tensorflow/records.h"
-#include "tensorflow/source_spec.h"
 
 namespace tfrfast::tensorflow {
 
@@ -30,7 +30,9 @@ inline constexpr std::uint64_t kMaxBlocks = 1 << 15;
 
 // How the ops open shards: compressed as the user said, even if they look otherwise. Damage is
 // reported when its turn comes.
-ShardSetOptions shard_options(std::optional<Compression> compression);
+ShardSetOptions shard_options(const SourceSpec& spec);
+std::shared_ptr<const ShardSet> open_shards(const SourceSpec& spec,
+                                            const OpeningProgress& progress = nullptr);
 
 // Whether TensorFlow takes this for the end of the shard: a tail that is too short for a header.
 bool is_clean_end(const Damage& damage) noexcept;
@@ -86,6 +88,7 @@ class Source {
                        std::int64_t first_record, const Progression& wanted,
                        std::int64_t end) const;
 
+  ReadOptions read_options() const { return {spec_.verify, spec_.skip_damage}; }
   Records::Place place() const {
     return spec_.zero_copy ? Records::Place::mapped : Records::Place::copied;
   }

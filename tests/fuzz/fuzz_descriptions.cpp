@@ -1,5 +1,6 @@
-// Any bytes as a plan, a feature plan and a sequence: refused with an Error that says something, or
-// understood. What was understood is encoded to the same bytes, and gives records that exist.
+// Any bytes as a plan, a feature plan, a sequence and a source: refused with an Error that says
+// something, or understood. What was understood is encoded to the same bytes, and gives records
+// that exist.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "core/example/schema.h"
 #include "core/order/plan.h"
 #include "core/order/sequence.h"
+#include "core/read/source_spec.h"
 #include "may_throw.h"
 
 using namespace tfrfast;
@@ -48,6 +50,10 @@ void check_features(std::string_view bytes) {
   require(plan.encode() == bytes);
 }
 
+void check_source(std::string_view bytes) {
+  require(SourceSpec::decode(bytes).encode() == bytes);
+}
+
 // Adds the head that such bytes must have, which few inputs would have by chance.
 std::string with_head(const EncodedKind& kind, std::string_view body) {
   Encoder encoder(kind);
@@ -65,5 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   may_throw([&] { check_sequence(with_head(Sequence::kEncoding, body)); });
   may_throw([&] { check_features(body); });
   may_throw([&] { check_features(with_head(FeaturePlan::kEncoding, body)); });
+  may_throw([&] { check_source(body); });
+  may_throw([&] { check_source(with_head(SourceSpec::kEncoding, body)); });
   return 0;
 }

@@ -35,6 +35,15 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
         ctypes.c_char_p,
         ctypes.c_size_t,
     )
+    declare(
+        "tfrfast_open_described",
+        plan,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        PROGRESS,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    )
     declare("tfrfast_close_plan", None, plan)
     declare("tfrfast_plan_source", ctypes.c_void_p, plan, ctypes.POINTER(ctypes.c_size_t))
     declare("tfrfast_plan_damage", ctypes.c_char_p, plan)

@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
+from tfrfast._loading.description import LoaderDescription
 from tfrfast.errors import StaleIndexError
 from tfrfast.plan import Plan
 from tfrfast.tensorflow import graphs, keys
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.library import ops
-from tfrfast.tensorflow.planning import open_plan
-
-if TYPE_CHECKING:
-    from tfrfast.loader import Loader
+from tfrfast.tensorflow.planning import open_described
 
 # How many batches wait to be asked for, besides those that are being read.
 _READ_AHEAD = 2
 
 
-def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_valid: bool) -> Any:
+def dataset_of(
+    loader: LoaderDescription, epochs: int | None, with_indices: bool, with_valid: bool
+) -> Any:
     """See `Loader.to_tf_dataset`."""
-    reader, plan = loader.reader, loader.plan
-    skips_damage = reader._options["on_corruption"] == "skip"
-    opened = open_plan(
-        [os.fsencode(path) for path in reader._paths],
-        build_indexes=True,
-        skip_damage=skips_damage,
-        zero_copy=False,
-        compression=None,
-    )
-    assert opened is not None
-    if opened.record_count != len(reader):
-        raise StaleIndexError(
-            f"The shards held {len(reader)} records when the Reader was made, and hold "
-            f"{opened.record_count} now. Make the Reader again."
-        )
-    state = loader.state_dict()
-    epoch, position = state["epoch"], state["position"]
-    rest = _rest_of_epoch(plan, position)
-    features = None if loader._compiled is None else TensorFeatures(loader._compiled)
+    plan, rest = loader.plan, loader.rest
+    try:
+        opened = open_described(loader.source)
+    except tf.errors.FailedPreconditionError as error:
+        raise StaleIndexError(f"{error.message} The Reader has to be made again, too.") from None
+    features = None if loader.features is None else TensorFeatures(loader.features)
     source = tf.constant(opened.source)
-    encoded = tf.constant(rest._core.encode())
-    first_epoch = tf.constant(keys.as_int64(epoch), tf.int64)
-    rows = plan.batch_size if plan.remainder != "keep" and not skips_damage else None
+    encoded = tf.constant(rest.encode())
+    first_epoch = tf.constant(keys.as_int64(loader.epoch), tf.int64)
+    rows = plan.batch_size if plan.remainder != "keep" and not loader.skips_damage else None
 
     def load(step: Any, key: Any) -> Any:
         columns, indices, valid = ops.tfrfast_load_batch_v2(
@@ -73,10 +59,10 @@ def dataset_of(loader: Loader, epochs: int | None, with_indices: bool, with_vali
     steps = tf.data.Dataset.range(keys.ENDLESS if count is None else count)
     if _may_differ(plan):
         keyed = tf.data.Dataset.zip((steps, keys.zero_then_keys()))
-        dataset = graphs.parallel_map(keyed, load, loader._threads)
+        dataset = graphs.parallel_map(keyed, load, loader.threads)
     else:
         own = tf.constant(0, tf.int64)
-        dataset = graphs.parallel_map(steps, lambda step: load(step, own), loader._threads)
+        dataset = graphs.parallel_map(steps, lambda step: load(step, own), loader.threads)
     if endless:
         dataset = dataset.apply(
             tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
@@ -100,11 +86,3 @@ def _options(plan: Plan) -> Any:
         off = tf.data.experimental.AutoShardPolicy.OFF
         options.experimental_distribute.auto_shard_policy = off
     return options
-
-
-def _rest_of_epoch(plan: Plan, position: int) -> Plan:
-    """The plan from `position` on."""
-    if position == 0:
-        return plan
-    fields = plan._fields() | {"start": position, "indices": plan._chosen}
-    return Plan(fields.pop("num_records"), fields.pop("batch_size"), **fields)  # type: ignore[arg-type]

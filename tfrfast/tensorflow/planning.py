@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tfrfast._base.codecs import CODECS
 from tfrfast._base.progress import ProgressBar
@@ -12,8 +13,8 @@ from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.library import PROGRESS, calls
 
 _BUILD_INDEXES, _SKIP_DAMAGE, _ZERO_COPY, _COMPRESSION = 1, 2, 4, 8
-# As the ops number them; None finds out, shard by shard.
-COMPRESSION_CODES: dict[str | None, int] = {"": 0, None: 3}
+# As the ops number them.
+COMPRESSION_CODES: dict[str, int] = {"": 0}
 COMPRESSION_CODES.update((codec.name, codec.code) for codec in CODECS.values())
 _ERROR_BYTES = 4096
 
@@ -43,7 +44,7 @@ def open_plan(
     build_indexes: bool,
     skip_damage: bool,
     zero_copy: bool,
-    compression: str | None = "",
+    compression: str = "",
 ) -> OpenPlan | None:
     """Opens shards by their indexes; None if one is missing, unless they are to be built.
 
@@ -52,9 +53,37 @@ def open_plan(
     flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage + _ZERO_COPY * zero_copy
     flags += _COMPRESSION * COMPRESSION_CODES[compression]
     packed = b"".join(name + b"\0" for name in names)
+
+    def begin(report: Any, error: Any) -> int | None:
+        return calls.tfrfast_open_plan(packed, len(packed), flags, report, error, len(error))
+
+    return _opened(begin) if build_indexes else _open_quietly(begin)
+
+
+def open_described(description: bytes) -> OpenPlan:
+    """Opens the data of a Reader as that reads them. Raises TensorFlow's exceptions."""
+
+    def begin(report: Any, error: Any) -> int | None:
+        return calls.tfrfast_open_described(
+            description, len(description), report, error, len(error)
+        )
+
+    return _opened(begin)
+
+
+_Begin = Callable[[Any, Any], "int | None"]
+
+
+def _open_quietly(begin: _Begin) -> OpenPlan | None:
+    handle = begin(PROGRESS(), ctypes.create_string_buffer(_ERROR_BYTES))
+    return OpenPlan(handle) if handle else None
+
+
+def _opened(begin: _Begin) -> OpenPlan:
+    """Shows progress. Ctrl-C ends it."""
     error = ctypes.create_string_buffer(_ERROR_BYTES)
     interruption: list[BaseException] = []
-    with ProgressBar("Indexing", None if build_indexes else False) as bar:
+    with ProgressBar("Indexing", None) as bar:
 
         def advance(done: int, total: int) -> int:
             try:
@@ -64,12 +93,9 @@ def open_plan(
                 return 1
             return 0
 
-        report = PROGRESS(advance) if build_indexes else PROGRESS()
-        handle = calls.tfrfast_open_plan(packed, len(packed), flags, report, error, len(error))
+        handle = begin(PROGRESS(advance), error)
     if interruption:
         raise interruption[0]
-    if handle:
-        return OpenPlan(handle)
-    if build_indexes:
+    if not handle:
         raise exception_from(error.value.decode(errors="replace"))
-    return None
+    return OpenPlan(handle)

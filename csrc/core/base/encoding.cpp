@@ -89,9 +89,15 @@ std::uint64_t Decoder::number() {
 }
 
 bool Decoder::flag() {
+  return number_to(1) == 1;
+}
+
+std::uint64_t Decoder::number_to(std::uint64_t last) {
   const std::uint64_t value = number();
-  if (value > 1) refuse("a flag is " + std::to_string(value));
-  return value == 1;
+  if (value > last) {
+    refuse("a choice of 0 to " + std::to_string(last) + " is " + std::to_string(value));
+  }
+  return value;
 }
 
 std::string_view Decoder::string() {

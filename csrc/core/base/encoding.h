@@ -25,6 +25,10 @@ class Encoder {
   void number(std::uint64_t value);
   void integer(std::int64_t value) { number(static_cast<std::uint64_t>(value)); }
   void flag(bool value) { number(value ? 1 : 0); }
+  template <class Enum>
+  void choice(Enum value) {
+    number(static_cast<std::uint64_t>(value));
+  }
   void string(std::string_view value);
   void integers(std::span<const std::int64_t> values);
   void encoded(std::string_view bytes) { bytes_ += bytes; }  // numbers and strings, encoded
@@ -44,6 +48,10 @@ class Decoder {
   std::uint64_t number();
   std::int64_t integer() { return static_cast<std::int64_t>(number()); }
   bool flag();
+  template <class Enum>
+  Enum choice(Enum last) {  // an enum whose values are 0 to `last`
+    return static_cast<Enum>(number_to(static_cast<std::uint64_t>(last)));
+  }
   std::string_view string();
   std::vector<std::int64_t> integers();
   std::size_t count();  // how many things follow; each takes a byte or more
@@ -65,6 +73,7 @@ class Decoder {
 
  private:
   std::string_view take(std::uint64_t bytes);
+  std::uint64_t number_to(std::uint64_t last);
 
   const EncodedKind& kind_;
   std::string_view rest_;

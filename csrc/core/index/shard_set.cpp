@@ -99,7 +99,8 @@ std::uint64_t fingerprint_of(const std::vector<IndexedShard>& shards) {
 
 }  // namespace
 
-ShardSet::ShardSet(std::vector<IndexedShard> shards) : shards_(std::move(shards)) {
+ShardSet::ShardSet(std::vector<IndexedShard> shards, ShardSetOptions options)
+    : options_(std::move(options)), shards_(std::move(shards)) {
   first_records_.reserve(shards_.size() + 1);
   first_records_.push_back(0);
   for (const IndexedShard& shard : shards_) {
@@ -169,7 +170,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   std::vector<IndexedShard> shards;
   shards.reserve(paths.size());
   for (const std::string& path : paths) shards.push_back(opened[number_of[path]]);
-  return std::make_shared<const ShardSet>(std::move(shards));
+  return std::make_shared<const ShardSet>(std::move(shards), options);
 }
 
 }  // namespace tfrfast

@@ -38,7 +38,10 @@ class ShardSet {
                                               const ShardSetOptions& options,
                                               const OpeningProgress& progress = nullptr);
   // Throws Error invalid if there are more records than an int64 can number.
-  explicit ShardSet(std::vector<IndexedShard> shards);
+  explicit ShardSet(std::vector<IndexedShard> shards, ShardSetOptions options = {});
+
+  // With which it was opened.
+  const ShardSetOptions& options() const noexcept { return options_; }
 
   std::size_t size() const noexcept { return shards_.size(); }
   const IndexedShard& operator[](std::size_t shard) const noexcept { return shards_[shard]; }
@@ -61,6 +64,7 @@ class ShardSet {
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
  private:
+  ShardSetOptions options_;
   std::vector<IndexedShard> shards_;
   std::vector<std::uint64_t> first_records_;  // of each shard, and the record count at the end
   std::uint64_t fingerprint_ = 0;

@@ -52,6 +52,7 @@ class Reader {
   Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& options);
 
   const ShardSet& shards() const noexcept { return *shards_; }
+  const ReadOptions& options() const noexcept { return options_; }
   std::uint64_t record_count() const noexcept { return shards_->record_count(); }
 
   // The size of a record with its frame, on average over all shards.

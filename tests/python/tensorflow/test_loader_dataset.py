@@ -170,8 +170,47 @@ def test_refuses_files_that_changed(tmp_path: Path) -> None:
     files = write_examples(tmp_path, [9])
     loader = tfr.Loader(files, 4)
     write_examples(tmp_path, [5])
-    with pytest.raises(tfr.StaleIndexError, match="held 9 records"):
+    with pytest.raises(tfr.StaleIndexError, match="9 records, and now it has"):
         loader.to_tf_dataset()
+
+
+class TestTheReadersOptions:
+    """The dataset reads the files as the Loader's Reader does."""
+
+    def test_io(self, tmp_path: Path) -> None:
+        file = write_examples(tmp_path, [20])[0]
+        for io, is_mapped in (("pread", False), ("mmap", True)):
+            reader = tfr.Reader(file, io=io)  # type: ignore[arg-type]
+            iterator = iter(tfr.Loader(reader, 4).to_tf_dataset())
+            next(iterator)
+            reader.close()  # what is mapped now, the dataset has mapped
+            assert (file in Path("/proc/self/maps").read_text()) == is_mapped
+            del iterator
+
+    def test_verify(self, tmp_path: Path) -> None:
+        file = write_examples(tmp_path, [20])[0]
+        flip_byte(file, tfr.Reader(file).locate(9).offset + 12)
+        reader = tfr.Reader(file, verify="header")
+        dataset = tfr.Loader(reader, 4, shuffle=False).to_tf_dataset()
+        assert sum(elements(dataset), []) == list(reader)
+        with pytest.raises(tf.errors.DataLossError):
+            list(tfr.Loader(file, 4).to_tf_dataset())
+
+    @pytest.mark.parametrize("index", ["memory", "folder"])
+    def test_index(self, tmp_path: Path, own_index_cache: Path, index: str) -> None:
+        file = write_examples(tmp_path, [20])[0]
+        folder = tmp_path / "indexes"
+        reader = tfr.Reader(file, index="memory" if index == "memory" else folder)
+        assert len(elements(tfr.Loader(reader, 4).to_tf_dataset())) == 5
+        assert list(own_index_cache.rglob("*")) == []
+        assert folder.exists() == (index == "folder")
+
+    def test_a_description_is_enough(self, files: list[str]) -> None:
+        loader = tfr.Loader(files, 4, seed=3, features=FEATURES)
+        next(iter(loader))
+        description = loader.describe()
+        assert description.rest.start == 4
+        assert description.rest.indices(0, 0).tolist() == loader.plan.indices(0, 1).tolist()
 
 
 @pytest.mark.parametrize("features", [None, {"id": FEATURES["id"]}], ids=["records", "decoded"])

@@ -1,0 +1,53 @@
+// What a graph, or another process, has to know to read the same data in the same way. It is one
+// string, made once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/encoding.h"
+#include "core/codec/codec.h"
+#include "core/index/opening.h"
+#include "core/read/frame_reader.h"
+#include "core/storage/stored_file.h"
+
+namespace tfrfast {
+
+class Reader;
+
+struct ShardSpec {
+  std::string path;
+  std::uint64_t file_bytes = 0;  // of a planned source; else 0
+  std::uint64_t record_count = 0;
+};
+
+struct SourceSpec {
+  static constexpr EncodedKind kEncoding{"source", "tfSR"};
+
+  // Planned: all counts are known, and data that do not have them are refused. Otherwise shards are
+  // opened when they are reached.
+  bool planned = false;
+  bool skip_damage = false;
+  bool zero_copy = false;  // strings may point into mapped files
+  std::optional<Compression> compression = Compression::none;  // empty: find out, shard by shard
+  Verify verify = Verify::full;
+  IoMode io = IoMode::automatic;
+  IndexUse index_use = IndexUse::automatic;
+  std::string index_folder;
+  std::vector<ShardSpec> shards;
+
+  // The data of a reader, to be read as it reads them.
+  static SourceSpec of(const Reader& reader);
+
+  std::string encode() const;
+  static SourceSpec decode(std::string_view encoded);  // throws Error(invalid)
+};
+
+// Compressions as numbers, as graphs have them.
+std::int64_t compression_code(std::optional<Compression> compression) noexcept;
+std::optional<Compression> compression_of_code(std::int64_t code) noexcept;
+
+}  // namespace tfrfast

@@ -1,0 +1,92 @@
+#include "core/read/source_spec.h"
+
+#include <doctest/doctest.h>
+
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+SourceSpec some_spec() {
+  SourceSpec spec;
+  spec.planned = true;
+  spec.zero_copy = true;
+  spec.compression = Compression::zlib;
+  spec.verify = Verify::header;
+  spec.io = IoMode::pread;
+  spec.index_use = IndexUse::require;
+  spec.index_folder = "/indexes";
+  spec.shards = {{"/data/one", 100, 3}, {std::string("/data/t\0wo", 10), 1ULL << 62, 1ULL << 61}};
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("source spec: what was encoded is decoded, and encoded to the same bytes") {
+  const std::string encoded = some_spec().encode();
+  const SourceSpec spec = SourceSpec::decode(encoded);
+  CHECK(spec.encode() == encoded);
+  CHECK(spec.planned);
+  CHECK(!spec.skip_damage);
+  CHECK(spec.compression == Compression::zlib);
+  CHECK(spec.verify == Verify::header);
+  CHECK(spec.io == IoMode::pread);
+  CHECK(spec.index_use == IndexUse::require);
+  CHECK(spec.index_folder == "/indexes");
+  REQUIRE(spec.shards.size() == 2);
+  CHECK(spec.shards[1].path.size() == 10);
+  CHECK(spec.shards[1].file_bytes == 1ULL << 62);
+}
+
+TEST_CASE("source spec: every field tells specs apart") {
+  const auto changed = [](auto change) {
+    SourceSpec spec = some_spec();
+    change(spec);
+    return spec.encode() != some_spec().encode();
+  };
+  CHECK(changed([](SourceSpec& spec) { spec.planned = false; }));
+  CHECK(changed([](SourceSpec& spec) { spec.skip_damage = true; }));
+  CHECK(changed([](SourceSpec& spec) { spec.zero_copy = false; }));
+  CHECK(changed([](SourceSpec& spec) { spec.compression = {}; }));
+  CHECK(changed([](SourceSpec& spec) { spec.verify = Verify::full; }));
+  CHECK(changed([](SourceSpec& spec) { spec.io = IoMode::mapped; }));
+  CHECK(changed([](SourceSpec& spec) { spec.index_use = IndexUse::memory; }));
+  CHECK(changed([](SourceSpec& spec) { spec.index_folder = ""; }));
+  CHECK(changed([](SourceSpec& spec) { spec.shards[0].path = "/data/other"; }));
+  CHECK(changed([](SourceSpec& spec) { spec.shards[0].record_count = 4; }));
+}
+
+TEST_CASE("source spec: bytes that no encode() wrote are refused") {
+  const std::string encoded = some_spec().encode();
+  for (std::size_t bytes = 0; bytes < encoded.size(); ++bytes) {
+    CHECK(error_of([&] { SourceSpec::decode(encoded.substr(0, bytes)); }).kind() ==
+          ErrorKind::invalid);
+  }
+  for (std::size_t at = 0; at < encoded.size(); ++at) {
+    std::string damaged = encoded;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    CHECK(error_of([&] { SourceSpec::decode(damaged); }).kind() == ErrorKind::invalid);
+  }
+}
+
+TEST_CASE("source spec: a reader's data, and how it reads them") {
+  const TemporaryFolder folder;
+  TestShard shard{folder / "shard"};
+  shard.write_records(10, 20);
+  ShardSetOptions options;
+  options.io = IoMode::pread;
+  options.index.use = IndexUse::memory;
+  const auto shards = ShardSet::open({shard.path()}, options);
+  const SourceSpec spec = SourceSpec::of(Reader(shards, {Verify::header, true}));
+  CHECK(spec.planned);
+  CHECK(spec.skip_damage);
+  CHECK(spec.verify == Verify::header);
+  CHECK(spec.io == IoMode::pread);
+  CHECK(spec.index_use == IndexUse::memory);
+  REQUIRE(spec.shards.size() == 1);
+  CHECK(spec.shards[0].path == shard.path());
+  CHECK(spec.shards[0].record_count == 10);
+  CHECK(spec.shards[0].file_bytes == (*shards)[0].index->facts().file_bytes);
+}
