@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/example/wire.h"
-#include "core/read/frame_reader.h"
+#include "core/read/reader.h"
 #include "core/read/record_batch.h"
 #include "tensorflow/kernel_call.h"
 
@@ -27,9 +27,9 @@ class Records {
     // files.
     mapped,
   };
-  // Reads `rows`. Leaves out damaged ones, with an error unless the options say to skip
-  // damage. Leaves out
-  // those that memory cannot hold together with the ones before them, with one error for all.
+  // Reads `rows`. Leaves out damaged ones, with an error unless the options say to skip damage.
+  // Leaves out those that memory cannot hold together with the ones before them, with one error for
+  // all.
   static Records read(std::span<const Row> rows, const ReadOptions& options, Place place);
   static Records of_error(std::string error);
 

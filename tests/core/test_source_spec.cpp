@@ -22,6 +22,12 @@ SourceSpec some_spec() {
   return spec;
 }
 
+void check_refused(const std::string& bytes) {
+  const Error error = error_of([&] { SourceSpec::decode(bytes); });
+  CHECK(error.kind() == ErrorKind::invalid);
+  CHECK(holds(error.message(), "Make the source, or the graph that holds it, again."));
+}
+
 }  // namespace
 
 TEST_CASE("source spec: what was encoded is decoded, and encoded to the same bytes") {
@@ -58,17 +64,49 @@ TEST_CASE("source spec: every field tells specs apart") {
   CHECK(changed([](SourceSpec& spec) { spec.shards[0].record_count = 4; }));
 }
 
-TEST_CASE("source spec: bytes that no encode() wrote are refused") {
+TEST_CASE("source spec: every compression has a number, and other numbers mean to find out") {
+  for (const auto compression : {Compression::none, Compression::gzip, Compression::zlib}) {
+    CHECK(compression_of_code(compression_code(compression)) == compression);
+  }
+  CHECK(compression_of_code(compression_code({})) == std::nullopt);
+  for (const std::int64_t code : {std::int64_t{-1}, std::int64_t{4}, std::int64_t{1} << 62}) {
+    CHECK(compression_of_code(code) == std::nullopt);
+  }
+}
+
+TEST_CASE("source spec: foreign bytes are refused") {
+  check_refused("");
+  check_refused("/data/a.tfrecord");
+  check_refused(Encoder({"plan", "tfPL"}).finish());
+  check_refused(Encoder({"source", "tfSR", 2}).finish());
+}
+
+TEST_CASE("source spec: bytes that were cut, lengthened or changed are refused") {
   const std::string encoded = some_spec().encode();
-  for (std::size_t bytes = 0; bytes < encoded.size(); ++bytes) {
-    CHECK(error_of([&] { SourceSpec::decode(encoded.substr(0, bytes)); }).kind() ==
-          ErrorKind::invalid);
+  for (std::size_t i = 0; i < encoded.size(); ++i) {
+    CAPTURE(i);
+    check_refused(encoded.substr(0, i));
+    std::string changed = encoded;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    check_refused(changed);
   }
-  for (std::size_t at = 0; at < encoded.size(); ++at) {
-    std::string damaged = encoded;
-    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
-    CHECK(error_of([&] { SourceSpec::decode(damaged); }).kind() == ErrorKind::invalid);
+  check_refused(encoded + '\0');
+}
+
+TEST_CASE("source spec: choices that do not exist, and too many shards, are refused") {
+  const auto encoded_numbers = [](const std::vector<std::uint64_t>& numbers) {
+    Encoder encoder(SourceSpec::kEncoding);
+    for (const std::uint64_t number : numbers) encoder.number(number);
+    return encoder.finish();
+  };
+  // Three flags, compression, verify, io, index use, the folder's length, the number of shards.
+  CHECK(SourceSpec::decode(encoded_numbers({0, 0, 0, 0, 0, 0, 0, 0, 0})).shards.empty());
+  for (std::size_t at = 0; at < 7; ++at) {
+    std::vector<std::uint64_t> numbers(9);
+    numbers[at] = 4;
+    check_refused(encoded_numbers(numbers));
   }
+  check_refused(encoded_numbers({0, 0, 0, 0, 0, 0, 0, 0, std::uint64_t{1} << 60}));
 }
 
 TEST_CASE("source spec: a reader's data, and how it reads them") {

@@ -37,9 +37,8 @@ inline std::shared_ptr<const Source> planned_source(
     const std::vector<tfrfast::testing::TestShard>& shards, SourceSpec options = {}) {
   std::vector<std::string> paths;
   for (const auto& shard : shards) paths.push_back(shard.path());
-  ShardSetOptions opening = shard_options(options.compression);
-  opening.index.use = IndexUse::memory;
-  const auto opened = ShardSet::open(paths, opening);
+  options.index_use = IndexUse::memory;
+  const auto opened = ShardSet::open(paths, shard_options(options));
   options.planned = true;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const ShardIndex& index = *(*opened)[i].index;
