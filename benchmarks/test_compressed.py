@@ -1,11 +1,11 @@
-"""GZIP shards, ours beside TensorFlow's, paired in turns within one run.
+"""GZIP shards, read by tfrfast and by TensorFlow in turns within one run.
 
     pytest benchmarks/test_compressed.py -s
 
-Shards are compressed as TensorFlow writes them: one member, level 6. Their bytes are more than the
-cache of inflated spans holds, so every epoch inflates all of them again; the cache is made smaller
-to make sure of it. Each figure is the median over turns of TensorFlow's seconds divided by ours,
-with the least and the greatest ratio, and the processor seconds that a million records took.
+Shards are compressed as TensorFlow writes them: one member, level 6. The cache of inflated spans is
+made so small that it cannot hold them, so every epoch inflates all of them again. Each figure is the
+median over turns of TensorFlow's seconds divided by ours, with the smallest and the largest ratio.
+The processor seconds that a million records took follow.
 `TFRFAST_INFLATE=zlib` leaves out ISA-L where the machine has it.
 """
 
@@ -24,7 +24,7 @@ import pytest
 import tfrfast as tfr
 from benchmarks.datasets import folder, shards_of
 
-# tfrfast reads this when it meets the first compressed shard: less than half of any set below.
+# Less than half of any set below. tfrfast reads it when it meets the first compressed shard.
 os.environ["TFRFAST_INFLATED_BYTES"] = str(32 << 20)
 
 tf = pytest.importorskip("tensorflow")

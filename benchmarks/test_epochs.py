@@ -1,9 +1,9 @@
-"""Times epochs of every kind, through ours and through every other contender.
+"""Times an epoch of every case, with tfrfast and with every other contender.
 
     pytest benchmarks/test_epochs.py -k "mnist and warm" --benchmark-columns=median,min,max
 
-One table for each case. `python benchmarks/report.py` measures the same in turns, which a noisy
-machine disturbs less, and writes docs/benchmarks.md.
+It prints a table for each case. `python benchmarks/report.py` measures the same in turns, which a
+noisy machine disturbs less, and writes docs/benchmarks.md.
 """
 
 from __future__ import annotations

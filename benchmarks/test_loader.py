@@ -74,9 +74,9 @@ def test_memory_of_a_shuffled_epoch() -> None:
     with tfr.Reader(shards) as reader:
         before = anonymous_mb()
         loader = tfr.Loader(reader, 4096)
-        most = before
+        max_mb = before
         for batch in loader:
             del batch
-            most = max(most, anonymous_mb())
-        print(f"\n{most - before:.1f} MB more over a shuffled epoch of {len(reader)} records")
-        assert most - before < 64
+            max_mb = max(max_mb, anonymous_mb())
+        print(f"\n{max_mb - before:.1f} MB more over a shuffled epoch of {len(reader)} records")
+        assert max_mb - before < 64

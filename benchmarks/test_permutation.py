@@ -1,4 +1,4 @@
-"""Times how long one index of the order takes, in batches as a loader asks for them.
+"""Times how long the record at one position takes to find, in batches such as a loader asks for.
 
 pytest benchmarks/test_permutation.py --benchmark-columns=median,ops
 """
@@ -19,7 +19,7 @@ def records(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.mark.benchmark(group="4096 indices")
+@pytest.mark.benchmark(group="4096 positions")
 @pytest.mark.parametrize("inverse", [False, True], ids=["forward", "inverse"])
 def test_permutation_of_an_array(benchmark: Any, records: int, inverse: bool) -> None:
     perm = tfr.Permutation(records, seed=1)
@@ -28,14 +28,14 @@ def test_permutation_of_an_array(benchmark: Any, records: int, inverse: bool) ->
     assert len(result) == BATCH
 
 
-@pytest.mark.benchmark(group="4096 indices")
+@pytest.mark.benchmark(group="4096 positions")
 @pytest.mark.parametrize("shuffle", [True, tfr.BlockShuffle(1024, 16)], ids=["exact", "blocks"])
 def test_plan_indices(benchmark: Any, records: int, shuffle: bool | tfr.BlockShuffle) -> None:
     plan = tfr.Plan(records, BATCH, shuffle=shuffle, seed=1)
     assert len(benchmark(plan.indices, 0, 3)) == BATCH
 
 
-@pytest.mark.benchmark(group="1 index")
+@pytest.mark.benchmark(group="1 position")
 def test_permutation_of_one_position(benchmark: Any, records: int) -> None:
     perm = tfr.Permutation(records, seed=1)
     assert 0 <= benchmark(perm.__getitem__, 12345) < records

@@ -49,7 +49,7 @@ FRAMEWORKS = ("tensorflow", "torch", "jax")
 
 
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """The code that runs when the module is imported, without functions and TYPE_CHECKING."""
+    """What is imported when the module is: nothing in functions or under TYPE_CHECKING."""
     pending: list[ast.AST] = [module]
     while pending:
         node = pending.pop()
@@ -64,7 +64,9 @@ def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def import_breaches(path: Path) -> Iterator[tuple[int, str]]:
-    """A framework's own adapter carries its name: tfrfast/torch.py, tfrfast/tensorflow/*.py."""
+    """Imports at top level that are not allowed. A framework is allowed in its own adapter, which
+    carries its name: tfrfast/torch.py, tfrfast/tensorflow/*.py.
+    """
     names = {part.strip("_") for part in path.relative_to(ROOT).with_suffix("").parts}
     allowed = ALWAYS_IMPORTED | names.intersection(FRAMEWORKS)
     for line, imported in top_level_imports(ast.parse(path.read_text(encoding="utf-8"))):
@@ -76,7 +78,7 @@ def own_imports(path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The package's modules that `path` imports, as parts such as ("_base", "paths").
 
     An import inside a function or for types alone counts like any other. Only a framework's adapter
-    may be imported from below, inside a function, since it is there for those who use it.
+    may be imported from below, inside a function, so that only those who use it load it.
     """
     module = ast.parse(path.read_text(encoding="utf-8"))
     package = path.relative_to(ROOT).parent.parts

@@ -34,7 +34,7 @@ std::vector<std::uint8_t> random_bytes(std::size_t count) {
   return bytes;
 }
 
-// Independent calls, one size: what the CPU overlaps it may overlap.
+// Calls of one size that do not depend on each other, so that the CPU may overlap them.
 void one_size(benchmark::State& state, Crc32cKernel::Extend extend) {
   const auto count = static_cast<std::size_t>(state.range(0));
   const auto bytes = random_bytes(count);
@@ -81,7 +81,8 @@ void of_u64(benchmark::State& state, Crc32cKernel::OfU64 function) {
   for (auto _ : state) benchmark::DoNotOptimize(function(++value));
 }
 
-// Frames read once from memory far larger than the caches, copied to recycled memory of ours.
+// Frames in memory far larger than the caches, each read once, and memory to copy them to, which is
+// used again and again.
 class Shard {
  public:
   explicit Shard(std::size_t record_bytes)

@@ -1,4 +1,4 @@
-// Indices a second: each kernel alone, the permutation, and plans of each order.
+// Positions a second: each kernel alone, the permutation, and plans of each order.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -29,7 +29,7 @@ void permute(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(1));
 }
 BENCHMARK(permute)
-    ->Name("permutation/indices")
+    ->Name("permutation/evaluate")
     ->ArgNames({"size", "batch"})
     ->ArgsProduct({{2'000'000, 1'000'000'000, std::int64_t{1} << 40}, {1, 32, 4096}});
 

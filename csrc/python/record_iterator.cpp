@@ -20,7 +20,7 @@ constexpr std::uint64_t kBatchRecords = 8192;
 
 }  // namespace
 
-// A batch that the thread which made this object is reading.
+// One batch, and its reading by the thread that made this object. Other threads wait for it.
 class RecordIterator::Reading {
  public:
   Reading(std::shared_ptr<const Reader> reader, std::uint64_t begin)
@@ -48,7 +48,7 @@ class RecordIterator::Reading {
     is_done_.notify_all();
   }
 
-  // Without the GIL.
+  // Call it without the GIL.
   void wait() {
     std::unique_lock lock(mutex_);
     is_done_.wait(lock, [this] { return done_; });

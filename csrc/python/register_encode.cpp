@@ -34,8 +34,9 @@ using ColumnTuple =
   throw Error(ErrorKind::invalid, "Feature '" + name + "': " + what);
 }
 
-// A copy of the numbers, which must ascend from 0 or more to `max_value` or less. The copy is what
-// is checked, because another thread may be changing the user's array.
+// A copy of the numbers. There must be `min_count` or more, at least one, and they must ascend from
+// 0 or more to `max_value` or less. The copy is checked, because another thread may be changing the
+// user's array.
 std::vector<std::int64_t> copy_ascending(const std::string& name, const char* what,
                                          const Numbers<std::int64_t>& numbers,
                                          std::size_t min_count, std::size_t max_value) {
@@ -46,8 +47,9 @@ std::vector<std::int64_t> copy_ascending(const std::string& name, const char* wh
                     static_cast<std::uint64_t>(copy.back()) <= max_value &&
                     std::is_sorted(copy.begin(), copy.end());
   if (!fits) {
-    refuse(name, std::string("its ") + what + " do not ascend from 0 to at most " +
-                     std::to_string(max_value) + " in " + std::to_string(min_count) + " steps.");
+    refuse(name, std::string("its ") + what + " are fewer than " + std::to_string(min_count) +
+                     ", or do not ascend from 0 or more to at most " + std::to_string(max_value) +
+                     ".");
   }
   return copy;
 }
@@ -103,7 +105,10 @@ CheckedColumn check_column(const ColumnTuple& tuple, std::size_t rows) {
                      " rows of " + std::to_string(row_values) + ".");
   }
   if (present) {
-    if (static_cast<std::size_t>(present->size()) != rows) refuse(name, "its rows do not agree.");
+    if (static_cast<std::size_t>(present->size()) != rows) {
+      refuse(name, "it says which of " + std::to_string(present->size()) +
+                       " rows have it, but there are " + std::to_string(rows) + " rows.");
+    }
     source.present = present->data();
   }
   return checked;
@@ -142,7 +147,8 @@ bool is_string(PyObject* item) {
   return PyBytes_Check(item) || PyUnicode_Check(item);
 }
 
-// Takes only exact types, the common ones. False leaves the whole list to NumPy.
+// The functions below take the common types alone. If one returns false, NumPy takes the whole
+// list.
 bool take_ints(SingleFeature& feature, PyObject* const* items, py::ssize_t count) {
   for (py::ssize_t i = 0; i < count; ++i) {
     if (!is_int(items[i])) return false;

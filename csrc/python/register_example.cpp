@@ -241,7 +241,7 @@ void register_example(py::module_& module) {
 
   module.def("survey_examples", &survey_examples, py::arg("records"),
              "What each feature of these Examples holds: (name, list kind, records that have it, "
-             "fewest values, most values).");
+             "smallest and largest number of values).");
 }
 
 }  // namespace tfrfast::python

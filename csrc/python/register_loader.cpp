@@ -93,7 +93,7 @@ py::object PythonPass::next() {
   return py::none();
 }
 
-// (epoch, batches delivered since it was entered, positions)
+// A Loader::Place as (epoch, step, position).
 py::tuple place(PythonLoader& self) {
   const Loader::Place here = self.core().place();
   return py::make_tuple(here.epoch, here.step, here.position);

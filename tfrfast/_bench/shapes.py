@@ -14,7 +14,7 @@ from tfrfast.encoding import encode_example
 from tfrfast.features import Features, FixedLen
 from tfrfast.writer import Writer
 
-_DISTINCT_RECORDS = 2000  # which repeat: the content costs no reader more or less time
+_DISTINCT_RECORDS = 2000  # they repeat, since no reader's speed depends on the content
 _WRITTEN_TOGETHER = 1000
 
 Row = dict[str, object]
@@ -91,7 +91,7 @@ SHAPES = {
 
 
 def write_shape(name: str, folder: Path, num_records: int, num_shards: int) -> list[str]:
-    """Writes shards of equal length into `folder`, and drops the remainder of the division."""
+    """Writes shards of equally many records into `folder`. Records left over are not written."""
     random = np.random.default_rng(0)
     distinct = min(_DISTINCT_RECORDS, num_records)
     pool = [encode_example(SHAPES[name].row(random, number)) for number in range(distinct)]

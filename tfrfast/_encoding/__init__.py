@@ -1,1 +1,1 @@
-"""From values of any kind to the columns that the native encoder takes."""
+"""Turns values of any kind into the columns that the native encoder takes."""

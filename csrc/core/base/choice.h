@@ -18,8 +18,8 @@ struct Choice {
 [[noreturn]] void refuse_choice(const char* argument, std::string_view word,
                                 const std::vector<std::string_view>& choices);
 
-// The one of `choices` whose `name_of` is `word`. Throws Error invalid if there is none, which says
-// what `argument` may be.
+// The one of `choices` whose `name_of` is `word`. If there is none, throws an Error invalid that
+// says what `argument` may be.
 template <class Choices, class NameOf>
 const auto& find_choice(const char* argument, std::string_view word, const Choices& choices,
                         NameOf name_of) {

@@ -1,5 +1,5 @@
 // Descriptions as bytes, for a graph, a pickle or another process to carry. A tag, the version of
-// the form and a fingerprint come first, then numbers and strings end to end, little-endian.
+// the encoding and a fingerprint come first, then numbers and strings end to end, little-endian.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace tfrfast {
 struct EncodedKind {
   const char* name;           // in errors: "plan"
   const char* tag;            // 4 characters, which no other kind has
-  std::uint32_t version = 1;  // raised when the form changes
+  std::uint32_t version = 1;  // raised when the encoding changes
 };
 
 class Encoder {
@@ -31,16 +31,16 @@ class Encoder {
   }
   void string(std::string_view value);
   void integers(std::span<const std::int64_t> values);
-  void encoded(std::string_view bytes) { bytes_ += bytes; }  // numbers and strings, encoded
+  void encoded(std::string_view bytes) { bytes_ += bytes; }  // numbers and strings, already encoded
 
-  std::string finish();  // once
+  std::string finish();  // call it once
 
  private:
   std::string bytes_;
 };
 
-// Reads what an Encoder wrote, in the same order. Refers to the bytes. Every member throws
-// Error(invalid) for bytes that no Encoder of the kind wrote.
+// Reads what an Encoder wrote, in the same order. The bytes must outlive it. Every member throws
+// Error invalid for bytes that no Encoder of the kind wrote.
 class Decoder {
  public:
   Decoder(const EncodedKind& kind, std::string_view bytes);
@@ -68,7 +68,7 @@ class Decoder {
     Decoder& decoder_;
   };
 
-  void finish() const;  // everything has been read
+  void finish() const;  // throws if bytes are left
   [[noreturn]] void refuse(const std::string& why) const;
 
  private:

@@ -1,4 +1,4 @@
-// The one exception the core throws, and the kinds that bindings translate by.
+// The one exception that the core throws, and its kinds. Bindings have an exception for each kind.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class ErrorKind : std::uint8_t {
   memory,        // more is asked for than memory can hold
 };
 
-// Where in which shard. Fields that do not apply stay empty.
+// The shard, the record and the byte that an error is about. Those that do not apply stay empty.
 struct ErrorPlace {
   std::string path;
   std::optional<std::int64_t> record;  // global or shard-local, as the thrower's message says

@@ -89,7 +89,7 @@ class Team {
   static Team& instance() {
     static std::atomic<Team*> team{nullptr};
     Team* current = team.load(std::memory_order_acquire);
-    // A forked child has the parent's bookkeeping but none of its threads, so it starts afresh.
+    // A forked child has the parent's bookkeeping but none of its threads, so it makes a new team.
     if (current != nullptr && current->home_.is_this_one()) return *current;
     auto* made = new Team;  // never destroyed: its threads may outlive every static
     if (team.compare_exchange_strong(current, made)) return *made;
@@ -116,7 +116,7 @@ class Team {
  private:
   static constexpr unsigned kMaxThreads = 256;
 
-  // False if the system has no more threads to give. The caller then does more itself.
+  // False if the system gives no more threads. The caller then does more of the work itself.
   bool start_helper() {
     try {
       start_thread([this] { serve(); }).detach();

@@ -17,10 +17,10 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kSmallest = 4096;
-constexpr unsigned kSmallestBits = 12;
+constexpr std::size_t kMinBytes = 4096;
+constexpr unsigned kMinBits = 12;          // of kMinBytes
 constexpr unsigned kStepsPerDoubling = 4;  // at most a quarter of a buffer is slack
-constexpr unsigned kClasses = (64 - kSmallestBits) * kStepsPerDoubling;
+constexpr unsigned kClasses = (64 - kMinBits) * kStepsPerDoubling;
 
 struct SizeClass {
   unsigned number;
@@ -28,12 +28,12 @@ struct SizeClass {
 };
 
 SizeClass size_class_of(std::size_t bytes) {
-  if (bytes <= kSmallest) return {0, kSmallest};
+  if (bytes <= kMinBytes) return {0, kMinBytes};
   if (bytes > (std::size_t{1} << 60)) throw OutOfMemory(bytes);
   const unsigned doubling = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;
   const std::size_t step = (std::size_t{1} << doubling) / kStepsPerDoubling;
   const std::size_t steps = (bytes - (std::size_t{1} << doubling) + step - 1) / step;
-  return {(doubling - kSmallestBits) * kStepsPerDoubling + static_cast<unsigned>(steps),
+  return {(doubling - kMinBits) * kStepsPerDoubling + static_cast<unsigned>(steps),
           (std::size_t{1} << doubling) + steps * step};
 }
 
@@ -111,7 +111,7 @@ class Pool {
 
  private:
   static std::size_t bytes_of(unsigned number) noexcept {
-    const std::size_t base = kSmallest << (number / kStepsPerDoubling);
+    const std::size_t base = kMinBytes << (number / kStepsPerDoubling);
     return base + (number % kStepsPerDoubling) * (base / kStepsPerDoubling);
   }
 

@@ -10,8 +10,8 @@
 namespace tfrfast {
 namespace {
 
-// How many forks lie between the process that loaded this library and the current one. A process
-// differs in it from all its ancestors, which are the only others whose objects it can have.
+// How many forks lie between the process that loaded this library and the current one. All
+// ancestors of a process have other numbers, and it can have objects of no other processes.
 std::atomic<std::uint64_t> generation{0};
 // getpid() is a system call, too slow for every record that is written.
 std::atomic<int> process_number{0};
@@ -36,12 +36,13 @@ bool HomeProcess::is_this_one() const noexcept {
 
 void HomeProcess::refuse_in_child(const std::string& path) const {
   if (is_this_one()) return;
-  throw Error(ErrorKind::closed,
-              "The writer of '" + path + "' was made in process " + std::to_string(number_) +
-                  ", and this is process " + std::to_string(process_number) +
-                  ", which was forked from it. Make one writer in each process, for a name of its "
-                  "own.",
-              {path, {}, {}});
+  throw Error(
+      ErrorKind::closed,
+      "The writer of '" + path + "' was made in process " + std::to_string(number_) +
+          ", and this is process " + std::to_string(process_number) +
+          ", which was forked from it. Make a writer in each process, each with its own file "
+          "name.",
+      {path, {}, {}});
 }
 
 }  // namespace tfrfast

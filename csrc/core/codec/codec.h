@@ -17,12 +17,12 @@ enum class Compression : std::uint8_t { none = 0, gzip = 1, zlib = 2 };
 // The checksum of a member's bytes so far.
 using Checksum = unsigned long;
 
-// Appends `count` bytes of the file to a member's header; false where the file ends before.
+// Appends `count` bytes of the file to a member's header. False if the file ends before that.
 using MoreBytes = std::function<bool(std::size_t count)>;
 
 inline constexpr std::size_t kMaxTrailerBytes = 8;
 
-// How members are wrapped. A file is one member or several, one after the other.
+// How members are wrapped. A file holds one member, or several one after the other.
 struct Codec {
   Compression compression;
   const char* name;  // as TensorFlow spells it
@@ -51,7 +51,7 @@ struct Codec {
   bool written_in_members;
 };
 
-// Every codec there is.
+// All codecs.
 std::span<const Codec> codecs() noexcept;
 
 // Not for Compression::none.

@@ -15,7 +15,7 @@ inline constexpr int kDefaultLevel = -1;  // zlib's own choice, 6; else 0 to 9
 // One thread. Each call makes one whole stream: raw deflate data, or a GZIP or ZLIB member.
 class Deflater {
  public:
-  // `window_bits` is a codec's, or kZRawWindow. Throws Error io without a zlib.
+  // `window_bits` is a codec's, or kZRawWindow. Throws Error io if the machine has no zlib.
   Deflater(int window_bits, int level);
   ~Deflater();
   Deflater(const Deflater&) = delete;

@@ -14,8 +14,8 @@
 namespace tfrfast {
 
 // Inflates whole spans, which are kept in the SpanCache. Every span is compared with the checksum
-// in its seek point. Throws Error stale_index if file and seek points do not belong together. As
-// safe and immutable as `file`, but grows while its seek points are being collected.
+// in its seek point. Throws Error stale_index if file and seek points do not belong together. It is
+// as thread-safe and immutable as `file`, except that it grows while seek points are collected.
 class InflatedFile final : public StoredFile {
  public:
   InflatedFile(std::shared_ptr<const StoredFile> file, Compression compression,

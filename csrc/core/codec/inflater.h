@@ -30,9 +30,9 @@ class Inflater {
 
   virtual ~Inflater() = default;
 
-  // Begins a stream or, with a `window`, goes on inside one. `window` holds what the stream
-  // produced before, up to kDeflateWindowBytes of it. With `bits` > 0, the `bits` bits in `value`,
-  // the upper ones of a byte, come before the next byte of input.
+  // Begins a stream or, with a `window`, continues inside one. `window` holds what the stream
+  // produced before, up to kDeflateWindowBytes of it. With `bits` > 0, input begins with the lower
+  // `bits` bits of `value`.
   virtual void begin(unsigned bits = 0, unsigned value = 0,
                      std::span<const std::uint8_t> window = {}) = 0;
   virtual Step step(std::span<const std::uint8_t> in, std::span<std::uint8_t> out,

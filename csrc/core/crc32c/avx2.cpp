@@ -61,7 +61,7 @@ VPCLMUL_TARGET inline __m128i add_lanes(Vector vector) noexcept {
 
 namespace {
 
-// What does not fill a vector goes first, by the CRC instruction.
+// The bytes that do not fill a vector come first, and go through the CRC instruction.
 template <bool kCopy>
 VPCLMUL_TARGET inline Register extend_short(std::uint8_t* out, const std::uint8_t* bytes,
                                             std::size_t count, Register crc) noexcept {

@@ -1,6 +1,5 @@
-// copy() for kernels without their own. Copies pieces so small that they are still in the first
-// cache when their CRC is computed. It is computed from the copy: what is verified is what was
-// written.
+// copy() for kernels that have none. It copies pieces so small that they are still in the L1 cache
+// when their CRC is computed. The CRC is that of the copy, so what is verified is what was written.
 #pragma once
 
 #include <algorithm>
