@@ -36,9 +36,9 @@ _DEFAULTS: dict[str, object] = {
 class Plan:
     """The records of every batch, as a pure function of the epoch and the step.
 
-    An epoch is a sequence of positions, one for each record (or each of `indices`). `shuffle` says
-    which record stands at which position. A step takes the next `world * batch_size` positions and
-    deals them to the ranks, so that all ranks together take each position exactly once.
+    An epoch has a position for each record (or for each of `indices`). `shuffle` says which record
+    stands at which position. A step takes the next `world * batch_size` positions and deals them to
+    the ranks, so that all ranks together take each position exactly once.
 
     - `shuffle`: `True` (any record at any place, a new order every epoch), `False` (the given
       order) or a `BlockShuffle`.

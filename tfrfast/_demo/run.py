@@ -163,7 +163,7 @@ def _train(shards: list[str], data: Path, say: Say) -> dict[str, Any]:
     say(f"   same records at every step: {_yes(done.same_records)}")
     say(f"   same weights, bit for bit:  {_yes(done.same_weights)}")
     if not done.same_records:
-        raise DemoFailedError("The resumed run saw other records than the whole one.")
+        raise DemoFailedError("The resumed run saw other records than the run in one go.")
     return done._asdict()
 
 

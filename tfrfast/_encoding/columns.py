@@ -99,7 +99,9 @@ def _ragged_column(name: str, value: Ragged) -> tuple[EncoderColumn, int]:
 def _sparse_column(name: str, value: Sparse) -> tuple[EncoderColumn, int]:
     shape = np.asarray(value.dense_shape)
     if len(shape) != 2:
-        raise unfit(name, f"a sparse column must be of rows and values, not of shape {shape}.")
+        raise unfit(
+            name, f"a sparse column has two dimensions, rows and values, not the shape {shape}."
+        )
     if value.indices.ndim != 2 or value.indices.shape[1] != 2:
         raise unfit(name, f"its indices must be pairs, not of shape {value.indices.shape}.")
     if len(value.indices) != len(value.values):
@@ -114,8 +116,8 @@ def _sparse_column(name: str, value: Sparse) -> tuple[EncoderColumn, int]:
     if np.any(value.indices[:, 1] != np.arange(len(row_of_value)) - splits[row_of_value]):
         raise unfit(
             name,
-            "its values do not begin at the left and stand side by side, and an Example has no "
-            "place for where they stand. Encode values and positions as features of their own.",
+            "the values of each row must stand side by side from its left end, because an Example "
+            "cannot hold positions. Encode values and positions as features of their own.",
         )
     return _ragged_column(name, Ragged(value.values, splits))
 

@@ -30,7 +30,7 @@ constexpr std::array<Table, kSlices> make_tables() noexcept {
 }
 constexpr std::array<Table, kSlices> kTables = make_tables();
 
-// What the eight bytes of `word` add, `after` bytes before the end.
+// What the eight bytes of `word` add if kAfter bytes follow them.
 template <std::size_t kAfter>
 inline std::uint32_t look_up(std::uint64_t word) noexcept {
   std::uint32_t crc = 0;

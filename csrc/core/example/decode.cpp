@@ -11,7 +11,7 @@
 namespace tfrfast {
 namespace {
 
-// A length as a varint, in as few bytes as it needs, as every writer writes it, or in more.
+// Reads a length as a varint. Writers use as few bytes as it needs, but more are read, too.
 inline bool read_usual_length(const std::uint8_t*& next, const std::uint8_t* end,
                               std::size_t& length) noexcept {
   if (next == end) return false;
@@ -91,7 +91,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeaturePlan> plan, PathOfRecord
     columns_.emplace_back(feature);
     fixed_features_ += fixed;
   }
-  // Where nothing is expected, an opening that is longer than any entry.
+  // Before the first record no feature is expected, so this opening is longer than any entry.
   Slot first;
   first.opening_bytes = 0xffffffff;
   first.successor = features == 0 ? 0 : features;
@@ -188,7 +188,7 @@ BatchDecoder::Attempt BatchDecoder::decode_usual(WireBytes record) {
   return Attempt::done;
 }
 
-// `value` is where the length of the entry's Feature is.
+// `value` points at the length of the entry's Feature.
 inline BatchDecoder::Attempt BatchDecoder::put_usual(std::uint32_t number,
                                                      const std::uint8_t* value,
                                                      const std::uint8_t* entry_end,

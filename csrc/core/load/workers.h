@@ -16,7 +16,8 @@
 
 namespace tfrfast {
 
-// What a loader counts, over all its workers one after the other. Safe from many threads.
+// What a loader counts. It outlives the loader's Workers, which are replaced after a seek or an
+// error. Safe from many threads.
 struct LoaderCounters {
   std::atomic<std::uint64_t> records{0};
   std::atomic<std::uint64_t> bytes{0};

@@ -33,9 +33,9 @@ struct PlanOptions {
 inline constexpr std::int64_t kMaxBatchSize = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMaxWorld = (std::int64_t{1} << 31) - 1;
 
-// An epoch is a sequence of positions, and the order says which record stands at each. A step takes
-// the next world * batch_size positions, and all ranks together take each of them exactly once. So
-// a run on another world can go on from one number, the positions consumed.
+// An epoch has positions, and the order says which record stands at each. A step takes the next
+// world * batch_size positions, and all ranks together take each of them exactly once. So a run on
+// another world can continue from one number, the positions consumed.
 //
 // The positions are dealt to the ranks by the order's streams. If the number of streams is a
 // multiple of the world, rank r takes every world-th position from the r-th on, and so whole
@@ -76,7 +76,7 @@ class Plan {
   }
 
   // How many positions of the epoch are consumed once every rank has taken batches 0 to `step`: the
-  // `start` of a plan that goes on from there. -1 gives `start`.
+  // `start` of a plan that continues there. -1 gives `start`.
   std::int64_t position_after(std::int64_t step) const noexcept;
 
   // A plan may continue another one with the same text, whatever their world, rank, batch size and

@@ -30,8 +30,8 @@ struct ReadRequest {
   std::span<const std::int64_t> records;
   const bool* valid = nullptr;  // which rows are real, copied to the batch; null: all
   unsigned threads = 1;
-  const std::atomic<bool>* cancelled =
-      nullptr;                // if another thread sets it, the call throws ReadCancelled
+  // If another thread sets it, the call throws ReadCancelled.
+  const std::atomic<bool>* cancelled = nullptr;
   bool is_announced = false;  // announce() was called before
 };
 

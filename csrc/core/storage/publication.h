@@ -42,7 +42,7 @@ class Publication {
   // Durable: after a power cut there is the whole file or none.
   virtual void commit(bool durable, Existing existing = Existing::replace) = 0;
 
-  // The following do something on some storages, and nothing on others.
+  // The members below do something in some kinds of storage, and nothing in others.
 
   // Flushes what was appended to the disk, so that less is left for a durable commit().
   virtual void flush() {}
