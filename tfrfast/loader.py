@@ -44,19 +44,25 @@ class LoaderStats(NamedTuple):
 class Loader:
     """Iterates over the batches of a data set, one epoch a `for` loop.
 
+        for batch in tfr.Loader("data/train-*", 256, features=["image", "label"], seed=1):
+            train_step(batch["image"], batch["label"])
+
+    Raises what Reader raises, and FeatureError for features that the records do not have.
+
     Args:
       source: a Reader, or anything that Reader takes.
       batch_size: rows of a batch of this rank.
-      features: without, batches are RecordBatches; a feature dict, as for `parse_example`, makes
-        them Batches of columns, decoded by the workers. So does a list of names, or "infer" for all
-        features: then the specs are inferred from some records, and kept as `loader.features`.
+      features: what to decode. By default nothing is decoded, and batches are RecordBatches. With a
+        dict, as for `parse_example`, they are Batches of columns. A list of names, or "infer" for
+        all features, does the same with specs inferred from some records, which `loader.features`
+        keeps.
       shuffle, seed, rank, world, remainder, indices: as in Plan; `world` is 1 by default. In a worker
         of PyTorch's DataLoader they must say that worker's share, else iterating is an error.
       threads: workers that read ahead; by default one for each processor this process may use.
       prefetch: batches read, or being read, ahead of the consumer; by default two more than threads.
 
-    What a batch holds depends on neither `threads` nor `prefetch`. Each `for` is the next epoch; the
-    first batches of the next one are read before this one ends. A batch that cannot be read raises
+    What a batch holds depends on neither `threads` nor `prefetch`. Each `for` is the next epoch. The
+    first batches of the next epoch are read before this one ends. A batch that cannot be read raises
     at its place in the order and does not count as received: `next()` tries it again.
 
     Threads may share one iterator: each batch goes to one of them, and the end of the epoch ends

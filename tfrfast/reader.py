@@ -70,6 +70,11 @@ class Shard:
 class Reader:
     """Any record of any TFRecord shards by number, verified.
 
+        reader = tfr.Reader("data/train-*")
+        record, batch = reader[12_345], reader[[9, 2, 7]]  # bytes, and a RecordBatch
+
+    Raises FileNotFoundError if nothing matches, and CorruptRecordError for damage.
+
     Args:
       paths: a path, a glob, or an iterable of either. A path that exists is taken literally; what a
         glob finds is sorted so that shard 10 follows shard 9.

@@ -80,6 +80,12 @@ class _ShardWriter:
 class Writer(_ShardWriter):
     """Writes one shard, which appears under its name, with its index, when it is complete.
 
+        with tfr.Writer("data/train-0.tfrecord") as writer:
+            writer.write(tfr.encode_example({"label": 3}))
+
+    Raises FileNotFoundError without its folder and, with `overwrite=False`, FileExistsError if there
+    is such a file.
+
     Args:
       path: the shard. Its folder must exist. If it is a link, the file it points at is replaced.
       compression: None or "" makes a plain shard. "GZIP" makes one of members of at most 1 MiB.

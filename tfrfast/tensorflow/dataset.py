@@ -15,7 +15,12 @@ OnCorruption = Literal["raise", "skip"]
 
 
 class TFRecordDataset(FusedDataset):
-    """The records of TFRecord files: `tf.data.TFRecordDataset`, faster, with a plan.
+    """The records of TFRecord files: `tf.data.TFRecordDataset`, faster, in any exact order.
+
+        records = tfr.TFRecordDataset(files).shuffle(1_000_000, seed=1)
+        batches = records.batch(256).parse_example(features).prefetch(2)
+
+    Raises what TensorFlow's class raises.
 
     Args:
       filenames: a string, path or list of them, a string tensor, or a dataset of scalar strings.
