@@ -277,6 +277,7 @@ def test_interrupted_building_stops(tmp_path: Path) -> None:
     code = """
         import os, signal, sys, threading, tfrfast as tfr
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             while True:
                 tfr.build_index(sys.argv[1:], force=True)

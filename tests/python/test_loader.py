@@ -408,6 +408,7 @@ def test_ctrl_c_is_answered_while_waiting(tmp_path: Path) -> None:
         import os, signal, sys, threading, tfrfast as tfr
         loader = tfr.Loader(sys.argv[1:], 1 << 20, threads=1, indices=[0] * (1 << 20), prefetch=1)
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             while True:
                 for batch in loader:
