@@ -1,5 +1,6 @@
 // The only place where the core's errors become Python's.
 #include <cerrno>
+#include <stdexcept>
 
 #include "core/base/error.h"
 #include "python/plain_function.h"
@@ -63,6 +64,12 @@ void raise(const Error& error) {
   }
 }
 
+// pybind11 throws a runtime_error when Python has no memory for an object, and leaves Python's own
+// error set. That one says what it is.
+bool memory_error_is_set() noexcept {
+  return PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_MemoryError) != 0;
+}
+
 }  // namespace
 
 void raise_caught() noexcept {
@@ -79,7 +86,7 @@ void raise_caught() noexcept {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    if (!memory_error_is_set()) PyErr_SetString(PyExc_RuntimeError, error.what());
   }
 }
 
@@ -91,6 +98,8 @@ void register_errors(py::module_&) {
       raise(error);
     } catch (const PythonErrorIsSet&) {
       // Then it is raised.
+    } catch (const std::runtime_error&) {
+      if (!memory_error_is_set()) throw;
     }
   });
 }

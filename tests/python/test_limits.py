@@ -50,6 +50,37 @@ def test_many_shards_with_few_descriptors(tmp_path: Path, io: Any, count: int) -
     assert done.stdout == "right\n", done.stderr
 
 
+LITTLE_MEMORY = """
+import resource, sys
+import tfrfast as tfr
+kind, path = sys.argv[1], sys.argv[2]
+batch = tfr.Reader(path, index="memory").read(range(40))
+column = tfr.parse_example(batch, {"a": tfr.FixedLen((), "bytes")})["a"]
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20),) * 2)
+try:
+    batch.tolist() if kind == "records" else column.tolist()
+except MemoryError:
+    print("MemoryError")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
+@pytest.mark.parametrize("kind", ["records", "column"])
+def test_too_little_memory_for_pythons_objects_is_a_memory_error(tmp_path: Path, kind: str) -> None:
+    record = tfr.encode_example({"a": bytes(1 << 20)})
+    path = write_shard(tmp_path / "s", [record] * 40)
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE_MEMORY, kind, path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.stdout == "MemoryError\n", done.stderr
+
+
 LARGE = (4 << 30) + 12345
 
 
