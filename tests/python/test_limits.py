@@ -14,6 +14,21 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from tfrecord_model import frame, header, write_shard
 
+
+def printed_by(code: str, *arguments: str) -> str:
+    """What a process of its own prints: limits are for good."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 FEW_DESCRIPTORS = """
 import os, resource, sys
 import numpy as np
@@ -39,15 +54,7 @@ def test_many_shards_with_few_descriptors(tmp_path: Path, io: Any, count: int) -
         (tmp_path / f"s{shard}").write_bytes(
             frame(b"%d" % (2 * shard)) + frame(b"%d" % (2 * shard + 1))
         )
-    done = subprocess.run(
-        [sys.executable, "-c", FEW_DESCRIPTORS, str(tmp_path), io, str(count)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.stdout == "right\n", done.stderr
+    assert printed_by(FEW_DESCRIPTORS, str(tmp_path), io, str(count)) == "right\n"
 
 
 LITTLE_MEMORY = """
@@ -70,15 +77,7 @@ except MemoryError:
 def test_too_little_memory_for_pythons_objects_is_a_memory_error(tmp_path: Path, kind: str) -> None:
     record = tfr.encode_example({"a": bytes(1 << 20)})
     path = write_shard(tmp_path / "s", [record] * 40)
-    done = subprocess.run(
-        [sys.executable, "-c", LITTLE_MEMORY, kind, path],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.stdout == "MemoryError\n", done.stderr
+    assert printed_by(LITTLE_MEMORY, kind, path) == "MemoryError\n"
 
 
 LARGE = (4 << 30) + 12345

@@ -24,8 +24,9 @@ def compression_level(compression: object, level: SupportsIndex | None) -> int:
             raise ValueError("level means nothing without compression.")
     elif compression not in _WRITTEN and compression in CODECS:
         raise ValueError(
-            f"{compression} has no members that could be read one by one: TensorFlow reads only the "
-            f"first. Write {' or '.join(_WRITTEN)}, or use tfr.TFRecordWriter."
+            f"{compression} is not written here: of several members, which random access needs, "
+            f"TensorFlow would read only the first. Write {' or '.join(_WRITTEN)}, or use "
+            "tfr.TFRecordWriter."
         )
     elif compression not in _WRITTEN:
         allowed = " or ".join(f'"{name}"' for name in ("", *_WRITTEN))

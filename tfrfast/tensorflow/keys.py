@@ -46,9 +46,9 @@ class Keys:
 
 
 @as_it_stands
-def for_ever(value: Any, count: Any = ENDLESS) -> Any:
+def for_ever(value: Any) -> Any:
     """Like repeat(), but symbolic checkpoints do not grow with each repetition."""
-    return tf.data.Dataset.range(count).map(as_it_stands(lambda _: value))
+    return tf.data.Dataset.range(ENDLESS).map(as_it_stands(lambda _: value))
 
 
 def zero_then_keys() -> Any:
