@@ -65,7 +65,7 @@ def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 def import_breaches(path: Path) -> Iterator[tuple[int, str]]:
     """Imports at top level that are not allowed. A framework is allowed in its own adapter, which
-    carries its name: tfrfast/torch.py, tfrfast/tensorflow/*.py.
+    carries its name: tfrfast/tensorflow/*.py.
     """
     names = {part.strip("_") for part in path.relative_to(ROOT).with_suffix("").parts}
     allowed = ALWAYS_IMPORTED | names.intersection(FRAMEWORKS)
