@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.functions import as_it_stands, show_a_reader
+from tfrfast.tensorflow.functions import flat_map, show_a_reader, take_while
 from tfrfast.tensorflow.library import ops
 
 
@@ -30,13 +30,12 @@ def _raising(dataset: Any, error: Any) -> Any:
     TensorFlow puts no words of its own before an error that take_while meets: from map or filter it
     would begin with the path of the iterator.
     """
+    return take_while(dataset, _fails, error)
 
-    @as_it_stands
-    def fails(*_: Any) -> Any:
-        # Needs what never comes: a mere control dependency is optimised away.
-        return tf.size(tf.ensure_shape(ops.tfrfast_raise(error), [None])) > 0
 
-    return dataset.take_while(fails)
+def _fails(*element_and_error: Any) -> Any:
+    # Needs what never comes: a mere control dependency is optimised away.
+    return tf.size(tf.ensure_shape(ops.tfrfast_raise(element_and_error[-1]), [None])) > 0
 
 
 def _failure(error: Any) -> Any:
@@ -46,7 +45,6 @@ def _failure(error: Any) -> Any:
     return _raising(nothing.take(is_error), error)
 
 
-@as_it_stands
 def emit_block(head: Any, error: Any, tail: Any) -> Any:
     """The records of a block. An error is raised after the records that lie before the damage."""
     return tf.cond(
@@ -56,7 +54,6 @@ def emit_block(head: Any, error: Any, tail: Any) -> Any:
     )
 
 
-@as_it_stands
 def emit_batch(head: Any, error: Any, tail: Any) -> Any:
     """A batch. If some of its records are damaged, the error comes first, then the good records.
 
@@ -72,8 +69,8 @@ def emit_batch(head: Any, error: Any, tail: Any) -> Any:
 def emit_columns(assemble: Callable[[Any], Any]) -> Callable[..., Any]:
     """The same as emit_batch for columns, of which `assemble` makes the features."""
 
-    @as_it_stands
-    def emit(columns: Any, rows: Any, error: Any) -> Any:
+    def emit(*outputs: Any) -> Any:
+        *columns, rows, error = outputs
         batch = tf.data.Dataset.from_tensors(assemble(columns))
         return tf.cond(
             tf.equal(error, ""),
@@ -92,14 +89,13 @@ def with_length(dataset: Any, length: int | None) -> Any:
     """
     spec = dataset.element_spec
 
-    @as_it_stands
     def like_it(_: Any) -> Any:
         show_a_reader()  # else sharding by file would fail here
         nothing = tf.nest.map_structure(_nothing_like, spec, expand_composites=True)
         return tf.data.Dataset.from_tensors(nothing)
 
     # TensorFlow says that the rest of something endless is endless.
-    nothing = tf.data.Dataset.range(1).flat_map(like_it).repeat().skip(-1)
+    nothing = flat_map(tf.data.Dataset.range(1), like_it).repeat().skip(-1)
     declared = dataset.concatenate(nothing)
     return declared if length is None else declared.take(length)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast import _native
+from tfrfast.tensorflow import functions
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import (
     emit_batch,
@@ -18,7 +18,7 @@ from tfrfast.tensorflow.emission import (
     records,
     with_length,
 )
-from tfrfast.tensorflow.functions import as_it_stands
+from tfrfast.tensorflow.functions import flat_map
 from tfrfast.tensorflow.keys import Keys, as_int64
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import COMPRESSION_CODES, OpenPlan
@@ -44,35 +44,9 @@ def parallel_reads() -> int:
     return min(_MAX_PARALLEL_READS, _native.usable_processors())
 
 
-def _dataset_of_map() -> Any:
-    """The class that Dataset.map makes; None where it is not as it was in TensorFlow 2.15 to 2.21."""
-    try:
-        from tensorflow.python.data.ops.map_op import _ParallelMapDataset
-    except ImportError:
-        return None
-    options = {"deterministic", "use_inter_op_parallelism", "preserve_cardinality"}
-    found = inspect.signature(_ParallelMapDataset).parameters
-    return _ParallelMapDataset if options <= found.keys() else None
-
-
-_ParallelMap = _dataset_of_map()
-
-
-def parallel_map(dataset: Any, function: Callable[..., Any], parallel: int | None = None) -> Any:
-    """Results come in order, whichever is ready first."""
-    function, calls = as_it_stands(function), parallel or parallel_reads()
-    if _ParallelMap is None:
-        return dataset.map(function, num_parallel_calls=calls, deterministic=True)
-    # Each call stays on one thread: one of its ops does all the work, and handing the others from
-    # thread to thread takes longer than running them. Dataset.map has no argument for that.
-    return _ParallelMap(
-        dataset,
-        function,
-        calls,
-        deterministic=True,
-        use_inter_op_parallelism=False,
-        preserve_cardinality=True,
-    )
+def parallel_map(dataset: Any, function: Callable[..., Any], calls: int | None = None) -> Any:
+    """Results come in order, whichever is ready first. `function` takes flattened elements."""
+    return functions.parallel_map(dataset, function, calls=calls or parallel_reads())
 
 
 def streaming_blocks(
@@ -87,16 +61,16 @@ def streaming_blocks(
     )
     sequence = tf.constant(EVERYTHING)
 
-    def read(of: Any, block: Any) -> Any:
-        return records(*ops.tfrfast_read_block_v2(source, sequence, of[1], block))
+    def read(_: Any, files: Any, block: Any) -> Any:
+        return records(*ops.tfrfast_read_block_v2(source, sequence, files, block))
 
     blocks = pieces_of_files(source, tf.data.Dataset.range(tf.size(names, tf.int64)))
     if can_be_sharded:
         each = steps(blocks, source, sequence, Keys(0, known=True))
-        return parallel_map(each, read).flat_map(emit_block)
-    of_all = (None, tf.constant(ALL_FILES, tf.int64))
+        return flat_map(parallel_map(each, read), emit_block)
+    of_all = tf.constant(ALL_FILES, tf.int64)
     numbers = steps_of_pieces(blocks)
-    return parallel_map(numbers, lambda block: read(of_all, block)).flat_map(emit_block)
+    return flat_map(parallel_map(numbers, lambda block: read(None, of_all, block)), emit_block)
 
 
 def planned(plan: OpenPlan, sequence: Sequence, features: TensorFeatures | None = None) -> Any:
@@ -124,7 +98,7 @@ def _planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
         mean_bytes = plan.file_bytes // max(1, plan.record_count)
         rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // max(1, mean_bytes)))
         in_blocks = dataclasses.replace(sequence, batch=Batch(rows))
-        blocks = _read_batches(plan, in_blocks, records).flat_map(emit_block)
+        blocks = flat_map(_read_batches(plan, in_blocks, records), emit_block)
     unbatched = blocks.unbatch()
     # There may be damage after the last record. A dataset that stopped there would miss it.
     return unbatched if plan.damage else with_length(unbatched, sequence.length)
@@ -136,7 +110,7 @@ def _planned_batches(plan: OpenPlan, sequence: Sequence) -> Any:
         full = [sequence.batch.rows]
         batches = _read_batches(plan, sequence, lambda head, *_: tf.ensure_shape(head, full))
     else:
-        batches = _read_batches(plan, sequence, records).flat_map(emit_batch)
+        batches = flat_map(_read_batches(plan, sequence, records), emit_batch)
     return with_length(batches, sequence.length)
 
 
@@ -144,7 +118,7 @@ def _read_blocks(plan: OpenPlan, sequence: Sequence) -> Any:
     def read(source: Any, encoded: Any, files: Any, _: Any, step: Any) -> Any:
         return records(*ops.tfrfast_read_block_v2(source, encoded, files, step))
 
-    return _map_steps(plan, sequence, read).flat_map(emit_block)
+    return flat_map(_map_steps(plan, sequence, read), emit_block)
 
 
 def _read_batches(plan: OpenPlan, sequence: Sequence, shaped: Callable[..., Any]) -> Any:
@@ -167,7 +141,7 @@ def _planned_columns(plan: OpenPlan, sequence: Sequence, features: TensorFeature
 
     batches = _map_steps(plan, sequence, decode)
     if not full:
-        batches = batches.flat_map(emit_columns(features.assemble))
+        batches = flat_map(batches, emit_columns(features.assemble))
     return with_length(batches, sequence.length)
 
 
@@ -177,7 +151,7 @@ def _map_steps(plan: OpenPlan, sequence: Sequence, function: Callable[..., Any])
     source, constant = tf.constant(plan.source), tf.constant(encoded)
     pieces = pieces_of_steps(plan.step_count(encoded))
     each = steps(pieces, source, constant, _keys_of(sequence))
-    return parallel_map(each, lambda of, step: function(source, constant, of[1], of[0], step))
+    return parallel_map(each, lambda key, files, step: function(source, constant, files, key, step))
 
 
 def _keys_of(sequence: Sequence) -> Keys:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.functions import as_it_stands
+from tfrfast.tensorflow.functions import flat_map, serial_map
 from tfrfast.tensorflow.library import private_session
 from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED
 
@@ -45,22 +45,24 @@ class Keys:
         return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64)).take(1)
 
 
-@as_it_stands
 def for_ever(value: Any) -> Any:
     """Like repeat(), but symbolic checkpoints do not grow with each repetition."""
-    return tf.data.Dataset.range(ENDLESS).map(as_it_stands(lambda _: value))
+    return serial_map(tf.data.Dataset.range(ENDLESS), _second, value)
+
+
+def _second(_: Any, value: Any) -> Any:
+    return value
 
 
 def zero_then_keys() -> Any:
     """For each step 0 in the first iteration, and that iteration's key in every other one."""
-    first = _first_key()
-
-    @as_it_stands
-    def repeated(key: Any) -> Any:
-        return for_ever(tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key))
-
     # TensorFlow knows only of repeat() that it has no end.
-    return _iterations().flat_map(repeated).repeat()
+    first = tf.constant(_first_key(), tf.int64)
+    return flat_map(_iterations(), _zero_or_key, first).repeat()
+
+
+def _zero_or_key(key: Any, first: Any) -> Any:
+    return for_ever(tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key))
 
 
 def _iterations() -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.functions import as_it_stands, flat_map, show_a_reader
+from tfrfast.tensorflow.functions import flat_map, serial_map, show_a_reader
 from tfrfast.tensorflow.keys import ENDLESS, Keys
 from tfrfast.tensorflow.library import ops
 
@@ -111,7 +111,11 @@ def _if_sharded(numbers: Any, key: Any, source: Any, sequence: Any) -> Any:
     count = tf.ensure_shape(ops.tfrfast_step_count(source, sequence, files), [])
     size = tf.constant(_MAX_PIECE_STEPS, tf.int64)
     pieces = tf.data.Dataset.range((count - 1) // size + 1)
-    return pieces.map(as_it_stands(lambda number: ((key[0], files), _bounds(number, count, size))))
+    return serial_map(pieces, _own_piece, key[0], files, count, size)
+
+
+def _own_piece(number: Any, key: Any, files: Any, count: Any, size: Any) -> Any:
+    return (key, files), _bounds(number, count, size)
 
 
 def _is_sharded(numbers: Any) -> Any:

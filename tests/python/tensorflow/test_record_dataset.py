@@ -6,6 +6,7 @@ What TensorFlow's own tests of the class cover runs here on both classes.
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from record_files import (
 )
 
 tf = pytest.importorskip("tensorflow")
-graphs = pytest.importorskip("tfrfast.tensorflow.graphs")
+functions = pytest.importorskip("tfrfast.tensorflow.functions")
 planning = pytest.importorskip("tfrfast.tensorflow.planning")
 
 
@@ -58,15 +59,27 @@ def files(tmp_path: Path) -> list[str]:
     return write_shards(tmp_path, [70, 0, 31, 1])
 
 
-def test_a_map_that_tensorflow_has_changed_is_done_without(
-    files: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def no_function_is_traced() -> Iterator[None]:
+    caches = (functions._attributes, functions._trace_once)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+def test_functions_do_without_an_attribute_that_tensorflow_does_not_know(
+    files: list[str], monkeypatch: pytest.MonkeyPatch, no_function_is_traced: None
 ) -> None:
-    assert graphs._ParallelMap is not None  # in the versions that are tested
-    monkeypatch.setattr(graphs, "_ParallelMap", None)
+    assert functions._attributes()  # the versions that are tested know it
+    functions._attributes.cache_clear()
+    monkeypatch.setattr(functions, "_RUNS_AS_IT_STANDS", {"no_such_attribute": True})
     assert values(tfr.TFRecordDataset(files)) == written(files)
     shuffled = tfr.TFRecordDataset(files).shuffle(1, seed=3)
     assert len(shuffled) == 102
     assert sorted(values(shuffled)) == sorted(written(files))
+    assert not functions._attributes()
 
 
 def test_records_come_in_file_order(make: Any, files: list[str]) -> None:
