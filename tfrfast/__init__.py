@@ -1,6 +1,7 @@
 """TFRecord files as a random-access training format: indexed, verified, globally shuffled, fast."""
 
 import importlib
+from typing import TYPE_CHECKING
 
 from tfrfast._native import RecordBatch, crc32c, masked_crc32c
 from tfrfast.block_shuffle import BlockShuffle
@@ -10,6 +11,7 @@ from tfrfast.errors import (
     CorruptRecordError,
     FeatureError,
     RecordError,
+    SlowPathWarning,
     StaleIndexError,
     TruncatedRecordError,
 )
@@ -23,6 +25,10 @@ from tfrfast.reader import Location, Reader, Shard, Skipped
 from tfrfast.record_writer import TFRecordWriter
 from tfrfast.shuffling import Shuffled, shuffle
 from tfrfast.writer import ShardedWriter, Writer
+
+if TYPE_CHECKING:
+    from tfrfast.tensorflow import TFRecordDataset as TFRecordDataset
+    from tfrfast.tensorflow import explain as explain
 
 __all__ = [
     "Batch",
@@ -45,6 +51,7 @@ __all__ = [
     "ShardedWriter",
     "Shuffled",
     "Skipped",
+    "SlowPathWarning",
     "Sparse",
     "SparseIndexed",
     "StaleIndexError",
@@ -66,7 +73,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Names that need TensorFlow, and the module that each comes from when it is first used.
-_ON_USE = {"TFRecordDataset": "tfrfast.tensorflow"}
+_ON_USE = {"TFRecordDataset": "tfrfast.tensorflow", "explain": "tfrfast.tensorflow"}
 
 
 def __getattr__(name: str) -> object:

@@ -6,6 +6,7 @@ __all__ = [
     "CorruptRecordError",
     "FeatureError",
     "RecordError",
+    "SlowPathWarning",
     "StaleIndexError",
     "TruncatedRecordError",
 ]
@@ -49,6 +50,13 @@ class StaleIndexError(RecordError):
 
 class FeatureError(RecordError, ValueError):
     """A record does not fit the feature description."""
+
+
+class SlowPathWarning(UserWarning):
+    """A `TFRecordDataset` shuffles through a buffer, or parses single records, where it need not.
+
+    Each of the two is said once in a process; `tfr.explain` says more.
+    """
 
 
 def _rebuild(

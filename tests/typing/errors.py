@@ -10,6 +10,7 @@ assert_type(error.record, int | None)
 assert_type(error.offset, int | None)
 as_base: tfr.RecordError = error
 as_value_error: ValueError = tfr.FeatureError("text")
+as_warning: type[Warning] = tfr.SlowPathWarning
 
 tfr.TruncatedRecordError("text", record="three")  # type: ignore[arg-type]
 tfr.RecordError("text", "shard")  # type: ignore[call-arg]

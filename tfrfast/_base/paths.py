@@ -92,7 +92,7 @@ def _expand(path: PathLike) -> list[str]:
         raise FileNotFoundError(
             2, f"No shard matches the pattern {name!r}. Check the folder and the spelling", name
         )
-    return sorted(found, key=_natural_key)
+    return sorted(found, key=natural_key)
 
 
 def _refuse_unreadable_folders(pattern: str) -> None:
@@ -126,7 +126,7 @@ def _may_be_shard(name: str) -> bool:
     return not is_index and not os.path.isdir(name)
 
 
-def _natural_key(name: str) -> list[tuple[int, int, str]]:
+def natural_key(name: str) -> list[tuple[int, int, str]]:
     """Compares digits as numbers. Text, and equal numbers of different widths, compare as text."""
     parts = re.split(r"([0-9]+)", name)
     return [(1, int(part), part) if part.isdecimal() else (0, 0, part) for part in parts]

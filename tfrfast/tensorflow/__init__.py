@@ -1,5 +1,6 @@
 """The tf.data source. Importing this loads the ops that its graphs need in every process."""
 
 from tfrfast.tensorflow.dataset import TFRecordDataset
+from tfrfast.tensorflow.explaining import Explanation, explain
 
-__all__ = ["TFRecordDataset"]
+__all__ = ["Explanation", "TFRecordDataset", "explain"]

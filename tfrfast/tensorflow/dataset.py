@@ -7,8 +7,11 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrfast._base.codecs import CODECS
-from tfrfast.tensorflow.fused import FusedDataset, everything, static_integer
-from tfrfast.tensorflow.names import file_names, has_scheme
+from tfrfast.tensorflow.fused import FusedDataset
+from tfrfast.tensorflow.history import History, Step
+from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.names import file_names
+from tfrfast.tensorflow.pipeline import Pipeline, everything
 from tfrfast.tensorflow.source import Source
 
 OnCorruption = Literal["raise", "skip"]
@@ -24,7 +27,7 @@ class TFRecordDataset(FusedDataset):
 
     Args:
       filenames: a string, path or list of them, a string tensor, or a dataset of scalar strings.
-        May be symbolic.
+        May be symbolic. Where a name does not exist and has wildcards, it is a glob: "train-*".
       compression_type: "", "ZLIB" or "GZIP".
       buffer_size: accepted, and checked; files are mapped.
       num_parallel_reads: mixes the records of this many files, in TensorFlow's order.
@@ -50,20 +53,21 @@ class TFRecordDataset(FusedDataset):
         if on_corruption not in ("raise", "skip"):
             raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
         names = file_names(filenames, name)
-        schemes = names.known is not None and any(has_scheme(each) for each in names.known)
-        if not _is_ours(compression_type, buffer_size) or schemes:
+        if not _is_ours(compression_type, buffer_size) or names.has_scheme:
             theirs = tf.data.TFRecordDataset(
-                filenames, compression_type, buffer_size, num_parallel_reads, name
+                names.dataset, compression_type, buffer_size, num_parallel_reads, name
             )
-            self._set_up(None, built=theirs)
+            step = Step("TFRecordDataset(...)", False, "TensorFlow's reader reads it", "", True)
+            self._set_up(None, History("tf.data.TFRecordDataset", False, (step,)), built=theirs)
             return
         compression = compression_type or ""
         source = Source(names, on_corruption == "skip", zero_copy, compression, num_parallel_reads)
         planned = source.planned(build_indexes=False) if num_parallel_reads is None else None
         if planned is None or planned.plan is None:
-            self._set_up(source)
+            self._set_up(Pipeline(source), History(source.description, False))
         else:
-            self._set_up(planned, everything(planned.plan))
+            pipeline = Pipeline(planned, everything(planned.plan))
+            self._set_up(pipeline, History(planned.description, True))
 
 
 def _is_ours(compression_type: Any, buffer_size: Any) -> bool:

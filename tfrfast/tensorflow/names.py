@@ -2,42 +2,57 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
-_SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*://"
+from tfrfast.tensorflow.listed_names import listed
+from tfrfast.tensorflow.patterns import expand_patterns
+from tfrfast.tensorflow.schemes import has_scheme
 
 
 class FileNames(NamedTuple):
     """Names in every form that is at hand."""
 
     dataset: Any  # of scalar strings
-    tensor: Any  # a vector; None if the user gave a dataset
-    known: list[bytes] | None  # None if they are symbolic
+    tensor: Any  # a vector; None if the names come from a dataset
+    known: list[bytes] | None  # None if they are symbolic, or come in a random order
+    in_any_order: list[bytes] | None = None  # if they come in a random order
+    why_unknown: str = ""
+
+    @property
+    def has_scheme(self) -> bool:
+        return self.known is not None and any(map(has_scheme, self.known))
 
 
 def file_names(filenames: Any, name: str | None = None) -> FileNames:
     """Raises what `tf.data.TFRecordDataset` raises, because its own check is asked."""
     dataset = readers._create_or_validate_filenames_dataset(filenames, name=name)
     if isinstance(filenames, tf.data.Dataset):
-        return FileNames(dataset, None, None)
+        return _names_in(dataset)
     tensor = dataset._tensors[0]
     known = tf.get_static_value(tensor)
     if known is None and tensor.op.type == "Reshape":  # in a graph, to flatten what was given
         known = tf.get_static_value(tensor.op.inputs[0])
     if known is None:
-        return FileNames(dataset, tensor, None)
-    return FileNames(dataset, tensor, [bytes(each) for each in known.reshape(-1)])
+        why = "its file names are known only in the graph"
+        return FileNames(dataset, tensor, None, why_unknown=why)
+    given = [bytes(each) for each in known.reshape(-1)]
+    names = expand_patterns(given)
+    if names != given:
+        dataset = readers._create_or_validate_filenames_dataset(names, name=name)
+        tensor = dataset._tensors[0]
+    return FileNames(dataset, tensor, names)
 
 
-def has_scheme(name: bytes) -> bool:
-    """Whether `name` belongs to one of TensorFlow's filesystems, such as gs://."""
-    return re.match(_SCHEME.encode(), name) is not None
-
-
-def any_has_scheme(symbolic: Any) -> Any:
-    """The same for a symbolic vector of names."""
-    return tf.reduce_any(tf.strings.regex_full_match(symbolic, f"{_SCHEME}(?s:.*)"))
+def _names_in(dataset: Any) -> FileNames:
+    found = listed(dataset)
+    if found is None:
+        why = "its file names come from a dataset, and are known only by iterating it"
+        return FileNames(dataset, None, None, why_unknown=why)
+    if not found.shuffled:
+        return FileNames(dataset, tf.constant(found.names, tf.string), found.names)
+    why = "its files come in a random order"
+    in_any_order = None if any(map(has_scheme, found.names)) else found.names
+    return FileNames(dataset, None, None, in_any_order, why)

@@ -10,8 +10,9 @@ from tensorflow.python.data.ops import readers
 
 from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.functions import show_a_reader
-from tfrfast.tensorflow.names import FileNames, any_has_scheme
+from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.planning import OpenPlan, open_plan
+from tfrfast.tensorflow.schemes import any_has_scheme
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,35 @@ class Source:
         """With their records counted; None where that cannot be done."""
         if self.plan is not None:
             return self
-        if self.names.known is None:
+        names = self.names.known
+        if names is None and build_indexes:  # for a shuffle, which takes files in any order
+            names = self.names.in_any_order
+        if names is None:
             return None
         plan = open_plan(
-            self.names.known,
+            names,
             build_indexes=build_indexes,
             skip_damage=self.skip_damage,
             zero_copy=self.zero_copy,
             compression=self.compression,
         )
         return None if plan is None else replace(self, plan=plan)
+
+    @property
+    def in_file_order(self) -> bool:
+        """Whether records come file after file, in an order that is known."""
+        return self.names.known is not None and self.num_parallel_reads is None
+
+    @property
+    def description(self) -> str:
+        names = self.names.in_any_order if self.names.known is None else self.names.known
+        if names is None:
+            return f"TFRecordDataset: {self.names.why_unknown}"
+        files = f"{len(names):,} file" + "s" * (len(names) != 1)
+        if self.plan is None:
+            return f"TFRecordDataset of {files}"
+        records = self.plan.record_count
+        return f"TFRecordDataset of {files}, {records:,} record" + "s" * (records != 1)
 
     def _blocks_of(self, names: Any, can_be_sharded: bool = False) -> Any:
         return graphs.streaming_blocks(
@@ -47,7 +67,7 @@ class Source:
 
     def file_order_blocks(self) -> Any:
         """Blocks of records, if file order is asked for and the names are known."""
-        if self.names.known is None or self.num_parallel_reads is not None:
+        if not self.in_file_order:
             return None
         return self._blocks_of(self.names.tensor, can_be_sharded=True)
 

@@ -1,0 +1,243 @@
+"""What tfr.explain says, what reprs say, and when a warning comes."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from example_files import write_examples
+
+tf = pytest.importorskip("tensorflow")
+slow_paths = pytest.importorskip("tfrfast.tensorflow.slow_paths")
+
+FEATURES = {"id": tf.io.FixedLenFeature([], tf.int64)}
+COUNTS = [20, 0, 11]
+
+
+@pytest.fixture
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    files = write_examples(tmp_path_factory.mktemp("examples"), COUNTS)
+    tfr.Reader(files).close()
+    return files
+
+
+@pytest.fixture
+def unindexed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("unindexed"), COUNTS)
+
+
+@pytest.fixture(autouse=True)
+def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slow_paths, "_told", set())
+
+
+def parse_one(record: Any) -> Any:
+    return tf.io.parse_single_example(record, FEATURES)
+
+
+def outcome(dataset: Any) -> list[tuple[str, bool]]:
+    return [(step.call, step.fused) for step in tfr.explain(dataset).steps]
+
+
+class TestExplain:
+    def test_prints_what_it_returns(
+        self, files: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        explanation = tfr.explain(tfr.TFRecordDataset(files).shuffle(5))
+        assert capsys.readouterr().out == f"{explanation}\n"
+        tfr.TFRecordDataset(files).shuffle(5).explain()
+        assert capsys.readouterr().out == f"{explanation}\n"
+
+    def test_names_the_files_and_whether_they_are_planned(
+        self, files: list[str], unindexed: list[str]
+    ) -> None:
+        planned = str(tfr.explain(tfr.TFRecordDataset(files)))
+        assert planned == "TFRecordDataset of 3 files, 31 records: planned"
+        streaming = tfr.TFRecordDataset(unindexed)
+        assert str(tfr.explain(streaming)) == "TFRecordDataset of 3 files: streaming"
+        shuffled = str(tfr.explain(streaming.shuffle(1)))
+        assert shuffled.startswith("TFRecordDataset of 3 files, 31 records: planned\n")
+
+    def test_says_of_each_call_whether_it_is_fused(self, files: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(files).take(30).shuffle(9, seed=1).repeat(2).batch(8)
+        dataset = dataset.parse_example(FEATURES).map(lambda batch: batch["id"]).prefetch(2)
+        assert outcome(dataset) == [
+            ("take(30)", True),
+            ("shuffle(9, seed=1)", True),
+            ("repeat(2)", True),
+            ("batch(8)", True),
+            ("parse_example({...})", True),
+            ("map(<lambda>)", False),
+            ("prefetch(2)", False),
+        ]
+
+    @pytest.mark.parametrize(
+        ("chain", "why", "instead"),
+        [
+            (lambda source: source.batch(4).shuffle(3), "batches", "before batch"),
+            (lambda source: source.repeat(2).shuffle(3), "repetitions", "before repeat"),
+            (lambda source: source.map(parse_one).batch(4), "single", "parse_example"),
+            (lambda source: source.map(tf.strings.length).batch(4), "single", "map() on batches"),
+            (lambda source: source.batch(4).take(1), "counts batches", "before batch"),
+            (lambda source: source.filter(lambda _: True).take(1), "lets through", ""),
+            (lambda source: source.take(tf.Variable(2, dtype=tf.int64)), "graph", "integers"),
+            (lambda source: source.enumerate(), "one by one", "batch"),
+        ],
+    )
+    def test_says_why_a_call_is_not(
+        self, files: list[str], chain: Any, why: str, instead: str
+    ) -> None:
+        step = tfr.explain(chain(tfr.TFRecordDataset(files))).steps[-1]
+        assert not step.fused
+        assert why in step.why
+        assert instead in step.instead
+        assert bool(instead) == bool(step.instead)
+
+    def test_walks_through_what_tensorflow_made(self, files: list[str]) -> None:
+        ours = tfr.TFRecordDataset(files).shuffle(3)
+        zipped = tf.data.Dataset.zip((ours, tf.data.Dataset.range(31))).prefetch(1)
+        text = str(tfr.explain(zipped))
+        assert "31 records: planned" in text
+        calls = [step.call for step in tfr.explain(zipped).steps]
+        assert calls == ["shuffle(3)", "range", "zip", "prefetch"]
+
+    def test_shows_both_sides_of_a_concatenation(self, files: list[str]) -> None:
+        first, second = tfr.TFRecordDataset(files[:1]), tfr.TFRecordDataset(files[2:]).shuffle(2)
+        text = str(tfr.explain(first.concatenate(second)))
+        assert "1 file, 20 records" in text
+        assert "1 file, 11 records" in text
+
+    def test_finds_readers_in_functions(self, files: list[str]) -> None:
+        names = tf.data.Dataset.from_tensor_slices(files)
+        step = tfr.explain(names.interleave(tfr.TFRecordDataset)).steps[-1]
+        assert step.call == "interleave"
+        assert "each file on its own" in step.why
+        assert "TFRecordDataset(files)" in step.instead
+
+    def test_knows_a_loaders_dataset(self, files: list[str]) -> None:
+        text = str(tfr.explain(tfr.Loader(files, 4).to_tf_dataset().take(1)))
+        assert "to_tf_dataset(): planned" in text
+
+    def test_says_where_nothing_is_ours(self) -> None:
+        text = str(tfr.explain(tf.data.Dataset.range(3).batch(2)))
+        assert "No tfr.TFRecordDataset" in text
+        with pytest.raises(TypeError, match="tf.data.Dataset"):
+            tfr.explain([1, 2])
+
+    def test_works_in_graphs(self, files: list[str]) -> None:
+        with tf.Graph().as_default():
+            assert outcome(tfr.TFRecordDataset(files).shuffle(3).batch(2)) == [
+                ("shuffle(3)", True),
+                ("batch(2)", True),
+            ]
+
+
+def test_a_repr_says_planned_or_streaming(files: list[str], unindexed: list[str]) -> None:
+    assert repr(tfr.TFRecordDataset(files)).startswith("<TFRecordDataset, planned, element_spec=")
+    assert repr(tfr.TFRecordDataset(unindexed)).startswith("<TFRecordDataset, streaming, ")
+    mapped = tfr.TFRecordDataset(files).shuffle(2).batch(4).map(tf.size)
+    assert repr(mapped).startswith("<TFRecordDataset, planned, tf.data from map(size")
+
+
+METHODS_WITH_OTHER_RESULTS = {
+    "as_numpy_iterator",
+    "cardinality",
+    "explain",
+    "fingerprint",
+    "get_single_element",
+    "options",
+    "parse_example",
+    "reduce",
+    "save",
+}
+
+
+def test_each_method_that_makes_a_dataset_makes_ours() -> None:
+    """The methods of this TensorFlow, except those that need no dataset."""
+    ours = tfr.TFRecordDataset
+    theirs = [
+        name
+        for name, method in inspect.getmembers(tf.data.Dataset, inspect.isfunction)
+        if not name.startswith("_")
+        and not isinstance(inspect.getattr_static(tf.data.Dataset, name), staticmethod)
+    ]
+    assert "batch" in theirs
+    left = [name for name in theirs if getattr(ours, name) is getattr(tf.data.Dataset, name)]
+    assert set(left) <= METHODS_WITH_OTHER_RESULTS
+
+
+def test_strings_can_be_parsed_after_any_method(files: list[str]) -> None:
+    source = tfr.TFRecordDataset(files)
+    expected = [batch["id"].numpy().tolist() for batch in source.batch(4).parse_example(FEATURES)]
+    for batches in (
+        source.batch(4).prefetch(1),
+        source.batch(4).cache(),
+        source.batch(4).ignore_errors(),
+        source.batch(4).take_while(lambda _: True),
+        source.window(4).flat_map(lambda window: window.batch(4)),
+        source.batch(4).apply(lambda dataset: dataset),
+        source.batch(2).enumerate().map(lambda _, batch: batch).rebatch(4),
+        source.batch(1).concatenate(source.take(0).batch(1)).rebatch(4),
+    ):
+        parsed = batches.parse_example(FEATURES)
+        assert [batch["id"].numpy().tolist() for batch in parsed] == expected
+
+
+class TestWarnings:
+    def caught(self, action: Any) -> list[warnings.WarningMessage]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            action()
+        return [each for each in caught if each.category is tfr.SlowPathWarning]
+
+    def test_a_shuffle_through_a_buffer_is_said_once(self, files: list[str]) -> None:
+        source = tfr.TFRecordDataset(files)
+        caught = self.caught(lambda: [source.batch(4).shuffle(3) for _ in range(2)])
+        assert len(caught) == 1
+        text = str(caught[0].message)
+        assert "shuffle(3)" in text
+        assert "before batch()" in text
+        assert "tfr.SlowPathWarning" in text
+        assert caught[0].filename == __file__
+
+    def test_the_call_that_ended_the_plan_is_named(self, files: list[str]) -> None:
+        source = tfr.TFRecordDataset(files).enumerate()
+        (caught,) = self.caught(lambda: source.map(lambda i, _: i).shuffle(3))
+        assert "it follows enumerate()" in str(caught.message)
+
+    def test_parsing_of_single_records_is_said_once(self, files: list[str]) -> None:
+        source = tfr.TFRecordDataset(files).map(parse_one)
+        (caught,) = self.caught(lambda: [source.batch(3), source.batch(4)])
+        assert "one by one" in str(caught.message)
+        assert caught.filename == __file__
+
+    @pytest.mark.parametrize(
+        "chain",
+        [
+            lambda source: source.shuffle(3).batch(4).parse_example(FEATURES).prefetch(1),
+            lambda source: source.map(parse_one).shuffle(3),
+            lambda source: source.map(tf.strings.length).shuffle(3).batch(4),
+            lambda source: source.shuffle(3).batch(4).map(tf.size).shuffle(3),
+            lambda source: source.cache().shuffle(3).filter(lambda _: True).shuffle(3),
+        ],
+    )
+    def test_nothing_is_said_of_what_is_planned(self, files: list[str], chain: Any) -> None:
+        assert not self.caught(lambda: chain(tfr.TFRecordDataset(files)))
+
+
+def test_the_example_in_the_documentation_is_what_is_printed(files: list[str]) -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "tensorflow.md"
+    if not page.exists():
+        pytest.skip(f"there is no {page}: run the tests in a checkout")
+
+    def parse(record: Any) -> Any:
+        return tf.io.parse_single_example(record, FEATURES)
+
+    dataset = tfr.TFRecordDataset(files).shuffle(10_000).map(parse).batch(64)
+    text = str(tfr.explain(dataset.prefetch(tf.data.AUTOTUNE)))
+    assert f"```\n{text}\n```" in page.read_text(encoding="utf-8")

@@ -1,0 +1,169 @@
+"""The names that TFRecordDataset takes: patterns, and datasets of names."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import some_records, write_shard, write_shards
+
+tf = pytest.importorskip("tensorflow")
+
+COUNTS = [7, 0, 12, 1]
+Names = tf.data.Dataset
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    return write_shards(tmp_path, COUNTS)
+
+
+def values(dataset: Any) -> list[bytes]:
+    return [element.numpy() for element in dataset]
+
+
+def written(files: Any) -> list[bytes]:
+    return values(tf.data.TFRecordDataset(files))
+
+
+class TestPatterns:
+    def test_give_the_files_that_they_match(self, tmp_path: Path, files: list[str]) -> None:
+        assert values(tfr.TFRecordDataset(str(tmp_path / "data-*"))) == written(files)
+        assert values(tfr.TFRecordDataset(tmp_path / "data-00[02]")) == written(files[::2])
+        assert values(tfr.TFRecordDataset(tf.constant(str(tmp_path / "*")))) == written(files)
+
+    def test_stand_among_names(self, tmp_path: Path, files: list[str]) -> None:
+        given = [files[3], str(tmp_path / "data-00[12]"), files[0]]
+        assert values(tfr.TFRecordDataset(given)) == written(
+            [files[3], files[1], files[2], files[0]]
+        )
+
+    def test_are_sorted_as_people_count(self, tmp_path: Path) -> None:
+        for number in (10, 9, 1):
+            write_shard(tmp_path / f"shard-{number}", [b"%d" % number])
+        dataset = tfr.TFRecordDataset(str(tmp_path / "shard-*"))
+        assert values(dataset) == [b"1", b"9", b"10"]
+
+    def test_a_name_that_exists_is_no_pattern(self, tmp_path: Path) -> None:
+        odd = write_shard(tmp_path / "odd[12]", [b"odd"])
+        write_shard(tmp_path / "odd1", [b"one"])
+        assert values(tfr.TFRecordDataset(odd)) == [b"odd"]
+
+    def test_can_be_planned(self, tmp_path: Path, files: list[str]) -> None:
+        pattern = str(tmp_path / "data-*")
+        assert sorted(values(tfr.TFRecordDataset(pattern).shuffle(1))) == sorted(written(files))
+        assert tfr.TFRecordDataset(pattern).cardinality().numpy() == sum(COUNTS)
+
+    def test_without_a_match_are_not_found(self, tmp_path: Path) -> None:
+        with pytest.raises(tf.errors.NotFoundError, match=r"pattern '.*trian-\*'.*spelling"):
+            tfr.TFRecordDataset(str(tmp_path / "trian-*"))
+
+    def test_in_several_readers(self, tmp_path: Path, files: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(str(tmp_path / "data-*"), num_parallel_reads=3)
+        assert values(dataset) == values(tf.data.TFRecordDataset(files, num_parallel_reads=3))
+
+    def test_in_a_graph(self, tmp_path: Path, files: list[str]) -> None:
+        @tf.function
+        def count() -> Any:
+            dataset = tfr.TFRecordDataset(str(tmp_path / "data-*"))
+            return dataset.reduce(tf.constant(0), lambda total, _: total + 1)
+
+        assert count().numpy() == sum(COUNTS)
+
+    def test_of_tensorflows_filesystems(self, tmp_path: Path, files: list[str]) -> None:
+        assert values(tfr.TFRecordDataset(f"file://{tmp_path}/data-*")) == written(files)
+        with pytest.raises(tf.errors.NotFoundError, match=r"trian-\*"):
+            tfr.TFRecordDataset(f"file://{tmp_path}/trian-*")
+        with pytest.raises(tf.errors.OpError):  # as before: when it is read
+            values(tfr.TFRecordDataset("nosuch://bucket/data-*"))
+
+    def test_names_that_are_no_text(self, tmp_path: Path) -> None:
+        name = os.fsencode(tmp_path) + b"/caf\xe9-1"
+        Path(os.fsdecode(name)).write_bytes(
+            Path(write_shard(tmp_path / "plain", [b"x"])).read_bytes()
+        )
+        assert values(tfr.TFRecordDataset(os.fsencode(tmp_path) + b"/caf*")) == [b"x"]
+
+
+class TestDatasetsOfNames:
+    @pytest.mark.parametrize(
+        "chain",
+        [
+            lambda files: Names.from_tensor_slices(files),
+            lambda files: Names.from_tensors(files[2]),
+            lambda files: Names.from_tensor_slices(files).skip(1).take(2).repeat(2).prefetch(1),
+            lambda files: Names.from_tensor_slices(files).shard(2, 1),
+            lambda files: Names.from_tensors(files[3]).concatenate(Names.from_tensors(files[0])),
+            lambda files: Names.from_tensor_slices(files).take(0),
+            lambda files: Names.list_files(files[0][:-1] + "*", shuffle=False),
+        ],
+    )
+    def test_that_are_known_are_planned(self, files: list[str], chain: Any) -> None:
+        expected = written(chain(files))
+        streaming = tfr.TFRecordDataset(chain(files))
+        assert values(streaming) == expected
+        assert values(streaming.take(3)) == expected[:3]
+        tfr.Reader(files).close()
+        planned = tfr.TFRecordDataset(chain(files))
+        assert planned.cardinality().numpy() == len(expected)
+        assert values(planned.skip(2).batch(4).unbatch()) == expected[2:]
+        shuffled = tfr.TFRecordDataset(chain(files)).shuffle(1, seed=1)
+        assert tfr.explain(shuffled).steps[-1].fused
+        assert Counter(values(shuffled)) == Counter(expected)
+
+    @pytest.mark.parametrize("seed", [None, 3])
+    def test_in_a_random_order_are_planned_for_a_shuffle_only(
+        self, files: list[str], seed: int | None
+    ) -> None:
+        tfr.Reader(files).close()
+        names = Names.list_files(files[0][:-1] + "*", seed=seed)
+        dataset = tfr.TFRecordDataset(names)
+        assert dataset.cardinality() == tf.data.UNKNOWN_CARDINALITY
+        orders = {tuple(values(dataset)) for _ in range(20)}
+        assert len(orders) > 1  # the files' order is another one in each iteration
+        assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(written(files)))}
+        shuffled = dataset.shuffle(1)
+        assert tfr.explain(shuffled).steps[-1].fused
+        assert sorted(values(shuffled)) == sorted(written(files))
+        assert shuffled.cardinality().numpy() == sum(COUNTS)
+
+    def test_in_a_random_order_keep_the_seed_of_their_shuffle(self, files: list[str]) -> None:
+        def orders(reader: Any) -> list[list[bytes]]:
+            dataset = reader(Names.from_tensor_slices(files).shuffle(4, seed=3))
+            return [values(dataset) for _ in range(3)]
+
+        assert orders(tfr.TFRecordDataset) == orders(tf.data.TFRecordDataset)
+
+    def test_a_part_of_files_in_a_random_order_is_not_planned(self, files: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(Names.from_tensor_slices(files).shuffle(4)).take(5)
+        shuffled = dataset.shuffle(5)
+        step = tfr.explain(shuffled).steps[-1]
+        assert not step.fused
+        assert "take()" in step.why
+        assert len(values(shuffled)) == 5
+
+    @pytest.mark.parametrize(
+        "chain",
+        [
+            lambda names: names.map(lambda name: name),
+            lambda names: names.shuffle(4).take(2),
+            lambda names: names.shuffle(4).repeat(2),
+            lambda names: names.repeat(),
+            lambda names: names.filter(lambda _: True),
+        ],
+    )
+    def test_others_stream(self, files: list[str], chain: Any) -> None:
+        tfr.Reader(files).close()
+        dataset = tfr.TFRecordDataset(chain(Names.from_tensor_slices(files)))
+        assert repr(dataset).startswith("<TFRecordDataset, streaming")
+        assert not tfr.explain(dataset.shuffle(2)).steps[-1].fused
+
+    def test_a_part_of_mixed_files_is_what_is_shuffled(self, files: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(files, num_parallel_reads=3).take(4)
+        assert sorted(values(dataset.shuffle(4))) == sorted(values(dataset))
+        assert set(values(dataset)) != set(some_records(7, 0)[:4])

@@ -1,0 +1,181 @@
+"""tf.io.parse_example in a map(), and its relatives: decoded while reading, with equal results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from example_files import plain, write_examples
+
+tf = pytest.importorskip("tensorflow")
+
+FEATURES: dict[str, Any] = {
+    "id": tf.io.FixedLenFeature([], tf.int64),
+    "dense": tf.io.FixedLenFeature([3], tf.float32),
+    "absent": tf.io.FixedLenFeature([2], tf.string, [b"one", b"two"]),
+    "missing": tf.io.FixedLenFeature([], tf.float32, 0.5),
+    "weights": tf.io.FixedLenSequenceFeature([], tf.float32, True, -1.0),
+    "words": tf.io.VarLenFeature(tf.string),
+    "numbers": tf.io.RaggedFeature(tf.int64),
+    "marks": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
+}
+COMPOSITE: dict[str, Any] = {
+    "placed": tf.io.SparseFeature("positions", "marks", tf.int64, 10),
+    "id": FEATURES["id"],
+}
+
+
+def parse(batch: Any) -> Any:
+    return tf.io.parse_example(batch, FEATURES)
+
+
+def pairs(batch: Any) -> Any:
+    parsed = parse(batch)
+    label = parsed.pop("id")
+    return parsed, label
+
+
+def twice(batch: Any) -> Any:
+    parsed = parse(batch)
+    return {"one": parsed["words"], "two": (parsed["words"], parsed["missing"])}
+
+
+def scaled(batch: Any) -> Any:
+    parsed = parse(batch)
+    return parsed["dense"] * 2.0
+
+
+def of_others(batch: Any) -> Any:
+    return tf.io.parse_example(tf.reverse(batch, [0]), FEATURES)
+
+
+def noisy(batch: Any) -> Any:
+    parsed = parse(batch)
+    return parsed["id"], tf.random.uniform([], seed=3) > 2.0
+
+
+def printing(batch: Any) -> Any:
+    tf.print("batch", output_stream="file:///dev/null")
+    return parse(batch)
+
+
+experimental = tf.data.experimental.parse_example_dataset
+PARTIAL = functools.partial(tf.io.parse_example, features=FEATURES)
+SEEN: dict[str, Callable[[Any], Any]] = {
+    "function": lambda batches: batches.map(parse),
+    "lambda": lambda batches: batches.map(lambda batch: tf.io.parse_example(batch, FEATURES)),
+    "partial": lambda batches: batches.map(PARTIAL),
+    "in parallel": lambda batches: batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE),
+    "prefetched": lambda batches: batches.prefetch(2).map(parse),
+    "pairs": lambda batches: batches.map(pairs),
+    "twice": lambda batches: batches.map(twice),
+}
+NOT_SEEN: dict[str, Callable[[Any], Any]] = {
+    "scaled": lambda batches: batches.map(scaled),
+    "reversed": lambda batches: batches.map(of_others),
+    "noisy": lambda batches: batches.map(noisy),
+    "printing": lambda batches: batches.map(printing),
+    "composite": lambda batches: batches.map(lambda each: tf.io.parse_example(each, COMPOSITE)),
+    "after another map": lambda batches: batches.map(lambda batch: batch).map(parse),
+}
+APPLIED = {"applied": FEATURES, "applied, composite": COMPOSITE}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("examples"), [20, 0, 11])
+
+
+def elements(dataset: Any) -> list[Any]:
+    return [plain(element) for element in tf.data.Dataset.zip((dataset,))]
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["batches", "full batches"])
+@pytest.mark.parametrize("chain", [*SEEN, *NOT_SEEN])
+def test_maps_give_what_tensorflow_gives(files: list[str], chain: str, full: bool) -> None:
+    tfr.Reader(files).close()
+    apply = (SEEN | NOT_SEEN)[chain]
+    ours = apply(tfr.TFRecordDataset(files).batch(8, drop_remainder=full))
+    theirs = apply(tf.data.TFRecordDataset(files).batch(8, drop_remainder=full))
+    assert elements(ours) == elements(theirs)
+    assert ours.element_spec == theirs.element_spec
+    assert ours.cardinality().numpy() == (3 if full else 4)
+    assert tfr.explain(ours).steps[-1].fused == (chain in SEEN)
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["batches", "full batches"])
+@pytest.mark.parametrize("features", [FEATURES, COMPOSITE, {"id": FEATURES["id"]}])
+def test_transformations_give_what_tensorflow_gives(
+    files: list[str], features: dict[str, Any], full: bool
+) -> None:
+    tfr.Reader(files).close()
+    parse_dataset = experimental(features)
+    ours = tfr.TFRecordDataset(files).batch(8, drop_remainder=full).apply(parse_dataset)
+    theirs = tf.data.TFRecordDataset(files).batch(8, drop_remainder=full).apply(parse_dataset)
+    assert elements(ours) == elements(theirs)
+    assert ours.element_spec == theirs.element_spec
+    if len(features) == 1:
+        assert tfr.explain(ours).steps[-1].fused
+
+
+def test_a_missing_feature_is_an_error_of_the_same_class(files: list[str]) -> None:
+    tfr.Reader(files).close()
+    features = {"lengths": tf.io.FixedLenFeature([1], tf.int64)}
+    for dataset in (tfr.TFRecordDataset(files), tf.data.TFRecordDataset(files)):
+        parsed = dataset.batch(8).map(lambda batch: tf.io.parse_example(batch, features))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="lengths"):
+            elements(parsed)
+
+
+def test_parsed_batches_can_still_be_repeated(files: list[str]) -> None:
+    tfr.Reader(files).close()
+    dataset = tfr.TFRecordDataset(files).shuffle(1, seed=1).batch(8).map(pairs)
+    ids = [number for _, label in dataset.repeat(2) for number in label.numpy().tolist()]
+    assert sorted(ids[:31]) == sorted(ids[31:]) == list(range(31))
+
+
+def test_in_a_graph(files: list[str]) -> None:
+    tfr.Reader(files).close()
+
+    @tf.function
+    def total() -> Any:
+        batches = tfr.TFRecordDataset(files).batch(8).map(parse)
+        return batches.reduce(
+            tf.constant(0, tf.int64), lambda so_far, batch: so_far + tf.reduce_sum(batch["id"])
+        )
+
+    assert total().numpy() == sum(range(31))
+
+
+def test_specs_of_feature_columns(files: list[str]) -> None:
+    columns = [
+        tf.feature_column.numeric_column("dense", shape=(3,)),
+        tf.feature_column.categorical_column_with_hash_bucket("words", 10),
+    ]
+    features = tf.feature_column.make_parse_example_spec(columns)
+    ours = tfr.TFRecordDataset(files).batch(8).parse_example(features)
+    theirs = tf.data.TFRecordDataset(files).batch(8)
+    theirs = theirs.map(lambda batch: tf.io.parse_example(batch, features))
+    assert elements(ours) == elements(theirs)
+
+
+@pytest.mark.parametrize("label", [None, "id"])
+def test_batched_features_datasets(files: list[str], label: str | None) -> None:
+    def made(reader: Any) -> list[Any]:
+        return elements(
+            tf.data.experimental.make_batched_features_dataset(
+                files,
+                batch_size=8,
+                features=FEATURES,
+                reader=reader,
+                label_key=label,
+                num_epochs=2,
+                shuffle=False,
+            )
+        )
+
+    assert made(tfr.TFRecordDataset) == made(tf.data.TFRecordDataset)

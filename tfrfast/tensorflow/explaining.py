@@ -1,0 +1,119 @@
+"""Says what becomes of each call of a tf.data pipeline that begins with a TFRecordDataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.history import History, Step
+
+_WIDTH = 30
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What becomes of each call, in order."""
+
+    steps: tuple[Step, ...]
+    _text: str
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {len(self.steps)} steps>"
+
+
+def explain(dataset: Any) -> Explanation:
+    """Prints what becomes of each call of a tf.data pipeline, and returns it.
+
+        tfr.explain(tfr.TFRecordDataset(files).map(parse).shuffle(10_000).batch(64))
+
+    Calls that are fused are read at once, in C++ threads. For each of the others it says why it is
+    not, and what to write instead. `dataset` is any dataset that tf.data made of ours. Readers
+    inside functions, such as that of interleave(), are found too.
+
+    `str()` of the result is the text. Each of its `steps` has `call`, `fused`, `why` and `instead`.
+    """
+    if not isinstance(dataset, tf.data.Dataset):
+        raise TypeError(f"explain() takes a tf.data.Dataset, not {type(dataset).__name__}.")
+    parts = list(_walk(dataset))
+    steps = tuple(part for part in parts if isinstance(part, Step))
+    lines = [line for part in parts for line in _lines(part)]
+    if not any(isinstance(part, str) for part in parts) and not any(map(_reads_singly, steps)):
+        lines.append("No tfr.TFRecordDataset is in it, so that all of it is tf.data.")
+    explanation = Explanation(steps, "\n".join(lines))
+    print(explanation)
+    return explanation
+
+
+def _walk(dataset: Any) -> Iterator[Step | str]:
+    """Headings, and the steps under each, from the source on."""
+    history = getattr(dataset, "_history", None)
+    if isinstance(history, History):
+        for other in _other_inputs(dataset, history):
+            yield from _walk(other)
+            yield "and"
+        yield f"{history.source}: {history.state}"
+        yield from history.steps
+    elif hasattr(dataset, "_tfrfast_plan"):
+        yield "Loader.to_tf_dataset(): planned"
+    else:
+        inputs = dataset._inputs()
+        for number, each in enumerate(inputs):
+            if number:
+                yield "and"
+            yield from _walk(each)
+        yield _step_of(dataset)
+
+
+def _other_inputs(dataset: Any, history: History) -> Iterator[Any]:
+    """What is combined with the calls of `history`, by concatenate() for example."""
+    for built in dataset._inputs():
+        for each in built._inputs():
+            own = getattr(each, "_history", None)
+            if own is not None and own.steps != history.steps[:-1]:
+                yield each
+
+
+def _step_of(dataset: Any) -> Step:
+    """A dataset that TensorFlow made, as a call."""
+    kind = re.sub("^_|Parallel|Dataset(V[0-9])?$|Dataset(?=V)", "", type(dataset).__name__)
+    call = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind).lower()
+    for function in dataset._functions():
+        if _reads(function.function.graph):
+            return Step(
+                call,
+                fused=False,
+                why="its function reads each file on its own, record by record",
+                instead="tfr.TFRecordDataset(files), with num_parallel_reads to mix files",
+                ends_plan=True,
+            )
+    return Step(call, fused=False)
+
+
+def _reads(graph: Any) -> bool:
+    """Whether a function has ops of ours, also in the functions that it calls."""
+    nodes = graph.as_graph_def()
+    functions = (each.node_def for each in nodes.library.function)
+    return any(
+        node.op.startswith("Tfrfast") for group in (nodes.node, *functions) for node in group
+    )
+
+
+def _reads_singly(step: Step) -> bool:
+    return step.why.startswith("its function reads")
+
+
+def _lines(part: Step | str) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+        return
+    what = "fused" if part.fused else "tf.data"
+    yield f"  {part.call:<{_WIDTH}} {what}" + (f": {part.why}" if part.why else "")
+    if part.instead:
+        yield f"  {'':<{_WIDTH}} instead: {part.instead}"

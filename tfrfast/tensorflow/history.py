@@ -1,0 +1,87 @@
+"""What was asked of a dataset, call by call, and what became of each call."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Refusal(NamedTuple):
+    """Why a call does not become part of the plan, and what would."""
+
+    why: str
+    instead: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call on a dataset, as `tfr.explain` describes it."""
+
+    call: str
+    #: Whether the call is part of what is read at once.
+    fused: bool
+    #: If it is not: the reason. Otherwise what it became, where that needs a word.
+    why: str = ""
+    #: What to write for the call to be fused; empty if there is nothing better.
+    instead: str = ""
+    #: Whether no later call can be fused.
+    ends_plan: bool = False
+
+
+@dataclass(frozen=True)
+class History:
+    """A source, and the calls since."""
+
+    source: str
+    is_planned: bool
+    steps: tuple[Step, ...] = ()
+
+    def then(self, step: Step) -> History:
+        return dataclasses.replace(self, steps=(*self.steps, step))
+
+    @property
+    def ended_by(self) -> Step | None:
+        """The call after which nothing can be planned any more."""
+        return next((step for step in self.steps if step.ends_plan), None)
+
+    @property
+    def why_ended(self) -> Refusal | None:
+        """Why no later call can be planned."""
+        end = self.ended_by
+        if end is None:
+            return None
+        instead = end.call.partition("(")[0]
+        return Refusal(
+            f"it follows {end.call}, which is not in the plan", f"shuffle before {instead}"
+        )
+
+    @property
+    def is_shuffled(self) -> bool:
+        return any(step.fused and step.call.startswith("shuffle(") for step in self.steps)
+
+    @property
+    def state(self) -> str:
+        state = "planned" if self.is_planned else "streaming"
+        end = self.ended_by
+        return state if end is None else f"{state}, tf.data from {end.call} on"
+
+
+def call_text(method: str, *arguments: Any, **options: Any) -> str:
+    """The call as someone might have written it, without what is long."""
+    given = [_text(each) for each in arguments]
+    given += [f"{name}={_text(each)}" for name, each in options.items() if each is not None]
+    return f"{method}({', '.join(given)})"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (bool, int, float, str, bytes, type(None))):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{...}"
+    if isinstance(value, (list, tuple)):
+        return "[...]"
+    if callable(value):
+        return str(getattr(value, "__name__", None) or type(value).__name__)
+    return "..."

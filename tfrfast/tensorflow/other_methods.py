@@ -1,0 +1,53 @@
+"""The methods of tf.data that nothing can be planned of. What they return is ours all the same."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.history import Refusal, call_text
+from tfrfast.tensorflow.remembering import ENDED, RememberingDataset
+
+_ONE_BY_ONE = Refusal("it handles elements one by one", "batch() first, if batches will do")
+_OTHERS = {
+    "bucket_by_sequence_length": _ONE_BY_ONE,
+    "concatenate": Refusal("it joins two datasets", "one TFRecordDataset of all files"),
+    "enumerate": _ONE_BY_ONE,
+    "flat_map": _ONE_BY_ONE,
+    "group_by_window": _ONE_BY_ONE,
+    "ignore_errors": Refusal("it leaves out what fails", 'on_corruption="skip"'),
+    "interleave": _ONE_BY_ONE,
+    "ragged_batch": Refusal("it makes ragged batches", "batch() and parse_example()"),
+    "rejection_resample": _ONE_BY_ONE,
+    "scan": _ONE_BY_ONE,
+    "snapshot": Refusal("it writes files"),
+    "sparse_batch": Refusal("it makes sparse batches", "batch() and parse_example()"),
+    "take_while": _ONE_BY_ONE,
+    "unbatch": Refusal("it makes single elements"),
+    "unique": _ONE_BY_ONE,
+    "window": _ONE_BY_ONE,
+}
+
+
+def _wrapped(method: str, refusal: Refusal) -> Callable[..., Any]:
+    theirs = getattr(tf.data.Dataset, method)
+
+    @functools.wraps(theirs)
+    def call(self: RememberingDataset, *arguments: Any, **options: Any) -> Any:
+        made = theirs(self, *arguments, **options)
+        text = call_text(method, *arguments, **options)
+        return self._plain(made, text, ENDED if self._pipeline is None else refusal)
+
+    return call
+
+
+class WithOtherMethods(RememberingDataset):
+    """Has all of them."""
+
+
+for _method, _refusal in _OTHERS.items():
+    if hasattr(tf.data.Dataset, _method):
+        setattr(WithOtherMethods, _method, _wrapped(_method, _refusal))

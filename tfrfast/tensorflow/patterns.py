@@ -1,0 +1,47 @@
+"""Glob patterns among file names."""
+
+from __future__ import annotations
+
+import glob
+import os
+
+import tensorflow as tf
+
+from tfrfast._base.paths import expand_paths, natural_key
+from tfrfast.tensorflow.schemes import has_scheme
+
+
+def expand_patterns(names: list[bytes]) -> list[bytes]:
+    """The names, with what each pattern matches in its place. A name that exists is no pattern.
+
+    Raises NotFoundError for a pattern without a match.
+    """
+    return [found for name in names for found in _expanded(name)]
+
+
+def _expanded(name: bytes) -> list[bytes]:
+    if not glob.has_magic(name) or b"\0" in name:
+        return [name]
+    if has_scheme(name):
+        return _expanded_remotely(name)
+    try:
+        return [os.fsencode(each) for each in expand_paths(name)]
+    except FileNotFoundError as error:
+        raise tf.errors.NotFoundError(None, None, f"{error.strerror}.") from None
+    except PermissionError as error:
+        raise tf.errors.PermissionDeniedError(None, None, str(error)) from None
+
+
+def _expanded_remotely(name: bytes) -> list[bytes]:
+    try:
+        if tf.io.gfile.exists(name):
+            return [name]
+        found = tf.io.gfile.glob(name.decode())
+    except (tf.errors.OpError, UnicodeDecodeError):
+        return [name]  # reading says what is wrong
+    if not found:
+        message = (
+            f"No shard matches the pattern {name.decode()!r}. Check the folder and the spelling."
+        )
+        raise tf.errors.NotFoundError(None, None, message)
+    return [each.encode() for each in sorted(found, key=natural_key)]

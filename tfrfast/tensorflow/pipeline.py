@@ -1,0 +1,255 @@
+"""What is read at once: a source, what has been asked of it, and what follows the read.
+
+Each method returns the pipeline with one more call in it, or why the call does not fit. What maps,
+filters, prefetches and options do is the same before and after the calls that are planned, so they
+wait at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import tensorflow as tf
+
+from tfrfast.block_shuffle import BlockShuffle
+from tfrfast.tensorflow import graphs
+from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.errors import exception_from
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.integers import static_integer, static_integers
+from tfrfast.tensorflow.planning import OpenPlan
+from tfrfast.tensorflow.seeds import draw_seed
+from tfrfast.tensorflow.sequence import Batch, Progression, Sequence, Shuffle
+from tfrfast.tensorflow.source import Source
+
+Build = Callable[[Any], Any]
+
+_UNKNOWN = Refusal("an argument is known only in the graph", "give Python integers")
+
+
+class Narrowing(NamedTuple):
+    """A call of take, skip or shard."""
+
+    method: str
+    arguments: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    source: Source
+    sequence: Sequence | None = None  # None: the source streams
+    narrowings: tuple[Narrowing, ...] = ()  # of a stream; shuffle() adds them to the plan
+    features: TensorFeatures | None = None  # what batches are decoded into
+    cached: bool = False  # records in memory, until a call is planned that needs others
+    elementwise: tuple[Build, ...] = ()  # maps and filters of single records
+    filtered: bool = False
+    parses_singly: bool = False
+    prefetched: int | None = None
+    options: Any = None
+
+    def build(self) -> Any:
+        if self.sequence is None:
+            built = self.source.stream()
+            for narrowing in self.narrowings:
+                built = getattr(built, narrowing.method)(*narrowing.arguments)
+        else:
+            assert self.source.plan is not None
+            built = graphs.planned(self.source.plan, self.sequence, self.features)
+        if self.cached:
+            built = built.cache()
+        for apply in self.elementwise:
+            built = apply(built)
+        return self._finished(built)
+
+    def _finished(self, built: Any) -> Any:
+        if self.prefetched is not None:
+            built = built.prefetch(self.prefetched)
+        return built if self.options is None else built.with_options(self.options)
+
+    @property
+    def batch(self) -> Batch | None:
+        return None if self.sequence is None else self.sequence.batch
+
+    @property
+    def shuffle(self) -> Shuffle | None:
+        return None if self.sequence is None else self.sequence.shuffle
+
+    def narrowed(
+        self, method: Literal["take", "skip", "shard"], *arguments: Any
+    ) -> Pipeline | Refusal:
+        numbers = static_integers(arguments)
+        if numbers is None:
+            return _UNKNOWN
+        if method == "shard" and not 0 <= numbers[1] < numbers[0]:
+            return Refusal("which shard it is, is not known here")
+        if self.filtered:
+            return Refusal("it counts what filter() lets through")
+        if self.sequence is None:
+            return replace(self, narrowings=(*self.narrowings, Narrowing(method, numbers)))
+        sequence = getattr(self.sequence, method)(*numbers)
+        if sequence is not None:
+            return replace(self, sequence=sequence)
+        if self.batch is not None:
+            return Refusal("it counts batches", f"{method}() of records, before batch()")
+        return Refusal("it counts records of all repetitions")
+
+    def repeated(self, count: Any) -> Pipeline | Refusal:
+        number = -1 if count is None else static_integer(count)
+        if number is None:
+            return _UNKNOWN
+        if self.sequence is None:
+            return Refusal("the source streams", "shuffle() before it, or make indexes first")
+        if self.filtered:
+            return Refusal("it repeats what filter() lets through")
+        sequence = self.sequence.repeat(number)
+        if sequence is None:
+            return Refusal("there is a repeat() before it")
+        return replace(self, sequence=sequence, cached=False)
+
+    def shuffled(
+        self, seed: Any, reshuffles: bool | None, order: BlockShuffle | None
+    ) -> Pipeline | Refusal:
+        """May build indexes. Raises for structural damage."""
+        known_seed = None if seed is None else static_integer(seed)
+        if seed is not None and known_seed is None:
+            return Refusal("the seed is known only in the graph", "give a Python integer")
+        if self.narrowings and not self.source.in_file_order:
+            return Refusal(
+                f"{self.narrowings[0].method}() before it counts records of files in another order",
+                "a list of names, without num_parallel_reads",
+            )
+        source = self.source.planned(build_indexes=True)
+        if source is None or source.plan is None:
+            return Refusal(
+                self.source.names.why_unknown, "tfr.TFRecordDataset of a list of names or a pattern"
+            )
+        sequence = self.sequence or everything(source.plan)
+        for narrowing in self.narrowings:
+            sequence = getattr(sequence, narrowing.method)(*narrowing.arguments)
+        if sequence.shuffled(Shuffle(0)) is None:
+            return _refused_shuffle(sequence)
+        if source.plan.damage:
+            raise exception_from(source.plan.damage)
+        shuffle = Shuffle(draw_seed(known_seed), reshuffles is not False, order, seed is not None)
+        return replace(
+            self,
+            source=source,
+            sequence=sequence.shuffled(shuffle),
+            narrowings=(),
+            cached=False,
+        )
+
+    def batched(self, rows: Any, drop_remainder: Any) -> Pipeline | Refusal:
+        number = static_integer(rows)
+        if number is None or drop_remainder is None:
+            return _UNKNOWN
+        if self.elementwise:
+            instead = "batch() first, and then map() on batches"
+            if self.parses_singly:
+                instead = ".batch(n).parse_example(features), or tf.io.parse_example on batches"
+            return Refusal("map() and filter() before it make single elements", instead)
+        if self.sequence is None:
+            return Refusal("the source streams", "shuffle() before it, or make indexes first")
+        drop = bool(drop_remainder)
+        sequence = self.sequence.batched(number, drop)
+        if sequence is None:
+            return Refusal("there is a batch() before it" if number > 0 else "it has no rows")
+        if drop and self.source.skip_damage:
+            return Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
+        if sequence.shuffle is None and self.source.plan is not None and self.source.plan.damage:
+            # It has a place in blocks, but not in batches.
+            return Refusal("an index lists damage between records")
+        return self._in_batches(sequence, number)
+
+    def rebatched(self, rows: Any, drop_remainder: Any) -> Pipeline | Refusal:
+        number, batch = static_integer(rows), self.batch
+        if number is None or number < 1 or drop_remainder is None:
+            return _UNKNOWN
+        if self.sequence is None or batch is None or self.features is not None:
+            return Refusal("it follows no batch() of strings in the plan")
+        if batch.drop_remainder:
+            return Refusal("drop_remainder=True before it leaves records out")
+        drop = bool(drop_remainder)
+        if drop and self.source.skip_damage:
+            return Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
+        return self._in_batches(replace(self.sequence, batch=Batch(number, drop)), number)
+
+    def _in_batches(self, sequence: Sequence, rows: int) -> Pipeline:
+        prefetched = self.prefetched
+        if prefetched is not None and self.batch is None:
+            prefetched = -(-prefetched // rows) if prefetched > 0 else prefetched
+        return replace(self, sequence=sequence, cached=False, prefetched=prefetched)
+
+    def batches_of_blocks(self, rows: Any, drop_remainder: Any) -> Any:
+        """Batches of a stream, without single records on the way; None where that cannot be."""
+        number = static_integer(rows)
+        if number is None or number < 1 or drop_remainder is None:
+            return None
+        if self.sequence is not None or self.narrowings or self.elementwise or self.cached:
+            return None
+        blocks = self.source.file_order_blocks()
+        if blocks is None:
+            return None
+        batches = blocks.rebatch(number, bool(drop_remainder))
+        if self.prefetched is not None and self.prefetched > 0:
+            batches = batches.prefetch(-(-self.prefetched // number))
+            return replace(self, prefetched=None)._finished(batches)
+        return self._finished(batches)
+
+    def parsed(self, features: TensorFeatures) -> Pipeline | Refusal:
+        if self.batch is None:
+            return Refusal("the source streams", "shuffle() before it, or make indexes first")
+        if self.features is not None:
+            return Refusal("records are decoded already")
+        return replace(self, features=features)
+
+    def in_memory(self, filename: Any) -> Pipeline | Refusal:
+        if not isinstance(filename, str) or filename:
+            return Refusal("it writes a file")
+        if self.elementwise:
+            return Refusal("it keeps what map() or filter() made", "cache() before them, or none")
+        if self.sequence is not None and (
+            self.shuffle or self.batch is not None or self.sequence.repeated
+        ):
+            return Refusal("it keeps what the plan gave the first time")
+        return replace(self, cached=True)
+
+    def with_elementwise(
+        self, apply: Build, *, filters: bool = False, parses: bool = False
+    ) -> Pipeline | Refusal:
+        if self.batch is not None:
+            return Refusal("it is given batches")
+        return replace(
+            self,
+            elementwise=(*self.elementwise, apply),
+            filtered=self.filtered or filters,
+            parses_singly=self.parses_singly or parses,
+        )
+
+    def with_prefetch(self, buffer_size: Any) -> Pipeline | Refusal:
+        number = -1 if buffer_size is None else static_integer(buffer_size)
+        if number is None or number < -1:
+            return _UNKNOWN
+        return replace(self, prefetched=number)
+
+    def with_options(self, options: Any) -> Pipeline:
+        return replace(self, options=_merged(self.options, options))
+
+
+def _refused_shuffle(sequence: Sequence) -> Refusal:
+    if sequence.shuffle is not None:
+        return Refusal("there is a shuffle() before it, which is exact", "leave it out")
+    if sequence.batch is not None:
+        return Refusal("it is given batches", "shuffle() before batch()")
+    return Refusal("it mixes repetitions", "shuffle() before repeat()")
+
+
+def everything(plan: OpenPlan) -> Sequence:
+    return Sequence(Progression(0, 1, plan.record_count))
+
+
+def _merged(before: Any, options: Any) -> Any:
+    """A copy, since the user may go on to change `options`. Later ones take precedence."""
+    return (tf.data.Options() if before is None else before).merge(options)

@@ -1,0 +1,169 @@
+"""Recognises what only parses tf.train.Examples, by the graphs that TensorFlow traced."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrfast._features.compiling import compile_features
+from tfrfast.tensorflow.columns import TensorFeatures
+
+_PARSERS = {"ParseExample", "ParseExampleV2", "ParseSingleExample"}
+# The inputs of ParseExampleV2 before the defaults.
+_SERIALIZED, _NAMES, _SPARSE, _DENSE, _RAGGED, _DEFAULTS = range(6)
+
+
+def parses_examples(mapped: Any) -> bool:
+    """Whether the function of a map() parses Examples, whatever else it does."""
+    return any(operation.type in _PARSERS for operation in _operations(mapped))
+
+
+def _operations(mapped: Any) -> Iterator[Any]:
+    for function in mapped._functions():
+        yield from function.function.graph.get_operations()
+
+
+class ArrangedFeatures(TensorFeatures):
+    """Features in the structure in which a function returns them."""
+
+    def __init__(self, features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any]) -> None:
+        super().__init__(compile_features(features))
+        self._arrange = arrange
+
+    def assemble(self, columns: Any) -> Any:
+        return self._arrange(super().assemble(columns))
+
+
+def features_of_map(mapped: Any) -> TensorFeatures | None:
+    """The features, if a map() does nothing but parse batches of Examples and arrange the result.
+
+    So it is with `map(lambda batch: tf.io.parse_example(batch, features))`, with functools.partial,
+    and if the function returns some of the features in another structure.
+    """
+    functions = mapped._functions()
+    if len(functions) != 1:
+        return None
+    graph = functions[0].function.graph
+    parsers = [each for each in graph.get_operations() if each.type == "ParseExampleV2"]
+    others = (each for each in graph.get_operations() if each.type != "ParseExampleV2")
+    if len(parsers) != 1 or len(graph.inputs) != 1 or graph.control_outputs:
+        return None
+    if any(each.op_def.is_stateful for each in others) or functions[0].function.captured_inputs:
+        return None
+    parser = parsers[0]
+    if parser.control_inputs or _origin(parser.inputs[_SERIALIZED]) is not graph.inputs[0]:
+        return None
+    structure = functions[0].output_structure
+    leaves = tf.nest.flatten(structure)
+    columns = _columns(parser)
+    if columns is None or len(leaves) != len(graph.outputs):
+        return None
+    found = [columns.key_of.get(_parts(tensor)) for tensor in graph.outputs]
+    keys = [key for key in found if key is not None]
+    if len(keys) < len(found):
+        return None
+    return _understood(
+        columns.features,
+        lambda parsed: tf.nest.pack_sequence_as(structure, [parsed[key] for key in keys]),
+    )
+
+
+def features_of_transformation(transformation: Any) -> TensorFeatures | None:
+    """Those of `tf.data.experimental.parse_example_dataset(features)`, which was given to apply()."""
+    place = "tensorflow.python.data.experimental.ops.parsing_ops"
+    name = "parse_example_dataset.<locals>._apply_fn"
+    is_it = getattr(transformation, "__module__", "") == place
+    if not is_it or getattr(transformation, "__qualname__", "") != name:
+        return None
+    features = inspect.getclosurevars(transformation).nonlocals.get("features")
+    return _understood(features, lambda parsed: parsed) if isinstance(features, dict) else None
+
+
+def _understood(
+    features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any]
+) -> TensorFeatures | None:
+    try:
+        return ArrangedFeatures(features, arrange)
+    except (TypeError, ValueError):  # TensorFlow parses it
+        return None
+
+
+class _Columns(NamedTuple):
+    """What a ParseExampleV2 makes: its features, and the tensors of each by their names."""
+
+    features: dict[str, Any]
+    key_of: dict[tuple[str, ...], str]
+
+
+def _columns(parser: Any) -> _Columns | None:
+    keys = [_strings(parser.inputs[each]) for each in (_NAMES, _SPARSE, _DENSE, _RAGGED)]
+    if any(each is None for each in keys) or keys[0]:
+        return None
+    sparse, dense, ragged = (each or [] for each in keys[1:])
+    columns = _Columns({}, {})
+    names = [output.name for output in parser.outputs]
+    many = len(sparse)
+    for i, (key, dtype) in enumerate(zip(sparse, parser.get_attr("sparse_types"), strict=True)):
+        columns.features[key] = tf.io.VarLenFeature(dtype)
+        columns.key_of["SerializeSparse", names[i], names[many + i], names[2 * many + i]] = key
+    first = 3 * many
+    for i, key in enumerate(dense):
+        feature = _dense_feature(parser, i)
+        if feature is None:
+            return None
+        columns.features[key] = feature
+        columns.key_of["", names[first + i]] = key
+    first += len(dense)
+    types = zip(
+        parser.get_attr("ragged_value_types"), parser.get_attr("ragged_split_types"), strict=True
+    )
+    for i, (key, (values, splits)) in enumerate(zip(ragged, types, strict=True)):
+        columns.features[key] = tf.io.RaggedFeature(values, row_splits_dtype=splits)
+        split = names[first + len(ragged) + i]
+        columns.key_of["RaggedTensorToVariant", split, names[first + i]] = key
+    return columns
+
+
+def _dense_feature(parser: Any, number: int) -> Any:
+    shape = tf.TensorShape(parser.get_attr("dense_shapes")[number])
+    dtype = parser.get_attr("Tdense")[number]
+    tensor = parser.inputs[_DEFAULTS + number]
+    if tensor.op.type == "Reshape":
+        tensor = tensor.op.inputs[0]
+    default = tf.get_static_value(tensor)
+    if default is None or shape.rank is None:
+        return None
+    if shape.rank and shape[0] is None:
+        return tf.io.FixedLenSequenceFeature(
+            shape[1:].as_list(), dtype, allow_missing=True, default_value=default.reshape(())
+        )
+    if not shape.is_fully_defined() or shape.num_elements() == 0:
+        return None
+    return tf.io.FixedLenFeature(shape.as_list(), dtype, default if default.size else None)
+
+
+def _parts(output: Any) -> tuple[str, ...]:
+    """The tensors that a component of a function's result is made of."""
+    tensor = _origin(output)
+    kind = tensor.op.type
+    if kind not in ("SerializeSparse", "RaggedTensorToVariant"):
+        return "", tensor.name
+    if tensor.op.control_inputs or (
+        kind == "RaggedTensorToVariant" and tensor.op.get_attr("batched_input")
+    ):
+        return ()
+    return kind, *(_origin(each).name for each in tensor.op.inputs)
+
+
+def _origin(tensor: Any) -> Any:
+    while tensor.op.type == "Identity" and not tensor.op.control_inputs:
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _strings(tensor: Any) -> list[str] | None:
+    known = tf.get_static_value(tensor)
+    return None if known is None else [each.decode() for each in known.reshape(-1).tolist()]

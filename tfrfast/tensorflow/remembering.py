@@ -1,0 +1,132 @@
+"""A dataset that is built when it is used, and remembers how it came about."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow import graphs
+from tfrfast.tensorflow.explaining import Explanation, explain
+from tfrfast.tensorflow.history import History, Refusal, Step
+from tfrfast.tensorflow.pipeline import Pipeline
+
+ENDED = Refusal("it follows a call that is not in the plan")
+_RECORD = tf.TensorSpec([], tf.string)
+
+
+class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
+    """A pipeline that is read at once, or what tf.data made of one."""
+
+    _pipeline: Pipeline | None  # None: plain tf.data from here on
+    _history: History
+
+    def _new(self) -> RememberingDataset:
+        """A dataset to be set up, of the class that calls return."""
+        raise NotImplementedError
+
+    def _set_up(
+        self,
+        pipeline: Pipeline | None,
+        history: History,
+        *,
+        element_spec: Any = None,
+        built: Any = None,
+        make: Callable[[], Any] | None = None,
+    ) -> None:
+        """`built` is the dataset in tf.data, or `make` makes it; else the pipeline does."""
+        self._pipeline = pipeline
+        self._history = history
+        self._known_spec = element_spec
+        self._make = make
+        if built is not None:
+            self._built = built
+        elif not tf.executing_eagerly():
+            self._built = self._build()  # here and now: a graph's tensors belong to it
+        super().__init__(None)
+        if pipeline is not None and pipeline.shuffle is not None:
+            self._options_attr = graphs.small_checkpoints()
+        if pipeline is not None and pipeline.options is not None:
+            self._options_attr = (self._options_attr or tf.data.Options()).merge(pipeline.options)
+
+    @functools.cached_property
+    def _built(self) -> Any:
+        # Built when it is used: a chain of calls costs one graph, not one for each link.
+        with tf.init_scope():
+            return self._build()
+
+    def _build(self) -> Any:
+        if self._make is not None:
+            return self._make()
+        assert self._pipeline is not None
+        return self._pipeline.build()
+
+    # DatasetV2 keeps its variant tensor here.
+    @property
+    def _variant_tensor_attr(self) -> Any:
+        return self._built._variant_tensor
+
+    @_variant_tensor_attr.setter
+    def _variant_tensor_attr(self, _: None) -> None:
+        pass
+
+    def _inputs(self) -> list[Any]:
+        return [self._built] if self._pipeline is None else []
+
+    @property
+    def element_spec(self) -> Any:
+        if self._known_spec is None:
+            pipeline = self._pipeline
+            if pipeline is None or pipeline.elementwise or pipeline.features is not None:
+                self._known_spec = self._built.element_spec
+            elif pipeline.batch is None:
+                self._known_spec = _RECORD
+            else:
+                rows = pipeline.batch.rows if pipeline.batch.drop_remainder else None
+                self._known_spec = tf.TensorSpec([rows], tf.string)
+        return self._known_spec
+
+    def __repr__(self) -> str:
+        return f"<TFRecordDataset, {self._history.state}, element_spec={self.element_spec}>"
+
+    def explain(self) -> Explanation:
+        """Prints what becomes of each call, and returns it; see `tfr.explain`."""
+        return explain(self)
+
+    def _fused(self, pipeline: Pipeline, call: str, why: str = "") -> Any:
+        """A dataset of the pipeline, which has the call in it."""
+        dataset = self._new()
+        dataset._set_up(
+            pipeline,
+            self._history_of(pipeline).then(Step(call, fused=True, why=why)),
+            element_spec=self.element_spec if pipeline.elementwise else None,
+        )
+        return dataset
+
+    def _kept(self, pipeline: Pipeline, call: str, why: str, make: Callable[[], Any]) -> Any:
+        """What tf.data makes here, and the pipeline makes again at the end, after later calls."""
+        dataset = self._new()
+        step = Step(call, fused=False, why=why)
+        dataset._set_up(pipeline, self._history_of(pipeline).then(step), make=make)
+        return dataset
+
+    def _history_of(self, pipeline: Pipeline) -> History:
+        is_planned = pipeline.sequence is not None
+        return History(pipeline.source.description, is_planned, self._history.steps)
+
+    def _plain(self, built: Any, call: str, refusal: Refusal) -> Any:
+        """What tf.data made, with parse_example() and explain()."""
+        why, instead = ("", "") if refusal is ENDED else refusal
+        dataset = self._new()
+        step = Step(call, fused=False, why=why, instead=instead, ends_plan=True)
+        dataset._set_up(None, self._history.then(step), built=built)
+        return dataset
+
+    def _fused_or(
+        self, plain: Callable[[], Any], fused: Pipeline | Refusal, call: str, why: str = ""
+    ) -> Any:
+        if isinstance(fused, Refusal):
+            return self._plain(plain(), call, fused)
+        return self._fused(fused, call, why)

@@ -1,0 +1,37 @@
+"""Warns, once in a process, where a pipeline is slower or less exact than it could be."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Literal
+
+from tfrfast.errors import SlowPathWarning
+from tfrfast.tensorflow.history import Refusal
+
+_OWN = ("tfrfast", "tensorflow", "keras")
+_told: set[str] = set()
+
+
+def warn_once(kind: Literal["shuffle", "parse"], what: str, refusal: Refusal) -> None:
+    """The first time for each kind. Names the user's line."""
+    if kind in _told:
+        return
+    _told.add(kind)
+    instead = f" Instead: {refusal.instead}." if refusal.instead else ""
+    warnings.warn(
+        f"{what}: {refusal.why}.{instead} tfr.explain(dataset) shows what becomes of each call. "
+        'This is said once; warnings.simplefilter("ignore", tfr.SlowPathWarning) silences it.',
+        SlowPathWarning,
+        stacklevel=_users_level(),
+    )
+
+
+def _users_level() -> int:
+    """The stack level, for warn(), of the nearest line that is neither ours nor TensorFlow's."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OWN:
+            return level
+        frame, level = frame.f_back, level + 1
+    return 2
