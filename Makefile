@@ -1,6 +1,6 @@
 # Developers and CI run the same targets. Everything is made inside the checkout: .venv (tools and the
-# installed package), .envs (an environment for each TensorFlow and each Python that wheels are tried
-# on), build, dist.
+# installed package), .envs (an environment for each TensorFlow, for PyTorch, and for each Python that
+# wheels are tried on), build, dist.
 
 PYTHON ?= $(shell tools/find_python)
 JOBS ?= $(shell tools/count_jobs)
@@ -11,7 +11,7 @@ FUZZ_SEED ?= 1
 TENSORFLOW_VERSIONS ?= 2.15
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13
 # The cheap stages come first. The wheel is built once for everything after it.
-CI_STAGES ?= lint cpp-test cpp-test-portable test types test-tensorflow sanitize fuzz
+CI_STAGES ?= lint cpp-test cpp-test-portable test types test-tensorflow test-torch sanitize fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -76,7 +76,7 @@ sdist: .venv/.tools ## dist/tfrfast-*.tar.gz
 
 ## ---- tests
 
-.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow bench report
+.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch bench report
 test: .venv/.tools ## The README's test command
 	pip install ".[test]" && pytest
 	@touch .venv/.installed
@@ -127,6 +127,15 @@ $(TENSORFLOW_VERSIONS:%=test-tensorflow-%): test-tensorflow-%: .envs/tensorflow-
 	.venv/bin/python -m venv .envs/tensorflow-$*
 	.envs/tensorflow-$*/bin/pip install --quiet --upgrade pip
 	.envs/tensorflow-$*/bin/pip install --quiet 'tensorflow==$*.*'
+	@touch $@
+
+test-torch: .envs/torch/.ready dist/.built ## The wheel with PyTorch, torchdata, Lightning and Accelerate
+	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/torch tests/python/torch ''
+
+.envs/torch/.ready: .venv/.tools tools/install_torch
+	rm -rf .envs/torch
+	.venv/bin/python -m venv .envs/torch
+	tools/install_torch .envs/torch
 	@touch $@
 
 bench: .venv/.installed ## Python benchmarks; results depend on the machine

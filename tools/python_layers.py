@@ -36,6 +36,7 @@ PYTHON_ORDER = [
     "_loading",
     "loader",
     "tensorflow",
+    "torch",
     "__init__",
     "_bench",
     "_demo",

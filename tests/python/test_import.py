@@ -1,3 +1,4 @@
+import importlib
 import importlib.metadata
 import os
 import subprocess
@@ -29,7 +30,7 @@ print(*wanted, ";", *(sys.modules.keys() - before))
 
 # What takes long to import, and our own modules that only a command or a framework needs.
 HEAVY = {"asyncio", "ctypes", "email", "http", "inspect", "multiprocessing", "ssl", "subprocess"}
-LATER = {"_bench", "_demo", "cli", "tensorflow"}
+LATER = {"_bench", "_demo", "cli", "tensorflow", "torch"}
 
 
 def import_in_fresh_process(folder: Path) -> tuple[set[str], set[str]]:
@@ -55,6 +56,16 @@ def test_importing_tfrfast_imports_nothing_that_takes_long(tmp_path: Path) -> No
     imported = import_in_fresh_process(tmp_path)[1]
     assert "tfrfast.reader" in imported
     assert imported & (HEAVY | {f"tfrfast.{name}" for name in LATER}) == set()
+
+
+def test_an_adapter_without_its_framework_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.startswith("tfrfast.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "tfrfast\[torch\]"'):
+        importlib.import_module("tfrfast.torch")
 
 
 def test_the_version_is_the_installed_distributions() -> None:

@@ -1,4 +1,7 @@
-"""A Loader in the workers of PyTorch's DataLoader delivers each record once, or says what to do."""
+"""A Loader in the workers of PyTorch's DataLoader delivers each record once, or says what to do.
+
+PyTorch is played here; tests/python/torch/test_real_workers.py has the real one.
+"""
 
 from __future__ import annotations
 
@@ -127,32 +130,3 @@ def test_what_was_said_in_the_parent_is_not_said_of_its_children(path: str, be_w
     child.join(PATIENCE_S)
     assert ours.poll()
     assert "was not told" in ours.recv()
-
-
-def numbers_through(dataset: Any, torch: Any, **options: Any) -> list[int]:
-    loader = torch.utils.data.DataLoader(dataset, batch_size=None, **options)
-    return sorted(int(number) for batch in loader for number in batch)
-
-
-@pytest.fixture
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_real_workers(path: str, torch: Any, start: str) -> None:
-    import torch_datasets  # which imports torch
-
-    for dataset in (
-        torch_datasets.Wrapped(tfr.Loader(path, 10)),
-        torch_datasets.MadeInWorker(path),
-    ):
-        assert numbers_through(dataset, torch) == list(range(60))
-        with pytest.raises(RuntimeError, match="worker 0 of the 2 workers"):
-            numbers_through(dataset, torch, num_workers=2, multiprocessing_context=start)
-    shared = torch_datasets.Shared(path)
-    assert numbers_through(shared, torch) == list(range(60))
-    for workers in (1, 2):
-        options = {"num_workers": workers, "multiprocessing_context": start}
-        assert numbers_through(shared, torch, **options) == list(range(60))

@@ -1,0 +1,247 @@
+"""The map-style Dataset and the BatchSampler, alone and in a DataLoader with workers."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import flip_payload_byte
+from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
+
+torch = pytest.importorskip("torch")
+tt = pytest.importorskip("tfrfast.torch")
+
+from torch.utils.data import ConcatDataset, DataLoader, Subset  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+def in_data_loader(dataset: Any, sampler: Any, workers: int = 0, **options: Any) -> Any:
+    return DataLoader(
+        dataset, batch_sampler=sampler, collate_fn=tt.collate, num_workers=workers, **options
+    )
+
+
+def check_item(item: dict[str, Any], number: int) -> None:
+    want = example(number)
+    assert item["id"] == number
+    assert item["dense"].tolist() == want["dense"]
+    assert item["numbers"].tolist() == want["numbers"]
+    assert (item["name"], item["words"]) == (want["name"], want["words"])
+
+
+# ---- the dataset
+
+
+def test_items_are_the_records(shards: list[str]) -> None:
+    dataset = tt.Dataset(shards, features=FEATURES)
+    assert len(dataset) == NUM_RECORDS
+    for number in (0, 5, NUM_RECORDS - 1):
+        check_item(dataset[number], number)
+    check_item(dataset[-1], NUM_RECORDS - 1)
+    check_item(pickle.loads(pickle.dumps(dataset))[7], 7)
+    with pytest.raises(IndexError):
+        dataset[NUM_RECORDS]
+    items = dataset.__getitems__([9, 2, 2])
+    for item, number in zip(items, [9, 2, 2], strict=True):
+        check_item(item, number)
+    check_item(items[-2], 2)
+    assert [item["id"].item() for item in items[1:]] == [2, 2]
+
+
+def test_rows_that_hold_rows_are_taken_out_whole() -> None:
+    from tfrfast.torch.dataset import Samples
+
+    inner = tt.Ragged(torch.arange(6), torch.tensor([0, 1, 3, 3, 6]))
+    numbers = torch.arange(2)
+    batch = tt.Batch({"x": tt.Ragged(inner, torch.tensor([0, 1, 4]))}, numbers, numbers == numbers)
+    first, second = (row["x"] for row in Samples(batch))
+    assert (first.values.tolist(), first.offsets.tolist()) == ([0], [0, 1])
+    assert (second.values.tolist(), second.offsets.tolist()) == ([1, 2, 3, 4, 5], [0, 2, 2, 5])
+
+
+def test_a_transform_gets_each_record(shards: list[str]) -> None:
+    dataset = tt.Dataset(shards, features=FEATURES, transform=lambda item: item["id"] * 2)
+    assert dataset[4] == 8
+    loader = in_data_loader(dataset, tt.BatchSampler(NUM_RECORDS, 10, shuffle=False))
+    assert flat(batch.tolist() for batch in loader) == list(range(0, 2 * NUM_RECORDS, 2))
+
+
+def test_without_features_items_are_bytes(shards: list[str]) -> None:
+    with tfr.Reader(shards) as reader:
+        dataset = tt.Dataset(reader, features=None)
+        assert dataset[3] == reader[3]
+        loader = in_data_loader(dataset, tt.BatchSampler(NUM_RECORDS, 10, shuffle=False))
+        assert flat(loader) == list(reader)
+        assert tt.Dataset(reader, features=None, transform=len)[3] == len(reader[3])
+
+
+def test_features_are_inferred_once(shards: list[str]) -> None:
+    dataset = tt.Dataset(shards, features="infer")
+    assert set(dataset.features) == set(FEATURES)
+    check_item(dataset[6], 6)
+    assert dataset[0]["numbers"].shape == (0,)
+
+
+def test_other_datasets_and_collates_take_it(shards: list[str]) -> None:
+    dataset = tt.Dataset(shards, features={**ID, "dense": FEATURES["dense"]})
+    subset = Subset(dataset, [5, 9, 11])
+    for loader in (
+        DataLoader(subset, batch_size=3),
+        DataLoader(subset, batch_size=3, collate_fn=tt.collate),
+    ):
+        [batch] = loader
+        assert batch["id"].tolist() == [5, 9, 11]
+        assert batch["dense"].shape == (3, 3)
+    both = ConcatDataset([dataset, dataset])
+    batches = list(DataLoader(both, batch_size=100, collate_fn=tt.collate))
+    assert flat(batch["id"].tolist() for batch in batches) == [*range(NUM_RECORDS)] * 2
+
+
+def test_damage_is_an_error_or_left_out(tmp_path: Path) -> None:
+    records = [tfr.encode_example(example(number)) for number in range(10)]
+    path = tmp_path / "damaged"
+    with tfr.Writer(path) as writer:
+        writer.write_batch(records)
+    for number in (2, 9):
+        flip_payload_byte(str(path), records, number)
+    strict = tt.Dataset(path, features=ID)
+    with pytest.raises(tfr.CorruptRecordError):
+        strict[2]
+    with pytest.raises(tfr.CorruptRecordError):
+        strict.__getitems__([1, 2])
+    skipping = tt.Dataset(path, features=ID, on_corruption="skip", index="memory")
+    with pytest.raises(tfr.CorruptRecordError):
+        skipping[2]
+    sampler = tt.BatchSampler(10, 4, shuffle=False, remainder="pad")
+    batches = list(in_data_loader(skipping, sampler))
+    assert [len(batch.indices) for batch in batches] == [3, 4, 3]
+    assert flat(ids(batches)) == [0, 1, 3, 4, 5, 6, 7, 8]
+
+
+# ---- the sampler
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
+def test_a_data_loader_delivers_a_loaders_batches(
+    shards: list[str], workers: int, remainder: Any
+) -> None:
+    sampler = tt.BatchSampler(NUM_RECORDS, 10, seed=3, remainder=remainder)
+    dataset = tt.Dataset(shards, features=FEATURES)
+    loader = in_data_loader(dataset, sampler, workers, persistent_workers=workers > 0)
+    ours = tt.Loader(shards, 10, features=FEATURES, seed=3, remainder=remainder)
+    for _ in range(2):
+        assert len(loader) == len(ours)
+        for one, other in zip(loader, ours, strict=True):
+            assert torch.equal(one.indices, other.indices)
+            assert torch.equal(one.valid, other.valid)
+            assert torch.equal(one["dense"], other["dense"])
+            assert torch.equal(one["numbers"].values, other["numbers"].values)
+            assert one["words"].values == other["words"].values
+
+
+def test_spawned_workers_deliver_the_same(shards: list[str]) -> None:
+    sampler = tt.BatchSampler(NUM_RECORDS, 10, seed=3, remainder="pad")
+    dataset = tt.Dataset(shards, features=ID)
+    loader = in_data_loader(dataset, sampler, 1, multiprocessing_context="spawn")
+    assert ids(loader) == ids(tt.Loader(shards, 10, features=ID, seed=3, remainder="pad"))
+
+
+def test_a_sampler_takes_a_plan(shards: list[str]) -> None:
+    plan = tfr.Plan(100, 7, seed=5, rank=1, world=2, indices=range(50), remainder="drop")
+    sampler = tt.BatchSampler(plan)
+    assert list(sampler) == [plan.indices(0, step).tolist() for step in range(plan.steps)]
+    assert list(sampler) == [plan.indices(1, step).tolist() for step in range(plan.steps)]
+    rest = tt.BatchSampler(plan.rest_after(14))
+    assert list(rest) == [plan.indices(0, step).tolist() for step in range(1, plan.steps)]
+    assert len(list(rest)) == len(rest) == plan.steps
+    for more in ({"batch_size": 3}, {"seed": 5}, {"shuffle": False}, {"rank": 0, "world": 1}):
+        with pytest.raises(TypeError, match="A Plan says everything"):
+            tt.BatchSampler(plan, **more)
+    with pytest.raises(TypeError, match="batch_size is missing"):
+        tt.BatchSampler(100)
+
+
+def test_epochs_follow_each_other_or_are_chosen() -> None:
+    sampler = tt.BatchSampler(30, 10, seed=1)
+    orders = [list(sampler) for _ in range(3)]
+    assert len({str(order) for order in orders}) == 3
+    assert sampler.epoch == 2
+    for epoch in (1, 1, 0):
+        sampler.set_epoch(epoch)
+        assert list(sampler) == orders[epoch]
+    iter(sampler)  # not asked for anything
+    assert list(sampler) == orders[1]
+    next(iter(sampler))
+    sampler.set_epoch(2)
+    assert list(sampler) == orders[2]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_two_ranks_of_data_loaders_resume_on_three(shards: list[str], workers: int) -> None:
+    dataset = tt.Dataset(shards, features=ID)
+
+    def rank_of(rank: int, world: int, batch_size: int) -> tuple[Any, Any]:
+        sampler = tt.BatchSampler(NUM_RECORDS, batch_size, seed=3, rank=rank, world=world)
+        return sampler, in_data_loader(dataset, sampler, workers)
+
+    def some(loader: Any, sampler: Any, count: int) -> tuple[list[Any], Any]:
+        got: list[Any] = []
+        for delivered, batch in enumerate(loader, start=1):
+            got += ids([batch])
+            if delivered == count:
+                return got, json.loads(json.dumps(sampler.state_dict(delivered=delivered)))
+        raise AssertionError
+
+    got, states = [], []
+    for rank in range(2):
+        sampler, loader = rank_of(rank, 2, 7)
+        assert len(ids(loader)) == 8
+        batches, state = some(loader, sampler, 3)
+        got += batches
+        states.append(state)
+    assert states[0] == states[1]
+    later = []
+    for rank in range(3):
+        sampler, loader = rank_of(rank, 3, 5)
+        sampler.load_state_dict(states[0])
+        sampler.set_epoch(1)  # as a loop over epochs does
+        batches, state = some(loader, sampler, 2)  # and stopped again within the epoch
+        got += batches
+        later.append(state)
+    sampler, loader = rank_of(0, 1, 4)
+    sampler.load_state_dict(later[2])
+    got += ids(loader)
+    assert sorted(flat(got)) == list(range(NUM_RECORDS))
+    assert sampler.epoch == 1
+    assert sorted(flat(ids(loader))) == list(range(NUM_RECORDS))
+
+
+def test_states_count_what_was_asked_for_unless_they_are_told() -> None:
+    sampler = tt.BatchSampler(30, 10, seed=1)
+    order = [list(sampler) for _ in range(2)]
+    sampler.set_epoch(0)
+    at_first = sampler.state_dict()
+    batches = iter(sampler)
+    [next(batches) for _ in range(3)]
+    for told, rest in ((0, order[0]), (2, order[0][2:]), (3, []), (None, [])):
+        other = tt.BatchSampler(30, 10, seed=1)
+        other.load_state_dict(sampler.state_dict(told))
+        assert [list(other), list(other)] == [rest, order[1]]
+    with pytest.raises(ValueError, match="delivered is 4, but must be from 0 to 3"):
+        sampler.state_dict(4)
+    assert next(batches, None) is None
+    other.load_state_dict(sampler.state_dict())
+    assert list(other) == order[1]
+    other.load_state_dict(at_first)
+    assert list(other) == order[0]
+    with pytest.raises(ValueError, match="its order is .* with the same arguments"):
+        tt.BatchSampler(30, 10, seed=2).load_state_dict(at_first)
+    with pytest.raises(ValueError, match="Not a state of BatchSampler: missing 'version'"):
+        other.load_state_dict({"format": "tfrfast.torch.BatchSampler"})

@@ -1,0 +1,171 @@
+"""The IterableDataset gives each record once, whatever the ranks, the workers and the seeds."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import flip_payload_byte
+from torch_data import ID, NUM_RECORDS, example, flat, ids, until_an_error
+
+torch = pytest.importorskip("torch")
+tt = pytest.importorskip("tfrfast.torch")
+
+from torch.utils.data import DataLoader  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+def dataset(shards: list[str], **options: Any) -> Any:
+    return tt.IterableDataset(shards, 7, **{"features": ID, "seed": 3, **options})
+
+
+def loaded(source: Any, workers: int, **options: Any) -> Any:
+    return DataLoader(source, batch_size=None, num_workers=workers, **options)
+
+
+def an_epoch(shards: list[str], epoch: int, **options: Any) -> list[list[int]]:
+    loader = tt.Loader(shards, 7, features=ID, seed=3, **options)
+    loader.set_epoch(epoch)
+    return ids(loader)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_ranks_and_workers_together_deliver_each_record_once(
+    shards: list[str], ranks: int, workers: int
+) -> None:
+    loaders = [loaded(dataset(shards, rank=rank, world=ranks), workers) for rank in range(ranks)]
+    for epoch in range(3):
+        batches = [ids(loader) for loader in loaders]
+        assert sorted(flat(flat(batches))) == list(range(NUM_RECORDS))
+        assert batches[0] == an_epoch(shards, epoch, rank=0, world=ranks)
+        assert {len(each) for each in batches} == {len(loaders[0])}
+
+
+@pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
+def test_the_order_is_a_loaders_on_any_number_of_workers(shards: list[str], remainder: Any) -> None:
+    source = dataset(shards, remainder=remainder)
+    for epoch, workers in enumerate([0, 2, 5, 1]):
+        assert ids(loaded(source, workers)) == an_epoch(shards, epoch, remainder=remainder)
+
+
+def slow_to_begin(worker: int) -> None:
+    time.sleep(random.Random(worker).random() * 0.3)
+
+
+def test_epochs_go_on_although_the_seed_repeats(shards: list[str]) -> None:
+    loader = loaded(dataset(shards), 3, worker_init_fn=slow_to_begin)
+    for epoch in range(3):
+        torch.manual_seed(0)
+        assert ids(loader) == an_epoch(shards, epoch)
+
+
+def test_workers_that_stay_take_the_next_epoch_or_the_chosen_one(shards: list[str]) -> None:
+    source = dataset(shards)
+    loader = loaded(source, 2, persistent_workers=True)
+    assert ids(loader) == an_epoch(shards, 0)
+    assert ids(loader) == an_epoch(shards, 1)
+    source.set_epoch(7)
+    assert ids(loader) == an_epoch(shards, 7)
+    assert ids(loader) == an_epoch(shards, 8)
+    next(iter(loader))
+    assert ids(loader) == an_epoch(shards, 10)
+
+
+def test_two_iterations_at_a_time_are_two_epochs(shards: list[str]) -> None:
+    loader = loaded(dataset(shards), 2, worker_init_fn=slow_to_begin)
+    epochs = zip(
+        *((ids([one])[0], ids([other])[0]) for one, other in zip(loader, loader, strict=True)),
+        strict=True,
+    )
+    got = sorted(list(map(list, epoch)) for epoch in epochs)
+    assert got == sorted([an_epoch(shards, 0), an_epoch(shards, 1)])
+
+
+def test_a_loop_that_ends_early_is_an_epoch(shards: list[str]) -> None:
+    loader = loaded(dataset(shards), 2)
+    for _ in loader:
+        break
+    assert ids(loader) == an_epoch(shards, 1)
+
+
+def test_spawned_workers_share_the_count_of_epochs(shards: list[str]) -> None:
+    options = {"multiprocessing_context": "spawn", "persistent_workers": True}
+    loader = loaded(dataset(shards), 2, **options)
+    assert ids(loader) == an_epoch(shards, 0)
+    loader.dataset.set_epoch(4)
+    assert ids(loader) == an_epoch(shards, 4)
+
+
+def test_a_pickled_copy_counts_for_itself(shards: list[str]) -> None:
+    source = dataset(shards)
+    ids(source)
+    copy = pickle.loads(pickle.dumps(source))
+    assert ids(copy) == ids(source) == an_epoch(shards, 1)
+    assert ids(copy) == an_epoch(shards, 2)
+    assert ids(source) == an_epoch(shards, 2)
+
+
+class DiesOnce:
+    """A transform that ends its process, as the system does to one that takes too much memory."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __call__(self, batch: Any) -> Any:
+        if 50 in batch["id"] and not self.mark.exists():
+            self.mark.touch()
+            os._exit(9)
+        return batch
+
+
+def test_a_worker_that_dies_is_an_error_and_the_next_epoch_is_whole(
+    shards: list[str], tmp_path: Path
+) -> None:
+    loader = loaded(dataset(shards, transform=DiesOnce(tmp_path / "died")), 2)
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        ids(until_an_error(loader))
+    assert ids(loader) == an_epoch(shards, 1)
+
+
+def test_an_error_comes_at_its_batch(tmp_path: Path) -> None:
+    records = [tfr.encode_example(example(number)) for number in range(40)]
+    path = tmp_path / "damaged"
+    with tfr.Writer(path) as writer:
+        writer.write_batch(records)
+    flip_payload_byte(str(path), records, 23)
+    for workers, threads in ((0, 1), (0, 3), (2, None)):
+        source = tt.IterableDataset(path, 5, features=ID, shuffle=False, threads=threads)
+        batches = until_an_error(loaded(source, workers))
+        assert ids(next(batches) for _ in range(4)) == [
+            [*range(5 * i, 5 * i + 5)] for i in range(4)
+        ]
+        with pytest.raises(tfr.CorruptRecordError):
+            next(batches)
+
+
+def test_threads_transform_in_order_in_one_process(shards: list[str]) -> None:
+    def transform(batch: Any) -> Any:
+        time.sleep(random.Random(int(batch.indices[0])).random() * 0.01)
+        return batch
+
+    source = dataset(shards, transform=transform, threads=4)
+    assert ids(source) == an_epoch(shards, 0)
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        dataset(shards, threads=0)
+
+
+def test_without_features_batches_are_records(shards: list[str]) -> None:
+    source = tt.IterableDataset(shards, 7, features=None, shuffle=False)
+    with tfr.Reader(shards) as reader:
+        for workers in (0, 2):
+            assert flat(batch.tolist() for batch in loaded(source, workers)) == list(reader)
+            source.set_epoch(0)

@@ -1,0 +1,542 @@
+"""The Loader for PyTorch delivers a Loader's batches as tensors, whatever is done to them ahead."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from patience import PATIENCE_S
+from record_files import flip_payload_byte
+from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
+
+torch = pytest.importorskip("torch")
+tt = pytest.importorskip("tfrfast.torch")
+
+
+def slowly(batch: Any) -> Any:
+    time.sleep(random.Random(int(batch.indices[0])).random() * 0.01)
+    return batch
+
+
+def loader(shards: list[str], batch_size: int = 10, **options: Any) -> Any:
+    return tt.Loader(shards, batch_size, **{"features": ID, "seed": 3, **options})
+
+
+@pytest.fixture(params=["plain", "transformed", "moved"])
+def output(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What is done to batches ahead of their use: nothing, or something that takes its time."""
+    threads = {"transform": slowly, "threads": 3}
+    return {"plain": {}, "transformed": threads, "moved": {**threads, "device": "cpu"}}[
+        request.param
+    ]
+
+
+# ---- what batches hold
+
+
+def test_tensors_have_the_values_of_the_records(shards: list[str]) -> None:
+    seen = 0
+    for batch in tt.Loader(shards, 10, features=FEATURES):
+        for row, number in enumerate(batch.indices.tolist()):
+            want = example(number)
+            numbers, words = batch["numbers"], batch["words"]
+            first, last = numbers.offsets[row : row + 2].tolist()
+            assert numbers.values[first:last].tolist() == want["numbers"]
+            first, last = words.offsets[row : row + 2].tolist()
+            assert words.values[first:last] == want["words"]
+            assert batch["name"][row] == want["name"]
+            assert batch["dense"][row].tolist() == want["dense"]
+            assert batch["id"][row] == number
+            seen += 1
+    assert seen == NUM_RECORDS
+
+
+def test_tensors_lie_in_the_memory_of_the_columns(shards: list[str]) -> None:
+    from tfrfast.torch.batch import as_tensors
+
+    columns = next(iter(tfr.Loader(shards, 10, features=FEATURES)))
+    batch = as_tensors(columns)
+    assert batch["dense"].data_ptr() == columns["dense"].ctypes.data
+    assert batch["numbers"].values.data_ptr() == columns["numbers"].values.ctypes.data
+    assert batch["numbers"].offsets.data_ptr() == columns["numbers"].row_splits.ctypes.data
+    assert batch.indices.data_ptr() == columns.indices.ctypes.data
+
+
+def test_ragged_columns_are_what_torch_takes(shards: list[str]) -> None:
+    batch = next(iter(tt.Loader(shards, 10, features=FEATURES, shuffle=False)))
+    rows = torch.nested.nested_tensor_from_jagged(*batch["numbers"])
+    assert [row.tolist() for row in rows.unbind()] == [list(range(i % 4)) for i in range(10)]
+    weights = torch.arange(4.0)[:, None]
+    sums = torch.nn.functional.embedding_bag(
+        batch["numbers"].values,
+        weights,
+        batch["numbers"].offsets,
+        mode="sum",
+        include_last_offset=True,
+    )
+    assert sums[:, 0].tolist() == [sum(range(i % 4)) for i in range(10)]
+
+
+def test_sparse_columns_are_sparse_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with tfr.Writer(path) as writer:
+        for row in range(4):
+            writer.write_example({"at": [row, 5], "of": [1.0, row], "word": [b"a", b"b"]})
+    sparse = {"x": tfr.SparseIndexed("at", "of", "float32", 6)}
+    batch = next(iter(tt.Loader(path, 4, features=sparse, shuffle=False)))
+    want = torch.zeros(4, 6)
+    for row in range(4):
+        want[row, row], want[row, 5] = 1, row
+    assert torch.equal(batch["x"].to_dense(), want)
+    words = {"x": tfr.SparseIndexed("at", "word", "bytes", 6)}
+    with pytest.raises(TypeError, match=r"'x': PyTorch has no sparse .* tfr\.VarLen"):
+        next(iter(tt.Loader(path, 4, features=words)))
+
+
+def test_a_batch_moves_copies_and_pickles_as_one(shards: list[str]) -> None:
+    batch = next(iter(tt.Loader(shards, 10, features=FEATURES)))
+    moved = batch.to("meta")
+    assert isinstance(moved, tt.Batch)
+    tensors = [moved["id"], *moved["numbers"], moved["words"].offsets, moved.indices, moved.valid]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert moved["name"] == batch["name"]
+    copy = pickle.loads(pickle.dumps(batch))
+    assert torch.equal(copy["dense"], batch["dense"])
+    assert torch.equal(copy.indices, batch.indices)
+    assert copy["words"].values == batch["words"].values
+    assert list(tt.Batch({"id": batch["id"]})) == ["id"]
+
+
+def test_without_features_the_transform_gets_the_records(shards: list[str]) -> None:
+    batches = list(
+        tt.Loader(shards, 10, features=None, shuffle=False, transform=tfr.RecordBatch.tolist)
+    )
+    with tfr.Reader(shards) as reader:
+        assert flat(batches) == list(reader)
+
+
+# ---- order
+
+
+def test_batches_are_the_numpy_loaders(shards: list[str], output: dict[str, Any]) -> None:
+    ours = loader(shards, **output)
+    theirs = tfr.Loader(shards, 10, features=ID, seed=3)
+    for epoch in range(3):
+        assert ours.epoch == epoch
+        want = [batch.indices.tolist() for batch in theirs]
+        assert ids(ours) == want
+        assert len(ours) == len(want)
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_ranks_together_deliver_each_record_once(
+    shards: list[str], world: int, output: dict[str, Any]
+) -> None:
+    ranks = [loader(shards, rank=rank, world=world, **output) for rank in range(world)]
+    orders = set()
+    for _ in range(3):
+        epoch = [ids(rank) for rank in ranks]
+        assert len({len(batches) for batches in epoch}) == 1
+        numbers = flat(flat(epoch))
+        assert sorted(numbers) == list(range(NUM_RECORDS))
+        orders.add(tuple(numbers))
+    assert len(orders) == 3
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+def test_two_ranks_resume_on_three(shards: list[str], taken: int, output: dict[str, Any]) -> None:
+    first = []
+    ranks = [loader(shards, 7, rank=rank, world=2, **output) for rank in range(2)]
+    for rank in ranks:
+        assert len(ids(rank)) == 8
+        batches = iter(rank)
+        first += ids(next(batches) for _ in range(taken))
+        assert (rank.epoch, rank.step) == (1, taken)
+    states = [json.dumps(rank.state_dict()) for rank in ranks]
+    assert states[0] == states[1]
+    more = [loader(shards, 5, rank=rank, world=3, **output) for rank in range(3)]
+    second, third = [], []
+    for rank in more:
+        rank.load_state_dict(json.loads(states[0]))
+        batches = iter(rank)
+        second += ids(next(batches) for _ in range(2))  # and stopped again within the epoch
+    state = more[0].state_dict()
+    last = loader(shards, 4, **output)
+    last.load_state_dict(state)
+    third = ids(last)
+    assert sorted(flat(first + second + third)) == list(range(NUM_RECORDS))
+    assert sorted(flat(ids(last))) == list(range(NUM_RECORDS))
+    assert last.epoch == 3
+
+
+def test_states_are_those_of_the_numpy_loader(shards: list[str], output: dict[str, Any]) -> None:
+    ours, theirs = loader(shards, **output), tfr.Loader(shards, 10, features=ID, seed=3)
+    for one, other in zip(ours, theirs, strict=True):
+        assert ours.state_dict() == theirs.state_dict()
+        assert one.indices.tolist() == other.indices.tolist()
+    assert ours.state_dict() == theirs.state_dict()
+    with pytest.raises(ValueError, match="The state is of the order"):
+        loader(shards, seed=4).load_state_dict(ours.state_dict())
+
+
+def test_each_for_is_the_next_epoch(shards: list[str], output: dict[str, Any]) -> None:
+    want = [ids(loader(shards))]
+    one = loader(shards)
+    next(iter(one))
+    want.append(ids(one))
+    ours = loader(shards, **output)
+    iter(ours)  # not asked for anything
+    next(iter(ours))
+    assert ids(ours) == want[1]
+    ours.set_epoch(0)
+    assert ids(ours) == want[0]
+    ours.set_epoch(1)  # as loops over epochs do
+    assert ids(ours) == want[1]
+    batches = iter(ours)
+    next(batches)
+    ours.set_epoch(1)
+    with pytest.raises(RuntimeError, match="has moved this loader"):
+        next(batches)
+    assert ids(ours) == want[1]
+
+
+def test_a_loop_that_chooses_its_epochs_resumes(shards: list[str], output: dict[str, Any]) -> None:
+    ours = loader(shards, **output)
+    whole = [ids(ours) for _ in range(3)]
+    ours.set_epoch(1)
+    batches = iter(ours)
+    ids(next(batches) for _ in range(4))
+    state = ours.state_dict()
+    resumed = loader(shards, **output)
+    resumed.load_state_dict(state)
+    rest = []
+    for epoch in range(state["epoch"], 3):
+        resumed.set_epoch(epoch)
+        rest.append(ids(resumed))
+    assert rest == [whole[1][4:], whole[2]]
+
+
+def test_a_second_for_ends_the_first(shards: list[str], output: dict[str, Any]) -> None:
+    ours = loader(shards, **output)
+    first = iter(ours)
+    next(first)
+    second = iter(ours)
+    got = ids([next(second)])
+    with pytest.raises(RuntimeError, match="Another iteration of this loader has begun"):
+        next(first)
+    assert sorted(flat(got + ids(second))) == list(range(NUM_RECORDS))
+    assert next(second, None) is None
+    assert ours.epoch == 2
+    third = iter(ours)
+    next(third)
+    assert next(second, None) is None
+    ours.close()
+    with pytest.raises(ValueError, match="has been closed"):
+        next(third)
+
+
+def test_threads_share_an_iterator(shards: list[str], output: dict[str, Any]) -> None:
+    ours = loader(shards, 2, **output)
+    for _ in range(3):
+        got: list[list[int]] = []
+        shared = iter(ours)
+        threads = [
+            threading.Thread(target=lambda to, of: to.extend(ids(of)), args=(got, shared))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert sorted(flat(got)) == list(range(NUM_RECORDS))
+
+
+# ---- transforms and errors
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_transformed_batches_come_in_order(shards: list[str], threads: int) -> None:
+    seen: set[int] = set()
+
+    def transform(batch: Any) -> tuple[list[int], str]:
+        seen.add(threading.get_ident())
+        return ids([slowly(batch)])[0], "more"
+
+    plan = tfr.Plan(NUM_RECORDS, 10, seed=3)
+    for epoch, _ in enumerate(range(2)):
+        got = [numbers for numbers, _ in loader(shards, transform=transform, threads=threads)]
+        assert got == [plan.indices(0, step).tolist() for step in range(11)], epoch
+    assert threading.get_ident() not in seen
+
+
+def test_a_transforms_error_comes_at_its_batch_and_can_be_tried_again(shards: list[str]) -> None:
+    failures = Counter({4: 1, 7: 2})
+    plan = tfr.Plan(NUM_RECORDS, 10, seed=3)
+    step_of = {int(plan.indices(0, step)[0]): step for step in range(11)}
+
+    def transform(batch: Any) -> Any:
+        step = step_of.get(int(batch.indices[0]))
+        if failures[step] > 0:
+            failures[step] -= 1
+            raise KeyError(step)
+        return slowly(batch)
+
+    ours = loader(shards, transform=transform, threads=3)
+    batches, got, errors = iter(ours), [], []
+    while True:
+        try:
+            got.append(ids([next(batches)])[0])
+        except StopIteration:
+            break
+        except KeyError as error:
+            errors.append((error.args[0], len(got), ours.step))
+            resumed = loader(shards)
+            resumed.load_state_dict(ours.state_dict())
+            assert flat(ids(resumed)) == [
+                number for step in range(len(got), 11) for number in plan.indices(0, step)
+            ]
+    assert errors == [(4, 4, 4), (7, 7, 7), (7, 7, 7)]
+    assert got == [plan.indices(0, step).tolist() for step in range(11)]
+
+
+def test_a_damaged_record_is_an_error_at_its_batch(tmp_path: Path, output: dict[str, Any]) -> None:
+    records = [tfr.encode_example(example(number)) for number in range(40)]
+    path = tmp_path / "damaged"
+    with tfr.Writer(path) as writer:
+        writer.write_batch(records)
+    flip_payload_byte(str(path), records, 23)
+    ours = tt.Loader(path, 5, features=ID, shuffle=False, **output)
+    batches = iter(ours)
+    assert ids(next(batches) for _ in range(4)) == [list(range(5 * i, 5 * i + 5)) for i in range(4)]
+    for _ in range(2):
+        with pytest.raises(tfr.CorruptRecordError):
+            next(batches)
+        assert ours.step == 4
+    skipping = tt.Loader(
+        path, 5, features=ID, shuffle=False, on_corruption="skip", index="memory", **output
+    )
+    assert flat(ids(skipping)) == [i for i in range(40) if i != 23]
+
+
+def test_an_interrupt_loses_nothing(shards: list[str]) -> None:
+    from tfrfast.torch.ahead import in_order
+
+    def source() -> Iterator[int]:
+        yield from range(3)
+        raise KeyboardInterrupt
+
+    results = in_order(str, source(), 5)
+    with pytest.raises(KeyboardInterrupt):
+        next(results)
+
+    interrupted = []
+
+    def transform(batch: Any) -> Any:
+        if len(interrupted) < 2 and not interrupted.append(1):
+            raise KeyboardInterrupt
+        return batch
+
+    ours, got = loader(shards, transform=transform, threads=2), []
+    batches = iter(ours)
+    while True:
+        try:
+            got += ids([next(batches)])
+        except KeyboardInterrupt:
+            continue
+        except StopIteration:
+            break
+    assert got == ids(loader(shards))
+
+
+def test_each_item_begins_before_the_one_in_front_is_handed_out() -> None:
+    from tfrfast.torch.ahead import begun_ahead
+
+    events = []
+
+    def items() -> Iterator[int]:
+        yield from range(3)
+        raise ValueError("the fourth")
+
+    def begin(item: int) -> int:
+        events.append(f"begin {item}")
+        return item
+
+    results = begun_ahead(begin, lambda item: events.append(f"finish {item}") or item, items())
+    assert [next(results), next(results), next(results)] == [0, 1, 2]
+    assert events == ["begin 0", "begin 1", "finish 0", "begin 2", "finish 1", "finish 2"]
+    with pytest.raises(ValueError, match="the fourth"):
+        next(results)
+
+
+# ---- devices
+
+
+def test_without_cuda_nothing_is_pinned(shards: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert ids(loader(shards, pin_memory=True)) == ids(loader(shards))
+
+
+def test_batches_are_put_on_the_device(shards: list[str]) -> None:
+    for transform in (None, lambda batch: (batch, [batch["id"]], {"x": batch["dense"]})):
+        for batch in tt.Loader(shards, 10, features=FEATURES, device="meta", transform=transform):
+            first = batch if transform is None else batch[0]
+            others = [] if transform is None else [batch[1][0], batch[2]["x"]]
+            tensors = [first["id"], first["numbers"].values, first.valid, *others]
+            assert {tensor.device.type for tensor in tensors} == {"meta"}
+            assert first["name"][0].startswith(b"record ")
+
+
+if torch.cuda.is_available():
+
+    @pytest.mark.parametrize("options", [{}, {"transform": slowly, "threads": 2}])
+    def test_a_gpu_gets_the_same_batches(shards: list[str], options: dict[str, Any]) -> None:
+        ours = loader(shards, device="cuda", **options)
+        for _ in range(3):
+            want = ids(loader(shards)) if ours.epoch == 0 else None
+            batches = list(ours)
+            assert all(batch["id"].is_cuda and batch.indices.is_cuda for batch in batches)
+            assert want is None or ids(batches) == want
+            assert sorted(flat(ids(batches))) == list(range(NUM_RECORDS))
+
+
+# ---- ranks
+
+
+def be_rank(monkeypatch: pytest.MonkeyPatch, rank: int, world: int) -> None:
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: rank)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: world)
+
+
+def test_ranks_are_torch_distributeds_even_if_it_is_initialized_later(
+    shards: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_before = loader(shards)
+    be_rank(monkeypatch, 1, 3)
+    for ours in (made_before, loader(shards)):
+        assert (ours.plan.rank, ours.plan.world, ours.plan.remainder) == (1, 3, "pad")
+        assert ids(ours) == ids(loader(shards, rank=1, world=3))
+        monkeypatch.setattr(torch.distributed, "is_initialized", lambda: False)
+        assert ours.plan.world == 3  # the group is gone, and this is still its rank
+        assert pickle.loads(pickle.dumps(ours)).plan.world == 3
+        be_rank(monkeypatch, 1, 3)
+    assert loader(shards, rank=0, world=1).plan.world == 1
+    with pytest.raises(ValueError, match="rank and world together"):
+        loader(shards, rank=0)
+
+
+def test_a_rank_that_cannot_know_its_number_says_so(
+    shards: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    ours = loader(shards)
+    with pytest.raises(RuntimeError, match=r"WORLD_SIZE is 4.*init_process_group\(\) first"):
+        iter(ours)
+    assert flat(ids(loader(shards, rank=0, world=1)))
+    be_rank(monkeypatch, 0, 4)
+    assert len(ours) == 3
+
+
+def test_threads_are_the_ranks_share_of_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrfast.torch import share
+
+    monkeypatch.setattr(share._native, "usable_processors", lambda: 16)
+    assert share.share_of_processors() == 16
+    for ranks, threads in (("1", 16), ("5", 3), ("40", 1), ("", 16), ("0", 16)):
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)
+        assert share.share_of_processors() == threads
+
+
+# ---- processes, options, memory
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_and_pickled_copies_go_on_from_what_was_delivered(
+    shards: list[str], output: dict[str, Any]
+) -> None:
+    ours = loader(shards, **output)
+    ids(ours)
+    batches = iter(ours)
+    ids(next(batches) for _ in range(4))
+    context = multiprocessing.get_context("fork")
+    results: Any = context.SimpleQueue()
+
+    def in_child() -> None:
+        results.put(ids(batches))
+        results.put(ids(ours))
+
+    def anew_in_child() -> None:
+        results.put(ids(ours))
+
+    for target in (in_child, anew_in_child):
+        child = context.Process(target=target)
+        child.start()
+        child.join(PATIENCE_S)
+        assert child.exitcode == 0
+    copy = pickle.loads(pickle.dumps(ours))
+    rest, next_epoch = ids(batches), ids(ours)
+    assert results.get() == rest
+    assert results.get() == next_epoch
+    assert results.get() == rest
+    assert ids(copy) == rest
+    assert ids(copy) == next_epoch
+
+
+def test_reader_options_go_to_the_reader(shards: list[str]) -> None:
+    with pytest.raises(TypeError, match="verify, io: options of a Reader"):
+        loader(tfr.Reader(shards), verify="header", io="pread")
+    assert loader(shards, verify="header").reader._options["verify"] == "header"
+    with pytest.raises(TypeError, match="prefetsh"):
+        loader(shards, prefetsh=2)
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        loader(shards, threads=0)
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_memory_does_not_grow_over_50_epochs(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with tfr.Writer(path) as writer:
+        writer.write_batch(tfr.encode_examples({"x": np.zeros((256, 4096), np.float32)}))
+    features = {"x": tfr.FixedLen((4096,), "float32")}
+    ours = tt.Loader(path, 16, features=features, transform=lambda batch: batch, threads=2)
+    sizes = []
+    for _ in range(50):
+        assert sum(len(batch["x"]) for batch in ours) == 256
+        sizes.append(resident_bytes())
+    epoch_bytes = 256 * 4096 * 4
+    assert sizes[-1] - sizes[9] < 2 * epoch_bytes  # a batch kept in each epoch would be 10 MB
+
+
+# ---- torch.compile
+
+
+def test_a_compiled_step_takes_the_tensors(shards: list[str]) -> None:
+    weights = torch.ones(3, requires_grad=True)
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def step(dense: Any, number: Any) -> Any:
+        return ((dense @ weights - number) ** 2).mean()
+
+    for batch in tt.Loader(shards, 10, features=FEATURES, remainder="drop"):
+        loss = step(batch["dense"], batch["id"])
+        loss.backward()
+        assert loss.item() == pytest.approx(
+            float(((batch["dense"].sum(1) - batch["id"]) ** 2).mean()), rel=1e-5
+        )

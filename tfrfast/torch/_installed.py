@@ -1,0 +1,10 @@
+"""Says how to install PyTorch where it is missing."""
+
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        'tfrfast.torch needs PyTorch: pip install "tfrfast[torch]"', name="torch"
+    ) from None

@@ -1,0 +1,86 @@
+"""Work on batches before they are asked for. What comes out is in the order of what goes in."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import torch
+
+from tfrfast.torch.batch import on_tensors
+
+__all__ = ["begun_ahead", "copied_to_gpu", "in_order"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def in_order(function: Callable[[T], U], items: Iterable[T], threads: int) -> Iterator[U]:
+    """`function(item)` for each item, computed by threads, one item a thread and one more ahead.
+
+    An error, whether of an item or of `function`, comes after the results of all items before it.
+    """
+    waiting: deque[Future[U]] = deque()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="tfrfast")
+    try:
+        source, error, more = iter(items), None, True
+        while True:
+            while more and len(waiting) <= threads:
+                try:
+                    waiting.append(pool.submit(function, next(source)))
+                except StopIteration:
+                    more = False
+                except Exception as failure:
+                    error, more = failure, False
+            if not waiting:
+                break
+            yield waiting.popleft().result()
+        if error is not None:
+            raise error
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def begun_ahead(
+    begin: Callable[[T], U], finish: Callable[[U], Any], items: Iterable[T]
+) -> Iterator[Any]:
+    """`finish(begin(item))` for each item, each one begun before the one in front is handed out."""
+    source, error = iter(items), None
+    begun: deque[U] = deque()
+    while True:
+        try:
+            begun.append(begin(next(source)))
+        except StopIteration:
+            break
+        except Exception as failure:
+            error = failure
+            break
+        if len(begun) > 1:
+            yield finish(begun.popleft())
+    for each in begun:
+        yield finish(each)
+    if error is not None:
+        raise error
+
+
+def copied_to_gpu(batches: Iterable[tuple[Any, Any]], device: torch.device) -> Iterator[Any]:
+    """(key, batch) with the batch copied on a stream of its own, one batch ahead of its use."""
+    stream = torch.cuda.Stream(device)
+
+    def begin(item: tuple[Any, Any]) -> tuple[Any, Any, Any]:
+        key, batch = item
+        with torch.cuda.stream(stream):
+            copy = on_tensors(lambda tensor: tensor.to(device, non_blocking=True), batch)
+            return key, copy, stream.record_event()
+
+    def finish(item: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+        key, copy, copied = item
+        user = torch.cuda.current_stream(device)
+        user.wait_event(copied)
+        # The memory must not be used again before the user's stream is done with it.
+        on_tensors(lambda tensor: tensor.record_stream(user), copy)
+        return key, copy
+
+    return begun_ahead(begin, finish, batches)

@@ -1,0 +1,107 @@
+"""A batch of tensors in the memory of the columns that they were decoded into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tfrfast.columns import Array, Bytes, Column, Sparse
+from tfrfast.columns import Batch as Columns
+from tfrfast.columns import Ragged as RaggedColumn
+
+__all__ = ["Batch", "Ragged", "as_tensors", "on_tensors", "pinned"]
+
+
+class Ragged(NamedTuple):
+    """Rows of any length: row `i` is `values[offsets[i]:offsets[i + 1]]`.
+
+    `values` is a tensor, a list of byte strings, or Ragged where rows hold rows. This is what
+    `torch.nn.functional.embedding_bag(..., include_last_offset=True)` takes, and
+    `torch.nested.nested_tensor_from_jagged(*column)` makes a nested tensor of it without a copy.
+    """
+
+    values: Any
+    offsets: torch.Tensor
+
+
+class Batch(dict[str, Any]):
+    """The columns of a batch by name, as tensors.
+
+    `indices` are the record numbers of the rows, and `valid` is False for rows of padding; both are
+    tensors. They are None in a batch that a framework has put together from the columns alone.
+    """
+
+    def __init__(
+        self,
+        columns: Any = (),
+        indices: torch.Tensor | None = None,
+        valid: torch.Tensor | None = None,
+    ) -> None:
+        super().__init__(columns)
+        self.indices = indices
+        self.valid = valid
+
+    def to(self, *device: Any, **options: Any) -> Batch:
+        """The batch with every tensor on a device, as `torch.Tensor.to` puts it there."""
+        moved: Batch = on_tensors(lambda tensor: tensor.to(*device, **options), self)
+        return moved
+
+    def pin_memory(self) -> Batch:
+        """The batch in page-locked memory, from which copies to a GPU need not wait."""
+        batch: Batch = pinned(self)
+        return batch
+
+
+def as_tensors(batch: Columns) -> Batch:
+    """Numbers share the columns' memory. Byte strings become lists of bytes."""
+    columns = {name: _converted(name, column) for name, column in batch.items()}
+    return Batch(columns, _tensor(batch.indices), _tensor(batch.valid))
+
+
+def _converted(name: str, column: Column) -> Any:
+    if isinstance(column, Bytes):
+        return column.tolist()
+    if isinstance(column, RaggedColumn):
+        return Ragged(_converted(name, column.values), _tensor(column.row_splits))
+    if isinstance(column, Sparse):
+        if isinstance(column.values, Bytes):
+            raise TypeError(
+                f"Feature '{name}': PyTorch has no sparse tensors of byte strings. Ask for it as "
+                "tfr.VarLen."
+            )
+        places, values = _tensor(column.indices).T, _tensor(np.asarray(column.values))
+        shape = column.dense_shape.tolist()
+        return torch.sparse_coo_tensor(places, values, shape, check_invariants=True)
+    return _tensor(column)
+
+
+def _tensor(array: Array) -> torch.Tensor:
+    # A tensor of an array that must not be written to would let everyone write to it.
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def pinned(value: Any) -> Any:
+    """`value` with its dense tensors in page-locked memory."""
+    return on_tensors(
+        lambda tensor: tensor.pin_memory() if tensor.layout == torch.strided else tensor, value
+    )
+
+
+def on_tensors(function: Callable[[torch.Tensor], Any], value: Any) -> Any:
+    """`value` with `function` applied to every tensor in its mappings, tuples and lists."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, Mapping):
+        items = {key: on_tensors(function, each) for key, each in value.items()}
+        if isinstance(value, Batch):
+            return Batch(items, *(on_tensors(function, x) for x in (value.indices, value.valid)))
+        return items
+    if isinstance(value, tuple):
+        parts = [on_tensors(function, each) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, list) and not (value and isinstance(value[0], bytes)):
+        return [on_tensors(function, each) for each in value]
+    return value

@@ -1,0 +1,137 @@
+"""A map-style Dataset, whose DataLoader gets whole batches at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch.utils.data
+
+from tfrfast._base.arguments import integers
+from tfrfast._base.paths import Paths
+from tfrfast.features import AnyFeatures, Features
+from tfrfast.reader import Reader
+from tfrfast.torch.batch import Batch, Ragged
+from tfrfast.torch.records import Records
+
+__all__ = ["Dataset", "collate"]
+
+
+class Dataset(torch.utils.data.Dataset[Any]):
+    """Record `i` as a dict of tensors. Byte strings are bytes.
+
+        dataset = tfrfast.torch.Dataset("data/train-*", features=["image", "label"])
+        sampler = tfrfast.torch.BatchSampler(len(dataset), 256, seed=1)
+        DataLoader(dataset, batch_sampler=sampler, collate_fn=tfrfast.torch.collate, num_workers=4)
+
+    Args:
+      source: a Reader, or anything that Reader takes.
+      features: as in `tfrfast.Loader`. With None, record `i` is its bytes.
+      transform: called with each record; what it returns is the item.
+      reader_options: are passed on to Reader.
+
+    A DataLoader asks for all records of a batch together, which are read and decoded at once.
+    Workers, forked or spawned, open the same files.
+    """
+
+    def __init__(
+        self,
+        source: Reader | Paths,
+        *,
+        features: AnyFeatures | None,
+        transform: Callable[[Any], Any] | None = None,
+        **reader_options: Any,
+    ) -> None:
+        self._records = Records(source, features, reader_options)
+        self._transform = transform
+
+    @property
+    def reader(self) -> Reader:
+        """What reads the records."""
+        return self._records.reader
+
+    @property
+    def features(self) -> Features | None:
+        """What they are decoded into."""
+        return self._records.features
+
+    def __len__(self) -> int:
+        return len(self.reader)
+
+    def __getitem__(self, index: int) -> Any:
+        if self.features is None:
+            item: Any = self.reader[index]
+            return item if self._transform is None else self._transform(item)
+        rows = self.__getitems__([index])
+        # Without a row, the record is damaged, and the reader says what to do.
+        return rows[0] if len(rows) else self.reader[index]
+
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
+        """These records, in this order. `collate` makes a batch of them without taking them apart."""
+        numbers = integers("indices", indices)
+        valid = indices.valid if isinstance(indices, Rows) else None
+        batch = self._records.read(numbers, valid)
+        rows = Samples(batch) if isinstance(batch, Batch) else batch.tolist()
+        return rows if self._transform is None else [self._transform(row) for row in rows]
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.reader!r})"
+
+
+class Rows(list[int]):
+    """The record numbers of a batch, and which of its rows are real."""
+
+    def __init__(self, numbers: list[int], valid: np.ndarray[Any, Any]) -> None:
+        super().__init__(numbers)
+        self.valid = valid
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rows, (list(self), self.valid)
+
+
+class Samples(Sequence[dict[str, Any]]):
+    """The rows of a batch, one by one."""
+
+    def __init__(self, batch: Batch) -> None:
+        assert batch.indices is not None
+        self.batch = batch
+        self._count = len(batch.indices)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(self._count))]
+        if not -self._count <= row < self._count:
+            raise IndexError(f"Row {row} does not exist: there are {self._count} rows.")
+        return {name: _row(column, row % self._count) for name, column in self.batch.items()}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self[row] for row in range(self._count))
+
+
+def _row(column: Any, row: int) -> Any:
+    if not isinstance(column, Ragged):
+        return column[row]
+    first, last = column.offsets[row : row + 2].tolist()
+    return _rows(column.values, first, last)
+
+
+def _rows(values: Any, first: int, last: int) -> Any:
+    if not isinstance(values, Ragged):
+        return values[first:last]
+    offsets = values.offsets[first : last + 1]
+    return Ragged(_rows(values.values, int(offsets[0]), int(offsets[-1])), offsets - offsets[0])
+
+
+def collate(samples: Sequence[Any]) -> Any:
+    """A Batch of what a DataLoader fetched from a Dataset; for its `collate_fn`.
+
+    Items that went through a `transform`, or through a dataset that knows only single items, are
+    put together as torch's `default_collate` does. Rows of different lengths are an error there.
+    """
+    if isinstance(samples, Samples):
+        return samples.batch
+    return torch.utils.data.default_collate(list(samples))

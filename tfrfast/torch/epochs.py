@@ -1,0 +1,95 @@
+"""The number of the next epoch, shared with worker processes, however they are started."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from multiprocessing import context, reduction
+from typing import Any
+
+__all__ = ["EpochCounter"]
+
+_REMEMBERED = 16  # iterations of DataLoaders that may run at the same time
+_MOST_BYTES = 1 << 20
+
+
+class EpochCounter:
+    """Gives each iteration of a DataLoader the next epoch, the same one in all of its workers.
+
+    Workers call `take` in any order, and some may be late. They know one of another by the seed that
+    a DataLoader gives the workers of an iteration. It says which iteration this is, never which
+    epoch: it differs between ranks. The numbers lie in a file without a name, so that any process
+    sees them; the system gives a dead process's lock back.
+    """
+
+    def __init__(self) -> None:
+        self._file = _nameless_file()
+        self._write({"next": 0, "taken": []})
+
+    def choose(self, epoch: int) -> None:
+        """Makes the next iteration this epoch."""
+        with self._locked():
+            self._write({"next": epoch, "taken": []})
+
+    def take(self, worker: Any) -> int:
+        """The epoch of the iteration that `worker` (None: this process alone) begins."""
+        with self._locked():
+            numbers = self._read()
+            iteration = None if worker is None else worker.seed - worker.id
+            if worker is not None:
+                for seed, epoch, workers in reversed(numbers["taken"]):
+                    # A worker that is in it begins another one, even if the seed is the same.
+                    if seed == iteration and worker.id not in workers:
+                        workers.append(worker.id)
+                        self._write(numbers)
+                        return int(epoch)
+                numbers["taken"].append([iteration, numbers["next"], [worker.id]])
+                del numbers["taken"][:-_REMEMBERED]
+            numbers["next"] += 1
+            self._write(numbers)
+            return int(numbers["next"] - 1)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def _read(self) -> dict[str, Any]:
+        numbers: dict[str, Any] = json.loads(os.pread(self._file, _MOST_BYTES, 0))
+        return numbers
+
+    def _write(self, numbers: dict[str, Any]) -> None:
+        text = json.dumps(numbers).encode()
+        os.pwrite(self._file, text.ljust(os.fstat(self._file).st_size), 0)
+
+    def __getstate__(self) -> Any:
+        # A process that is being started shares the file. Any other pickle is a copy.
+        if context.get_spawning_popen() is not None:
+            return reduction.DupFd(self._file)
+        with self._locked():
+            return self._read()
+
+    def __setstate__(self, state: Any) -> None:
+        if isinstance(state, dict):
+            self._file = _nameless_file()
+            self._write(state)
+        else:
+            self._file = state.detach()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            os.close(self._file)
+
+
+def _nameless_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("tfrfast-epochs")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

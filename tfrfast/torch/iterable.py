@@ -1,0 +1,187 @@
+"""An IterableDataset that shards itself over ranks and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, SupportsIndex
+
+import torch.utils.data
+
+from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
+from tfrfast._base.paths import Paths
+from tfrfast.block_shuffle import BlockShuffle
+from tfrfast.features import AnyFeatures, Features
+from tfrfast.plan import Plan
+from tfrfast.reader import Reader
+from tfrfast.torch.ahead import in_order
+from tfrfast.torch.epochs import EpochCounter
+from tfrfast.torch.records import Records
+from tfrfast.torch.share import Share, remainder_for, share_of_processors
+from tfrfast.torch.states import check_state
+
+__all__ = ["IterableDataset"]
+
+_FORMAT = "tfrfast.torch.IterableDataset"
+_VERSION = 1
+
+
+class IterableDataset(torch.utils.data.IterableDataset[Any]):
+    """Batches of tensors for `DataLoader(dataset, batch_size=None, num_workers=...)`.
+
+    Worker w of n yields batches w, w + n, ... of its rank. A DataLoader asks its workers in turn, so
+    it delivers the batches of a Loader in the same order, whatever the number of workers.
+
+    Args:
+      source: a Reader, or anything that Reader takes.
+      batch_size: rows of a batch of this rank.
+      features: as in `tfrfast.Loader`. With None, batches are RecordBatches.
+      transform: called with each Batch; what it returns is delivered.
+      shuffle, seed, indices: as in Plan.
+      rank, world: by default torch.distributed's; 0 and 1 without it.
+      remainder: as in Plan; by default "keep" with one rank, and "pad" with several.
+      threads: how many read and transform ahead in each process; by default one in a worker, and as
+        many as a Loader has where there are no workers.
+      reader_options: are passed on to Reader.
+
+    Each iteration is the next epoch, in all workers alike; `set_epoch` chooses one. All ranks have
+    to iterate equally often, or choose.
+    """
+
+    def __init__(
+        self,
+        source: Reader | Paths,
+        batch_size: SupportsIndex,
+        *,
+        features: AnyFeatures | None,
+        transform: Callable[[Any], Any] | None = None,
+        shuffle: bool | BlockShuffle = True,
+        seed: SupportsIndex = 0,
+        rank: int | None = None,
+        world: int | None = None,
+        remainder: Remainder | None = None,
+        indices: IntegerArrayLike | None = None,
+        threads: int | None = None,
+        **reader_options: Any,
+    ) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}.")
+        self._records = Records(source, features, reader_options)
+        self._transform = transform
+        self._share = Share(rank, world)
+        self._options: dict[str, Any] = {
+            "num_records": len(self.reader),
+            "batch_size": batch_size,
+            "shuffle": shuffle,
+            "seed": seed,
+            "remainder": remainder,
+            "indices": indices,
+        }
+        self._threads = threads
+        self._epochs = EpochCounter()
+        self._make(*self._share.so_far())  # raises here if an argument is wrong
+
+    def _make(self, rank: int, world: int) -> Plan:
+        options = dict(self._options)
+        options["remainder"] = options["remainder"] or remainder_for(world)
+        return Plan(rank=rank, world=world, **options)
+
+    @property
+    def reader(self) -> Reader:
+        """What reads the records."""
+        return self._records.reader
+
+    @property
+    def features(self) -> Features | None:
+        """What they are decoded into."""
+        return self._records.features
+
+    @property
+    def plan(self) -> Plan:
+        """Which records each batch of this rank holds."""
+        return self._make(*self._share.now())
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch, of all workers together."""
+        return self.plan.steps
+
+    def __iter__(self) -> Iterator[Any]:
+        return _Epoch(self)
+
+    def set_epoch(self, epoch: SupportsIndex) -> None:
+        """Makes the next iteration deliver this epoch, in workers that already run, too."""
+        self._epochs.choose(epoch_number(epoch))
+
+    def _batch(self, plan: Plan, epoch: int, step: int) -> Any:
+        batch = self._records.read(*plan.rows(epoch, step))
+        return batch if self._transform is None else self._transform(batch)
+
+    def __repr__(self) -> str:
+        return f"IterableDataset({self.reader!r}, batch_size={self._options['batch_size']})"
+
+
+class _Epoch:
+    """One process's share of an epoch. A StatefulDataLoader asks it for its state."""
+
+    def __init__(self, dataset: IterableDataset) -> None:
+        worker = torch.utils.data.get_worker_info()
+        self._dataset = dataset
+        self._plan = dataset.plan
+        self._workers = 1 if worker is None else worker.num_workers
+        self._worker = 0 if worker is None else worker.id
+        self._threads = dataset._threads or (1 if worker else share_of_processors())
+        self._epoch = dataset._epochs.take(worker)
+        self._step = self._worker
+        self._batches: Iterator[Any] | None = None
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __next__(self) -> Any:
+        if self._batches is None:
+            self._batches = self._from_here()
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            raise
+        except BaseException:
+            self._batches = None  # the next call tries this batch again
+            raise
+        self._step += self._workers
+        return batch
+
+    def _from_here(self) -> Iterator[Any]:
+        plan, epoch = self._plan, self._epoch
+        steps = range(self._step, plan.steps, self._workers)
+
+        def batch_of(step: int) -> Any:
+            return self._dataset._batch(plan, epoch, step)
+
+        # In a worker, the process itself is ahead of the training loop.
+        return (
+            map(batch_of, steps) if self._threads == 1 else in_order(batch_of, steps, self._threads)
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where this process stands: after the batches that it has handed out."""
+        plan = self._plan
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "data": f"{self._dataset.reader.fingerprint:016x}",
+            "order": plan.order,
+            "rank": plan.rank,
+            "world": plan.world,
+            "batch_size": plan.batch_size,
+            "remainder": plan.remainder,
+            "worker": self._worker,
+            "workers": self._workers,
+            "epoch": self._epoch,
+            "step": self._step,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        mine = self.state_dict()
+        fixed = [key for key in mine if key not in ("rank", "epoch", "step")]
+        check_state("IterableDataset", state, mine, fixed)
+        self._epoch, self._step, self._batches = int(state["epoch"]), int(state["step"]), None
+        self._dataset._epochs.choose(self._epoch + 1)

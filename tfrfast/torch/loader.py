@@ -1,0 +1,325 @@
+"""The Loader for PyTorch: its batches are tensors, transformed and copied to the device ahead."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, SupportsIndex
+
+import torch
+
+from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
+from tfrfast._base.paths import Paths
+from tfrfast._native import HomeProcess
+from tfrfast.block_shuffle import BlockShuffle
+from tfrfast.features import AnyFeatures, Features
+from tfrfast.loader import Loader as ColumnLoader
+from tfrfast.loader import LoaderStats
+from tfrfast.plan import Plan
+from tfrfast.reader import Reader
+from tfrfast.torch.ahead import copied_to_gpu, in_order
+from tfrfast.torch.batch import as_tensors, on_tensors, pinned
+from tfrfast.torch.records import open_reader
+from tfrfast.torch.share import Share, remainder_for, share_of_processors
+
+__all__ = ["Loader"]
+
+Place = tuple[int, int, int]  # epoch, batches delivered, position
+
+
+class Loader:
+    """Iterates over batches of tensors, one epoch a `for` loop.
+
+        loader = tfrfast.torch.Loader("data/train-*", 256, features=["image", "label"], seed=1)
+        for batch in loader:
+            train_step(batch["image"], batch["label"])
+
+    It takes the place of Dataset, DistributedSampler and DataLoader, and needs no worker processes.
+    Batches, their order, states and errors are those of `tfrfast.Loader`.
+
+    Args:
+      source: a Reader, or anything that Reader takes.
+      batch_size: rows of a batch of this rank.
+      features: as in `tfrfast.Loader`. With None, batches are RecordBatches, for `transform` to decode.
+      transform: called with each Batch, in threads; what it returns is delivered, in order. An error
+        in it is raised where its batch would have been delivered.
+      shuffle, seed, indices: as in Plan.
+      rank, world: by default torch.distributed's when an epoch begins; 0 and 1 without it.
+      remainder: as in Plan; by default "keep" with one rank, and "pad" with several.
+      threads: how many read, and how many transform; by default the processors that this process
+        may use, divided by LOCAL_WORLD_SIZE.
+      prefetch: batches read, or being read, ahead; by default two more than threads.
+      pin_memory: put batches in page-locked memory. Does nothing where there is no CUDA.
+      device: where batches are copied to. The next batch is copied to a GPU, from page-locked memory
+        and on a stream of its own, while this one is used.
+      reader_options: are passed on to Reader.
+
+    Each `for` is the next epoch. `state_dict` counts what was delivered, whatever was read,
+    transformed or copied ahead.
+    """
+
+    def __init__(
+        self,
+        source: Reader | Paths,
+        batch_size: SupportsIndex,
+        *,
+        features: AnyFeatures | None,
+        transform: Callable[[Any], Any] | None = None,
+        shuffle: bool | BlockShuffle = True,
+        seed: SupportsIndex = 0,
+        rank: int | None = None,
+        world: int | None = None,
+        remainder: Remainder | None = None,
+        indices: IntegerArrayLike | None = None,
+        threads: int | None = None,
+        prefetch: int | None = None,
+        pin_memory: bool = False,
+        device: torch.device | str | int | None = None,
+        **reader_options: Any,
+    ) -> None:
+        share = Share(rank, world)
+        order = {"shuffle": shuffle, "seed": seed, "indices": indices}
+        options = {
+            "batch_size": batch_size,
+            "remainder": remainder,
+            "threads": threads,
+            "prefetch": prefetch,
+            **order,
+        }
+        output = (transform, pin_memory, None if device is None else torch.device(device))
+        self._set_up(open_reader(source, reader_options), features, share, options, output)
+
+    def _set_up(
+        self,
+        reader: Reader,
+        features: AnyFeatures | None,
+        share: Share,
+        options: dict[str, Any],
+        output: tuple[Callable[[Any], Any] | None, bool, torch.device | None],
+    ) -> None:
+        self.reader = reader
+        self._share = share
+        self._options = options
+        self._transform, self._pin_memory, self._device = output
+        self._loader = self._make(*share.so_far(), features)
+        self.features: Features | None = self._loader.features
+        self._place: Place = (0, 0, 0)
+        self._at_beginning = True  # of a `for`, which will deliver this epoch
+        self._running: _Epoch | None = None
+        self._home = HomeProcess()
+
+    def _make(self, rank: int, world: int, features: AnyFeatures | None) -> ColumnLoader:
+        options = dict(self._options)
+        options["remainder"] = options["remainder"] or remainder_for(world)
+        options["threads"] = self._threads()
+        # In workers of a DataLoader, a Loader that was told nothing must know that.
+        options["world"] = world if self._share.given or world > 1 else None
+        return ColumnLoader(self.reader, features=features, rank=rank, **options)
+
+    def _threads(self) -> int:
+        threads: int | None = self._options["threads"]
+        return share_of_processors() if threads is None else threads
+
+    def _settled(self) -> ColumnLoader:
+        """The loader of this rank, which is made again if there were other ranks before."""
+        share = self._share.now()
+        plan = self._loader.plan
+        if share != (plan.rank, plan.world):
+            state = self.state_dict()
+            self._loader.close()
+            self._loader = self._make(*share, self.features)
+            self.load_state_dict(state)
+        return self._loader
+
+    def __len__(self) -> int:
+        """Steps of a whole epoch."""
+        return len(self._settled())
+
+    def __iter__(self) -> Iterator[Any]:
+        self._settled()
+        return _Epoch(self)
+
+    def _begin(self, epoch: _Epoch) -> Iterator[Any]:
+        """Begins an epoch for an iterator that is asked for its first batch.
+
+        Only then does it count, as frameworks make iterators that they do not use.
+        """
+        loader = self._settled()
+        self._settle_in_this_process()
+        self._at_beginning = False
+        self._running = epoch
+        columns = iter(loader)
+        self._place = loader._core.place()
+        return columns
+
+    @property
+    def plan(self) -> Plan:
+        """Which records each batch of this rank holds."""
+        return self._settled().plan
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is being delivered, or that the next `for` will deliver."""
+        return self._place[0]
+
+    @property
+    def step(self) -> int:
+        """Batches of this epoch delivered, since its beginning or since a state was loaded."""
+        return self._place[1]
+
+    def set_epoch(self, epoch: SupportsIndex) -> None:
+        """Makes the next `for` deliver this epoch, from its beginning.
+
+        If a state of this epoch has just been loaded, the next `for` finishes the epoch, as it would
+        without this call.
+        """
+        if self._at_beginning and self._place[0] == epoch_number(epoch):
+            return
+        self._at_beginning = True
+        self._running = None
+        self._loader.set_epoch(epoch)
+        self._place = self._loader._core.place()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the user stands: a few hundred bytes, JSON-able, the same for every rank.
+
+        It counts batches that were delivered. `tfrfast.Loader` takes it too, and gives such states.
+        """
+        epoch, _, position = self._place
+        return self._loader.state_dict() | {"epoch": epoch, "position": position}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes to where `state_dict` was taken; the next `for` finishes that epoch first.
+
+        World, rank, batch size, remainder, transform, device and threads may differ. Other data,
+        another seed or another shuffle would not continue the same epoch: ValueError.
+        """
+        self._loader.load_state_dict(state)
+        self._at_beginning = True
+        self._running = None
+        self._place = self._loader._core.place()
+
+    def stats(self) -> LoaderStats:
+        """Who waits for whom, as of what was read: whether the input is the bottleneck."""
+        return self._loader.stats()
+
+    def close(self) -> None:
+        """Stops the threads and lets go of what they have read ahead. The reader stays open."""
+        self._running = None
+        self._loader.close()
+
+    def _settle_in_this_process(self) -> None:
+        """In a forked child, goes from what the parent has read ahead to what it had delivered."""
+        if not self._home.is_this_one():
+            self._home = HomeProcess()
+            self._rewind()
+
+    def _rewind(self) -> None:
+        epoch, _, position = self._place
+        self._loader._core.seek(epoch, position)
+
+    def _taken(self, columns: Iterator[Any], before: int) -> Iterator[tuple[Place, Any]]:
+        """Each batch, and where the user stands once it is delivered."""
+        for batch in columns:
+            epoch, step, position = self._loader._core.place()
+            yield (epoch, before + step, position), batch
+
+    def _prepared(self, columns: Iterator[Any], before: int) -> Iterator[tuple[Place, Any]]:
+        """The rest of an epoch, as it is delivered."""
+        device, has_cuda = self._device, torch.cuda.is_available()
+        to_gpu = device is not None and device.type == "cuda"
+        pin = has_cuda and (self._pin_memory or to_gpu)
+        gpu = (device if to_gpu else torch.cuda.current_device()) if pin else None
+
+        def prepare(item: tuple[Place, Any]) -> tuple[Place, Any]:
+            place, batch = item
+            if self.features is not None:
+                batch = as_tensors(batch)
+            if self._transform is not None:
+                batch = self._transform(batch)
+            if pin:
+                with torch.cuda.device(gpu):
+                    batch = pinned(batch)
+            return place, batch
+
+        taken = self._taken(columns, before)
+        if self._transform is None and not pin:
+            ready = (prepare(item) for item in taken)
+        else:
+            ready = in_order(prepare, taken, self._threads())  # type: ignore[assignment]
+        if device is None or device.type == "cpu":
+            return ready
+        if to_gpu:
+            return copied_to_gpu(ready, device)
+        return ((place, on_tensors(lambda t: t.to(device), batch)) for place, batch in ready)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        output = self._transform, self._pin_memory, self._device
+        arguments = self.reader, self.features, self._share, self._options, output
+        return _restored, (arguments, self.state_dict())
+
+    def __repr__(self) -> str:
+        plan = self._loader.plan
+        return f"Loader({self.reader!r}, {plan!r}, epoch={self.epoch}, step={self.step})"
+
+
+class _Epoch:
+    """One `for` loop's iterator. Threads may share it: each batch goes to one of them."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._lock = threading.Lock()
+        self._home = HomeProcess()
+        self._ended = False
+        self._columns: Iterator[Any] | None = None  # until it is asked for its first batch
+        self._batches: Iterator[tuple[Place, Any]] | None = None
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._home.is_this_one():
+            self._settle_in_this_process()
+        with self._lock:
+            if self._ended:
+                raise StopIteration
+            loader = self._loader
+            if self._columns is None:
+                self._columns = loader._begin(self)
+                self._batches = loader._prepared(self._columns, 0)
+            if loader._running is not self:
+                next(self._columns)  # raises, as this iteration was ended, and says by what
+            if self._batches is None:  # an error has ended them
+                # Goes on after what was delivered. What was in work then is read again.
+                loader._rewind()
+                self._columns = iter(loader._loader)
+                self._batches = loader._prepared(self._columns, loader.step)
+            try:
+                place, batch = next(self._batches)
+            except StopIteration:
+                self._ended = loader._at_beginning = True
+                loader._place = loader._loader._core.place()
+                raise
+            except BaseException:
+                self._batches = None
+                raise
+            loader._place = place
+            return batch
+
+    def _settle_in_this_process(self) -> None:
+        """In a forked child, goes on where the parent was: its threads are not here."""
+        _left_behind.append(self._batches)  # ending them would wait for these threads
+        self._batches = None
+        self._lock = threading.Lock()
+        self._home = HomeProcess()
+        self._loader._settle_in_this_process()
+
+
+_left_behind: list[object] = []
+
+
+def _restored(arguments: tuple[Any, ...], state: dict[str, Any]) -> Loader:
+    loader = Loader.__new__(Loader)
+    loader._set_up(*arguments)
+    loader.load_state_dict(state)
+    return loader

@@ -1,0 +1,199 @@
+"""The record numbers of each batch, for a DataLoader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, SupportsIndex
+
+import torch.utils.data
+
+from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number, integer
+from tfrfast.block_shuffle import BlockShuffle
+from tfrfast.plan import Plan
+from tfrfast.torch.dataset import Rows
+from tfrfast.torch.share import Share, remainder_for
+from tfrfast.torch.states import check_state
+
+__all__ = ["BatchSampler"]
+
+_FORMAT = "tfrfast.torch.BatchSampler"
+_VERSION = 1
+
+
+class BatchSampler(torch.utils.data.Sampler[list[int]]):
+    """The batches of a Plan as lists of record numbers, for `DataLoader(batch_sampler=...)`.
+
+    Args:
+      num_records_or_plan: how many records there are; or a Plan, which says everything else too.
+      batch_size: rows of a batch of this rank.
+      shuffle, seed, indices: as in Plan.
+      rank, world: by default torch.distributed's when an epoch begins; 0 and 1 without it.
+      remainder: as in Plan; by default "keep" with one rank, and "pad" with several. A Dataset marks
+        rows of padding in `batch.valid`.
+
+    Each `for` is the next epoch.
+    """
+
+    def __init__(
+        self,
+        num_records_or_plan: SupportsIndex | Plan,
+        batch_size: SupportsIndex | None = None,
+        *,
+        shuffle: bool | BlockShuffle = True,
+        seed: SupportsIndex = 0,
+        rank: int | None = None,
+        world: int | None = None,
+        remainder: Remainder | None = None,
+        indices: IntegerArrayLike | None = None,
+    ) -> None:
+        options = {"shuffle": shuffle, "seed": seed, "remainder": remainder, "indices": indices}
+        if isinstance(num_records_or_plan, Plan):
+            given = [batch_size, rank, world, remainder, indices, *([] if shuffle is True else [1])]
+            if seed != 0 or any(each is not None for each in given):
+                raise TypeError("A Plan says everything about the order: give nothing beside it.")
+            plan = num_records_or_plan
+            self._share = Share(plan.rank, plan.world)
+            self._options: dict[str, Any] = {}
+            self._plan = plan.rest_after(0)
+            start = plan.start
+        elif batch_size is None:
+            raise TypeError("batch_size is missing.")
+        else:
+            self._share = Share(rank, world)
+            self._options = options | {
+                "num_records": num_records_or_plan,
+                "batch_size": batch_size,
+            }
+            self._plan = self._make(*self._share.so_far())
+            start = 0
+        self._epoch, self._start = 0, start
+        self._at_beginning = True
+        self._current: _Epoch | None = None
+
+    def _make(self, rank: int, world: int) -> Plan:
+        options = dict(self._options)
+        options["remainder"] = options["remainder"] or remainder_for(world)
+        return Plan(rank=rank, world=world, **options)
+
+    @property
+    def plan(self) -> Plan:
+        """Which records each batch of this rank holds."""
+        share = self._share.now()
+        if share != (self._plan.rank, self._plan.world):
+            self._plan = self._make(*share)
+        return self._plan
+
+    @property
+    def batch_size(self) -> int:
+        return self._plan.batch_size
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the `for` that began last, or that the next one will deliver."""
+        return self._epoch
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch."""
+        return self.plan.steps
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return _Epoch(self)
+
+    def _begin(self, iterator: _Epoch) -> tuple[int, int]:
+        """The epoch of an iterator that is asked for its first batch, and where it starts.
+
+        Only then does it count: a DataLoader with workers makes two for its first epoch.
+        """
+        self._epoch, self._start = self._next()
+        self._at_beginning, self._current = False, iterator
+        return self._epoch, self._start
+
+    def _next(self) -> tuple[int, int]:
+        """Where the next `for` begins."""
+        return (self._epoch, self._start) if self._at_beginning else (self._epoch + 1, 0)
+
+    def set_epoch(self, epoch: SupportsIndex) -> None:
+        """Makes the next `for` deliver this epoch, from its beginning.
+
+        If a state of this epoch has just been loaded, the next `for` finishes the epoch, as it would
+        without this call.
+        """
+        number = epoch_number(epoch)
+        if not self._at_beginning or self._epoch != number:
+            self._move(number, 0)
+
+    def state_dict(self, delivered: SupportsIndex | None = None) -> dict[str, Any]:
+        """Where the user stands: a few hundred bytes, JSON-able, the same for every rank.
+
+        A DataLoader asks for batches ahead of what it delivers, and tells its sampler nothing. So
+        count the batches that the current `for` has delivered, and give their number as `delivered`.
+        Without it, the state counts all that were asked for.
+        """
+        current = self._current
+        if current is None:
+            if delivered is not None:
+                integer("delivered", delivered, 0, 0)
+            return self._state(self._epoch, self._start)
+        return current.state_dict(delivered)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes to where `state_dict` was taken; the next `for` finishes that epoch first.
+
+        World, rank, batch size and remainder may differ. ValueError for another order.
+        """
+        check_state("BatchSampler", state, self._state(0, 0), ["order"])
+        self._move(int(state["epoch"]), int(state["position"]))
+
+    def _move(self, epoch: int, position: int) -> None:
+        self._epoch, self._start = epoch, position
+        self._at_beginning, self._current = True, None
+
+    def _state(self, epoch: int, position: int) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "order": self._plan.order,
+            "epoch": epoch,
+            "position": position,
+        }
+
+    def __repr__(self) -> str:
+        return f"BatchSampler({self._plan!r}, epoch={self._epoch})"
+
+
+class _Epoch:
+    """One `for` loop's iterator. A StatefulDataLoader asks it for its state."""
+
+    def __init__(self, sampler: BatchSampler) -> None:
+        self._sampler = sampler
+        self._rest: Plan | None = None  # until it is asked for its first batch
+        self._epoch = self._step = 0
+        self._ended = False
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __next__(self) -> list[int]:
+        rest = self._rest
+        if rest is None:
+            self._epoch, start = self._sampler._begin(self)
+            rest = self._rest = self._sampler.plan.rest_after(start)
+            self._step, self._ended = 0, False
+        if self._step == rest.steps:
+            self._ended = True
+            raise StopIteration
+        numbers, valid = rest.rows(self._epoch, self._step)
+        self._step += 1
+        return numbers.tolist() if valid.all() else Rows(numbers.tolist(), valid)
+
+    def state_dict(self, delivered: SupportsIndex | None = None) -> dict[str, Any]:
+        if self._rest is None or (delivered is None and self._ended):
+            return self._sampler._state(*self._sampler._next())
+        count = self._step
+        if delivered is not None:
+            count = integer("delivered", delivered, 0, self._step)
+        return self._sampler._state(self._epoch, self._rest.position_after(count - 1))
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._sampler.load_state_dict(state)
+        self._rest = None

@@ -1,0 +1,70 @@
+"""Which share of the data and of the processors is this process's."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch.distributed
+
+from tfrfast import _native
+from tfrfast._base.arguments import Remainder
+
+__all__ = ["Share", "remainder_for", "share_of_processors"]
+
+
+class Share:
+    """This process's rank and the number of ranks: as given, else as torch.distributed says.
+
+    A process group may be made later than a loader, so this is asked again at each epoch. Worker
+    processes have no group. They go by what the process that started them last saw.
+    """
+
+    def __init__(self, rank: int | None, world: int | None) -> None:
+        if (rank is None) != (world is None):
+            raise ValueError(
+                "Give rank and world together, or neither: then torch.distributed says both."
+            )
+        self.given = rank is not None
+        self._seen: tuple[int, int] | None = None
+        if rank is not None and world is not None:
+            self._seen = rank, world
+
+    def so_far(self) -> tuple[int, int]:
+        """(rank, world), or (0, 1) if there is no process group yet."""
+        distributed = torch.distributed
+        if not self.given and distributed.is_available() and distributed.is_initialized():
+            self._seen = distributed.get_rank(), distributed.get_world_size()
+        return self._seen or (0, 1)
+
+    def now(self) -> tuple[int, int]:
+        """(rank, world). Raises RuntimeError if there are other ranks and it cannot know them."""
+        share = self.so_far()
+        others = os.environ.get("WORLD_SIZE", "1")
+        if self._seen is None and others not in ("", "1"):
+            raise RuntimeError(
+                f"WORLD_SIZE is {others}, but torch.distributed is not initialized, so each of "
+                "these processes would read all records. Call "
+                "torch.distributed.init_process_group() first, or give rank and world. For all "
+                "records in this process, give rank=0 and world=1."
+            )
+        return share
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.so_far()
+        return self.__dict__
+
+
+def remainder_for(world: int) -> Remainder:
+    """What becomes of an epoch's last positions unless the user says it.
+
+    With several ranks, collectives need as many steps on each, and no record should be lost.
+    """
+    return "keep" if world == 1 else "pad"
+
+
+def share_of_processors() -> int:
+    """How many of the usable processors are this rank's, if the machine's ranks share them."""
+    ranks_here = os.environ.get("LOCAL_WORLD_SIZE", "")
+    ranks = int(ranks_here) if ranks_here.isdecimal() else 1
+    return max(1, _native.usable_processors() // max(1, ranks))
