@@ -9,44 +9,26 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed
 from mnist_data import PIXELS, features, write_digits
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
-import tfrfast as tfr
+import tfrfast.torch
 
 GLOBAL_BATCH = 64
 FEATURES = features("floats")
 
 
-class Tensors(NamedTuple):
-    image: torch.Tensor
-    label: torch.Tensor
-
-
-def as_tensors(batch: tfr.Batch) -> Tensors:
-    """Tensors in the batch's own memory. It returns to the loader's pool after the last of them."""
-    return Tensors(torch.from_dlpack(batch["image"]), torch.from_dlpack(batch["label"]))
-
-
-def make_loader(shards: list[str], rank: int = 0, world: int = 1) -> tfr.Loader:
-    """A loader for one rank. The records of a step do not depend on the number of ranks."""
-    return tfr.Loader(
-        shards,
-        GLOBAL_BATCH // world,
-        features=FEATURES,
-        seed=7,
-        rank=rank,
-        world=world,
-        remainder="drop",
-    )
+def make_loader(shards: list[str], **options: Any) -> tfrfast.torch.Loader:
+    """A loader for this rank. The records of a step do not depend on the number of ranks."""
+    world = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+    options = {"features": FEATURES, "seed": 7, "remainder": "drop", **options}
+    return tfrfast.torch.Loader(shards, GLOBAL_BATCH // world, **options)
 
 
 def make_model() -> torch.nn.Module:
@@ -56,13 +38,14 @@ def make_model() -> torch.nn.Module:
     )
 
 
-def train(loader: tfr.Loader, model: torch.nn.Module, steps: int | None = None) -> dict[str, Any]:
+def train(
+    loader: tfrfast.torch.Loader, model: torch.nn.Module, steps: int | None = None
+) -> dict[str, Any]:
     """Trains to the end of the epoch, or for `steps`. Returns a checkpoint."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step, batch in enumerate(loader, start=1):
-        image, label = as_tensors(batch)
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(image / 255), label).backward()
+        torch.nn.functional.cross_entropy(model(batch["image"] / 255), batch["label"]).backward()
         optimizer.step()
         if step == steps:
             break
@@ -72,44 +55,29 @@ def train(loader: tfr.Loader, model: torch.nn.Module, steps: int | None = None) 
 
 @torch.no_grad()
 def accuracy(shards: list[str], model: torch.nn.Module) -> float:
-    """The accuracy, in which each test example counts once."""
+    """The accuracy over the whole test, in which each example counts once."""
     right = total = 0
-    for batch in tfr.Loader(shards, 500, features=FEATURES, shuffle=False):
-        image, label = as_tensors(batch)
-        right += int((model(image / 255).argmax(1) == label).sum())
-        total += len(label)
+    for batch in tfrfast.torch.Loader(
+        shards, 500, features=FEATURES, shuffle=False, rank=0, world=1
+    ):
+        right += int((model(batch["image"] / 255).argmax(1) == batch["label"]).sum())
+        total += len(batch["label"])
     return right / total
 
 
-class Batches(Dataset[Tensors]):
-    """For augmentation in Python, which needs DataLoader's processes. An item is a whole batch."""
-
-    def __init__(self, reader: tfr.Reader) -> None:
-        self.reader = reader  # pickles as its arguments: workers open the same files
-
-    def __getitem__(self, records: np.ndarray) -> Tensors:
-        image, label = as_tensors(tfr.parse_example(self.reader.read(records), FEATURES))
-        noise = torch.Generator().manual_seed(int(records[0]))
-        return Tensors(image + torch.randn(image.shape, generator=noise), label)
+def noisy(batch: tfrfast.torch.Batch) -> tfrfast.torch.Batch:
+    """An augmentation that depends on the records alone, not on threads or workers."""
+    noise = torch.Generator().manual_seed(int(batch.indices[0]))
+    batch["image"] += torch.randn(batch["image"].shape, generator=noise)
+    return batch
 
 
-class EpochOfPlan:
-    """A sampler for DataLoader: the record numbers of each step, in an exact global shuffle."""
-
-    def __init__(self, plan: tfr.Plan, epoch: int) -> None:
-        self.plan, self.epoch = plan, epoch
-
-    def __len__(self) -> int:
-        return self.plan.steps
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return (self.plan.indices(self.epoch, step) for step in range(self.plan.steps))
-
-
-def augmented(shards: list[str], workers: int) -> DataLoader[Tensors]:
-    reader = tfr.Reader(shards)
-    epoch = EpochOfPlan(tfr.Plan(len(reader), GLOBAL_BATCH, seed=7), epoch=0)
-    return DataLoader(Batches(reader), sampler=epoch, batch_size=None, num_workers=workers)
+def in_processes(shards: list[str], workers: int) -> DataLoader[tfrfast.torch.Batch]:
+    """The same batches through a DataLoader, for Python that holds on to the GIL."""
+    dataset = tfrfast.torch.IterableDataset(
+        shards, GLOBAL_BATCH, features=FEATURES, seed=7, transform=noisy
+    )
+    return DataLoader(dataset, batch_size=None, num_workers=workers)
 
 
 def train_on_this_rank(train_shards: list[str], test_shards: list[str]) -> None:
@@ -117,7 +85,7 @@ def train_on_this_rank(train_shards: list[str], test_shards: list[str]) -> None:
     torch.distributed.init_process_group("gloo")
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     model = DistributedDataParallel(make_model())
-    train(make_loader(train_shards, rank, world), model)
+    train(make_loader(train_shards), model)
     print(f"rank {rank} of {world}: {accuracy(test_shards, model.module):.1%} of the test right")
     torch.distributed.destroy_process_group()
 
@@ -125,7 +93,7 @@ def train_on_this_rank(train_shards: list[str], test_shards: list[str]) -> None:
 def train_here(train_shards: list[str], test_shards: list[str]) -> None:
     model = make_model()
     loader = make_loader(train_shards)
-    checkpoint = train(loader, model, steps=loader.plan.steps // 2)
+    checkpoint = train(loader, model, steps=len(loader) // 2)
     print(f"stopped after step {loader.step}: {checkpoint['input']}")
     resumed, rest = make_model(), make_loader(train_shards)
     resumed.load_state_dict(checkpoint["model"])
@@ -133,7 +101,7 @@ def train_here(train_shards: list[str], test_shards: list[str]) -> None:
     train(rest, resumed)
     train(loader, resumed)
     print(f"two epochs: {accuracy(test_shards, resumed):.1%} of the test right")
-    images = sum(len(label) for _, label in augmented(train_shards, workers=2))
+    images = sum(len(batch["label"]) for batch in in_processes(train_shards, workers=2))
     print(f"{images} images through two processes of a DataLoader")
 
 

@@ -27,6 +27,14 @@ HEAD = """# API reference
 
 """
 
+# Packages whose public names are not those of tfrfast itself, and how their part begins.
+ADAPTERS = {
+    "tfrfast.torch": """# tfrfast.torch
+
+`import tfrfast.torch`, which imports PyTorch: see [PyTorch](pytorch.md).
+""",
+}
+
 Definition = ast.ClassDef | ast.FunctionDef
 
 
@@ -46,9 +54,9 @@ def definitions(tree: ast.Module) -> dict[str, Definition]:
 STUB = definitions(parse(PACKAGE / "_native.pyi"))
 
 
-def public_names() -> dict[str, str]:
+def public_names(package: str) -> dict[str, str]:
     """Each public name, sorted, and the module that defines it."""
-    tree = parse(PACKAGE / "__init__.py")
+    tree = parse(source_of(package))
     origin: dict[str, str] = {}
     names: list[str] = []
     for node in tree.body:
@@ -185,14 +193,14 @@ def as_markdown(docstring: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
-def entry(name: str, module: str) -> str:
+def entry(name: str, module: str, prefix: str = "") -> str:
     node, here = define(name, module)
     if isinstance(node, ast.FunctionDef):
         shown = signature(node, is_method=False)
         text = native_doc(getattr(_native, name)) if here is STUB else ast.get_docstring(node)
-        return f"## `{name}{shown}`\n\n{as_markdown(text or '')}\n"
+        return f"## `{prefix}{name}{shown}`\n\n{as_markdown(text or '')}\n"
     text = native_doc(getattr(_native, name)) if here is STUB else ast.get_docstring(node)
-    parts = [f"## `{name}{constructor(node)}`\n\n{as_markdown(text or '')}\n"]
+    parts = [f"## `{prefix}{name}{constructor(node)}`\n\n{as_markdown(text or '')}\n"]
     seen = set()
     for method, shown, method_text in methods(node, here, getattr(_native, name, None)):
         if method not in seen:
@@ -202,7 +210,11 @@ def entry(name: str, module: str) -> str:
 
 
 def reference() -> str:
-    return HEAD + "\n".join(entry(name, module) for name, module in public_names().items())
+    parts = [entry(name, module) for name, module in public_names("tfrfast").items()]
+    for package, head in ADAPTERS.items():
+        names = public_names(package).items()
+        parts += [head, *(entry(name, module, f"{package}.") for name, module in names)]
+    return HEAD + "\n".join(parts)
 
 
 def main() -> int:

@@ -30,8 +30,10 @@ def test_pytorch_loop_learns_and_resumes(tmp_path: Path) -> None:
         example.train(rest, resumed)
     assert example.accuracy(digits.test, resumed) > untrained + 0.2
 
-    full = example.make_loader(digits.train)
-    for batch, (image, label) in zip(full, example.augmented(digits.train, 2), strict=False):
-        assert torch.equal(torch.from_dlpack(batch["label"]), label)
-        assert 0.9 < (image - torch.from_dlpack(batch["image"])).std() < 1.1
-    assert (full.plan.steps, len(example.augmented(digits.train, 0))) == (23, 24)
+    images = [batch["image"] for batch in example.make_loader(digits.train)]
+    noisy = [batch["image"] for batch in example.in_processes(digits.train, 2)]
+    alone = [batch["image"] for batch in example.make_loader(digits.train, transform=example.noisy)]
+    assert (len(images), len(noisy)) == (23, 24)
+    for image, through, here in zip(images, noisy, alone, strict=False):
+        assert torch.equal(through, here)
+        assert 0.9 < (through - image).std() < 1.1
