@@ -14,7 +14,6 @@ from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.recognition import (
     features_of_map,
     features_of_transformation,
-    parses_examples,
 )
 from tfrfast.tensorflow.remembering import ENDED
 from tfrfast.tensorflow.slow_paths import warn_once
@@ -127,7 +126,7 @@ class FusedDataset(ParsingDataset):
             blocks = pipeline.batches_of_blocks(rows, drop)
             if blocks is not None:
                 return self._plain(blocks, call, fused)
-            if pipeline.parses_singly:
+            if pipeline.parses_needlessly:
                 warn_once("parse", f"Records are parsed one by one before {call}", fused)
         return self._fused_or(plain, fused, call)
 
@@ -147,7 +146,7 @@ class FusedDataset(ParsingDataset):
 
         if padding_values is None and _is_no_padding(padded_shapes) and self._has_records:
             return self._batched(batch_size, drop_remainder, padded, call)
-        if self._pipeline is not None and self._pipeline.parses_singly:
+        if self._pipeline is not None and self._pipeline.parses_needlessly:
             refusal = self._pipeline.batched(batch_size, False)
             if isinstance(refusal, Refusal):
                 warn_once("parse", f"Records are parsed one by one before {call}", refusal)
@@ -197,8 +196,7 @@ class FusedDataset(ParsingDataset):
             parsed = self._parsed_as(mapped, call, features_of_map(mapped))
             return parsed or self._plain(mapped, call, Refusal("it is given batches"))
         # One element in, one out, so what reorders or leaves out elements can go first.
-        parses = self._pipeline.parses_singly or parses_examples(mapped)
-        fused = self._pipeline.with_elementwise(apply, parses=parses)
+        fused = self._pipeline.with_map(apply, mapped)
         return self._kept_or_plain(fused, call, _EACH, lambda: mapped)
 
     def apply(self, transformation_func: Any) -> Any:
@@ -221,7 +219,7 @@ class FusedDataset(ParsingDataset):
         if self._pipeline is None:
             return self._plain(filtered, call, ENDED)
         # It leaves out the same elements in any order.
-        fused = self._pipeline.with_elementwise(apply, filters=True)
+        fused = self._pipeline.with_filter(apply)
         return self._kept_or_plain(fused, call, _EACH, lambda: filtered)
 
     def _kept_or_plain(

@@ -20,6 +20,7 @@ from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.planning import OpenPlan
+from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.seeds import draw_seed
 from tfrfast.tensorflow.sequence import Batch, Progression, Sequence, Shuffle
 from tfrfast.tensorflow.source import Source
@@ -45,7 +46,8 @@ class Pipeline:
     cached: bool = False  # records in memory, until a call is planned that needs others
     elementwise: tuple[Build, ...] = ()  # maps and filters of single records
     filtered: bool = False
-    parses_singly: bool = False
+    parses: bool = False  # single records, in a map
+    decodes_media: bool = False
     prefetched: int | None = None
     options: Any = None
 
@@ -100,7 +102,7 @@ class Pipeline:
         if number is None:
             return _UNKNOWN
         if self.sequence is None:
-            return Refusal("the source streams", "shuffle() before it, or make indexes first")
+            return _streams(self.source)
         if self.filtered:
             return Refusal("it repeats what filter() lets through")
         sequence = self.sequence.repeat(number)
@@ -122,9 +124,7 @@ class Pipeline:
             )
         source = self.source.planned(build_indexes=True)
         if source is None or source.plan is None:
-            return Refusal(
-                self.source.names.why_unknown, "tfr.TFRecordDataset of a list of names or a pattern"
-            )
+            return _streams(self.source)
         sequence = self.sequence or everything(source.plan)
         for narrowing in self.narrowings:
             sequence = getattr(sequence, narrowing.method)(*narrowing.arguments)
@@ -147,11 +147,11 @@ class Pipeline:
             return _UNKNOWN
         if self.elementwise:
             instead = "batch() first, and then map() on batches"
-            if self.parses_singly:
+            if self.parses_needlessly:
                 instead = ".batch(n).parse_example(features), or tf.io.parse_example on batches"
             return Refusal("map() and filter() before it make single elements", instead)
         if self.sequence is None:
-            return Refusal("the source streams", "shuffle() before it, or make indexes first")
+            return _streams(self.source)
         drop = bool(drop_remainder)
         sequence = self.sequence.batched(number, drop)
         if sequence is None:
@@ -200,7 +200,7 @@ class Pipeline:
 
     def parsed(self, features: TensorFeatures) -> Pipeline | Refusal:
         if self.batch is None:
-            return Refusal("the source streams", "shuffle() before it, or make indexes first")
+            return _streams(self.source)
         if self.features is not None:
             return Refusal("records are decoded already")
         return replace(self, features=features)
@@ -216,17 +216,26 @@ class Pipeline:
             return Refusal("it keeps what the plan gave the first time")
         return replace(self, cached=True)
 
-    def with_elementwise(
-        self, apply: Build, *, filters: bool = False, parses: bool = False
-    ) -> Pipeline | Refusal:
+    def with_map(self, apply: Build, mapped: Any) -> Pipeline | Refusal:
+        """`mapped` is what `apply` makes here."""
         if self.batch is not None:
             return Refusal("it is given batches")
         return replace(
             self,
             elementwise=(*self.elementwise, apply),
-            filtered=self.filtered or filters,
-            parses_singly=self.parses_singly or parses,
+            parses=self.parses or parses_examples(mapped),
+            decodes_media=self.decodes_media or decodes_media(mapped),
         )
+
+    def with_filter(self, apply: Build) -> Pipeline | Refusal:
+        if self.batch is not None:
+            return Refusal("it is given batches")
+        return replace(self, elementwise=(*self.elementwise, apply), filtered=True)
+
+    @property
+    def parses_needlessly(self) -> bool:
+        """Whether single records are parsed where batches could be."""
+        return self.parses and not self.decodes_media
 
     def with_prefetch(self, buffer_size: Any) -> Pipeline | Refusal:
         number = -1 if buffer_size is None else static_integer(buffer_size)
@@ -236,6 +245,21 @@ class Pipeline:
 
     def with_options(self, options: Any) -> Pipeline:
         return replace(self, options=_merged(self.options, options))
+
+
+def _streams(source: Source) -> Refusal:
+    """Why a source is not planned."""
+    if source.names.known is None:
+        instead = "tfr.TFRecordDataset of a list of names or a pattern"
+        if source.names.in_any_order is not None:
+            instead += ", or shuffle() of the records"
+        return Refusal(source.names.why_unknown, instead)
+    if source.num_parallel_reads is not None:
+        return Refusal("num_parallel_reads mixes the files", "leave it out, or shuffle() first")
+    return Refusal(
+        "there are no indexes of the files yet",
+        "`tfrfast index` before, or shuffle() first; reading all of them makes indexes, too",
+    )
 
 
 def _refused_shuffle(sequence: Sequence) -> Refusal:

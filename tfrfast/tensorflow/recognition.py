@@ -11,6 +11,17 @@ import tensorflow as tf
 from tfrfast._features.compiling import compile_features
 from tfrfast.tensorflow.columns import TensorFeatures
 
+# What decodes them gives tensors of different shapes, or takes longer than parsing.
+_MEDIA = {
+    "DecodeAndCropJpeg",
+    "DecodeBmp",
+    "DecodeGif",
+    "DecodeImage",
+    "DecodeJpeg",
+    "DecodePng",
+    "DecodeWav",
+    "DecodeWebP",
+}
 _PARSERS = {"ParseExample", "ParseExampleV2", "ParseSingleExample"}
 # The inputs of ParseExampleV2 before the defaults.
 _SERIALIZED, _NAMES, _SPARSE, _DENSE, _RAGGED, _DEFAULTS = range(6)
@@ -19,6 +30,11 @@ _SERIALIZED, _NAMES, _SPARSE, _DENSE, _RAGGED, _DEFAULTS = range(6)
 def parses_examples(mapped: Any) -> bool:
     """Whether the function of a map() parses Examples, whatever else it does."""
     return any(operation.type in _PARSERS for operation in _operations(mapped))
+
+
+def decodes_media(mapped: Any) -> bool:
+    """Whether the function of a map() has to see single records, because of images or sounds."""
+    return any(operation.type in _MEDIA for operation in _operations(mapped))
 
 
 def _operations(mapped: Any) -> Iterator[Any]:

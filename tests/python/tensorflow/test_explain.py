@@ -40,6 +40,10 @@ def parse_one(record: Any) -> Any:
     return tf.io.parse_single_example(record, FEATURES)
 
 
+def some_image(_: Any) -> Any:
+    return tf.io.decode_png(tf.io.encode_png(tf.zeros([2, 2, 1], tf.uint8)))
+
+
 def outcome(dataset: Any) -> list[tuple[str, bool]]:
     return [(step.call, step.fused) for step in tfr.explain(dataset).steps]
 
@@ -97,6 +101,20 @@ class TestExplain:
         assert why in step.why
         assert instead in step.instead
         assert bool(instead) == bool(step.instead)
+
+    @pytest.mark.parametrize(
+        ("make", "why"),
+        [
+            (lambda files: tfr.TFRecordDataset(files), "no indexes"),
+            (lambda files: tfr.TFRecordDataset(files, num_parallel_reads=2), "num_parallel_reads"),
+            (lambda files: tfr.TFRecordDataset(tf.data.Dataset.list_files(files)), "random order"),
+        ],
+    )
+    def test_says_why_a_source_streams(self, unindexed: list[str], make: Any, why: str) -> None:
+        step = tfr.explain(make(unindexed).batch(4)).steps[-1]
+        assert not step.fused
+        assert why in step.why
+        assert step.instead
 
     def test_walks_through_what_tensorflow_made(self, files: list[str]) -> None:
         ours = tfr.TFRecordDataset(files).shuffle(3)
@@ -221,6 +239,7 @@ class TestWarnings:
         [
             lambda source: source.shuffle(3).batch(4).parse_example(FEATURES).prefetch(1),
             lambda source: source.map(parse_one).shuffle(3),
+            lambda source: source.map(parse_one).map(some_image).batch(4),
             lambda source: source.map(tf.strings.length).shuffle(3).batch(4),
             lambda source: source.shuffle(3).batch(4).map(tf.size).shuffle(3),
             lambda source: source.cache().shuffle(3).filter(lambda _: True).shuffle(3),

@@ -56,6 +56,19 @@ CHAINS: dict[str, Chain] = {
         .batch(8, drop_remainder=True)
     ),
     "mapped, not fused": lambda source: source.map(lambda record: record).batch(8),
+    "prefetched": lambda source: source.prefetch(9).batch(8).prefetch(2),
+    "rebatched": lambda source: source.batch(3).rebatch(8).repeat(2),
+    "padded": lambda source: source.padded_batch(8, drop_remainder=True),
+    "cached": lambda source: source.cache().batch(8),
+    "with options": lambda source: (
+        source.with_options(tf.data.Options()).shuffle(1, 3, False).batch(8)
+    ),
+    "cached batches, not fused": lambda source: source.batch(8).cache().repeat(2),
+    "filtered, not fused": lambda source: (
+        source.filter(lambda record: tf.strings.length(record) % 2 == 0)
+        .shuffle(1, seed=3, reshuffle_each_iteration=False)
+        .batch(8)
+    ),
     "batches taken, not fused": lambda source: source.batch(8).take(3).skip(1).repeat(2),
     "batches shuffled, not fused": lambda source: source.batch(8).shuffle(
         3, seed=1, reshuffle_each_iteration=False
@@ -69,7 +82,7 @@ def test_gives_what_tensorflow_gives(files: list[str], chain: str, planned: bool
     if planned:
         tfr.Reader(files).close()
     batches = CHAINS[chain](tfr.TFRecordDataset(files))
-    theirs = batches.map(lambda records: tf.io.parse_example(records, FEATURES))
+    theirs = tf.data.Dataset.map(batches, lambda records: tf.io.parse_example(records, FEATURES))
     ours = batches.parse_example(FEATURES)
     assert elements(ours) == elements(theirs)
     assert ours.cardinality() == theirs.cardinality()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tfrfast as tfr
 from example_files import plain, write_examples
+from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
 
@@ -129,6 +131,27 @@ def test_a_missing_feature_is_an_error_of_the_same_class(files: list[str]) -> No
         parsed = dataset.batch(8).map(lambda batch: tf.io.parse_example(batch, features))
         with pytest.raises(tf.errors.InvalidArgumentError, match="lengths"):
             elements(parsed)
+
+
+@pytest.mark.parametrize("chain", SEEN)
+def test_what_is_no_example_costs_the_same_batches(
+    tmp_path: Path, files: list[str], chain: str
+) -> None:
+    records = [record.numpy() for record in tf.data.TFRecordDataset(files)]
+    records[10:11] = [b"no Example"]
+    bad = write_shard(tmp_path / "bad", records)
+    tfr.Reader(bad).close()
+    apply = SEEN[chain]
+    ours, theirs = (
+        apply(reader(bad).batch(4)) for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert tfr.explain(ours).steps[-1].fused
+    assert elements(ours.ignore_errors()) == elements(theirs.ignore_errors())
+    for dataset in (ours, theirs):
+        iterator = iter(dataset)
+        next(iterator), next(iterator)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            next(iterator)
 
 
 def test_parsed_batches_can_still_be_repeated(files: list[str]) -> None:
