@@ -57,7 +57,10 @@ class TFRecordDataset(FusedDataset):
             theirs = tf.data.TFRecordDataset(
                 names.dataset, compression_type, buffer_size, num_parallel_reads, name
             )
-            step = Step("TFRecordDataset(...)", False, "TensorFlow's reader reads it", "", True)
+            why, instead = "TensorFlow's own reader reads the files", ""
+            if names.has_scheme:
+                instead = "names of files on a disk, or on storage that is mounted as a folder"
+            step = Step("TFRecordDataset(...)", False, why, instead, ends_plan=True)
             self._set_up(None, History("tf.data.TFRecordDataset", False, (step,)), built=theirs)
             return
         compression = compression_type or ""

@@ -108,7 +108,7 @@ class FusedDataset(ParsingDataset):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Any:
-        call = call_text("batch", batch_size, drop_remainder=drop_remainder or None)
+        call = _batch_text("batch", batch_size, drop_remainder)
         plain = super().batch
         return self._batched(
             batch_size,
@@ -138,7 +138,7 @@ class FusedDataset(ParsingDataset):
         drop_remainder: Any = False,
         name: str | None = None,
     ) -> Any:
-        call = call_text("padded_batch", batch_size, drop_remainder=drop_remainder or None)
+        call = _batch_text("padded_batch", batch_size, drop_remainder)
         plain = super().padded_batch
 
         def padded() -> Any:
@@ -158,13 +158,14 @@ class FusedDataset(ParsingDataset):
         return self.element_spec == tf.TensorSpec([], tf.string)
 
     def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Any:
-        call = call_text("rebatch", batch_size, drop_remainder=drop_remainder or None)
+        call = _batch_text("rebatch", batch_size, drop_remainder)
         plain, drop = super().rebatch, tf.get_static_value(drop_remainder)
         fused = ENDED if self._pipeline is None else self._pipeline.rebatched(batch_size, drop)
         return self._fused_or(lambda: plain(batch_size, drop_remainder, name=name), fused, call)
 
     def cache(self, filename: Any = "", name: str | None = None) -> Any:
-        plain, call = super().cache, call_text("cache", *([filename] if filename else []))
+        in_memory = isinstance(filename, str) and not filename
+        plain, call = super().cache, call_text("cache", *([] if in_memory else [filename]))
         fused = ENDED if self._pipeline is None else self._pipeline.in_memory(filename)
         why = "in memory, until records are read in another order or in batches"
         return self._kept_or_plain(fused, call, why, lambda: plain(filename, name=name))
@@ -232,6 +233,11 @@ class FusedDataset(ParsingDataset):
 
 def _warn_of_a_buffer(call: str, refusal: Refusal) -> None:
     warn_once("shuffle", f"{call} shuffles through a buffer", refusal)
+
+
+def _batch_text(method: str, rows: Any, drop_remainder: Any) -> str:
+    drops = tf.get_static_value(drop_remainder)
+    return call_text(method, rows, drop_remainder=True if drops else None)
 
 
 def _is_no_padding(padded_shapes: Any) -> bool:

@@ -52,9 +52,11 @@ class History:
         end = self.ended_by
         if end is None:
             return None
-        instead = end.call.partition("(")[0]
+        method = end.call.partition("(")[0]
+        if method == "TFRecordDataset":
+            return Refusal(end.why, end.instead)
         return Refusal(
-            f"it follows {end.call}, which is not in the plan", f"shuffle before {instead}"
+            f"it follows {end.call}, which is not in the plan", f"shuffle before {method}"
         )
 
     @property

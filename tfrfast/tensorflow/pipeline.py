@@ -171,10 +171,10 @@ class Pipeline:
             return Refusal("it follows no batch() of strings in the plan")
         if batch.drop_remainder:
             return Refusal("drop_remainder=True before it leaves records out")
-        drop = bool(drop_remainder)
-        if drop and self.source.skip_damage:
+        if self.source.skip_damage:
             return Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
-        return self._in_batches(replace(self.sequence, batch=Batch(number, drop)), number)
+        batch = Batch(number, bool(drop_remainder))
+        return self._in_batches(replace(self.sequence, batch=batch), number)
 
     def _in_batches(self, sequence: Sequence, rows: int) -> Pipeline:
         prefetched = self.prefetched

@@ -228,6 +228,13 @@ class TestWarnings:
         (caught,) = self.caught(lambda: source.map(lambda i, _: i).shuffle(3))
         assert "it follows enumerate()" in str(caught.message)
 
+    def test_names_with_a_scheme_are_named(self, files: list[str]) -> None:
+        source = tfr.TFRecordDataset([f"file://{name}" for name in files])
+        (caught,) = self.caught(lambda: source.shuffle(3))
+        assert "TensorFlow's own reader" in str(caught.message)
+        assert "Instead: names of files on a disk" in str(caught.message)
+        assert tfr.explain(source).steps[0].instead.startswith("names of files")
+
     def test_parsing_of_single_records_is_said_once(self, files: list[str]) -> None:
         source = tfr.TFRecordDataset(files).map(parse_one)
         (caught,) = self.caught(lambda: [source.batch(3), source.batch(4)])
