@@ -20,7 +20,7 @@ class DataSet(NamedTuple):
 
 
 DATA_SETS = {
-    "ctr": DataSet(2_000_000, 8),
+    "ctr": DataSet(2_000_000, 32),
     "mnist": DataSet(60_000, 10),
     "image": DataSet(16_000, 16),
 }
@@ -33,7 +33,8 @@ def folder() -> Path:
 def shards_of(name: str) -> list[str]:
     """The data set's shards, in order. They are made if they do not exist."""
     num_records, num_shards = DATA_SETS[name]
-    found = sorted(glob.glob(glob.escape(str(folder() / name)) + "/train-*"))
+    pattern = f"/train-*-of-{num_shards:05}"
+    found = sorted(glob.glob(glob.escape(str(folder() / name)) + pattern))
     if len(found) == num_shards:
         return found
     return write_shape(name, folder() / name, num_records, num_shards)

@@ -159,4 +159,9 @@ def _keys_of(sequence: Sequence) -> Keys:
     if shuffle is None:
         return Keys(0, known=True)
     renewed = shuffle.reshuffles and not sequence.repeated
-    return Keys(as_int64(shuffle.seed), known=shuffle.seeded and not renewed, renewed=renewed)
+    return Keys(
+        as_int64(shuffle.seed),
+        known=shuffle.seeded and not renewed,
+        renewed=renewed,
+        seeded=shuffle.seeded,
+    )

@@ -17,6 +17,10 @@ ENDLESS = 2**63 - 1
 _SEEDS_OF_OPS = 2**31 - 1
 # Seeds the keys of iterations of a Loader, whose plan has a seed of its own.
 _ITERATIONS = 1
+# An iteration is told by an order of this many numbers. There are 16! orders, some 2 ** 44.
+_NUMBERS = 16
+# Different ones, so that orders have different sums. No product of one and a number is above 2 ** 58.
+_WEIGHTS = [2**26 - 3 ** (number + 1) for number in range(_NUMBERS)]
 
 
 @dataclass(frozen=True)
@@ -26,23 +30,55 @@ class Keys:
     seed: int
     known: bool = False  # the key is the seed itself
     renewed: bool = False  # each iteration has another key
+    seeded: bool = True  # by the user
 
     def drawn(self) -> Any:
-        """A dataset of one number, which each dataset made here draws for itself.
+        """A dataset of one vector: numbers in an order that each dataset made here draws for itself.
 
-        tf.data service does not split it: all workers get the same number. A checkpoint of the
-        iterator holds the number, and how many iterations there have been. `Dataset.random` would
-        give other numbers after `tf.random.set_seed`, which not every process may have called.
+        tf.data service does not split it: all workers get the same order. A checkpoint of the
+        iterator holds the order, and how many iterations there have been. Fingerprints of datasets
+        do not depend on the seed of TensorFlow's shuffle, nor on when it was made.
         """
-        variant = tf.raw_ops.RandomDatasetV2(
+        numbers = _numbers().take(_NUMBERS)
+        return (numbers if self.known else self._shuffled(numbers)).batch(
+            _NUMBERS, drop_remainder=True
+        )
+
+    def _shuffled(self, numbers: Any) -> Any:
+        # Not tf.data's shuffle(): where TensorFlow shards by file, it would move that.
+        variant = tf.raw_ops.ShuffleAndRepeatDatasetV2(
+            input_dataset=numbers._variant_tensor,
+            buffer_size=tf.constant(_NUMBERS, tf.int64),
             seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
             seed2=tf.constant(self.seed % _SEEDS_OF_OPS, tf.int64),
+            count=tf.constant(1, tf.int64),
             seed_generator=tf.raw_ops.DummySeedGenerator(),
-            rerandomize_each_iteration=self.renewed,
+            reshuffle_each_iteration=self.renewed,
             output_types=[tf.int64],
             output_shapes=[[]],
         )
-        return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64)).take(1)
+        return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64))
+
+    @property
+    def shown(self) -> int:
+        """The seed as far as the dataset's fingerprint depends on it."""
+        return self.seed if self.seeded else 0
+
+
+def _numbers() -> Any:
+    """The same numbers for all, and without end, which is why tf.data service does not split it."""
+    variant = tf.raw_ops.RandomDataset(
+        seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
+        seed2=tf.constant(0, tf.int64),
+        output_types=[tf.int64],
+        output_shapes=[[]],
+    )
+    return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64))
+
+
+def key_of(drawn: Any) -> Any:
+    """The key that an order stands for."""
+    return tf.reduce_sum(drawn * tf.constant(_WEIGHTS, tf.int64))
 
 
 def for_ever(value: Any) -> Any:
@@ -61,7 +97,8 @@ def zero_then_keys() -> Any:
     return flat_map(_iterations(), _zero_or_key, first).repeat()
 
 
-def _zero_or_key(key: Any, first: Any) -> Any:
+def _zero_or_key(drawn: Any, first: Any) -> Any:
+    key = key_of(drawn)
     return for_ever(tf.where(tf.equal(key, first), tf.constant(0, tf.int64), key))
 
 
@@ -75,7 +112,7 @@ def _first_key() -> int:
     with private_session() as session:
         keys = tf.compat.v1.data.make_initializable_iterator(_iterations())
         session.run(keys.initializer)
-        return int(session.run(keys.get_next()))
+        return int(session.run(key_of(keys.get_next())))
 
 
 def as_int64(number: int) -> int:

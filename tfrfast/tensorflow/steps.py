@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.functions import flat_map, serial_map, show_a_reader
-from tfrfast.tensorflow.keys import ENDLESS, Keys
+from tfrfast.tensorflow.keys import ENDLESS, Keys, key_of
 from tfrfast.tensorflow.library import ops
 
 # Files are given as the first one and a stride.
@@ -83,13 +83,14 @@ def _copies(values: Any, count: Any) -> Any:
 def _numbers_left(keys: Keys) -> Any:
     """The first two of 0, 1, 2, ... that sharding leaves to this process, and the key twice."""
     numbers = flat_map(
-        keys.drawn(), _count, tf.constant(keys.seed, tf.int64), tf.constant(keys.known)
+        keys.drawn(), _count, tf.constant(keys.shown, tf.int64), tf.constant(keys.known)
     )
     return flat_map(numbers, _pass_on).take(2).batch(2, drop_remainder=True)
 
 
 def _count(drawn: Any, seed: Any, is_known: Any) -> Any:
-    key = tf.data.Dataset.from_tensors(tf.where(is_known, seed, drawn)).repeat()
+    unknown = tf.bitwise.bitwise_xor(key_of(drawn), seed)
+    key = tf.data.Dataset.from_tensors(tf.where(is_known, seed, unknown)).repeat()
     return tf.data.Dataset.zip((tf.data.Dataset.range(ENDLESS), key))
 
 
