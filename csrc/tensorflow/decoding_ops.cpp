@@ -67,25 +67,9 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
   }
 }
 
-void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
-  const auto source = kernel.part(call.string(0), {})->source();
-  const auto plan = kernel.plan(call.string(1), call.integer(2), call.integer(3));
-  const LoadingPlan::Rows rows = plan->rows(call.integer(4));
-  const std::string_view description = call.string(5);
-  if (!description.empty()) {
-    const auto features = kernel.features(description);
-    LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());
-    const Shape shape = {static_cast<std::int64_t>(batch.rows)};
-    const int next = write_columns(call, 0, *features, std::move(batch.columns));
-    call.set_tensor(next, DataType::int64, shape, std::move(batch.indices));
-    call.set_tensor(next + 1, DataType::boolean, shape, std::move(batch.valid));
-    return;
-  }
+namespace {
 
-  const Records read = source->read(rows.records);
-  if (const std::string error = read.error(); !error.empty()) {
-    throw failure_of(error);
-  }
+void write_records(KernelCall& call, const Records& read, const LoadingPlan::Rows& rows) {
   PooledBuffer indices = buffer_for(rows.records.size() * sizeof(std::int64_t));
   PooledBuffer valid = buffer_for(rows.records.size());
   std::int64_t count = 0;
@@ -96,6 +80,49 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
   read.write_all(call, 0);
   call.set_tensor(1, DataType::int64, {count}, std::move(indices));
   call.set_tensor(2, DataType::boolean, {count}, std::move(valid));
+  call.set_string(3, "");
+}
+
+void write_batch(KernelCall& call, const FeaturePlan& features, LoadedBatch batch) {
+  const Shape shape = {static_cast<std::int64_t>(batch.rows)};
+  const int next = write_columns(call, 0, features, std::move(batch.columns));
+  call.set_tensor(next, DataType::int64, shape, std::move(batch.indices));
+  call.set_tensor(next + 1, DataType::boolean, shape, std::move(batch.valid));
+  call.set_string(next + 2, "");
+}
+
+}  // namespace
+
+void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
+  const auto plan = kernel.plan(call.string(1), call.integer(2), call.integer(3));
+  const LoadingPlan::Rows rows = plan->rows(call.integer(4));
+  const std::string_view description = call.string(5);
+  const auto features = description.empty() ? nullptr : kernel.features(description);
+  const auto write_error = [&](const std::string& error) {
+    int next = 1;
+    if (features == nullptr) {
+      call.allocate_strings(0, 0);
+    } else {
+      next = write_columns(call, 0, *features, kernel.decode(features, {}, {}));
+    }
+    call.set_tensor(next, DataType::int64, {0}, buffer_for(0));
+    call.set_tensor(next + 1, DataType::boolean, {0}, buffer_for(0));
+    call.set_string(next + 2, error);
+  };
+
+  try {
+    const auto source = kernel.part(call.string(0), {})->source();
+    if (features != nullptr) {
+      LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());
+      return write_batch(call, *features, std::move(batch));
+    }
+    const Records read = source->read(rows.records);
+    if (read.error().empty()) return write_records(call, read, rows);
+    write_error(read.error());
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::invalid) throw;
+    write_error(encode_error(error));
+  }
 }
 
 }  // namespace tfrfast::tensorflow

@@ -14,8 +14,9 @@ void compute_parse_example(DecodingKernel& kernel, KernelCall& call);
 //   source, sequence, files, seed, step, features -> columns..., rows, error
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastLoadBatchV2: a step of a loader's plan. Without features, "", records are the only column.
-//   source, plan, epoch, key, step, features -> columns..., indices, valid
+// TfrfastLoadBatchV3: a step of a loader's plan. Without features, "", records are the only column.
+// Where there is an error, there are no rows.
+//   source, plan, epoch, key, step, features -> columns..., indices, valid, error
 void compute_load_batch(DecodingKernel& kernel, KernelCall& call);
 
 }  // namespace tfrfast::tensorflow

@@ -99,6 +99,10 @@ void KernelCall::set_integer(int output, std::int64_t value) {
   *static_cast<std::int64_t*>(allocate(output, DataType::int64, {}, sizeof value)) = value;
 }
 
+void KernelCall::set_boolean(int output, bool value) {
+  *static_cast<bool*>(allocate(output, DataType::boolean, {}, sizeof value)) = value;
+}
+
 void KernelCall::set_integers(int output, std::span<const std::int64_t> values) {
   void* out = allocate(output, DataType::int64, {static_cast<std::int64_t>(values.size())},
                        values.size_bytes());

@@ -50,6 +50,7 @@ class KernelCall {
   }
   void set_string(int output, std::string_view value);                  // a scalar
   void set_integer(int output, std::int64_t value);                     // a scalar
+  void set_boolean(int output, bool value);                             // a scalar
   void set_integers(int output, std::span<const std::int64_t> values);  // a vector
   // The tensor takes over the memory. Throws Error(invalid) if it is too small.
   void set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory);

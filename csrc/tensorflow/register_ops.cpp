@@ -76,6 +76,13 @@ void compute_raise(KernelCall& call) {
   throw failure_of(call.string(0));
 }
 
+// TfrfastPass: the same, or `true` for a text that is empty.
+void compute_pass(KernelCall& call) {
+  const std::string_view error = call.string(0);
+  if (!error.empty()) throw failure_of(error);
+  call.set_boolean(0, true);
+}
+
 // Ops of graphs that an earlier version built. This version cannot read their inputs.
 void compute_retired(KernelCall&) {
   throw Error(ErrorKind::invalid,
@@ -176,6 +183,12 @@ void register_retired(const CApi& api) {
                                           "key: int64", "step: int64", "features: string"},
                                          {"columns: column_types", "indices: int64", "valid: bool"},
                                          {"column_types: list(type)"}));
+  register_op(api,
+              stateless<compute_retired>("TfrfastLoadBatchV2",
+                                         {"source: string", "plan: string", "epoch: int64",
+                                          "key: int64", "step: int64", "features: string"},
+                                         {"columns: column_types", "indices: int64", "valid: bool"},
+                                         {"column_types: list(type)"}));
 }
 
 [[gnu::constructor]] void register_all() {
@@ -210,15 +223,16 @@ void register_retired(const CApi& api) {
                         {"columns: column_types", "rows: int64", "error: string"},
                         {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_load_batch>(
-                        "TfrfastLoadBatchV2",
+                        "TfrfastLoadBatchV3",
                         {"source: string", "plan: string", "epoch: int64", "key: int64",
                          "step: int64", "features: string"},
-                        {"columns: column_types", "indices: int64", "valid: bool"},
+                        {"columns: column_types", "indices: int64", "valid: bool", "error: string"},
                         {"column_types: list(type)"}));
   register_op(*api, stateless<compute_probe_strings>("TfrfastProbeStrings", {"count: int64"},
                                                      {"strings: string"}));
   register_op(*api,
               stateless<compute_raise>("TfrfastRaise", {"error: string"}, {"records: string"}));
+  register_op(*api, stateless<compute_pass>("TfrfastPass", {"error: string"}, {"passes: bool"}));
   register_retired(*api);
 }
 

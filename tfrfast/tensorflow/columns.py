@@ -60,10 +60,13 @@ class TensorFeatures:
             return [tf.int64, values, tf.int64]
         return [values]
 
+    def shapes(self, rows: int | None) -> list[list[int | None]]:
+        """The shapes of an op's outputs; `rows` is None where it is not known."""
+        return [each for slot in self._slots.values() for each in _shapes_of(slot, rows)]
+
     def shaped(self, outputs: Sequence[Any], rows: int | None) -> tuple[Any, ...]:
-        """An op's outputs with their shapes checked; `rows` is None where it is not known."""
-        shapes = [each for slot in self._slots.values() for each in _shapes_of(slot, rows)]
-        return tuple(map(tf.ensure_shape, outputs, shapes))
+        """An op's outputs with their shapes checked."""
+        return tuple(map(tf.ensure_shape, outputs, self.shapes(rows)))
 
     def assemble(self, columns: Sequence[Any]) -> dict[str, Any]:
         """The requested features, made from what shaped() gave."""

@@ -8,6 +8,7 @@ attribute that matters only on other devices than the CPU, where functions of da
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -70,9 +71,12 @@ def parallel_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any:
 
 
 def serial_map(dataset: Any, body: Body, *others: Any) -> Any:
-    """The same, one call at a time."""
+    """The same, one call at a time, on the thread that asks."""
     others = tuple(map(tf.convert_to_tensor, others))
     traced = _traced(_tensors_of, body, dataset, others)
+    # Else TensorFlow makes it parallel, and threads of its own take longer than such calls.
+    # TensorFlow 2.15 does not know the word.
+    known = "force_synchronous" in inspect.signature(tf.raw_ops.MapDataset).parameters
     return _transformed(
         tf.raw_ops.MapDataset,
         dataset,
@@ -81,6 +85,7 @@ def serial_map(dataset: Any, body: Body, *others: Any) -> Any:
         "f",
         preserve_cardinality=True,
         use_inter_op_parallelism=False,
+        **({"force_synchronous": True} if known else {}),
     )
 
 

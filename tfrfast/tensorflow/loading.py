@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +12,8 @@ from tfrfast.errors import StaleIndexError
 from tfrfast.plan import Plan
 from tfrfast.tensorflow import graphs, keys
 from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.emission import with_length
+from tfrfast.tensorflow.functions import serial_map, take_while
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import open_described
 
@@ -33,8 +36,11 @@ def dataset_of(
     first_epoch = tf.constant(keys.as_int64(loader.epoch), tf.int64)
     rows = plan.batch_size if plan.remainder != "keep" and not loader.skips_damage else None
 
+    shapes = [[None]] if features is None else features.shapes(None)
+    full_shapes = [[rows]] if features is None else features.shapes(rows)
+
     def load(step: Any, key: Any) -> Any:
-        columns, indices, valid = ops.tfrfast_load_batch_v2(
+        columns, indices, valid, error = ops.tfrfast_load_batch_v3(
             source=source,
             plan=encoded,
             epoch=first_epoch,
@@ -43,15 +49,12 @@ def dataset_of(
             features=b"" if features is None else features.text,
             column_types=[tf.string] if features is None else features.column_types,
         )
-        if features is None:
-            batch: Any = tf.ensure_shape(columns[0], [rows])
-        else:
-            batch = features.assemble(features.shaped(columns, rows))
-        extra = [
-            tf.ensure_shape(tensor, [rows])
-            for tensor, wanted in ((indices, with_indices), (valid, with_valid))
-            if wanted
-        ]
+        return _with_shapes((*columns, indices, valid, error), (*shapes, [None], [None], []))
+
+    def batch_of(*parts: Any) -> Any:
+        *columns, indices, valid = _with_shapes(parts[:-1], (*full_shapes, [rows], [rows]))
+        batch = columns[0] if features is None else features.assemble(columns)
+        extra = [*([indices] if with_indices else []), *([valid] if with_valid else [])]
         return (batch, *extra) if extra else batch
 
     endless = epochs is None and plan.steps > 0
@@ -63,13 +66,22 @@ def dataset_of(
     else:
         own = tf.constant(0, tf.int64)
         dataset = graphs.parallel_map(steps, lambda step: load(step, own), loader.threads)
-    if endless:
-        dataset = dataset.apply(
-            tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        )
+    dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
     dataset = dataset.prefetch(_READ_AHEAD).with_options(_options(plan))
     dataset._tfrfast_plan = opened  # the shards stay open in this process as long as it lives
     return dataset
+
+
+def _with_shapes(tensors: Sequence[Any], shapes: Sequence[list[int | None]]) -> tuple[Any, ...]:
+    """The tensors, which have these shapes. No op checks it, since each op of a step takes time."""
+    for tensor, shape in zip(tensors, shapes, strict=True):
+        tensor.set_shape(shape)
+    return tuple(tensors)
+
+
+def _passes(*parts: Any) -> Any:
+    """Raises the error that a batch came with."""
+    return _with_shapes([ops.tfrfast_pass(parts[-1])], [[]])[0]
 
 
 def _may_differ(plan: Plan) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tfrfast as tfr
 from example_files import some_example
 from record_files import flip_payload_byte, write_shard
 
@@ -51,6 +53,69 @@ def damaged(tmp_path: Path) -> str:
 def test_damage_comes_first(damaged: str, chain: Chain) -> None:
     message = message_of(chain(TFRecordDataset(damaged)))
     assert message.startswith(f"Corrupt payload: record 5 of '{damaged}'")
+
+
+# Of a Loader, with what it reads as full batches and not, dense and not.
+LOADERS: dict[str, dict[str, Any]] = {
+    "records": {},
+    "full records": {"remainder": "drop"},
+    "columns": {"features": {"id": tfr.FixedLen((), "int64"), "name": tfr.FixedLen((), "bytes")}},
+    "full columns": {"features": {"id": tfr.FixedLen((), "int64")}, "remainder": "pad"},
+    "full ragged columns": {
+        "features": {
+            "id": tfr.FixedLen((), "int64"),
+            "words": tfr.VarLen("bytes"),
+            "divided": tfr.VarLen("int64", key="marks", partitions=[("uniform_row_length", 1)]),
+            "placed": tfr.SparseIndexed("positions", "numbers", "int64", 10),
+        },
+        "remainder": "drop",
+    },
+}
+
+
+@pytest.mark.parametrize("options", LOADERS.values(), ids=LOADERS)
+class TestOfALoader:
+    def test_damage_comes_first(self, damaged: str, options: dict[str, Any]) -> None:
+        dataset = tfr.Loader(damaged, 4, **options).to_tf_dataset()
+        assert message_of(dataset).startswith(f"Corrupt payload: record 5 of '{damaged}'")
+
+    def test_is_raised_after_the_good_batches_and_before_the_next(
+        self, damaged: str, options: dict[str, Any]
+    ) -> None:
+        loader = tfr.Loader(damaged, 4, shuffle=False, **options)
+        iterator = iter(loader.to_tf_dataset(epochs=2, with_indices=True))
+        seen: list[int | str] = []
+        for _ in range(6):
+            try:
+                seen += next(iterator)[1].numpy().tolist()
+            except tf.errors.DataLossError:
+                seen.append("data loss")
+        assert seen == [0, 1, 2, 3, "data loss", 8, 9, 10, 11] * 2
+        with pytest.raises(StopIteration):
+            next(iterator)
+
+    @pytest.mark.parametrize("epochs", [3, None])
+    def test_the_good_batches_are_left_where_errors_are_ignored(
+        self, damaged: str, options: dict[str, Any], epochs: int | None
+    ) -> None:
+        loader = tfr.Loader(damaged, 4, shuffle=False, **options)
+        dataset = loader.to_tf_dataset(epochs=epochs, with_indices=True).ignore_errors()
+        got = [batch[1].numpy()[0] for batch in dataset.take(6)]
+        assert got == [0, 8] * 3
+
+    def test_a_file_that_is_cut_comes_first(self, damaged: str, options: dict[str, Any]) -> None:
+        dataset = tfr.Loader(tfr.Reader(damaged, io="pread"), 4, **options).to_tf_dataset()
+        os.truncate(damaged, 100)
+        assert message_of(dataset).startswith(f"'{damaged}'")
+
+
+def test_a_feature_that_a_loader_does_not_find_comes_first(tmp_path: Path) -> None:
+    path = write_shard(tmp_path / "plain", list(map(some_example, range(12))))
+    features = {"name": tfr.FixedLen((3,), "int64")}
+    loader = tfr.Loader(path, 4, features=features, remainder="drop", shuffle=False)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        list(loader.to_tf_dataset())
+    assert message_of(loader.to_tf_dataset()).startswith("Feature 'name': Data types don't match")
 
 
 def test_a_file_that_is_missing_comes_first(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def read(source: bytes, sequence: bytes) -> list[bytes]:
 
 
 def load(source: bytes, plan: bytes) -> list[int]:
-    _, indices, _ = ops.tfrfast_load_batch_v2(
+    _, indices, _, error = ops.tfrfast_load_batch_v3(
         source=source,
         plan=plan,
         epoch=int64(0),
@@ -59,6 +59,7 @@ def load(source: bytes, plan: bytes) -> list[int]:
         features=b"",
         column_types=[tf.string],
     )
+    assert error == b""
     return list(indices.numpy())
 
 
@@ -129,6 +130,15 @@ def test_ops_of_graphs_of_an_earlier_version_say_so(source: bytes) -> None:
             source=source,
             plan=numbers,
             chosen=numbers,
+            key=seed,
+            step=step,
+            features=b"",
+            column_types=[tf.string],
+        ),
+        lambda: ops.tfrfast_load_batch_v2(
+            source=source,
+            plan=BATCHES,
+            epoch=step,
             key=seed,
             step=step,
             features=b"",
