@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _PIECE_BYTES = 64 << 10
+_INPUT_BUFFER_BYTES = 256 << 10  # TensorFlow's default
+_FLUSH_MODES = ("Z_NO_FLUSH", "Z_PARTIAL_FLUSH", "Z_SYNC_FLUSH", "Z_FULL_FLUSH", "Z_BLOCK")
 _MEMBER_BYTES = 1 << 20  # of GZIP: each can be inflated without those before it
 
 
@@ -30,8 +32,8 @@ class CompressedStream:
         self._path = path
         self._compression = compression
         self._options = options
-        flush_mode = getattr(options, "flush_mode", None)
-        self._flush_mode = zlib.Z_SYNC_FLUSH if flush_mode is None else flush_mode
+        self._flush_mode = _flush_mode(options)
+        self._buffer_bytes = _option(options, "input_buffer_size", _INPUT_BUFFER_BYTES)
         self._member_bytes = (
             _MEMBER_BYTES if CODECS[compression].written_in_members else sys.maxsize
         )
@@ -46,13 +48,18 @@ class CompressedStream:
             self._pending += self._compressor.flush()
             self._begin_member()
         self._room -= len(frame)
+        if self._unflushed_bytes + len(frame) > self._buffer_bytes:
+            self._flush_as_asked()
         self._pending += self._compressor.compress(frame)
+        self._unflushed_bytes += len(frame)
+        if len(frame) > self._buffer_bytes:
+            self._flush_as_asked()
         if len(self._pending) >= _PIECE_BYTES:
             self._write_out()
 
     def flush(self) -> None:
         self._check_open()
-        self._pending += self._compressor.flush(self._flush_mode)
+        self._pending += self._compressor.flush(zlib.Z_PARTIAL_FLUSH)
         self._write_out()
 
     def close(self) -> None:
@@ -74,6 +81,13 @@ class CompressedStream:
     def _begin_member(self) -> None:
         self._compressor = _compressor(self._compression, self._options)
         self._room = self._member_bytes
+        self._unflushed_bytes = 0
+
+    def _flush_as_asked(self) -> None:
+        """Where TensorFlow's buffer is full, it compresses what is in it with the `flush_mode`."""
+        if self._flush_mode != zlib.Z_NO_FLUSH:
+            self._pending += self._compressor.flush(self._flush_mode)
+        self._unflushed_bytes = 0
 
     def _write_out(self) -> None:
         while self._pending:
@@ -85,17 +99,28 @@ class CompressedStream:
         self._home.refuse_in_child(os.fsencode(self._path))
 
 
-def _compressor(compression: str, options: Any) -> Any:
-    def option(name: str, default: int) -> int:
-        value = getattr(options, name, None)
-        return default if value is None else int(value)
+def _option(options: Any, name: str, default: int) -> int:
+    value = getattr(options, name, None)
+    return default if value is None else int(value)
 
+
+def _flush_mode(options: Any) -> int:
+    mode = _option(options, "flush_mode", zlib.Z_NO_FLUSH)
+    if mode not in [getattr(zlib, name) for name in _FLUSH_MODES]:
+        raise ValueError(
+            f"flush_mode is {mode}, but must be zlib's {', '.join(_FLUSH_MODES[:-1])} or "
+            f"{_FLUSH_MODES[-1]}. With another one, records could not be written or not be read."
+        )
+    return mode
+
+
+def _compressor(compression: str, options: Any) -> Any:
     # TensorFlow takes the wrapper from the type and only the window's size from its option.
     wrapper = CODECS[compression].window_bits - zlib.MAX_WBITS
     return zlib.compressobj(
-        option("compression_level", zlib.Z_DEFAULT_COMPRESSION),
-        option("compression_method", zlib.DEFLATED),
-        option("window_bits", zlib.MAX_WBITS) + wrapper,
-        option("mem_level", 9),
-        option("compression_strategy", zlib.Z_DEFAULT_STRATEGY),
+        _option(options, "compression_level", zlib.Z_DEFAULT_COMPRESSION),
+        _option(options, "compression_method", zlib.DEFLATED),
+        _option(options, "window_bits", zlib.MAX_WBITS) + wrapper,
+        _option(options, "mem_level", 9),
+        _option(options, "compression_strategy", zlib.Z_DEFAULT_STRATEGY),
     )

@@ -65,6 +65,85 @@ def test_what_was_flushed_is_seen_by_others(tmp_path: Path, compression: str) ->
     writer.close()
 
 
+FLUSH_MODES = [
+    None,
+    zlib.Z_NO_FLUSH,
+    zlib.Z_PARTIAL_FLUSH,
+    zlib.Z_SYNC_FLUSH,
+    zlib.Z_FULL_FLUSH,
+    zlib.Z_BLOCK,
+]
+
+
+def write_all(kind: Any, path: Path, options: Any, flush: bool = False) -> bytes:
+    with kind(str(path), options) as writer:
+        for record in RECORDS * 2:
+            writer.write(record)
+            if flush:
+                writer.flush()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+@pytest.mark.parametrize("mode", FLUSH_MODES)
+class TestFlushModes:
+    @pytest.mark.parametrize("flush", [False, True])
+    def test_tensorflow_reads_all(
+        self, tmp_path: Path, compression: str, mode: int | None, flush: bool
+    ) -> None:
+        options = OPTIONS(compression, flush_mode=mode)
+        for kind in WRITERS:
+            write_all(kind, tmp_path / "shard", options, flush)
+            assert read_back(tmp_path / "shard", compression) == RECORDS * 2
+
+    def test_flush_shows_what_was_written(
+        self, tmp_path: Path, compression: str, mode: int | None
+    ) -> None:
+        for kind in WRITERS:
+            with kind(str(tmp_path / "shard"), OPTIONS(compression, flush_mode=mode)) as writer:
+                frames = b""
+                for record in (b"one", b"two"):
+                    writer.write(record)
+                    writer.flush()
+                    frames += tfr._native.frame(record)
+                    data = (tmp_path / "shard").read_bytes()
+                    assert zlib.decompressobj(47).decompress(data) == frames
+
+    def test_the_stream_is_flushed_as_often(
+        self, tmp_path: Path, compression: str, mode: int | None
+    ) -> None:
+        options = OPTIONS(compression, flush_mode=mode, input_buffer_size=5000)
+        marks = []
+        for kind in WRITERS:
+            with kind(str(tmp_path / "shard"), options) as writer:
+                for number in range(100):
+                    writer.write(b"%d" % number * 1000)
+            # The empty stored block that ends what Z_SYNC_FLUSH or Z_FULL_FLUSH flushed.
+            marks.append((tmp_path / "shard").read_bytes().count(b"\0\0\xff\xff"))
+        flushes = mode in (zlib.Z_SYNC_FLUSH, zlib.Z_FULL_FLUSH)
+        assert marks[0] == marks[1]
+        assert (marks[1] > 20) == flushes
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_after_a_full_flush_others_can_begin_to_read(tmp_path: Path, compression: str) -> None:
+    options = OPTIONS(compression, flush_mode=zlib.Z_FULL_FLUSH, input_buffer_size=5000)
+    for kind in WRITERS:
+        with kind(str(tmp_path / "shard"), options) as writer:
+            for _ in range(20):
+                writer.write(b"the same" * 500)
+        later = (tmp_path / "shard").read_bytes().split(b"\0\0\xff\xff")[2:]
+        assert b"the same" in zlib.decompressobj(-15).decompress(later[0])
+
+
+@pytest.mark.parametrize("mode", [zlib.Z_FINISH, zlib.Z_TREES, 7, -1])
+def test_modes_that_lose_records_are_refused(tmp_path: Path, mode: int) -> None:
+    options = OPTIONS("ZLIB", flush_mode=mode, input_buffer_size=100)
+    with pytest.raises(ValueError, match="flush_mode is"):
+        tfr.TFRecordWriter(tmp_path / "shard", options)
+    assert not (tmp_path / "shard").exists()
+
+
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("compression", ["", "GZIP"])
 def test_after_close_writing_and_flushing_are_failed_preconditions(
