@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -242,6 +242,25 @@ class Loader:
         if epochs is not None and operator.index(epochs) < 1:
             raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
         return dataset_of(self.describe(), epochs, with_indices, with_valid)
+
+    def to_keras(self, *, features: str | Sequence[str], label: str | None = None) -> Any:
+        """The epochs for Keras's `fit`, as a `keras.utils.PyDataset`, or a `Sequence` of Keras 2.
+
+            model.fit(loader.to_keras(features=["image", "size"], label="label"), epochs=10)
+
+        Batches are `(inputs, labels)`. `features` names the columns that become inputs: of one name
+        the array itself, of several a dict of arrays. `label` names the column of labels; without
+        one, batches are `(inputs,)`, as `predict` takes them. With `remainder="pad"` sample weights
+        follow, which are 0 for padding. Where TensorFlow is Keras's backend, columns may be strings,
+        ragged or sparse.
+
+        Each of Keras's epochs is one of the loader's, from the one it stands in, with each record
+        once. The loader does not move. Leave `steps_per_epoch` out. What is returned is for one
+        purpose: make another one to evaluate or to predict.
+        """
+        from tfrfast.keras import keras_epochs
+
+        return keras_epochs(self, features, label)
 
     def stats(self) -> LoaderStats:
         """Who waits for whom: whether the input is the bottleneck."""

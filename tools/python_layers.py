@@ -36,6 +36,7 @@ PYTHON_ORDER = [
     "_loading",
     "loader",
     "tensorflow",
+    "keras",
     "torch",
     "__init__",
     "_bench",
@@ -46,7 +47,7 @@ PYTHON_ORDER = [
 
 # What a Python module may import while it is itself being imported.
 ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
-FRAMEWORKS = ("tensorflow", "torch", "jax")
+FRAMEWORKS = ("tensorflow", "keras", "torch", "jax")
 
 
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,173 @@
+"""A Loader's epochs as a data set for Keras: a PyDataset of Keras 3, or a Sequence of Keras 2."""
+
+from __future__ import annotations
+
+import copy
+import operator
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import keras
+import numpy as np
+
+from tfrfast import _native
+from tfrfast.columns import Bytes, Column, Ragged, Sparse
+
+if TYPE_CHECKING:
+    from tfrfast.loader import Loader
+
+_HAS_PY_DATASET = hasattr(keras.utils, "PyDataset")
+_Base: Any = keras.utils.PyDataset if _HAS_PY_DATASET else keras.utils.Sequence
+
+
+class KerasEpochs(_Base):  # type: ignore[misc]
+    """The batches of a Loader, of which each pass of Keras takes a whole epoch.
+
+    Keras asks for batches by number: in any order, for some only to look at them, for others that it
+    then throws away, and from several threads. So the first number that it asks for stands for the
+    epoch's first batch, the next new one for the second batch, and so on. Who asks for a number
+    again gets the same batch again. Each pass over all numbers has each batch once, and the loader
+    reads ahead in its own order.
+
+    Before each pass Keras asks how many batches there are. If all of this epoch's were asked for by
+    then, the next epoch begins.
+    """
+
+    def __init__(self, loader: Loader, inputs: Sequence[str], label: str | None) -> None:
+        super().__init__()
+        self._loader = copy.copy(loader)  # which shares the reader
+        self._inputs = tuple(inputs)
+        self._label = label
+        self._steps = len(loader)
+        self._home = _native.HomeProcess()
+        self._lock = threading.Lock()
+        #: The epoch that Keras is being given.
+        self.epoch = loader.epoch
+        self._places: dict[int, int] = {}  # which of the epoch's batches a number stands for
+        self._next = (self.epoch, 0)  # the epoch and place of the batch that the iterator is at
+        self._batches = iter(self._loader)
+
+    @property
+    def num_batches(self) -> int:
+        """The batches of an epoch. A new pass may begin after this."""
+        with self._lock:
+            if self._steps and len(self._places) == self._steps:
+                self.epoch += 1
+                self._places.clear()
+        return self._steps
+
+    def __len__(self) -> int:
+        return self._steps if _HAS_PY_DATASET else self.num_batches
+
+    def __getitem__(self, index: SupportsIndex) -> tuple[Any, ...]:
+        number = operator.index(index)
+        if not 0 <= number < self._steps:
+            raise IndexError(f"There is no batch {number}: an epoch has {self._steps}.")
+        if not self._home.is_this_one():
+            raise RuntimeError(
+                "Another process would not know which batches this one has taken. Leave "
+                "use_multiprocessing off: the Loader reads and decodes in threads of its own."
+            )
+        with self._lock:
+            place = self._places.get(number, len(self._places))
+            batch = self._batch_at(place)
+            self._places[number] = place
+        return self._for_keras(batch)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "What to_keras() returns cannot be pickled: another process would not know which "
+            "batches this one has taken. Pickle the Loader, and call to_keras() there."
+        )
+
+    @property
+    def workers(self) -> int:
+        """Of Keras: always 1. With more, Keras 3 gives batches of one pass to the next one."""
+        return 1
+
+    @workers.setter
+    def workers(self, workers: int) -> None:
+        if workers > 1:
+            raise ValueError(
+                "workers must be 1. The Loader reads and decodes in threads of its own: give it "
+                "threads=."
+            )
+
+    def _batch_at(self, place: int) -> Any:
+        if self._next != (self.epoch, place):
+            position = self._loader.plan.position_after(place - 1)
+            state = self._loader.state_dict() | {"epoch": self.epoch, "position": position}
+            self._loader.load_state_dict(state)
+            self._batches = iter(self._loader)
+            self._next = self.epoch, place
+        batch = next(self._batches)
+        self._next = self.epoch, place + 1
+        if place + 1 == self._steps:
+            next(self._batches, None)  # ends the epoch
+            self._batches = iter(self._loader)
+            self._next = self.epoch + 1, 0
+        return batch
+
+    def _for_keras(self, batch: Any) -> tuple[Any, ...]:
+        inputs = {name: _taken(name, batch[name]) for name in self._inputs}
+        parts = [inputs if len(inputs) > 1 else inputs[self._inputs[0]]]
+        if self._label is not None:
+            parts.append(_taken(self._label, batch[self._label]))
+        if self._loader.plan.remainder == "pad":
+            parts.append(batch.valid.astype(np.float32))
+        return tuple(parts)
+
+
+def keras_epochs(loader: Loader, features: str | Sequence[str], label: str | None) -> KerasEpochs:
+    """See `Loader.to_keras`."""
+    inputs = [features] if isinstance(features, str) else list(features)
+    if loader.features is None:
+        raise ValueError(
+            "to_keras() needs columns. Give the Loader features=, which says what to decode."
+        )
+    if not inputs:
+        raise ValueError("features must name at least one column.")
+    for name in (*inputs, *([] if label is None else [label])):
+        if name not in loader.features:
+            raise ValueError(
+                f"There is no column {name!r}. The Loader has {', '.join(loader.features)}."
+            )
+    if loader.step or loader.state_dict()["position"]:
+        raise ValueError(
+            f"The Loader stands in the middle of epoch {loader.epoch}, and Keras has whole epochs "
+            f"only. Call set_epoch({loader.epoch}) to begin it again, or use to_tf_dataset(), which "
+            "begins where the Loader stands."
+        )
+    if label is None and loader.plan.remainder == "pad":
+        raise ValueError(
+            'With remainder="pad", weights leave out the rows that pad a batch, and weights need a '
+            'label. Give a label, or use remainder="keep" or "drop".'
+        )
+    return KerasEpochs(loader, inputs, label)
+
+
+def _taken(name: str, column: Column) -> Any:
+    """A column in the form that Keras takes."""
+    if isinstance(column, np.ndarray):
+        return column
+    if keras.backend.backend() != "tensorflow":
+        raise TypeError(
+            f"Column {name!r} is {type(column).__name__}, which Keras takes only where TensorFlow "
+            "is its backend. Use a spec that makes it an array: FixedLen or FixedLenSequence of "
+            "numbers."
+        )
+    return _tensor_of(column)
+
+
+def _tensor_of(column: Any) -> Any:
+    import tensorflow as tf
+
+    if isinstance(column, Bytes):
+        return tf.constant(column.to_numpy(), tf.string)
+    if isinstance(column, Ragged):
+        values = _tensor_of(column.values)
+        return tf.RaggedTensor.from_row_splits(values, column.row_splits, validate=False)
+    if isinstance(column, Sparse):
+        return tf.SparseTensor(column.indices, _tensor_of(column.values), column.dense_shape)
+    return tf.constant(column)
