@@ -17,14 +17,11 @@ from tfrfast.loader import Loader as ColumnLoader
 from tfrfast.loader import LoaderStats
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
-from tfrfast.torch.ahead import copied_to_gpu, in_order
-from tfrfast.torch.batch import as_tensors, on_tensors, pinned
+from tfrfast.torch.output import Output, Placed
 from tfrfast.torch.records import open_reader
 from tfrfast.torch.share import Share, remainder_for, share_of_processors
 
 __all__ = ["Loader"]
-
-Place = tuple[int, int, int]  # epoch, batches delivered, position
 
 
 class Loader:
@@ -86,7 +83,7 @@ class Loader:
             "prefetch": prefetch,
             **order,
         }
-        output = (transform, pin_memory, None if device is None else torch.device(device))
+        output = Output(transform, pin_memory, None if device is None else torch.device(device))
         self._set_up(open_reader(source, reader_options), features, share, options, output)
 
     def _set_up(
@@ -95,15 +92,15 @@ class Loader:
         features: AnyFeatures | None,
         share: Share,
         options: dict[str, Any],
-        output: tuple[Callable[[Any], Any] | None, bool, torch.device | None],
+        output: Output,
     ) -> None:
         self.reader = reader
         self._share = share
         self._options = options
-        self._transform, self._pin_memory, self._device = output
+        self._output = output
         self._loader = self._make(*share.so_far(), features)
         self.features: Features | None = self._loader.features
-        self._place: Place = (0, 0, 0)
+        self._place = (0, 0, 0)  # epoch, batches delivered, position
         self._at_beginning = True  # of a `for`, which will deliver this epoch
         self._running: _Epoch | None = None
         self._home = HomeProcess()
@@ -218,44 +215,18 @@ class Loader:
         epoch, _, position = self._place
         self._loader._core.seek(epoch, position)
 
-    def _taken(self, columns: Iterator[Any], before: int) -> Iterator[tuple[Place, Any]]:
+    def _taken(self, columns: Iterator[Any], before: int) -> Iterator[Placed]:
         """Each batch, and where the user stands once it is delivered."""
         for batch in columns:
             epoch, step, position = self._loader._core.place()
             yield (epoch, before + step, position), batch
 
-    def _prepared(self, columns: Iterator[Any], before: int) -> Iterator[tuple[Place, Any]]:
+    def _delivered(self, columns: Iterator[Any], before: int) -> Iterator[Placed]:
         """The rest of an epoch, as it is delivered."""
-        device, has_cuda = self._device, torch.cuda.is_available()
-        to_gpu = device is not None and device.type == "cuda"
-        pin = has_cuda and (self._pin_memory or to_gpu)
-        gpu = (device if to_gpu else torch.cuda.current_device()) if pin else None
-
-        def prepare(item: tuple[Place, Any]) -> tuple[Place, Any]:
-            place, batch = item
-            if self.features is not None:
-                batch = as_tensors(batch)
-            if self._transform is not None:
-                batch = self._transform(batch)
-            if pin:
-                with torch.cuda.device(gpu):
-                    batch = pinned(batch)
-            return place, batch
-
-        taken = self._taken(columns, before)
-        if self._transform is None and not pin:
-            ready = (prepare(item) for item in taken)
-        else:
-            ready = in_order(prepare, taken, self._threads())  # type: ignore[assignment]
-        if device is None or device.type == "cpu":
-            return ready
-        if to_gpu:
-            return copied_to_gpu(ready, device)
-        return ((place, on_tensors(lambda t: t.to(device), batch)) for place, batch in ready)
+        return self._output.of(self._taken(columns, before), self._threads())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        output = self._transform, self._pin_memory, self._device
-        arguments = self.reader, self.features, self._share, self._options, output
+        arguments = self.reader, self.features, self._share, self._options, self._output
         return _restored, (arguments, self.state_dict())
 
     def __repr__(self) -> str:
@@ -272,7 +243,7 @@ class _Epoch:
         self._home = HomeProcess()
         self._ended = False
         self._columns: Iterator[Any] | None = None  # until it is asked for its first batch
-        self._batches: Iterator[tuple[Place, Any]] | None = None
+        self._batches: Iterator[Placed] | None = None
 
     def __iter__(self) -> _Epoch:
         return self
@@ -286,14 +257,14 @@ class _Epoch:
             loader = self._loader
             if self._columns is None:
                 self._columns = loader._begin(self)
-                self._batches = loader._prepared(self._columns, 0)
+                self._batches = loader._delivered(self._columns, 0)
             if loader._running is not self:
                 next(self._columns)  # raises, as this iteration was ended, and says by what
             if self._batches is None:  # an error has ended them
                 # Goes on after what was delivered. What was in work then is read again.
                 loader._rewind()
                 self._columns = iter(loader._loader)
-                self._batches = loader._prepared(self._columns, loader.step)
+                self._batches = loader._delivered(self._columns, loader.step)
             try:
                 place, batch = next(self._batches)
             except StopIteration:
