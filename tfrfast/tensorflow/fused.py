@@ -14,6 +14,7 @@ from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.recognition import (
     features_of_map,
     features_of_transformation,
+    parses_examples,
 )
 from tfrfast.tensorflow.remembering import ENDED
 from tfrfast.tensorflow.slow_paths import warn_once
@@ -195,7 +196,7 @@ class FusedDataset(ParsingDataset):
             return self._plain(mapped, call, ENDED)
         if self._pipeline.batch is not None:
             parsed = self._parsed_as(mapped, call, features_of_map(mapped))
-            return parsed or self._plain(mapped, call, Refusal("it is given batches"))
+            return parsed or self._plain(mapped, call, _why_not_parsed(mapped))
         # One element in, one out, so what reorders or leaves out elements can go first.
         fused = self._pipeline.with_map(apply, mapped)
         return self._kept_or_plain(fused, call, _EACH, lambda: mapped)
@@ -233,6 +234,13 @@ class FusedDataset(ParsingDataset):
 
 def _warn_of_a_buffer(call: str, refusal: Refusal) -> None:
     warn_once("shuffle", f"{call} shuffles through a buffer", refusal)
+
+
+def _why_not_parsed(mapped: Any) -> Refusal:
+    if parses_examples(mapped):
+        instead = ".parse_example(features) first, and then map() for the rest"
+        return Refusal("it does more than parse batches", instead)
+    return Refusal("it is given batches")
 
 
 def _batch_text(method: str, rows: Any, drop_remainder: Any) -> str:

@@ -40,6 +40,10 @@ def parse_one(record: Any) -> Any:
     return tf.io.parse_single_example(record, FEATURES)
 
 
+def parse_and_more(batch: Any) -> Any:
+    return tf.io.parse_example(batch, FEATURES)["id"] + 1
+
+
 def some_image(_: Any) -> Any:
     return tf.io.decode_png(tf.io.encode_png(tf.zeros([2, 2, 1], tf.uint8)))
 
@@ -87,6 +91,12 @@ class TestExplain:
             (lambda source: source.repeat(2).shuffle(3), "repetitions", "before repeat"),
             (lambda source: source.map(parse_one).batch(4), "single", "parse_example"),
             (lambda source: source.map(tf.strings.length).batch(4), "single", "map() on batches"),
+            (lambda source: source.batch(4).map(tf.size), "given batches", ""),
+            (
+                lambda source: source.batch(4).map(parse_and_more),
+                "more than parse",
+                ".parse_example(features) first",
+            ),
             (lambda source: source.batch(4).take(1), "counts batches", "before batch"),
             (lambda source: source.filter(lambda _: True).take(1), "lets through", ""),
             (lambda source: source.take(tf.Variable(2, dtype=tf.int64)), "graph", "integers"),

@@ -163,6 +163,14 @@ class TestDatasetsOfNames:
         assert repr(dataset).startswith("<TFRecordDataset, streaming")
         assert not tfr.explain(dataset.shuffle(2)).steps[-1].fused
 
+    @pytest.mark.parametrize("reads", [1, 2, 4])
+    def test_several_readers_mix_files_as_interleave_does(
+        self, files: list[str], reads: int
+    ) -> None:
+        names = Names.from_tensor_slices(files)
+        mixed = names.interleave(tf.data.TFRecordDataset, cycle_length=reads)
+        assert values(tfr.TFRecordDataset(files, num_parallel_reads=reads)) == values(mixed)
+
     def test_a_part_of_mixed_files_is_what_is_shuffled(self, files: list[str]) -> None:
         dataset = tfr.TFRecordDataset(files, num_parallel_reads=3).take(4)
         assert sorted(values(dataset.shuffle(4))) == sorted(values(dataset))

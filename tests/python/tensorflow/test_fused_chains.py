@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tfrfast as tfr
-from record_files import some_records, write_shards
+from record_files import flip_payload_byte, some_records, write_shard, write_shards
 
 tf = pytest.importorskip("tensorflow")
 
@@ -316,3 +317,36 @@ class TestGrammar:
         with_users = dataset.with_options(options)
         assert with_users.options().experimental_symbolic_checkpoint is False
         assert len(elements(with_users)) == sum(COUNTS)
+
+
+@pytest.mark.parametrize("indexed", [True, False], ids=["planned", "streaming"])
+@pytest.mark.parametrize(
+    "chain",
+    [
+        lambda source: source.prefetch(4).batch(8),
+        lambda source: source.batch(3).prefetch(1).rebatch(8),
+        lambda source: source.padded_batch(8, []),
+        lambda source: source.cache("").map(tf.identity).batch(8),
+        lambda source: source.filter(some_pass).prefetch(2).batch(8),
+        lambda source: source.with_options(tf.data.Options()).skip(3).batch(8),
+    ],
+)
+def test_damage_costs_no_more_than_with_tensorflow(
+    tmp_path: Path, chain: Step, indexed: bool
+) -> None:
+    records = some_records(60, 1)
+    files = [
+        write_shard(tmp_path / "damaged", records),
+        write_shard(tmp_path / "whole", some_records(20, 2)),
+    ]
+    flip_payload_byte(files[0], records, 21)
+    if indexed:
+        tfr.Reader(files).close()
+    theirs = chain(tf.data.TFRecordDataset(files))
+    ours = chain(tfr.TFRecordDataset(files))
+    for dataset in (theirs, ours):
+        with pytest.raises(tf.errors.DataLossError):
+            elements(dataset)
+    survivors, left = (set(elements(each.ignore_errors().unbatch())) for each in (theirs, ours))
+    assert left >= survivors
+    assert len(left) <= 79
