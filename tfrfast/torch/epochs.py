@@ -22,28 +22,31 @@ class EpochCounter:
 
     Workers call `take` in any order, and some may be late. They know one of another by the seed that
     a DataLoader gives the workers of an iteration. It says which iteration this is, never which
-    epoch: it differs between ranks. The numbers lie in a file without a name, so that any process
-    sees them; the system gives a dead process's lock back.
+    epoch: it differs between ranks. Workers that stay keep their seed, so each counts its rounds,
+    too. The numbers lie in a file without a name, so that any process sees them; the system gives a
+    dead process's lock back.
     """
 
     def __init__(self) -> None:
+        self._rounds = 0  # iterations that this worker process has begun
         self._file = _nameless_file()
         self._write({"next": 0, "taken": []})
 
     def choose(self, epoch: int) -> None:
-        """Makes the next iteration this epoch."""
+        """Makes the next iteration this epoch. Late workers of one that has begun keep its epoch."""
         with self._locked():
-            self._write({"next": epoch, "taken": []})
+            self._write(self._read() | {"next": epoch})
 
     def take(self, worker: Any) -> int:
         """The epoch of the iteration that `worker` (None: this process alone) begins."""
         with self._locked():
             numbers = self._read()
-            iteration = None if worker is None else worker.seed - worker.id
             if worker is not None:
-                for seed, epoch, workers in reversed(numbers["taken"]):
+                iteration = [worker.seed - worker.id, self._rounds]
+                self._rounds += 1
+                for begun, epoch, workers in reversed(numbers["taken"]):
                     # A worker that is in it begins another one, even if the seed is the same.
-                    if seed == iteration and worker.id not in workers:
+                    if begun == iteration and worker.id not in workers:
                         workers.append(worker.id)
                         self._write(numbers)
                         return int(epoch)
@@ -77,6 +80,7 @@ class EpochCounter:
             return self._read()
 
     def __setstate__(self, state: Any) -> None:
+        self._rounds = 0
         if isinstance(state, dict):
             self._file = _nameless_file()
             self._write(state)
