@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import pickle
@@ -396,6 +397,42 @@ def test_batches_are_put_on_the_device(shards: list[str]) -> None:
             tensors = [first["id"], first["numbers"].values, first.valid, *others]
             assert {tensor.device.type for tensor in tensors} == {"meta"}
             assert first["name"][0].startswith(b"record ")
+
+
+def test_copies_to_a_gpu_wait_for_each_other_and_keep_their_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The calls, on streams that are played: whether a GPU agrees is only seen on one."""
+    from tfrfast.torch import ahead
+
+    calls: list[str] = []
+
+    class Stream:
+        def __init__(self, name: Any) -> None:
+            self.name = name
+
+        def record_event(self) -> str:
+            return f"event {len(calls)} of {self.name}"
+
+        def wait_event(self, event: str) -> None:
+            calls.append(f"{self.name} waits for {event}")
+
+    @contextlib.contextmanager
+    def on_stream(stream: Stream) -> Iterator[None]:
+        calls.append(f"copy on {stream.name}")
+        yield
+
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", on_stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream("user"))
+    monkeypatch.setattr(
+        torch.Tensor, "record_stream", lambda _, stream: calls.append(f"kept for {stream.name}")
+    )
+    batches = [(place, {"x": torch.ones(2), "name": [b"a"]}) for place in range(2)]
+    copies = list(ahead.copied_to_gpu(batches, torch.device("meta")))
+    assert [(place, copy["x"].device.type) for place, copy in copies] == [(0, "meta"), (1, "meta")]
+    used = ["user waits for event 1 of meta", "kept for user"]
+    assert calls == ["copy on meta", "copy on meta", *used, used[0].replace("1", "2"), used[1]]
 
 
 if torch.cuda.is_available():
