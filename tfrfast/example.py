@@ -66,8 +66,8 @@ def parse_sequence_example(
 
     Returns the context columns, the sequence columns, and the number of steps in each row for each
     FixedLenSequence. A sequence feature is a FixedLenSequence (an array `(batch, longest, *shape)`)
-    or a VarLen (`Ragged` of `Ragged` steps, or three-dimensional `Sparse`). Raises FeatureError if
-    a record does not fit.
+    or a VarLen (`Ragged` of `Ragged` steps, which partitions may divide further, or
+    three-dimensional `Sparse`). Raises FeatureError if a record does not fit.
     """
     context = {} if context_features is None else context_features
     sequences = {} if sequence_features is None else sequence_features

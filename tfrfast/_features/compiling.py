@@ -11,9 +11,10 @@ from tfrfast._features import composed
 from tfrfast._features.compiled import CompiledFeatures, Slot
 from tfrfast._features.specs import shape_of, type_name_of, understand
 from tfrfast.columns import Array, Column
+from tfrfast.errors import FeatureError
 from tfrfast.features import Features, FixedLen, FixedLenSequence, SparseIndexed, VarLen
 
-__all__ = ["compile_features"]
+__all__ = ["compile_features", "partition_keys"]
 
 _PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_rowids")
 
@@ -37,7 +38,7 @@ def compile_features(features: Features) -> CompiledFeatures:
 
 
 def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> None:
-    shape = shape_of(name, spec.shape)
+    shape = shape_of(name, spec.shape, "FixedLenSequence takes rows of any number of steps.")
     if spec.raw:
         dtype = np.dtype(spec.dtype)
         if dtype.hasobject or dtype.itemsize == 0:
@@ -84,21 +85,35 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
         compiled.builders[name] = lambda parsed: composed.as_sparse(parsed[key])
         return
     compiled.want(key, Slot("ragged", kind))
+    for partition_key in partition_keys(name, spec):
+        compiled.want(partition_key, Slot("ragged", "int64"))
+
+    def build(parsed: dict[str, Column]) -> Column:
+        try:
+            rows = composed.divide(parsed[key], spec.partitions, parsed)
+        except composed.Indivisible as found:
+            raise FeatureError(
+                f"Feature '{name}': row {found.row} cannot be divided: {found.why}.",
+                record=found.row,
+            ) from None
+        return composed.with_splits(rows, spec.splits_dtype)
+
+    compiled.builders[name] = build
+
+
+def partition_keys(name: str, spec: VarLen) -> list[str]:
+    """The features that divide a row. Raises ValueError for what is not a partition."""
+    keys = []
     for how, argument in spec.partitions:
         if how in _PARTITIONS and isinstance(argument, str):
-            compiled.want(argument, Slot("ragged", "int64"))
+            keys.append(argument)
         elif how != "uniform_row_length" or not isinstance(argument, int) or argument < 1:
             raise ValueError(
                 f"Feature '{name}': {(how, argument)!r} is not a partition. Give one of "
                 f"{_PARTITIONS} with a feature's name, or 'uniform_row_length' with a positive "
                 "number."
             )
-
-    def build(parsed: dict[str, Column]) -> Column:
-        rows = composed.divide(name, parsed[key], spec.partitions, parsed)
-        return composed.with_splits(rows, spec.splits_dtype)
-
-    compiled.builders[name] = build
+    return keys
 
 
 def _compile_indexed(compiled: CompiledFeatures, name: str, spec: SparseIndexed) -> None:

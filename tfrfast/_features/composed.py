@@ -12,7 +12,7 @@ from tfrfast.columns import Bytes, Column, Ragged, Sparse
 from tfrfast.errors import FeatureError
 from tfrfast.features import Partition
 
-__all__ = ["as_sparse", "divide", "place", "with_splits"]
+__all__ = ["Indivisible", "as_sparse", "divide", "place", "with_splits"]
 
 
 def _as_ragged(column: Column) -> Ragged:
@@ -69,29 +69,32 @@ def place(
     return Sparse(indices, values, np.array([len(rows), *size], np.int64))
 
 
-def divide(
-    name: str, column: Column, partitions: Sequence[Partition], parsed: Mapping[str, Column]
-) -> Ragged:
-    """Rows divided into rows of rows, the last partition being the innermost."""
+class Indivisible(Exception):  # noqa: N818
+    """A row, and why it cannot be divided."""
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(row, why)
+        self.row = row
+        self.why = why
+
+
+def divide(column: Column, partitions: Sequence[Partition], parsed: Mapping[str, Column]) -> Ragged:
+    """Rows divided into rows of rows, the last partition being the innermost. May be Indivisible."""
     rows = _as_ragged(column)
     for how, argument in reversed(partitions):
         if how == "uniform_row_length":
-            rows = _divide_uniformly(name, rows, int(argument))
+            rows = _divide_uniformly(rows, int(argument))
         else:
-            rows = _divide_by(name, rows, how, _as_ragged(parsed[str(argument)]))
+            rows = _divide_by(rows, how, _as_ragged(parsed[str(argument)]))
     return rows
 
 
-def _refuse(name: str, row: int, why: str) -> FeatureError:
-    return FeatureError(f"Feature '{name}': row {row} cannot be divided: {why}.", record=row)
-
-
-def _divide_uniformly(name: str, rows: Ragged, length: int) -> Ragged:
+def _divide_uniformly(rows: Ragged, length: int) -> Ragged:
     uneven = np.flatnonzero(rows.row_lengths % length)
     if len(uneven):
         row = int(uneven[0])
         found = int(rows.row_lengths[row])
-        raise _refuse(name, row, f"its {found} values are not a multiple of {length}")
+        raise Indivisible(row, f"its {found} values are not a multiple of {length}")
     splits = aligned(rows.row_splits // length)
     values = rows.values
     if isinstance(values, Ragged):
@@ -107,41 +110,41 @@ def _grouped(values: Bytes, length: int) -> tuple[int, ...]:
     return (values.shape[0] // length, length, *values.shape[1:])
 
 
-def _divide_by(name: str, rows: Ragged, how: str, partition: Ragged) -> Ragged:
+def _divide_by(rows: Ragged, how: str, partition: Ragged) -> Ragged:
     """Divides each row into the rows that the same row of `partition` describes."""
     lengths: list[Array] = []
     for row in range(len(rows)):
         total = int(rows.row_splits[row + 1] - rows.row_splits[row])
         numbers: Array = partition[row]
-        lengths.append(_lengths_of(name, row, how, numbers, total))
+        lengths.append(_lengths_of(row, how, numbers, total))
     outer = splits_of(np.array([len(part) for part in lengths], np.int64))
     inner = splits_of(np.concatenate(lengths) if lengths else np.zeros(0, np.int64))
     return Ragged(Ragged(rows.values, inner), outer)
 
 
-def _lengths_of(name: str, row: int, how: str, numbers: Array, total: int) -> Array:
+def _lengths_of(row: int, how: str, numbers: Array, total: int) -> Array:
     if how == "row_lengths":
         found = numbers
     elif how == "row_splits":
         if len(numbers) and numbers[0] != 0:
-            raise _refuse(name, row, "its row splits must begin with 0")
+            raise Indivisible(row, "its row splits must begin with 0")
         found = np.diff(numbers)
     elif how == "row_limits":
         found = np.diff(numbers, prepend=0)
     elif how == "row_starts":
         if len(numbers) and numbers[0] != 0:
-            raise _refuse(name, row, "its row starts must begin with 0")
+            raise Indivisible(row, "its row starts must begin with 0")
         found = np.diff(numbers, append=total) if len(numbers) else numbers
     else:
         if len(numbers) != total:
-            raise _refuse(name, row, f"{len(numbers)} row ids for {total} values")
+            raise Indivisible(row, f"{len(numbers)} row ids for {total} values")
         if len(numbers) and (numbers[0] < 0 or (np.diff(numbers) < 0).any()):
-            raise _refuse(name, row, "its row ids do not ascend from 0")
+            raise Indivisible(row, "its row ids do not ascend from 0")
         if len(numbers) and numbers[-1] > 1 << 32:
-            raise _refuse(name, row, f"the row id {int(numbers[-1])} is too large")
+            raise Indivisible(row, f"the row id {int(numbers[-1])} is too large")
         found = np.bincount(numbers) if len(numbers) else numbers
     if (found < 0).any() or int(found.sum()) != total:
-        raise _refuse(name, row, f"its parts do not add up to its {total} values")
+        raise Indivisible(row, f"its parts do not add up to its {total} values")
     return found.astype(np.int64, copy=False)
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from tfrfast._columns.arrays import aligned_zeros, splits_of
 from tfrfast._features import composed
 from tfrfast._features.compiled import CompiledFeatures, NativeColumn, Slot, column_of, plan_of
-from tfrfast._features.compiling import compile_features
+from tfrfast._features.compiling import compile_features, partition_keys
 from tfrfast._features.specs import shape_of, type_name_of, understand
 from tfrfast._native import SequenceParser
 from tfrfast.columns import Array, Bytes, Column, Ragged, Sparse
+from tfrfast.errors import FeatureError
 from tfrfast.features import Features, FixedLenSequence, VarLen
 
 __all__ = ["CompiledSequences", "compile_sequences"]
@@ -28,7 +29,7 @@ class CompiledSequences:
 
     context: CompiledFeatures
     slots: dict[str, Slot] = field(default_factory=dict)
-    builders: dict[str, Callable[[Ragged], Column]] = field(default_factory=dict)
+    builders: dict[str, Callable[[dict[str, Ragged]], Column]] = field(default_factory=dict)
     parser: SequenceParser = field(init=False)
 
     def assemble(
@@ -36,15 +37,21 @@ class CompiledSequences:
     ) -> tuple[dict[str, Column], dict[str, Column], dict[str, Array]]:
         """Context columns, sequence columns, and the lengths of the padded ones."""
         context, sequences = native
-        columns: dict[str, Column] = {}
+        parsed: dict[str, Ragged] = {}
         lengths: dict[str, Array] = {}
-        for (name, slot), (steps, row_splits) in zip(self.slots.items(), sequences, strict=True):
+        for (key, slot), (steps, row_splits) in zip(self.slots.items(), sequences, strict=True):
             rows = column_of(steps)
             assert isinstance(rows, Ragged)
-            columns[name] = self.builders[name](Ragged(rows, row_splits))
+            parsed[key] = Ragged(rows, row_splits)
             if slot.layout == "padded":
-                lengths[name] = np.diff(row_splits)
+                lengths[key] = np.diff(row_splits)
+        columns = {name: build(parsed) for name, build in self.builders.items()}
         return self.context.assemble(context), columns, lengths
+
+    def want(self, key: str, slot: Slot) -> None:
+        """Asks for a list of the record. Several columns may be made from it."""
+        if self.slots.setdefault(key, slot) != slot:
+            raise ValueError(f"Feature '{key}' is asked for in two ways that do not agree.")
 
 
 def compile_sequences(context: Features, sequences: Features) -> CompiledSequences:
@@ -55,26 +62,57 @@ def compile_sequences(context: Features, sequences: Features) -> CompiledSequenc
         if isinstance(spec, FixedLenSequence):
             shape = shape_of(name, spec.shape)
             kind = type_name_of(name, spec.dtype)
-            compiled.slots[name] = Slot("padded", kind, shape, required=not spec.allow_missing)
-            compiled.builders[name] = _padding(shape)
-        elif isinstance(spec, VarLen) and spec.key in (None, name) and not spec.partitions:
-            kind = type_name_of(name, spec.dtype)
-            compiled.slots[name] = Slot("ragged", kind)
-            compiled.builders[name] = _sparse if spec.sparse else _splitting(spec.splits_dtype)
+            compiled.want(name, Slot("padded", kind, shape, required=not spec.allow_missing))
+            compiled.builders[name] = _padding(name, shape)
+        elif isinstance(spec, VarLen) and not (spec.sparse and spec.partitions):
+            key = name if spec.key is None else spec.key
+            compiled.want(key, Slot("ragged", type_name_of(name, spec.dtype)))
+            for partition_key in partition_keys(name, spec):
+                compiled.want(partition_key, Slot("ragged", "int64"))
+            compiled.builders[name] = _sparse(key) if spec.sparse else _dividing(name, key, spec)
         else:
             raise ValueError(
-                f"Feature '{name}': a sequence feature is a FixedLenSequence, or a VarLen or "
-                "RaggedFeature without key and partitions."
+                f"Feature '{name}': a sequence feature is a FixedLenSequence, a VarLen or a "
+                "RaggedFeature. Sparse columns have no partitions."
             )
     compiled.parser = SequenceParser(compiled.context.plan, plan_of(compiled.slots))
     return compiled
 
 
-def _splitting(dtype: str) -> Callable[[Ragged], Column]:
-    return lambda rows: composed.with_splits(rows, dtype)
+def _dividing(name: str, key: str, spec: VarLen) -> Callable[[dict[str, Ragged]], Column]:
+    """Each step is divided by the same step of the features that the partitions name."""
+
+    def divide(parsed: dict[str, Ragged]) -> Column:
+        rows = parsed[key]
+        for other in partition_keys(name, spec):
+            different = np.flatnonzero(parsed[other].row_splits != rows.row_splits)
+            if len(different):
+                row = int(different[0]) - 1
+                raise FeatureError(
+                    f"Feature '{name}': row {row} does not have as many steps of '{other}' as of "
+                    f"'{key}'. Each step needs one that divides it.",
+                    record=row,
+                )
+        steps = {each: column.values for each, column in parsed.items()}
+        try:
+            divided = composed.divide(steps[key], spec.partitions, steps)
+        except composed.Indivisible as found:
+            row = int(np.searchsorted(rows.row_splits, found.row, side="right")) - 1
+            step = found.row - int(rows.row_splits[row])
+            raise FeatureError(
+                f"Feature '{name}': step {step} of row {row} cannot be divided: {found.why}.",
+                record=row,
+            ) from None
+        return composed.with_splits(Ragged(divided, rows.row_splits), spec.splits_dtype)
+
+    return divide
 
 
-def _sparse(rows: Ragged) -> Sparse:
+def _sparse(key: str) -> Callable[[dict[str, Ragged]], Column]:
+    return lambda parsed: _as_sparse(parsed[key])
+
+
+def _as_sparse(rows: Ragged) -> Sparse:
     """The values at (row, step, position in the step)."""
     steps = rows.values
     assert isinstance(steps, Ragged)
@@ -91,10 +129,11 @@ def _sparse(rows: Ragged) -> Sparse:
     return Sparse(indices, steps.values, shape)
 
 
-def _padding(shape: tuple[int, ...]) -> Callable[[Ragged], Column]:
+def _padding(key: str, shape: tuple[int, ...]) -> Callable[[dict[str, Ragged]], Column]:
     """Every step has `shape`. Rows are filled up to the longest with zeros or b""."""
 
-    def pad(rows: Ragged) -> Column:
+    def pad(parsed: dict[str, Ragged]) -> Column:
+        rows = parsed[key]
         steps = rows.values
         assert isinstance(steps, Ragged)
         lengths = rows.row_lengths

@@ -77,13 +77,22 @@ def type_name_of(name: str, dtype: Any) -> str:
     )
 
 
-def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+def shape_of(name: str, shape: Any, if_first_is_unknown: str = "") -> tuple[int, ...]:
+    """The sizes of a shape. `if_first_is_unknown` says what to use for a shape such as [None]."""
+    if shape is None:
+        raise ValueError(f"Feature '{name}': the shape is missing. It is () for a single value.")
+    unknown = f"Feature '{name}': all dimensions of the shape have to be known, not {shape}."
+    if hasattr(shape, "rank") and shape.rank is None:
+        raise ValueError(unknown)
     try:
-        sizes = tuple(int(size) for size in shape)
+        sizes = [getattr(size, "value", size) for size in shape]
     except TypeError:
-        if shape is None or hasattr(shape, "rank"):
-            raise ValueError(f"Feature '{name}': every dimension of the shape is needed.") from None
-        sizes = (int(shape),)
-    if any(size < 0 for size in sizes):
-        raise ValueError(f"Feature '{name}': every dimension of the shape {sizes} is needed.")
-    return sizes
+        sizes = [shape]
+    if sizes and sizes[0] is None and if_first_is_unknown:
+        raise ValueError(
+            f"Feature '{name}': the first dimension of the shape {shape} is unknown. "
+            f"{if_first_is_unknown}"
+        )
+    if any(size is None or int(size) < 0 for size in sizes):
+        raise ValueError(unknown)
+    return tuple(map(int, sizes))
