@@ -98,8 +98,11 @@ def test_a_loop_that_ends_early_is_an_epoch(shards: list[str]) -> None:
     assert ids(loader) == an_epoch(shards, 1)
 
 
-def test_spawned_workers_share_the_count_of_epochs(shards: list[str]) -> None:
-    options = {"multiprocessing_context": "spawn", "persistent_workers": True}
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_workers_share_the_count_of_epochs_however_they_start(
+    shards: list[str], start: str
+) -> None:
+    options = {"multiprocessing_context": start, "persistent_workers": True}
     loader = loaded(dataset(shards), 2, **options)
     assert ids(loader) == an_epoch(shards, 0)
     loader.dataset.set_epoch(4)
