@@ -34,9 +34,12 @@ def listed(dataset: Any) -> Listed | None:
         # Its own input is read: iterating a shuffle would change its later orders.
         shuffled = shuffled or _kind(dataset) == "_ShuffleDataset"
         (dataset,) = dataset._inputs()
-    if not _is_constant(dataset) or not 0 <= int(dataset.cardinality()) <= _MAX_NAMES:
+    if not _is_constant(dataset):
         return None
-    return Listed([bytes(name) for name in dataset.as_numpy_iterator()], shuffled)
+    with tf.device("CPU:0"):  # wherever the user is about to place ops
+        if not 0 <= int(dataset.cardinality()) <= _MAX_NAMES:
+            return None
+        return Listed([bytes(name) for name in dataset.as_numpy_iterator()], shuffled)
 
 
 def _is_constant(dataset: Any) -> bool:
