@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,10 +73,17 @@ class Dataset(torch.utils.data.Dataset[Any]):
         valid = indices.valid if isinstance(indices, Rows) else None
         batch = self._records.read(numbers, valid)
         rows = Samples(batch) if isinstance(batch, Batch) else batch.tolist()
-        return rows if self._transform is None else [self._transform(row) for row in rows]
+        return rows if self._transform is None else [*_transformed(self._transform, rows)]
 
     def __repr__(self) -> str:
         return f"Dataset({self.reader!r})"
+
+
+def _transformed(transform: Callable[[Any], Any], rows: Iterable[Any]) -> Iterator[Any]:
+    # In a generator, a StopIteration of the transform is an error. A DataLoader would take it for
+    # the end of the epoch.
+    for row in rows:
+        yield transform(row)
 
 
 class Rows(list[int]):

@@ -156,10 +156,11 @@ class _Epoch:
         def batch_of(step: int) -> Any:
             return self._dataset._batch(plan, epoch, step)
 
-        # In a worker, the process itself is ahead of the training loop.
-        return (
-            map(batch_of, steps) if self._threads == 1 else in_order(batch_of, steps, self._threads)
-        )
+        if self._threads > 1:
+            return in_order(batch_of, steps, self._threads)
+        # In a worker, the process itself is ahead of the training loop. A `map` would take a
+        # StopIteration of the transform for the end of the epoch.
+        return (batch_of(step) for step in steps)
 
     def state_dict(self) -> dict[str, Any]:
         """Where this process stands: after the batches that it has handed out."""

@@ -102,7 +102,7 @@ class Loader:
         self.features: Features | None = self._loader.features
         self._place = (0, 0, 0)  # epoch, batches delivered, position
         self._at_beginning = True  # of a `for`, which will deliver this epoch
-        self._running: _Epoch | None = None
+        self._running: Iterator[Any] | None = None  # the columns of the `for` that began last
         self._home = HomeProcess()
 
     def _make(self, rank: int, world: int, features: AnyFeatures | None) -> ColumnLoader:
@@ -136,16 +136,15 @@ class Loader:
         self._settled()
         return _Epoch(self)
 
-    def _begin(self, epoch: _Epoch) -> Iterator[Any]:
+    def _begin(self) -> Iterator[Any]:
         """Begins an epoch for an iterator that is asked for its first batch.
 
         Only then does it count, as frameworks make iterators that they do not use.
         """
         loader = self._settled()
         self._settle_in_this_process()
+        self._running = columns = iter(loader)
         self._at_beginning = False
-        self._running = epoch
-        columns = iter(loader)
         self._place = loader._core.place()
         return columns
 
@@ -170,11 +169,12 @@ class Loader:
         If a state of this epoch has just been loaded, the next `for` finishes the epoch, as it would
         without this call.
         """
-        if self._at_beginning and self._place[0] == epoch_number(epoch):
+        number = epoch_number(epoch)
+        if self._at_beginning and self._place[0] == number:
             return
+        self._loader.set_epoch(number)
         self._at_beginning = True
         self._running = None
-        self._loader.set_epoch(epoch)
         self._place = self._loader._core.place()
 
     def state_dict(self) -> dict[str, Any]:
@@ -256,14 +256,14 @@ class _Epoch:
                 raise StopIteration
             loader = self._loader
             if self._columns is None:
-                self._columns = loader._begin(self)
+                self._columns = loader._begin()
                 self._batches = loader._delivered(self._columns, 0)
-            if loader._running is not self:
+            if loader._running is not self._columns:
                 next(self._columns)  # raises, as this iteration was ended, and says by what
             if self._batches is None:  # an error has ended them
                 # Goes on after what was delivered. What was in work then is read again.
                 loader._rewind()
-                self._columns = iter(loader._loader)
+                self._columns = loader._running = iter(loader._loader)
                 self._batches = loader._delivered(self._columns, loader.step)
             try:
                 place, batch = next(self._batches)

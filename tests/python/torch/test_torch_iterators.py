@@ -1,0 +1,100 @@
+"""The iterator of a Loader ends with whatever held it, and no call that fails disturbs it."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from torch_data import ID, flat, ids
+
+torch = pytest.importorskip("torch")
+tt = pytest.importorskip("tfrfast.torch")
+
+
+def loader(shards: list[str], **options: Any) -> Any:
+    return tt.Loader(shards, 10, **{"features": ID, "seed": 3, **options})
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("transform", [None, lambda batch: batch])
+def test_a_loader_ends_with_its_last_reference(
+    shards: list[str], no_collection: None, transform: Any
+) -> None:
+    ours = loader(shards, transform=transform, threads=2)
+    batches = iter(ours)
+    next(batches)
+    gone = weakref.ref(ours)
+    del ours
+    assert gone() is not None  # its iterator still needs it
+    del batches
+    assert gone() is None
+
+
+def test_an_epoch_or_a_state_that_is_refused_changes_nothing(shards: list[str]) -> None:
+    ours = loader(shards)
+    batches = iter(ours)
+    got = ids([next(batches)])
+    state = ours.state_dict()
+    with pytest.raises(ValueError, match="epoch is -1"):
+        ours.set_epoch(-1)
+    with pytest.raises(TypeError, match="epoch must be an integer"):
+        ours.set_epoch(1.0)
+    for wrong in ({}, {**state, "position": -1}, {**state, "position": 10**6}):
+        with pytest.raises(ValueError, match=r"Not a Loader state|start is"):
+            ours.load_state_dict(wrong)
+    assert ours.state_dict() == state
+    assert got + ids(batches) == ids(loader(shards))
+
+
+EXITS = """
+import sys, time
+import tfrfast.torch as tt
+def transform(batch):
+    time.sleep(0.01)
+    return batch
+def main():
+    loader = tt.Loader(sys.argv[2:], 10, features=["id"], transform=transform, threads=2)
+    for batch in loader:
+        kept.append(batch)
+        if sys.argv[1] == "raise":
+            raise ValueError("in the training loop")
+        if sys.argv[1] == "keep":
+            kept.append(iter(loader))
+            next(kept[-1])
+        break
+kept = []
+main()
+"""
+
+
+@pytest.mark.parametrize("way", ["break", "keep", "raise"])
+def test_a_process_ends_within_a_loop(shards: list[str], way: str) -> None:
+    command = [sys.executable, "-P", "-c", EXITS, way, *shards]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert ended.returncode == (1 if way == "raise" else 0), ended.stderr
+    want = "ValueError: in the training loop" if way == "raise" else ""
+    assert ended.stderr.strip().splitlines()[-1:] == ([want] if want else [])
+
+
+def test_an_iterator_that_was_ended_stays_ended(shards: list[str]) -> None:
+    ours = loader(shards, transform=lambda batch: batch, threads=2)
+    first = iter(ours)
+    next(first)
+    ours.set_epoch(0)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="has moved this loader"):
+            next(first)
+    assert sorted(flat(ids(ours))) == sorted(flat(ids(loader(shards))))
