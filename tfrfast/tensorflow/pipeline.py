@@ -208,6 +208,8 @@ class Pipeline:
     def in_memory(self, filename: Any) -> Pipeline | Refusal:
         if not isinstance(filename, str) or filename:
             return Refusal("it writes a file")
+        if self.source.compression:
+            return Refusal("it keeps records that would be inflated again in each epoch")
         if self.elementwise:
             return Refusal("it keeps what map() or filter() made", "cache() before them, or none")
         if self.sequence is not None and (

@@ -165,6 +165,16 @@ class TestExplain:
             ]
 
 
+def test_compressed_records_stay_in_memory(tmp_path: Path) -> None:
+    path = str(tmp_path / "data.gz")
+    with tfr.Writer(path, compression="GZIP") as writer:
+        writer.write(b"record")
+    cached = tfr.TFRecordDataset(path, "GZIP").cache().shuffle(4, seed=1)
+    assert [is_fused for _, is_fused in outcome(cached)] == [False, False]
+    assert "inflated again" in str(tfr.explain(cached))
+    assert list(cached.as_numpy_iterator()) == [b"record"]
+
+
 def test_a_repr_says_planned_or_streaming(files: list[str], unindexed: list[str]) -> None:
     assert repr(tfr.TFRecordDataset(files)).startswith("<TFRecordDataset, planned, element_spec=")
     assert repr(tfr.TFRecordDataset(unindexed)).startswith("<TFRecordDataset, streaming, ")
