@@ -129,8 +129,9 @@ $(TENSORFLOW_VERSIONS:%=test-tensorflow-%): test-tensorflow-%: .envs/tensorflow-
 	.envs/tensorflow-$*/bin/pip install --quiet 'tensorflow==$*.*'
 	@touch $@
 
-test-torch: .envs/torch/.ready dist/.built ## The wheel with PyTorch, torchdata, Lightning and Accelerate
+test-torch: .envs/torch/.ready dist/.built ## The wheel with PyTorch, torchdata, Lightning, Accelerate, JAX and Grain
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/torch tests/python/torch ''
+	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/torch tests/python/grain ''
 
 .envs/torch/.ready: .venv/.tools tools/install_torch
 	rm -rf .envs/torch

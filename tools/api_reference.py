@@ -33,6 +33,10 @@ ADAPTERS = {
 
 `import tfrfast.torch`, which imports PyTorch: see [PyTorch](pytorch.md).
 """,
+    "tfrfast.grain": """# tfrfast.grain
+
+`import tfrfast.grain`, which imports Grain and JAX: see [Grain](grain.md).
+""",
 }
 
 Definition = ast.ClassDef | ast.FunctionDef

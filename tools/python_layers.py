@@ -38,6 +38,8 @@ PYTHON_ORDER = [
     "tensorflow",
     "keras",
     "torch",
+    "jax",
+    "grain",
     "__init__",
     "_bench",
     "_demo",
@@ -47,7 +49,7 @@ PYTHON_ORDER = [
 
 # What a Python module may import while it is itself being imported.
 ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
-FRAMEWORKS = ("tensorflow", "keras", "torch", "jax")
+FRAMEWORKS = ("tensorflow", "keras", "torch", "jax", "grain")
 
 
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:

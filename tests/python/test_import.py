@@ -18,7 +18,7 @@ wanted = []
 
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"tensorflow", "keras", "torch", "jax", "jaxlib"}:
+        if name.partition(".")[0] in {"tensorflow", "keras", "torch", "jax", "jaxlib", "grain"}:
             wanted.append(name)
 
 sys.meta_path.insert(0, Watch())
@@ -30,7 +30,7 @@ print(*wanted, ";", *(sys.modules.keys() - before))
 
 # What takes long to import, and our own modules that only a command or a framework needs.
 HEAVY = {"asyncio", "ctypes", "email", "http", "inspect", "multiprocessing", "ssl", "subprocess"}
-LATER = {"_bench", "_demo", "cli", "tensorflow", "torch"}
+LATER = {"_bench", "_demo", "cli", "tensorflow", "torch", "jax", "grain"}
 
 
 def import_in_fresh_process(folder: Path) -> tuple[set[str], set[str]]:
@@ -58,14 +58,15 @@ def test_importing_tfrfast_imports_nothing_that_takes_long(tmp_path: Path) -> No
     assert imported & (HEAVY | {f"tfrfast.{name}" for name in LATER}) == set()
 
 
+@pytest.mark.parametrize("framework", ["torch", "jax", "grain"])
 def test_an_adapter_without_its_framework_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, framework: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    for name in [name for name in sys.modules if name.startswith("tfrfast.torch")]:
+    monkeypatch.setitem(sys.modules, framework, None)
+    for name in [name for name in sys.modules if name.startswith(f"tfrfast.{framework}")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "tfrfast\[torch\]"'):
-        importlib.import_module("tfrfast.torch")
+    with pytest.raises(ModuleNotFoundError, match=rf'pip install "tfrfast\[{framework}\]"'):
+        importlib.import_module(f"tfrfast.{framework}")
 
 
 def test_the_version_is_the_installed_distributions() -> None:

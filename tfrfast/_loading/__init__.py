@@ -1,1 +1,1 @@
-"""What a Loader settles before it reads: what to decode, and whether it knows its share."""
+"""What Loaders settle before they read, and what adapters to other frameworks share."""

@@ -9,6 +9,7 @@ import torch.utils.data
 
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
 from tfrfast._base.paths import Paths
+from tfrfast._loading.states import check_state
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.plan import Plan
@@ -17,7 +18,6 @@ from tfrfast.torch.ahead import in_order
 from tfrfast.torch.epochs import EpochCounter
 from tfrfast.torch.records import Records
 from tfrfast.torch.share import Share, remainder_for, share_of_processors
-from tfrfast.torch.states import check_state
 
 __all__ = ["IterableDataset"]
 

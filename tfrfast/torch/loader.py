@@ -10,6 +10,7 @@ import torch
 
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
 from tfrfast._base.paths import Paths
+from tfrfast._loading.records import open_reader
 from tfrfast._native import HomeProcess
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.features import AnyFeatures, Features
@@ -18,7 +19,6 @@ from tfrfast.loader import LoaderStats
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
 from tfrfast.torch.output import Output, Placed
-from tfrfast.torch.records import open_reader
 from tfrfast.torch.share import Share, remainder_for, share_of_processors
 
 __all__ = ["Loader"]

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast._base.arguments import Int64Array
-from tfrfast._base.paths import Paths
-from tfrfast._loading.planned_features import planned_features
-from tfrfast.example import parse_example
-from tfrfast.features import AnyFeatures, Features
-from tfrfast.plan import Plan
-from tfrfast.reader import Reader
+from tfrfast._loading import records
+from tfrfast.columns import Batch as Columns
 from tfrfast.torch.batch import Batch, as_tensors
 
-__all__ = ["Records", "open_reader"]
+__all__ = ["Records"]
 
 
-def open_reader(source: Reader | Paths, options: dict[str, Any]) -> Reader:
-    if not isinstance(source, Reader):
-        return Reader(source, **options)
-    if options:
-        raise TypeError(
-            f"{', '.join(options)}: options of a Reader, which `source` already is. Give them to it."
-        )
-    return source
+class Records(records.Records):
+    """Reads records, and decodes them into tensors."""
 
-
-class Records:
-    """Reads and decodes records. It pickles as its reader's arguments and its features."""
-
-    def __init__(
-        self, source: Reader | Paths, features: AnyFeatures | None, options: dict[str, Any]
-    ) -> None:
-        self.reader = open_reader(source, options)
-        # Settled here, once, so that every batch and every process has the same columns.
-        plan = Plan(len(self.reader), 1, shuffle=False)
-        compiled = planned_features(features, self.reader, plan)
-        self.features: Features | None = None if compiled is None else compiled.specs
-
-    def read(
+    def read(  # type: ignore[override]
         self, numbers: Int64Array, valid: npt.NDArray[np.bool_] | None = None
     ) -> _native.RecordBatch | Batch:
-        """The records with these numbers; a RecordBatch if they are not decoded.
-
-        Damaged ones are missing if the reader leaves them out.
-        """
-        records = self.reader.read(numbers)
-        if valid is not None and not valid.all():
-            # Padding comes after what is real, of which a part may have been left out.
-            real = len(self.reader.read(numbers[valid]))
-            valid = np.arange(len(records)) < real
-            records = _native.RecordBatch(records.data, records.offsets, records.indices, valid)
-        if self.features is None:
-            return records
-        return as_tensors(parse_example(records, self.features))
+        batch = super().read(numbers, valid)
+        return as_tensors(batch) if isinstance(batch, Columns) else batch

@@ -8,11 +8,11 @@ from typing import Any, SupportsIndex
 import torch.utils.data
 
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number, integer
+from tfrfast._loading.states import check_state
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.plan import Plan
 from tfrfast.torch.dataset import Rows
 from tfrfast.torch.share import Share, remainder_for
-from tfrfast.torch.states import check_state
 
 __all__ = ["BatchSampler"]
 

@@ -1,0 +1,226 @@
+"""IterDataset gives the Loader's batches, whatever the ranks, the workers and the stops."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from torch_data import FEATURES, ID, NUM_RECORDS, flat, ids, write_examples
+
+grain = pytest.importorskip("grain")
+tg = pytest.importorskip("tfrfast.grain", exc_type=ModuleNotFoundError)
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*")
+
+
+def loader(shards: list[str], **options: Any) -> tfr.Loader:
+    return tfr.Loader(shards, **{"batch_size": 7, "features": ID, "seed": 3, **options})
+
+
+def epochs_of(plain: tfr.Loader, count: int) -> list[list[int]]:
+    return [batch for _ in range(count) for batch in ids(plain)]
+
+
+def in_parts(dataset: Any, workers: int) -> list[list[int]]:
+    """What mp_prefetch delivers, with threads instead of processes: it deals slices in turn."""
+    parts = []
+    for worker in range(workers):
+        part = copy.deepcopy(dataset)
+        part.set_slice(slice(worker, None, workers))
+        parts.append(iter(part))
+    batches, turn = [], 0
+    while parts:
+        try:
+            batches.append(next(parts[turn]))
+            turn = (turn + 1) % len(parts)
+        except StopIteration:
+            del parts[turn]
+            turn %= len(parts) or 1
+    return ids(batches)
+
+
+@pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
+@pytest.mark.parametrize("workers", [1, 2, 3, 5, 20])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_slices_deal_out_the_loaders_batches_in_its_order(
+    shards: list[str], ranks: int, workers: int, remainder: Any
+) -> None:
+    seen = []
+    for rank in range(ranks):
+        options = {"rank": rank, "world": ranks, "remainder": remainder}
+        expected = epochs_of(loader(shards, **options), 3)
+        dataset = tg.IterDataset(loader(shards, **options), epochs=3)
+        assert ids(dataset) == expected
+        assert in_parts(dataset, workers) == expected
+        seen += flat(expected)
+    if remainder != "drop":
+        assert sorted(seen) == sorted(3 * list(range(NUM_RECORDS)))
+
+
+def test_processes_deliver_the_loaders_batches_in_its_order(shards: list[str]) -> None:
+    for workers in (1, 2):
+        dataset = tg.IterDataset(loader(shards, features=FEATURES), epochs=2)
+        delivered = list(dataset.mp_prefetch(grain.MultiprocessingOptions(num_workers=workers)))
+        plain = loader(shards, features=FEATURES)
+        expected = [*plain, *plain]
+        assert len(delivered) == len(expected)
+        for ours, theirs in zip(delivered, expected, strict=True):
+            same(ours, theirs)
+
+
+def same(ours: tfr.Batch, theirs: tfr.Batch) -> None:
+    assert type(ours) is type(theirs)
+    assert list(ours) == list(theirs)
+    np.testing.assert_array_equal(ours.indices, theirs.indices)
+    np.testing.assert_array_equal(ours.valid, theirs.valid)
+    for name in ours:
+        if isinstance(theirs[name], (tfr.Ragged, tfr.Bytes)):
+            assert ours[name].tolist() == theirs[name].tolist()
+        else:
+            np.testing.assert_array_equal(ours[name], theirs[name])
+
+
+def test_it_begins_where_the_loader_stands_and_does_not_move_it(shards: list[str]) -> None:
+    plain = loader(shards)
+    for _ in zip(range(5), plain, strict=False):
+        pass
+    before = plain.state_dict()
+    dataset = tg.IterDataset(plain, epochs=2)
+    first, second = ids(dataset), ids(dataset)
+    sliced = in_parts(dataset, 3)
+    assert plain.state_dict() == before
+    assert first == second == sliced == epochs_of(copy.copy(plain), 2)
+
+
+def test_a_state_continues_after_every_batch(shards: list[str]) -> None:
+    dataset = tg.IterDataset(loader(shards), epochs=2)
+    expected = ids(dataset)
+    iterator = iter(dataset)
+    for taken in range(len(expected) + 1):
+        state = json.loads(json.dumps(iterator.get_state()))
+        resumed = iter(tg.IterDataset(loader(shards), epochs=2))
+        resumed.set_state(state)
+        assert ids(resumed) == expected[taken:]
+        if taken < len(expected):
+            assert ids([next(iterator)]) == [expected[taken]]
+    assert next(iterator, None) is None
+    assert next(iterator, None) is None
+
+
+@pytest.mark.parametrize("worker", [0, 1, 2])
+def test_a_workers_state_continues_after_every_batch(shards: list[str], worker: int) -> None:
+    def part() -> Any:
+        dataset = tg.IterDataset(loader(shards), epochs=2)
+        dataset.set_slice(slice(worker, None, 3))
+        return iter(dataset)
+
+    expected, iterator = ids(part()), part()
+    for taken in range(len(expected) + 1):
+        resumed = part()
+        resumed.set_state(json.loads(json.dumps(iterator.get_state())))
+        assert ids(resumed) == expected[taken:]
+        next(iterator, None)
+
+
+def test_a_pipeline_of_processes_resumes_in_the_middle(shards: list[str]) -> None:
+    def pipeline() -> Any:
+        dataset = tg.IterDataset(loader(shards), epochs=2)
+        return iter(dataset.mp_prefetch(grain.MultiprocessingOptions(num_workers=2)))
+
+    expected = epochs_of(loader(shards), 2)
+    first = pipeline()
+    assert ids(next(first) for _ in range(17)) == expected[:17]
+    state = first.get_state()
+    first.close()
+    resumed = pipeline()
+    resumed.set_state(state)
+    assert ids(resumed) == expected[17:]
+
+
+def test_a_state_fits_another_number_of_ranks_and_batch_size(shards: list[str]) -> None:
+    iterator = iter(tg.IterDataset(loader(shards)))
+    taken = flat(ids(next(iterator) for _ in range(4)))
+    for rank in range(3):
+        options = {"rank": rank, "world": 3, "batch_size": 5}
+        resumed = iter(tg.IterDataset(loader(shards, **options)))
+        resumed.set_state(iterator.get_state())
+        taken += flat(ids(resumed))
+    assert sorted(taken) == list(range(NUM_RECORDS))
+
+
+def test_states_that_do_not_fit_are_refused(shards: list[str], tmp_path: Path) -> None:
+    state = iter(tg.IterDataset(loader(shards))).get_state()
+    others = write_examples(tmp_path / "others", 50)
+    for files, options, why in [(shards, {"seed": 4}, "order"), (others, {}, "order|fingerprint")]:
+        with pytest.raises(ValueError, match=why):
+            iter(tg.IterDataset(loader(files, **options))).set_state(state)
+    with pytest.raises(ValueError, match="missing 'format'"):
+        iter(tg.IterDataset(loader(shards))).set_state({"next_index": 3})
+    part = tg.IterDataset(loader(shards))
+    part.set_slice(slice(1, None, 2))
+    for key, value in (("worker", 0), ("workers", 3), ("batch_size", 8)):
+        with pytest.raises(ValueError, match=f"its {key} is {value}"):
+            iter(part).set_state(iter(part).get_state() | {key: value})
+
+
+def test_a_slice_of_a_slice_is_refused(shards: list[str]) -> None:
+    dataset = tg.IterDataset(loader(shards))
+    for wrong in (slice(3, None, 3), slice(0, 5, 2), slice(-1, None, 2)):
+        with pytest.raises(ValueError, match=r"slice\(i, None, n\)"):
+            dataset.set_slice(wrong)
+    dataset.set_slice(slice(1, None, 2))
+    dataset.set_slice(slice(1, None, 2))
+    with pytest.raises(ValueError, match="Give rank and world"):
+        dataset.set_slice(slice(0, None, 2))
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_an_error_comes_at_its_place_each_time(damaged: list[str], sliced: bool) -> None:
+    dataset = tg.IterDataset(loader(damaged, shuffle=False))
+    if sliced:
+        dataset.set_slice(slice(0, None, 2))
+    iterator = iter(dataset)
+    before = [0] if sliced else [0, 7]
+    assert [next(iterator).indices[0] for _ in before] == before
+    for _ in range(2):
+        with pytest.raises(tfr.RecordError):
+            next(iterator)
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_without_records_there_are_no_batches(shards: list[str], sliced: bool) -> None:
+    dataset = tg.IterDataset(loader(shards, indices=[]), epochs=None)
+    if sliced:
+        dataset.set_slice(slice(0, None, 2))
+    assert list(dataset) == []
+
+
+def test_epochs_none_never_ends_and_none_at_all_is_an_error(shards: list[str]) -> None:
+    iterator = iter(tg.IterDataset(loader(shards), epochs=None))
+    assert ids(next(iterator) for _ in range(40)) == epochs_of(loader(shards), 3)[:40]
+    with pytest.raises(ValueError, match="at least 1"):
+        tg.IterDataset(loader(shards), epochs=0)
+
+
+def test_a_batch_is_a_pytree_of_its_columns(shards: list[str]) -> None:
+    jax = pytest.importorskip("jax")
+    features = FEATURES | {"sparse": tfr.VarLen("int64", sparse=True, key="numbers")}
+    batch = next(iter(tg.IterDataset(loader(shards, features=features))))
+    leaves, structure = jax.tree.flatten(batch)
+    assert all(isinstance(leaf, np.ndarray) for leaf in leaves)
+    again = jax.tree.unflatten(structure, leaves)
+    same(
+        tfr.Batch({k: again[k] for k in FEATURES}, again.indices, again.valid),
+        tfr.Batch({k: batch[k] for k in FEATURES}, batch.indices, batch.valid),
+    )
+    np.testing.assert_array_equal(again["sparse"].to_dense(), batch["sparse"].to_dense())
+    doubled = jax.tree.map(lambda leaf: leaf * 2, batch)
+    np.testing.assert_array_equal(doubled["numbers"].values, batch["numbers"].values * 2)
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(batch)]
+    assert {"['id']", "['numbers'].row_splits", ".indices", ".valid"} <= set(paths)

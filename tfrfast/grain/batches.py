@@ -1,0 +1,156 @@
+"""A Loader's batches as a Grain dataset."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Iterator
+from typing import Any, SupportsIndex
+
+import grain
+
+from tfrfast._loading.records import read_rows
+from tfrfast._loading.states import check_state
+from tfrfast.loader import Loader
+from tfrfast.plan import Plan
+
+__all__ = ["IterDataset"]
+
+_FORMAT = "tfrfast.grain.IterDataset"
+_VERSION = 1
+
+
+class IterDataset(grain.IterDataset):
+    """The batches of a `tfrfast.Loader`, in its order, from where the loader stands now.
+
+        loader = tfr.Loader("data/train-*", 256, features=["image", "label"], seed=1)
+        dataset = tfrfast.grain.IterDataset(loader, epochs=10).map(augment)
+
+    Args:
+      loader: gives the plan, the features and the threads. It does not move.
+      epochs: how many to deliver, the one that the loader stands in counted; None never ends. Each
+        has its own order. `repeat` would deliver the same epochs again.
+
+    The loader's C++ threads read ahead, so reading needs no `mp_prefetch`. If Python's work in `map`
+    needs it, worker i of n decodes batches i, i + n, ... and what arrives is in the same order.
+
+    Ranks are the Loader's: give it `rank=jax.process_index()` and `world=jax.process_count()`.
+    """
+
+    def __init__(self, loader: Loader, *, epochs: SupportsIndex | None = 1) -> None:
+        super().__init__()
+        if epochs is not None and operator.index(epochs) < 1:
+            raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
+        self._loader = copy.copy(loader)
+        self._epochs = None if epochs is None else operator.index(epochs)
+        self._part: tuple[int, int] | None = None
+
+    def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
+        """Delivers batches `sl.start`, `sl.start + sl.step`, ... only, as worker processes do.
+
+        Batches are dealt in turn, whatever `sequential_slice` says.
+        """
+        part = sl.start or 0, sl.step or 1
+        if sl.stop is not None or not 0 <= part[0] < part[1]:
+            raise ValueError(f"A slice must be slice(i, None, n) with 0 <= i < n, not {sl}.")
+        if self._part not in (None, part):
+            raise ValueError(
+                "This IterDataset is already a slice of a Loader's batches. Give rank and world to "
+                "the Loader instead, and leave slices to mp_prefetch."
+            )
+        self._part = part
+
+    def __iter__(self) -> grain.DatasetIterator:
+        return _Batches(self._loader, self._epochs, self._part or (0, 1))
+
+    def __str__(self) -> str:
+        return f"IterDataset({self._loader!r}, epochs={self._epochs})"
+
+
+class _Batches(grain.DatasetIterator):
+    """Batches of the rest of an epoch and of those after it: all of them, or one worker's."""
+
+    def __init__(self, loader: Loader, epochs: int | None, part: tuple[int, int]) -> None:
+        super().__init__()
+        self._loader = copy.copy(loader)  # each iterator stands somewhere else
+        self._part = part
+        self._end = None if epochs is None else loader.epoch + epochs
+        self._begin(loader.state_dict())
+
+    def _begin(self, state: dict[str, Any]) -> None:
+        """Steps count from the state's position of its epoch, and this worker's come first."""
+        self._loader.load_state_dict(state)
+        self._batches: Iterator[Any] | None = None
+        self._epoch: int = state["epoch"]
+        self._position: int = state["position"]
+        self._plan = self._loader.plan.rest_after(self._position)
+        self._step = self._part[0]
+
+    def __next__(self) -> Any:
+        if self._loader.plan.steps == 0:
+            raise StopIteration
+        return self._next_of_all() if self._part == (0, 1) else self._next_of_part()
+
+    def _next_of_all(self) -> Any:
+        while self._end is None or self._epoch < self._end:
+            if self._batches is None:
+                self._batches = iter(self._loader)
+            try:
+                return next(self._batches)
+            except StopIteration:
+                self._batches = None
+                self._epoch = self._loader.epoch
+        raise StopIteration
+
+    def _next_of_part(self) -> Any:
+        epoch, step, plan = self._here()
+        if self._end is not None and epoch >= self._end:
+            raise StopIteration
+        batch = read_rows(self._loader.reader, self._loader.features, *plan.rows(epoch, step))
+        # The batch counts as delivered only now that it could be read.
+        if epoch != self._epoch:
+            self._epoch, self._position, self._plan = epoch, 0, plan
+        self._step = step + self._part[1]
+        return batch
+
+    def _here(self) -> tuple[int, int, Plan]:
+        """The epoch and the step of the next batch, which may lie beyond this epoch's end."""
+        epoch, step, plan = self._epoch, self._step, self._plan
+        while step >= plan.steps:
+            epoch, step, plan = epoch + 1, step - plan.steps, self._loader.plan
+        return epoch, step, plan
+
+    def get_state(self) -> dict[str, Any]:
+        """Where the user stands, as a Loader's state and which batches this iterator delivers."""
+        state = self._loader.state_dict()
+        if self._part != (0, 1):
+            state |= {"epoch": self._epoch, "position": self._position}
+        plan = self._loader.plan
+        return {
+            **state,
+            "format": _FORMAT,
+            "version": _VERSION,
+            "worker": self._part[0],
+            "workers": self._part[1],
+            "step": self._step,
+            "world": plan.world,
+            "batch_size": plan.batch_size,
+            "remainder": plan.remainder,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes to where `get_state` was called.
+
+        Every rank may take one rank's state. Ranks, batch size and threads may differ, unless the
+        state is a worker's: then all has to be as it was.
+        """
+        mine = self.get_state()
+        # Grain asks an iterator of all batches where workers begin.
+        is_a_workers = state.get("workers", 1) != 1
+        shares = ["worker", "workers", "world", "batch_size", "remainder"]
+        check_state("IterDataset", state, mine, shares if is_a_workers else [])
+        own = self._loader.state_dict()
+        where = {key: state[key] for key in own}
+        self._begin(where | {key: own[key] for key in ("format", "version")})
+        if is_a_workers:
+            self._step = int(state["step"])

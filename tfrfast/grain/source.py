@@ -1,0 +1,90 @@
+"""Records by number, as Grain's data sources give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+from tfrfast._base.arguments import integers
+from tfrfast._base.paths import Paths
+from tfrfast._loading.records import Records
+from tfrfast.columns import Batch, Sparse
+from tfrfast.features import AnyFeatures, Features
+from tfrfast.reader import Reader
+
+__all__ = ["Source"]
+
+
+class Source:
+    """A RandomAccessDataSource over TFRecord files, for `MapDataset.source` and `DataLoader`.
+
+        source = tfrfast.grain.Source("data/train-*", features=["image", "label"])
+        dataset = grain.MapDataset.source(source).shuffle(seed=1).batch(256)
+
+    Args:
+      source: a Reader, or anything that Reader takes.
+      features: as in `tfrfast.Loader`. With None, record `i` is its bytes; else it is a dict of the
+        values of each feature.
+      reader_options: are passed on to Reader.
+
+    With `on_corruption="skip"`, a damaged record is None, which a MapDataset leaves out. Any number of
+    threads may read. A pickled source opens the same files. Its repr, which Grain's checkpoints
+    compare, is the same wherever the same files lie.
+    """
+
+    def __init__(
+        self,
+        source: Reader | Paths,
+        *,
+        features: AnyFeatures | None = None,
+        **reader_options: Any,
+    ) -> None:
+        self._records = Records(source, features, reader_options)
+
+    @property
+    def reader(self) -> Reader:
+        """What reads the records."""
+        return self._records.reader
+
+    @property
+    def features(self) -> Features | None:
+        """What they are decoded into."""
+        return self._records.features
+
+    def __len__(self) -> int:
+        return len(self.reader)
+
+    def __getitem__(self, index: SupportsIndex) -> Any:
+        return self._getitems([index.__index__()])[0]
+
+    def _getitems(self, indices: Sequence[int]) -> Sequence[Any]:
+        """Records that Grain asks for together, which are read and decoded together."""
+        numbers = integers("indices", indices)
+        batch = self._records.read(numbers)
+        rows = _rows(batch) if isinstance(batch, Batch) else batch.tolist()
+        if len(rows) == len(numbers):
+            return rows
+        # The reader has left damaged records out.
+        kept = iter(zip(batch.indices.tolist(), rows, strict=True))
+        number, row = next(kept, (None, None))
+        items: list[Any] = []
+        for wanted in numbers.tolist():
+            items.append(row if wanted == number else None)
+            if wanted == number:
+                number, row = next(kept, (None, None))
+        return items
+
+    def __repr__(self) -> str:
+        data = f"{len(self)} records, data={self.reader.fingerprint:016x}"
+        return f"Source({data}, features={self.features!r})"
+
+
+def _rows(batch: Batch) -> list[Any]:
+    if not batch:
+        return [{} for _ in batch.indices]
+    # Column by column, which is faster than row by row.
+    columns = [
+        [column[row] for row in range(len(column))] if isinstance(column, Sparse) else list(column)
+        for column in batch.values()
+    ]
+    return [dict(zip(batch, values, strict=True)) for values in zip(*columns, strict=True)]

@@ -1,0 +1,10 @@
+"""Says how to install JAX where it is missing."""
+
+try:
+    import jax  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "jax":
+        raise
+    raise ModuleNotFoundError(
+        'tfrfast.jax needs JAX: pip install "tfrfast[jax]"', name="jax"
+    ) from None

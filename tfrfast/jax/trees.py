@@ -1,0 +1,46 @@
+"""Batches and columns as pytrees: what `jax.tree.map` and `jax.jit` take apart and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jax import tree_util
+
+from tfrfast.columns import Batch, Bytes, Ragged, Sparse
+
+__all__ = ["register"]
+
+
+def _batch_parts(batch: Batch) -> tuple[Iterable[tuple[Any, Any]], Any]:
+    columns = [(tree_util.DictKey(name), column) for name, column in batch.items()]
+    rows = [(tree_util.GetAttrKey(name), getattr(batch, name)) for name in ("indices", "valid")]
+    return [*columns, *rows], tuple(batch)
+
+
+def _batch_of(names: tuple[str, ...], parts: Iterable[Any]) -> Batch:
+    *columns, indices, valid = parts
+    return Batch(dict(zip(names, columns, strict=True)), indices, valid)
+
+
+def _register(kind: type, attributes: tuple[str, ...], fixed: tuple[str, ...] = ()) -> None:
+    def parts(column: Any) -> tuple[Iterable[tuple[Any, Any]], Any]:
+        children = [(tree_util.GetAttrKey(name), getattr(column, name)) for name in attributes]
+        return children, tuple(getattr(column, name) for name in fixed)
+
+    def column_of(values: Any, children: Iterable[Any]) -> Any:
+        # Without the class's checks: JAX also fills trees with what is not an array.
+        column: Any = object.__new__(kind)
+        for name, value in zip((*attributes, *fixed), (*children, *values), strict=True):
+            setattr(column, name, value)
+        return column
+
+    tree_util.register_pytree_with_keys(kind, parts, column_of)
+
+
+def register() -> None:
+    """Makes pytrees of them. JAX allows that once in a process."""
+    tree_util.register_pytree_with_keys(Batch, _batch_parts, _batch_of)
+    _register(Ragged, ("values", "row_splits"))
+    _register(Sparse, ("indices", "values", "dense_shape"))
+    _register(Bytes, ("data", "offsets"), ("shape",))
