@@ -80,7 +80,13 @@ def copied_to_gpu(batches: Iterable[tuple[Any, Any]], device: torch.device) -> I
         user = torch.cuda.current_stream(device)
         user.wait_event(copied)
         # The memory must not be used again before the user's stream is done with it.
-        on_tensors(lambda tensor: tensor.record_stream(user), copy)
+        on_tensors(lambda tensor: _used_on(user, tensor), copy)
         return key, copy
 
     return begun_ahead(begin, finish, batches)
+
+
+def _used_on(stream: torch.cuda.Stream, tensor: torch.Tensor) -> None:
+    is_sparse = tensor.layout == torch.sparse_coo  # two dense tensors to CUDA
+    for each in (tensor._indices(), tensor._values()) if is_sparse else (tensor,):
+        each.record_stream(stream)

@@ -84,10 +84,12 @@ def _tensor(array: Array) -> torch.Tensor:
 
 
 def pinned(value: Any) -> Any:
-    """`value` with its dense tensors in page-locked memory."""
-    return on_tensors(
-        lambda tensor: tensor.pin_memory() if tensor.layout == torch.strided else tensor, value
-    )
+    """`value` with its dense tensors in page-locked memory, but for those on another device."""
+    return on_tensors(lambda tensor: tensor.pin_memory() if _pinnable(tensor) else tensor, value)
+
+
+def _pinnable(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and tensor.device.type == "cpu"
 
 
 def on_tensors(function: Callable[[torch.Tensor], Any], value: Any) -> Any:

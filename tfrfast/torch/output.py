@@ -28,9 +28,7 @@ class Output:
     def of(self, batches: Iterator[Placed], threads: int) -> Iterator[Placed]:
         """Each batch as it is delivered."""
         device = self.device
-        to_gpu = device is not None and device.type == "cuda"
-        pin = torch.cuda.is_available() and (self.pin_memory or to_gpu)
-        gpu = (device if to_gpu else torch.cuda.current_device()) if pin else None
+        gpu = self._gpu()
 
         def prepare(item: Placed) -> Placed:
             place, batch = item
@@ -38,17 +36,29 @@ class Output:
                 batch = as_tensors(batch)
             if self.transform is not None:
                 batch = self.transform(batch)
-            if pin:
+            if gpu is not None:
                 with torch.cuda.device(gpu):  # else each thread would begin to use the first GPU
                     batch = pinned(batch)
             return place, batch
 
-        if self.transform is None and not pin:
+        if self.transform is None and gpu is None:
             ready: Iterator[Placed] = (prepare(item) for item in batches)
         else:
             ready = in_order(prepare, batches, threads)
         if device is None or device.type == "cpu":
             return ready
-        if to_gpu:
-            return copied_to_gpu(ready, device)
+        if gpu is not None and device.type == "cuda":
+            return copied_to_gpu(ready, gpu)
         return ((place, on_tensors(lambda each: each.to(device), batch)) for place, batch in ready)
+
+    def _gpu(self) -> torch.device | None:
+        """The GPU for which batches are pinned, with its number: to a thread, "cuda" is the first.
+
+        CUDA is not asked where it is not needed, as a process that asks may not use it in forks.
+        """
+        if self.device is not None and self.device.type == "cuda":
+            number = self.device.index
+            return torch.device("cuda", torch.cuda.current_device() if number is None else number)
+        if self.pin_memory and torch.cuda.is_available():
+            return torch.device("cuda", torch.cuda.current_device())
+        return None
