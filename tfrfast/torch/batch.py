@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,14 +94,21 @@ def _pinnable(tensor: torch.Tensor) -> bool:
 
 
 def on_tensors(function: Callable[[torch.Tensor], Any], value: Any) -> Any:
-    """`value` with `function` applied to every tensor in its mappings, tuples and lists."""
+    """`value` with `function` applied to every tensor in its mappings, tuples and lists.
+
+    Other objects stay as they are.
+    """
     if isinstance(value, torch.Tensor):
         return function(value)
     if isinstance(value, Mapping):
         items = {key: on_tensors(function, each) for key, each in value.items()}
         if isinstance(value, Batch):
             return Batch(items, *(on_tensors(function, x) for x in (value.indices, value.valid)))
-        return items
+        if type(value) is dict or not isinstance(value, MutableMapping):
+            return items
+        same_kind = copy.copy(value)
+        same_kind.update(items)
+        return same_kind
     if isinstance(value, tuple):
         parts = [on_tensors(function, each) for each in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from multiprocessing import context, reduction
 from typing import Any
@@ -58,11 +59,12 @@ class EpochCounter:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        fcntl.lockf(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.lockf(self._file, fcntl.LOCK_UN)
+        with _threads:
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def _read(self) -> dict[str, Any]:
         numbers: dict[str, Any] = json.loads(os.pread(self._file, _MOST_BYTES, 0))
@@ -90,6 +92,18 @@ class EpochCounter:
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             os.close(self._file)
+
+
+_threads: threading.Lock  # The lock of a file keeps processes apart, not the threads of one.
+
+
+def _renew_lock() -> None:
+    global _threads
+    _threads = threading.Lock()
+
+
+_renew_lock()
+os.register_at_fork(after_in_child=_renew_lock)  # another thread may have held it
 
 
 def _nameless_file() -> int:

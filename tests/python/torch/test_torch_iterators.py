@@ -1,4 +1,4 @@
-"""The iterator of a Loader ends with whatever held it, and no call that fails disturbs it."""
+"""What becomes of a Loader's iterator and of its batches, whatever else happens around them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import weakref
+from collections import OrderedDict, UserDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,3 +99,12 @@ def test_an_iterator_that_was_ended_stays_ended(shards: list[str]) -> None:
         with pytest.raises(RuntimeError, match="has moved this loader"):
             next(first)
     assert sorted(flat(ids(ours))) == sorted(flat(ids(loader(shards))))
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, UserDict])
+def test_what_goes_to_a_device_stays_of_its_kind(shards: list[str], kind: Any) -> None:
+    ours = loader(shards, device="meta", transform=lambda batch: kind(x=batch["id"], y="text"))
+    for batch in ours:
+        assert type(batch) is kind
+        assert batch["x"].device.type == "meta"
+        assert batch["y"] == "text"

@@ -1,12 +1,15 @@
-"""Workers that are slow to begin take the epoch of the iteration that they belong to."""
+"""Each iteration is one epoch, for workers that are slow to begin and for threads, too."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S
 from torch_data import ID, ids
 
 torch = pytest.importorskip("torch")
@@ -60,3 +63,23 @@ def test_choosing_an_epoch_does_not_change_one_that_has_begun(shards: list[str])
     source.set_epoch(4)
     assert first + ids(batches) == an_epoch(shards, 0)
     assert ids(loader) == an_epoch(shards, 4)
+
+
+def test_threads_that_iterate_at_once_get_different_epochs(shards: list[str]) -> None:
+    source, epochs = dataset(shards), list[int]()
+
+    def iterate() -> None:
+        for _ in range(40):
+            epochs.append(iter(source).state_dict()["epoch"])
+
+    threads = [threading.Thread(target=iterate) for _ in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(epochs) == list(range(160))
