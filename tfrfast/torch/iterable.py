@@ -108,7 +108,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return _Epoch(self)
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
-        """Makes the next iteration deliver this epoch, in workers that already run, too."""
+        """Makes the next iteration deliver this epoch, in workers that already run, too.
+
+        Call it before that iteration begins. One that has begun goes on with its own epoch.
+        """
         self._epochs.choose(epoch_number(epoch))
 
     def _batch(self, plan: Plan, epoch: int, step: int) -> Any:

@@ -47,8 +47,9 @@ class Loader:
         may use, divided by LOCAL_WORLD_SIZE.
       prefetch: batches read, or being read, ahead; by default two more than threads.
       pin_memory: put batches in page-locked memory. Does nothing where there is no CUDA.
-      device: where batches are copied to. The next batch is copied to a GPU, from page-locked memory
-        and on a stream of its own, while this one is used.
+      device: where the tensors of a batch are copied to, also those in dicts, lists and tuples of a
+        transform. The next batch is copied to a GPU, from page-locked memory and on a stream of its
+        own, while this one is used.
       reader_options: are passed on to Reader.
 
     Each `for` is the next epoch. `state_dict` counts what was delivered, whatever was read,
