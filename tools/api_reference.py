@@ -37,6 +37,10 @@ ADAPTERS = {
 
 `import tfrfast.grain`, which imports Grain and JAX: see [Grain](grain.md).
 """,
+    "tfrfast.jax": """# tfrfast.jax
+
+`import tfrfast.jax`, which imports JAX: see [JAX](jax.md).
+""",
 }
 
 Definition = ast.ClassDef | ast.FunctionDef

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,9 @@ import pytest
 import tfrfast as tfr
 from record_files import flip_payload_byte
 from torch_data import NUM_RECORDS, example, write_examples
+
+# JAX reads this when it first looks for devices.
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 
 
 @pytest.fixture(autouse=True, scope="session")

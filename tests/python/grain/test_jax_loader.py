@@ -1,0 +1,181 @@
+"""tfrfast.jax.Loader gives the Loader's batches on devices, whatever is copied ahead."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from record_files import write_shard
+from torch_data import FEATURES, ID, NUM_RECORDS, example, flat, ids
+
+jax = pytest.importorskip("jax")
+tj = pytest.importorskip("tfrfast.jax", exc_type=ModuleNotFoundError)
+
+from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
+
+
+def columns(shards: list[str], **options: Any) -> tfr.Loader:
+    return tfr.Loader(shards, **{"batch_size": 8, "features": ID, "seed": 3, **options})
+
+
+def rows_over_devices() -> Any:
+    devices = jax.devices("cpu")
+    assert len(devices) == 4, "tests/python/grain/conftest.py asks for four"
+    return NamedSharding(Mesh(np.array(devices), ("rows",)), PartitionSpec("rows"))
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 5, 100])
+def test_epochs_are_the_loaders(shards: list[str], ahead: int) -> None:
+    plain, ours = columns(shards), tj.Loader(columns(shards), ahead=ahead)
+    for epoch in range(3):
+        assert ours.epoch == epoch
+        assert ids(ours) == ids(plain)
+        assert ours.state_dict() == plain.state_dict()
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 100])
+def test_a_state_counts_what_was_delivered(shards: list[str], ahead: int) -> None:
+    plain, ours = columns(shards), tj.Loader(columns(shards), ahead=ahead)
+    for expected, batch in zip(plain, ours, strict=True):
+        assert batch.indices.tolist() == expected.indices.tolist()
+        state = json.loads(json.dumps(ours.state_dict()))
+        assert state == plain.state_dict()
+        resumed, rest = tj.Loader(columns(shards), ahead=ahead), columns(shards)
+        resumed.load_state_dict(state)
+        rest.load_state_dict(state)
+        assert ids(resumed) == ids(rest)
+
+
+def test_a_break_begins_the_next_epoch_and_ends_the_other_for(shards: list[str]) -> None:
+    ours, plain = tj.Loader(columns(shards), ahead=100), columns(shards)
+    first = iter(ours)
+    next(first)
+    plain.set_epoch(1)
+    assert ids(ours) == ids(plain)
+    with pytest.raises(RuntimeError, match="another one has begun"):
+        next(first)
+    second = iter(ours)
+    next(second)
+    ours.set_epoch(7)
+    with pytest.raises(RuntimeError, match="epoch was chosen"):
+        next(second)
+    plain.set_epoch(7)
+    assert ids(ours) == ids(plain)
+
+
+def test_every_kind_of_column(shards: list[str]) -> None:
+    features = FEATURES | {"sparse": tfr.VarLen("int64", sparse=True, key="numbers")}
+    for batch in tj.Loader(columns(shards, features=features)):
+        assert isinstance(batch["dense"], jax.Array)
+        assert isinstance(batch["numbers"].values, jax.Array)
+        assert isinstance(batch["sparse"].values, jax.Array)
+        assert isinstance(batch["name"], tfr.Bytes)
+        for row, number in enumerate(batch.indices.tolist()):
+            expected = example(number)
+            assert batch["dense"][row].tolist() == expected["dense"]
+            assert batch["numbers"][row].tolist() == expected["numbers"]
+            assert batch["name"][row] == expected["name"]
+            assert batch["words"][row].tolist() == expected["words"]
+
+
+def test_rows_are_spread_over_devices(shards: list[str]) -> None:
+    features = {name: FEATURES[name] for name in ("id", "dense")}
+    rows = rows_over_devices()
+    seen = []
+    for batch in tj.Loader(columns(shards, features=features, remainder="pad"), rows):
+        assert batch["dense"].sharding == rows
+        assert [part.data.shape for part in batch["dense"].addressable_shards] == [(2, 3)] * 4
+        total = jax.jit(lambda batch: (batch["dense"][:, 0] * batch.valid).sum())(batch)
+        real = batch.indices[batch.valid].tolist()
+        assert total == sum(real)
+        seen += real
+    assert sorted(seen) == list(range(NUM_RECORDS))
+
+
+def test_what_cannot_be_sharded_is_an_error(shards: list[str]) -> None:
+    rows = rows_over_devices()
+    with pytest.raises(ValueError, match="remainder="):
+        tj.Loader(columns(shards), rows)
+    with pytest.raises(ValueError, match="give it features"):
+        tj.Loader(columns(shards, features=None))
+    with pytest.raises(ValueError, match="ahead"):
+        tj.Loader(columns(shards), ahead=-1)
+    ragged = columns(shards, features={"numbers": FEATURES["numbers"]}, remainder="drop")
+    with pytest.raises(ValueError, match="Feature 'numbers': rows of any length"):
+        next(iter(tj.Loader(ragged, rows)))
+
+
+def test_an_error_comes_at_its_place_each_time(damaged: list[str]) -> None:
+    iterator = iter(tj.Loader(columns(damaged, shuffle=False), ahead=5))
+    assert [next(iterator).indices[0].item() for _ in range(2)] == [0, 8]
+    for _ in range(2):
+        with pytest.raises(tfr.RecordError):
+            next(iterator)
+
+
+def test_numbers_that_do_not_fit_are_an_error_and_no_batch_is_passed_over(tmp_path: Any) -> None:
+    numbers = [1, -(2**31), 2**31 - 1, 5, 2**31, 6]
+    file = write_shard(tmp_path / "data", [tfr.encode_example({"id": each}) for each in numbers])
+    ours = tj.Loader(columns([file], shuffle=False, batch_size=2))
+    iterator = iter(ours)
+    assert [next(iterator)["id"].tolist() for _ in range(2)] == [numbers[:2], numbers[2:4]]
+    for _ in range(2):
+        with pytest.raises(OverflowError, match=r"Feature 'id': 2147483648 .*jax_enable_x64"):
+            next(iterator)
+    jax.config.update("jax_enable_x64", True)
+    try:
+        assert next(iterator)["id"].tolist() == numbers[4:]
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    assert next(iterator, None) is None
+
+
+PROCESS = """
+import sys
+import jax
+port, rank, *shards = sys.argv[1:]
+jax.distributed.initialize(f"localhost:{port}", 2, int(rank))
+import numpy as np
+import tfrfast as tfr, tfrfast.jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from torch_data import ID
+rows = NamedSharding(Mesh(np.array(jax.devices()), ("rows",)), PartitionSpec("rows"))
+loader = tfr.Loader(shards, 4, features=ID, seed=3, remainder="pad",
+                    rank=jax.process_index(), world=jax.process_count())
+for batch in tfrfast.jax.Loader(loader, rows):
+    total = jax.jit(lambda id, valid: (id * valid).sum())(batch["id"], batch.valid)
+    mine = np.concatenate([np.asarray(part.data) for part in batch["id"].addressable_shards])
+    valid = np.concatenate([np.asarray(part.data) for part in batch.valid.addressable_shards])
+    print(batch["id"].shape[0], int(total), *mine[valid])
+"""
+
+
+def test_two_processes_give_the_rows_of_global_arrays(shards: list[str]) -> None:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, port, str(rank), *shards],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    steps = [
+        [[int(each) for each in line.split()] for line in out.splitlines() if line[0].isdigit()]
+        for out in outputs
+    ]
+    for ours, theirs in zip(*steps, strict=True):
+        assert ours[:2] == theirs[:2] == [8, sum(ours[2:]) + sum(theirs[2:])]
+    seen = flat([step[2:] for rank in steps for step in rank])
+    assert sorted(seen) == list(range(NUM_RECORDS))

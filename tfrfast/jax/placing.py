@@ -1,0 +1,58 @@
+"""Columns in the memory of devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from tfrfast.columns import Batch, Bytes, Ragged, Sparse
+
+__all__ = ["place"]
+
+
+def place(batch: Batch, sharding: Any) -> Batch:
+    """The batch with its numbers on devices. Copies may still be under way when it returns.
+
+    Byte strings stay where they are. With a sharding, this process's rows become its part of global
+    arrays.
+    """
+    columns = {name: _column(f"Feature '{name}'", value, sharding) for name, value in batch.items()}
+    indices = _array("A record number", batch.indices, sharding)
+    return Batch(columns, indices, _array("", batch.valid, sharding))
+
+
+def _column(what: str, column: Any, sharding: Any) -> Any:
+    if isinstance(column, Bytes):
+        return column
+    if not isinstance(column, (Ragged, Sparse)):
+        return _array(what, column, sharding)
+    if sharding is not None:
+        raise ValueError(
+            f"{what}: rows of any length cannot be sharded. Ask for it as tfr.FixedLen or "
+            "tfr.FixedLenSequence, or leave the sharding out."
+        )
+    if isinstance(column, Ragged):
+        splits = _array(what, column.row_splits, None)
+        return Ragged(_column(what, column.values, None), splits)
+    values = _column(what, column.values, None)
+    return Sparse(_array(what, column.indices, None), values, column.dense_shape)
+
+
+def _array(what: str, array: np.ndarray[Any, Any], sharding: Any) -> Any:
+    if array.dtype.itemsize == 8 and array.dtype.kind in "iu" and not jax.config.jax_enable_x64:
+        _check_32_bits(what, array)
+    if sharding is None:
+        return jax.device_put(array)
+    return jax.make_array_from_process_local_data(sharding, array)
+
+
+def _check_32_bits(what: str, array: np.ndarray[Any, Any]) -> None:
+    limits = np.iinfo(np.int32 if array.dtype.kind == "i" else np.uint32)
+    for value in (int(array.min()), int(array.max())) if array.size else ():
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(
+                f"{what}: {value} does not fit in 32 bits, and JAX keeps no more unless you call "
+                'jax.config.update("jax_enable_x64", True) first.'
+            )
