@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mnist_data import PIXELS, features, write_digits
 
 import tfrfast as tfr
+import tfrfast.jax
 
 BATCH_SIZE = 64
 FEATURES = features("floats")
@@ -32,9 +33,11 @@ def rows_over_all_devices() -> NamedSharding:
     return NamedSharding(Mesh(jax.devices(), ("rows",)), PartitionSpec("rows"))
 
 
-def make_loader(shards: list[str], **options: object) -> tfr.Loader:
-    """The rows of the epoch that this process reads."""
-    return tfr.Loader(
+def make_batches(
+    shards: list[str], sharding: NamedSharding, **options: object
+) -> tfrfast.jax.Loader:
+    """Global arrays. A process contributes the rows that it reads, a device has its part."""
+    loader = tfr.Loader(
         shards,
         BATCH_SIZE // jax.process_count(),
         features=FEATURES,
@@ -42,14 +45,7 @@ def make_loader(shards: list[str], **options: object) -> tfr.Loader:
         world=jax.process_count(),
         **options,
     )
-
-
-def device_arrays(batch: tfr.Batch, sharding: NamedSharding) -> dict[str, jax.Array]:
-    """One global array for each column. A process contributes its rows, a device has its part."""
-    return {
-        name: jax.make_array_from_process_local_data(sharding, column)
-        for name, column in batch.items()
-    }
+    return tfrfast.jax.Loader(loader, sharding)
 
 
 def scores(model: Model, image: jax.Array) -> jax.Array:
@@ -75,21 +71,19 @@ def count_right(model: Model, image: jax.Array, label: jax.Array, valid: jax.Arr
 def train(shards: list[str], sharding: NamedSharding, epochs: int = 2) -> Model:
     """Trains on batches of one shape, so that nothing is compiled twice."""
     model = Model(jnp.zeros((PIXELS, 10)), jnp.zeros(10))
-    loader = make_loader(shards, seed=7, remainder="drop")
+    batches = make_batches(shards, sharding, seed=7, remainder="drop")
     for _ in range(epochs):
-        for batch in loader:
-            model = step(model, **device_arrays(batch, sharding))
+        for batch in batches:
+            model = step(model, **batch)
     return model
 
 
 def accuracy(shards: list[str], sharding: NamedSharding, model: Model) -> float:
     """The accuracy. The last batch is padded to the same shape, and its padding does not count."""
-    loader = make_loader(shards, shuffle=False, remainder="pad")
     right = total = 0
-    for batch in loader:
-        valid = jax.make_array_from_process_local_data(sharding, batch.valid)
-        right += int(count_right(model, **device_arrays(batch, sharding), valid=valid))
-        total += int(valid.sum())
+    for batch in make_batches(shards, sharding, shuffle=False, remainder="pad"):
+        right += int(count_right(model, **batch, valid=batch.valid))
+        total += int(batch.valid.sum())
     return right / total
 
 

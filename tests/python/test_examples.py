@@ -74,18 +74,6 @@ def test_numpy_loop_splits_balances_and_learns(tmp_path: Path) -> None:
         assert example.accuracy(reader, split.validation, weights) > untrained + 0.3
 
 
-def test_jax_loop_learns(tmp_path: Path) -> None:
-    pytest.importorskip("jax")
-    example = load_example("jax_loop")
-    digits = load_example("mnist_data").write_digits(tmp_path / "data", "floats", 1500, 161)
-    rows = example.rows_over_all_devices()
-    untrained = example.train(digits.train, rows, epochs=0)
-    trained = example.train(digits.train, rows, epochs=2)
-    assert example.accuracy(digits.test, rows, trained) > (
-        example.accuracy(digits.test, rows, untrained) + 0.3
-    )
-
-
 def test_digits_as_bytes_are_the_same_digits(tmp_path: Path) -> None:
     data = load_example("mnist_data")
     columns = []
