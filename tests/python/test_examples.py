@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,31 @@ def test_single_record_files_are_merged_and_mixed_exactly(tmp_path: Path) -> Non
     assert abs(mixing.z_of_shards) < 4
     assert abs(mixing.z_of_epoch) < 4
     assert example._unfairness(np.arange(2000)) > 100  # the measure sees an order that is not mixed
+
+
+def test_tar_files_become_shards_with_each_sample_once(tmp_path: Path) -> None:
+    example = load_example("webdataset_shards")
+    pattern = example.write_tars(tmp_path / "tars", 530, 3)
+    shards = example.convert(pattern, tmp_path / "records" / "train", 2)
+    assert len(shards) == 2
+    found = {}
+    for batch in tfr.Loader(shards, 64, features=example.FEATURES, seed=1):
+        rows = zip(batch["key"].tolist(), batch["png"].tolist(), batch["cls"], strict=True)
+        found.update({key: (png, label) for key, png, label in rows})
+    assert found == {b"train/%07d" % i: (b"picture %d" % i, i % 10) for i in range(530)}
+
+
+def test_members_with_one_name_up_to_the_first_dot_are_a_sample(tmp_path: Path) -> None:
+    example = load_example("webdataset_shards")
+    with tarfile.open(tmp_path / "some.tar", "w") as tar:
+        for name in ("a.b/one.JPG", "a.b/one.seg.png", "two.cls"):
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            tar.addfile(member, io.BytesIO(b"7"))
+    assert list(example.samples_of(str(tmp_path / "some.tar"))) == [
+        {"key": b"a.b/one", "jpg": b"7", "seg.png": b"7"},
+        {"key": b"two", "cls": 7},
+    ]
 
 
 def test_deterministic_batches(tmp_path: Path) -> None:
