@@ -118,9 +118,9 @@ class Loader:
         threads = threads or _native.usable_processors()
         self._compiled = compiled
         self.features: Features | None = None if compiled is None else compiled.specs
-        feature_plan = None if compiled is None else compiled.plan
+        feature_schema = None if compiled is None else compiled.schema
         self._core = _native.Loader(
-            reader._core, plan._core, threads, prefetch or threads + 2, feature_plan
+            reader._core, plan._core, threads, prefetch or threads + 2, feature_schema
         )
 
     def __len__(self) -> int:

@@ -63,10 +63,10 @@ py::tuple to_python(Column column, const CompiledFeature& feature) {
                         shape);
 }
 
-py::list to_python(std::vector<Column> columns, const FeaturePlan& plan) {
+py::list to_python(std::vector<Column> columns, const FeatureSchema& schema) {
   py::list result;
   for (std::size_t slot = 0; slot < columns.size(); ++slot) {
-    result.append(to_python(std::move(columns[slot]), plan[slot]));
+    result.append(to_python(std::move(columns[slot]), schema[slot]));
   }
   return result;
 }

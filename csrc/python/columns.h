@@ -16,7 +16,7 @@ namespace tfrfast::python {
 // arrays own their memory, and NumPy may write into it.
 pybind11::tuple to_python(Column column, const CompiledFeature& feature);
 pybind11::list to_python(std::vector<Column> columns,
-                         const FeaturePlan& plan);  // one for each feature
+                         const FeatureSchema& schema);  // one for each feature
 
 // A pooled buffer as an array that owns it. It goes back to the pool with the last array over it.
 template <class Number>

@@ -146,22 +146,22 @@ class Parser {
 
 class ExampleParser : public Parser<ExampleParser, BatchDecoder> {
  public:
-  explicit ExampleParser(std::shared_ptr<FeaturePlan> plan) : plan_(std::move(plan)) {}
+  explicit ExampleParser(std::shared_ptr<FeatureSchema> schema) : schema_(std::move(schema)) {}
 
   std::unique_ptr<BatchDecoder> make_decoder() const {
-    return std::make_unique<BatchDecoder>(plan_);
+    return std::make_unique<BatchDecoder>(schema_);
   }
   py::object convert(std::vector<Column> columns) const {
-    return to_python(std::move(columns), *plan_);
+    return to_python(std::move(columns), *schema_);
   }
 
  private:
-  std::shared_ptr<const FeaturePlan> plan_;
+  std::shared_ptr<const FeatureSchema> schema_;
 };
 
 class SequenceParser : public Parser<SequenceParser, SequenceDecoder> {
  public:
-  SequenceParser(std::shared_ptr<FeaturePlan> context, std::shared_ptr<FeaturePlan> sequences)
+  SequenceParser(std::shared_ptr<FeatureSchema> context, std::shared_ptr<FeatureSchema> sequences)
       : context_(std::move(context)), sequences_(std::move(sequences)) {
     make_decoder();  // throws for features that cannot be decoded
   }
@@ -184,8 +184,8 @@ class SequenceParser : public Parser<SequenceParser, SequenceDecoder> {
   }
 
  private:
-  std::shared_ptr<const FeaturePlan> context_;
-  std::shared_ptr<const FeaturePlan> sequences_;
+  std::shared_ptr<const FeatureSchema> context_;
+  std::shared_ptr<const FeatureSchema> sequences_;
 };
 
 py::list survey_examples(const py::iterable& serialized) {
@@ -221,21 +221,21 @@ void register_example(py::module_& module) {
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 
   // Not const, because pybind11 holds no pointers to const, but never changed.
-  py::class_<FeaturePlan, std::shared_ptr<FeaturePlan>>(module, "FeaturePlan",
-                                                        "A compiled feature description.")
+  py::class_<FeatureSchema, std::shared_ptr<FeatureSchema>>(module, "FeatureSchema",
+                                                            "A compiled feature description.")
       .def(py::init<std::vector<FeatureSpec>>(), py::arg("specs"))
-      .def("encode", [](const FeaturePlan& self) { return py::bytes(self.encode()); });
+      .def("encode", [](const FeatureSchema& self) { return py::bytes(self.encode()); });
 
   py::class_<ExampleParser> examples(
       module, "ExampleParser",
       "Decodes serialized Examples to columns, by a compiled feature description.");
-  examples.def(py::init<std::shared_ptr<FeaturePlan>>(), py::arg("plan"));
+  examples.def(py::init<std::shared_ptr<FeatureSchema>>(), py::arg("schema"));
   add_parse(examples);
 
   py::class_<SequenceParser> sequences(
       module, "SequenceParser",
       "Decodes serialized SequenceExamples to columns, by two compiled feature descriptions.");
-  sequences.def(py::init<std::shared_ptr<FeaturePlan>, std::shared_ptr<FeaturePlan>>(),
+  sequences.def(py::init<std::shared_ptr<FeatureSchema>, std::shared_ptr<FeatureSchema>>(),
                 py::arg("context"), py::arg("sequences"));
   add_parse(sequences);
 

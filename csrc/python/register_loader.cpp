@@ -33,7 +33,7 @@ class PythonPass {
 class PythonLoader {
  public:
   PythonLoader(const OpenReader& reader, const Plan& plan, unsigned threads, unsigned prefetch,
-               std::shared_ptr<FeaturePlan> features)
+               std::shared_ptr<FeatureSchema> features)
       : features_(std::move(features)),
         loader_(reader.get(), plan.options(), LoaderOptions{threads, prefetch}, features_) {}
   ~PythonLoader() { close(); }
@@ -64,7 +64,7 @@ class PythonLoader {
   }
 
  private:
-  const std::shared_ptr<FeaturePlan> features_;
+  const std::shared_ptr<FeatureSchema> features_;
   Loader loader_;
 };
 
@@ -117,7 +117,7 @@ void register_loader(py::module_& module) {
   py::class_<PythonPass>(module, "LoaderPass").def("next", &PythonPass::next);
   py::class_<PythonLoader>(module, "Loader")
       .def(py::init<const OpenReader&, const Plan&, unsigned, unsigned,
-                    std::shared_ptr<FeaturePlan>>(),
+                    std::shared_ptr<FeatureSchema>>(),
            py::arg("reader"), py::arg("plan"), py::arg("threads"), py::arg("prefetch"),
            py::arg("features"))
       .def("begin", &PythonLoader::begin, py::keep_alive<0, 1>())

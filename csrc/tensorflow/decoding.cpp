@@ -10,7 +10,7 @@ std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::string_view encoded
 
 // A worker that throws is not put back, because its work is half done.
 LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
-                                 const std::shared_ptr<const FeaturePlan>& features,
+                                 const std::shared_ptr<const FeatureSchema>& features,
                                  std::span<const std::int64_t> records, const bool* valid) {
   static const std::atomic<bool> never{false};
   const std::vector<std::shared_ptr<const void>> what = {source, features};
@@ -21,7 +21,7 @@ LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
   return batch;
 }
 
-std::vector<Column> DecodingKernel::decode(const std::shared_ptr<const FeaturePlan>& features,
+std::vector<Column> DecodingKernel::decode(const std::shared_ptr<const FeatureSchema>& features,
                                            std::span<const WireBytes> wires,
                                            std::span<const std::int64_t> record_numbers) {
   const std::vector<std::shared_ptr<const void>> what = {features};

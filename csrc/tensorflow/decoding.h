@@ -60,7 +60,7 @@ class DecodingKernel {
   std::shared_ptr<const Sequence> sequence(std::string_view encoded) {
     return parts_.sequence(encoded);
   }
-  std::shared_ptr<const FeaturePlan> features(std::string_view encoded) {
+  std::shared_ptr<const FeatureSchema> features(std::string_view encoded) {
     return features_.get(encoded);
   }
   std::shared_ptr<const LoadingPlan> plan(std::string_view encoded, std::int64_t epoch,
@@ -68,17 +68,17 @@ class DecodingKernel {
 
   // Reads, verifies and decodes, one cache-sized piece after another. Throws Error.
   LoadedBatch load(const std::shared_ptr<const Source>& source,
-                   const std::shared_ptr<const FeaturePlan>& features,
+                   const std::shared_ptr<const FeatureSchema>& features,
                    std::span<const std::int64_t> records, const bool* valid);
 
   // Decodes records that have been read. Without `record_numbers`, errors name rows.
-  std::vector<Column> decode(const std::shared_ptr<const FeaturePlan>& features,
+  std::vector<Column> decode(const std::shared_ptr<const FeatureSchema>& features,
                              std::span<const WireBytes> wires,
                              std::span<const std::int64_t> record_numbers);
 
  private:
   PartHolder parts_;
-  LastDecoded<FeaturePlan> features_;
+  LastDecoded<FeatureSchema> features_;
   LastMade<LoadingPlan> plans_;
   IdleWorkers<BatchWork> works_;
   IdleWorkers<BatchDecoder> decoders_;

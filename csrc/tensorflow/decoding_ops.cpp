@@ -83,7 +83,7 @@ void write_records(KernelCall& call, const Records& read, const LoadingPlan::Row
   call.set_string(3, "");
 }
 
-void write_batch(KernelCall& call, const FeaturePlan& features, LoadedBatch batch) {
+void write_batch(KernelCall& call, const FeatureSchema& features, LoadedBatch batch) {
   const Shape shape = {static_cast<std::int64_t>(batch.rows)};
   const int next = write_columns(call, 0, features, std::move(batch.columns));
   call.set_tensor(next, DataType::int64, shape, std::move(batch.indices));

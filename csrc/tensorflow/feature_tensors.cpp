@@ -22,7 +22,7 @@ void write_strings(KernelCall& call, int output, const Shape& shape, Column& col
 
 }  // namespace
 
-int write_columns(KernelCall& call, int first, const FeaturePlan& plan,
+int write_columns(KernelCall& call, int first, const FeatureSchema& schema,
                   std::vector<Column> columns) {
   int output = first;
   for (std::size_t slot = 0; slot < columns.size(); ++slot) {
@@ -38,7 +38,7 @@ int write_columns(KernelCall& call, int first, const FeaturePlan& plan,
     if (column.type == ValueType::bytes) {
       write_strings(call, output++, value_shape, column);
     } else {
-      const std::size_t bytes = column.value_count * plan[slot].value_bytes;
+      const std::size_t bytes = column.value_count * schema[slot].value_bytes;
       call.set_values(output++, value_shape, bytes, std::move(column.values));
     }
     if (has_splits) {

@@ -12,7 +12,7 @@ namespace tfrfast::tensorflow {
 // Writes the columns into outputs `first`, `first + 1`, ... Returns the number after the last
 // output. A column becomes those of these tensors that it has, in this order: indices, values, row
 // splits, dense shape. Throws Error(invalid) if an output has another type in the graph.
-int write_columns(KernelCall& call, int first, const FeaturePlan& plan,
+int write_columns(KernelCall& call, int first, const FeatureSchema& schema,
                   std::vector<Column> columns);
 
 }  // namespace tfrfast::tensorflow

@@ -86,7 +86,7 @@ Files files_of(std::span<const std::int64_t> numbers) {
 Source::Source(SourceSpec spec) : spec_(std::move(spec)) {
   if (!spec_.planned) {
     const bool is_compressed = spec_.compression != Compression::none;
-    slots_ = std::make_unique<Slot[]>(spec_.shards.size());
+    late_shards_ = std::make_unique<LateShard[]>(spec_.shards.size());
     for (const ShardSpec& shard : spec_.shards) {
       facts_.push_back(facts_or_zeros(shard.path));
       // A missing file has one block, so that it is reported when its turn comes.
@@ -137,14 +137,14 @@ void Source::refuse_other_records(const Source& then) const {
 }
 
 std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
-  Slot& slot = slots_[shard];
-  std::lock_guard lock(slot.mutex);
-  if (slot.shard == nullptr) {
-    slot.shard = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, spec_.io,
+  LateShard& late = late_shards_[shard];
+  std::lock_guard lock(late.mutex);
+  if (late.shard == nullptr) {
+    late.shard = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, spec_.io,
                                                     shard_options(spec_).index);
     print_warnings();
   }
-  return slot.shard;
+  return late.shard;
 }
 
 Records Source::read(std::span<const std::int64_t> records) const {

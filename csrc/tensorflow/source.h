@@ -78,7 +78,7 @@ class Source {
   void refuse_other_records(const Source& then) const;
 
  private:
-  struct Slot {  // a shard that is opened when it is reached
+  struct LateShard {  // a shard that is opened when it is reached
     std::mutex mutex;
     std::shared_ptr<ProgressiveIndex> shard;
   };
@@ -95,9 +95,9 @@ class Source {
 
   SourceSpec spec_;
   std::vector<FileFacts> facts_;  // of each shard when it was opened; all zeros if it was missing
-  std::vector<std::int64_t> block_counts_;  // of each shard
-  std::unique_ptr<Slot[]> slots_;           // of a source that is not planned
-  std::shared_ptr<const Reader> reader_;    // of a planned one
+  std::vector<std::int64_t> block_counts_;    // of each shard
+  std::unique_ptr<LateShard[]> late_shards_;  // of a source that is not planned
+  std::shared_ptr<const Reader> reader_;      // of a planned one
 };
 
 }  // namespace tfrfast::tensorflow

@@ -57,7 +57,7 @@ FeatureSpec spec(const char* name, const Layout* layout, ValueType type = ValueT
 }
 
 BatchDecoder decoder_of(std::vector<FeatureSpec> specs) {
-  return BatchDecoder(std::make_shared<const FeaturePlan>(std::move(specs)));
+  return BatchDecoder(std::make_shared<const FeatureSchema>(std::move(specs)));
 }
 
 std::vector<Column> decode(BatchDecoder& decoder, const std::vector<std::string>& records) {
@@ -155,9 +155,9 @@ TEST_CASE("a batch may end before its last row") {
 }
 
 TEST_CASE("an error says which record of which file, and the decoder goes on afterwards") {
-  const auto plan = std::make_shared<const FeaturePlan>(
+  const auto schema = std::make_shared<const FeatureSchema>(
       std::vector<FeatureSpec>{spec("a", &kFixedLayout, ValueType::uint8)});
-  BatchDecoder decoder(plan, [](std::int64_t record) {
+  BatchDecoder decoder(schema, [](std::int64_t record) {
     return record == 41 ? std::string("some/shard") : std::string();
   });
   decoder.begin(1);
@@ -188,7 +188,7 @@ TEST_CASE("a batch has no more rows than it was begun for") {
 TEST_CASE("a description without a meaning is refused") {
   const auto refused = [](FeatureSpec bad) {
     try {
-      FeaturePlan plan({std::move(bad)});
+      FeatureSchema schema({std::move(bad)});
     } catch (const Error& error) {
       return error.kind() == ErrorKind::invalid;
     }
@@ -206,7 +206,7 @@ TEST_CASE("a description without a meaning is refused") {
   FeatureSpec short_default = spec("a", &kFixedLayout);
   short_default.default_value = DefaultValue{{1, 2, 3}, {}};
   CHECK(refused(short_default));
-  CHECK_THROWS_AS(FeaturePlan({spec("a", &kFixedLayout), spec("a", &kRaggedLayout)}), Error);
+  CHECK_THROWS_AS(FeatureSchema({spec("a", &kFixedLayout), spec("a", &kRaggedLayout)}), Error);
 }
 
 TEST_CASE("a column starts on 64 bytes, also one that holds nothing") {
@@ -222,9 +222,9 @@ TEST_CASE("a column starts on 64 bytes, also one that holds nothing") {
 
 TEST_CASE("steps of a SequenceExample follow one another") {
   const auto context =
-      std::make_shared<const FeaturePlan>(std::vector<FeatureSpec>{spec("c", &kFixedLayout)});
+      std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{spec("c", &kFixedLayout)});
   const auto lists =
-      std::make_shared<const FeaturePlan>(std::vector<FeatureSpec>{spec("a", &kRaggedLayout)});
+      std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{spec("a", &kRaggedLayout)});
   SequenceDecoder decoder(context, lists);
   const auto record = [](int number, std::initializer_list<std::string> steps) {
     std::string list;

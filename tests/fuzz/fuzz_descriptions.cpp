@@ -1,4 +1,4 @@
-// Any bytes as a plan, a feature plan, a sequence and a source: refused with an Error that says
+// Any bytes as a plan, a feature schema, a sequence and a source: refused with an Error that says
 // something, or understood. What was understood is encoded to the same bytes, and gives records
 // that exist.
 #include <cstdint>
@@ -46,8 +46,8 @@ void check_sequence(std::string_view bytes) {
 }
 
 void check_features(std::string_view bytes) {
-  const FeaturePlan plan = FeaturePlan::decode(bytes);
-  require(plan.encode() == bytes);
+  const FeatureSchema schema = FeatureSchema::decode(bytes);
+  require(schema.encode() == bytes);
 }
 
 void check_source(std::string_view bytes) {
@@ -70,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   may_throw([&] { check_sequence(body); });
   may_throw([&] { check_sequence(with_head(Sequence::kEncoding, body)); });
   may_throw([&] { check_features(body); });
-  may_throw([&] { check_features(with_head(FeaturePlan::kEncoding, body)); });
+  may_throw([&] { check_features(with_head(FeatureSchema::kEncoding, body)); });
   may_throw([&] { check_source(body); });
   may_throw([&] { check_source(with_head(SourceSpec::kEncoding, body)); });
   return 0;

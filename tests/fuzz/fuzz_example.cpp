@@ -27,7 +27,7 @@ FeatureSpec spec(const char* name, const Layout* layout, ValueType type,
   return made;
 }
 
-std::shared_ptr<const FeaturePlan> make_plan(const Layout* without = nullptr) {
+std::shared_ptr<const FeatureSchema> make_schema(const Layout* without = nullptr) {
   std::vector<FeatureSpec> specs = {
       spec("i", &kFixedLayout, ValueType::int64),
       spec("i2", &kFixedLayout, ValueType::int64, {2}),
@@ -59,7 +59,7 @@ std::shared_ptr<const FeaturePlan> make_plan(const Layout* without = nullptr) {
       made.default_value->numbers.assign(values * item, 7);
     }
   }
-  return std::make_shared<const FeaturePlan>(std::move(specs));
+  return std::make_shared<const FeatureSchema>(std::move(specs));
 }
 
 // Everything a column holds, as bytes that compare.
@@ -128,10 +128,10 @@ std::vector<std::uint8_t> made_unusual(WireBytes record) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const auto plan = make_plan();
-  static const auto context = make_plan(&kPaddedLayout);
-  static const auto lists = make_plan(&kFixedLayout);
-  static BatchDecoder experienced(plan);
+  static const auto schema = make_schema();
+  static const auto context = make_schema(&kPaddedLayout);
+  static const auto lists = make_schema(&kFixedLayout);
+  static BatchDecoder experienced(schema);
   static SequenceDecoder sequences(context, lists);
 
   // Records are cut at 0xfe 0xff, each into memory of exactly its size.
@@ -156,7 +156,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     place(made_unusual(bytes), unusual);
   }
 
-  BatchDecoder fresh(plan);
+  BatchDecoder fresh(schema);
   const std::string expected = outcome_of(fresh, records);
   if (outcome_of(experienced, records) != expected) std::abort();
   const std::string exact = outcome_of(experienced, unusual);

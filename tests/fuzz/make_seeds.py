@@ -67,7 +67,7 @@ def string(value: bytes) -> bytes:
 
 
 def description_seeds() -> dict[str, bytes]:
-    """Bodies of plans and feature plans; the fuzzer puts their heads in front."""
+    """Bodies of plans and feature schemas; the fuzzer puts their heads in front."""
 
     def order(name: bytes, *numbers: int) -> bytes:
         return number(1) + string(name) + b"".join(map(number, numbers))

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrfast._native import ExampleParser, FeaturePlan, FeatureSpec
+from tfrfast._native import ExampleParser, FeatureSchema, FeatureSpec
 from tfrfast.columns import Bytes, Column, Ragged, Sparse
 from tfrfast.features import Features
 
-__all__ = ["CompiledFeatures", "NativeColumn", "Slot", "column_of", "plan_of"]
+__all__ = ["CompiledFeatures", "NativeColumn", "Slot", "column_of", "schema_of"]
 
 # (values, offsets, row splits, indices, shape), as ExampleParser returns them.
 NativeColumn = tuple[Any, Any, Any, Any, tuple[int, ...]]
@@ -43,12 +43,12 @@ class CompiledFeatures:
     names_checked: bool = False
 
     @cached_property
-    def plan(self) -> FeaturePlan:
-        return plan_of(self.slots)
+    def schema(self) -> FeatureSchema:
+        return schema_of(self.slots)
 
     @cached_property
     def parser(self) -> ExampleParser:
-        return ExampleParser(self.plan)
+        return ExampleParser(self.schema)
 
     def assemble(self, native: Sequence[NativeColumn]) -> dict[str, Column]:
         """The requested columns, made from the parsed ones."""
@@ -72,8 +72,8 @@ class CompiledFeatures:
         self.slots[key] = slot
 
 
-def plan_of(slots: dict[str, Slot]) -> FeaturePlan:
-    return FeaturePlan([FeatureSpec(name=name, **slot._asdict()) for name, slot in slots.items()])
+def schema_of(slots: dict[str, Slot]) -> FeatureSchema:
+    return FeatureSchema([FeatureSpec(name=name, **slot._asdict()) for name, slot in slots.items()])
 
 
 def column_of(native: NativeColumn) -> Column:

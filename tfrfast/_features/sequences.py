@@ -9,7 +9,7 @@ import numpy as np
 
 from tfrfast._columns.arrays import aligned_zeros, splits_of
 from tfrfast._features import composed
-from tfrfast._features.compiled import CompiledFeatures, NativeColumn, Slot, column_of, plan_of
+from tfrfast._features.compiled import CompiledFeatures, NativeColumn, Slot, column_of, schema_of
 from tfrfast._features.compiling import compile_features, partition_keys
 from tfrfast._features.specs import shape_of, type_name_of, understand
 from tfrfast._native import SequenceParser
@@ -75,7 +75,7 @@ def compile_sequences(context: Features, sequences: Features) -> CompiledSequenc
                 f"Feature '{name}': a sequence feature is a FixedLenSequence, a VarLen or a "
                 "RaggedFeature. Sparse columns have no partitions."
             )
-    compiled.parser = SequenceParser(compiled.context.plan, plan_of(compiled.slots))
+    compiled.parser = SequenceParser(compiled.context.schema, schema_of(compiled.slots))
     return compiled
 
 

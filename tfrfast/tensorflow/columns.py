@@ -38,7 +38,7 @@ class TensorFeatures:
         self._specs = {name: understand(name, spec) for name, spec in compiled.specs.items()}
         self._types = {name: self._type_of(name) for name in self._slots}
         #: The description that the ops read.
-        self.text = compiled.plan.encode()
+        self.text = compiled.schema.encode()
         self.column_types = [
             each for name, slot in self._slots.items() for each in self._outputs_of(name, slot)
         ]

@@ -67,13 +67,13 @@ inline std::size_t usual_header_bytes(const std::uint8_t* value, std::size_t lef
 
 }  // namespace
 
-BatchDecoder::BatchDecoder(std::shared_ptr<const FeaturePlan> plan, PathOfRecord path_of)
-    : plan_(std::move(plan)), path_of_(std::move(path_of)), entries_(plan_->size()) {
-  const auto features = static_cast<std::uint32_t>(plan_->size());
+BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRecord path_of)
+    : schema_(std::move(schema)), path_of_(std::move(path_of)), entries_(schema_->size()) {
+  const auto features = static_cast<std::uint32_t>(schema_->size());
   slots_.reserve(features + 1);
   columns_.reserve(features);
   for (std::uint32_t slot = 0; slot < features; ++slot) {
-    const CompiledFeature& feature = (*plan_)[slot];
+    const CompiledFeature& feature = (*schema_)[slot];
     const bool fixed = feature.spec.layout->rows_are_alike;
     Slot compiled;
     compiled.opening = feature.opening.data();
@@ -152,7 +152,7 @@ BatchDecoder::Attempt BatchDecoder::decode_usual(WireBytes record) {
       length != static_cast<std::size_t>(end - next)) {
     return Attempt::unusual;
   }
-  auto previous = static_cast<std::uint32_t>(plan_->size());
+  auto previous = static_cast<std::uint32_t>(schema_->size());
   while (next != end) {
     if (*next++ != bytes_tag(1) || !read_usual_length(next, end, length) ||
         length > static_cast<std::size_t>(end - next)) {
@@ -168,10 +168,10 @@ BatchDecoder::Attempt BatchDecoder::decode_usual(WireBytes record) {
           length >= static_cast<std::size_t>(entry_end - next)) {
         return Attempt::unusual;
       }
-      slot = plan_->find({next, length});
+      slot = schema_->find({next, length});
       next += length;
       if (*next++ != bytes_tag(2)) return Attempt::unusual;
-      if (slot == FeaturePlan::kUnknown) {
+      if (slot == FeatureSchema::kUnknown) {
         if (!read_usual_length(next, entry_end, length) ||
             length != static_cast<std::size_t>(entry_end - next)) {
           return Attempt::unusual;
@@ -234,16 +234,16 @@ inline BatchDecoder::Attempt BatchDecoder::put_usual(std::uint32_t number,
 }
 
 void BatchDecoder::fill_missing(std::int64_t record_number) {
-  for (std::uint32_t slot = 0; slot < plan_->size(); ++slot) {
+  for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
     if (!slots_[slot].fixed || slots_[slot].seen == next_row_ + 1) continue;
-    const FeatureSpec& spec = (*plan_)[slot].spec;
+    const FeatureSpec& spec = (*schema_)[slot].spec;
     if (!spec.default_value) complain_missing({record_number, &path_of_}, spec);
     columns_[slot].put_default(next_row_);
   }
 }
 
 void BatchDecoder::roll_back_row() noexcept {
-  for (std::uint32_t slot = 0; slot < plan_->size(); ++slot) {
+  for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
     if (slots_[slot].seen != next_row_ + 1) continue;
     columns_[slot].roll_back(next_row_);
     slots_[slot].seen = 0;
@@ -252,7 +252,7 @@ void BatchDecoder::roll_back_row() noexcept {
 
 void BatchDecoder::decode_exactly(WireBytes record, std::int64_t record_number) {
   collect_entries(record, record_number);
-  for (std::uint32_t slot = 0; slot < plan_->size(); ++slot) {
+  for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
     if (!entries_[slot].present) continue;
     slots_[slot].seen = next_row_ + 1;
     put_exactly(slot, entries_[slot].feature, record, record_number);
@@ -265,9 +265,9 @@ void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number)
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
   std::fill(entries_.begin(), entries_.end(), Entry{});
   const std::uint8_t* const stopped = for_each_entry(record, [&](WireBytes key, WireBytes feature) {
-    const std::uint32_t slot = plan_->find(key);
-    if (slot == FeaturePlan::kUnknown) return;
-    const FeatureSpec& spec = (*plan_)[slot].spec;
+    const std::uint32_t slot = schema_->find(key);
+    if (slot == FeatureSchema::kUnknown) return;
+    const FeatureSpec& spec = (*schema_)[slot].spec;
     ListKind kind;
     if (!read_list_kind(feature, kind)) complain_no_list(place, spec);
     // An empty Feature replaces an earlier one of the same name, but not for features with a shape.
@@ -281,7 +281,7 @@ void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number)
 
 void BatchDecoder::put_exactly(std::uint32_t slot, WireBytes feature, WireBytes record,
                                std::int64_t record_number) {
-  const CompiledFeature& compiled = (*plan_)[slot];
+  const CompiledFeature& compiled = (*schema_)[slot];
   ColumnBuilder& column = columns_[slot];
   const RecordPlace place{record_number, &path_of_};
   ListKind kind;

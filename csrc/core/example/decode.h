@@ -21,25 +21,25 @@
 namespace tfrfast {
 
 // Decodes batch after batch, each in pieces: begin(), decode() in row order, finish(). Remembers
-// the records' order and the batches' sizes. One thread at a time. Decoders may share a plan. After
-// a throw, begin() starts again.
+// the records' order and the batches' sizes. One thread at a time. Decoders may share a schema.
+// After a throw, begin() starts again.
 //
 // Two threads cannot fill one batch. With one thread for each batch, a record's bytes and columns
 // stay in one core's caches, and nothing has to be merged.
 class BatchDecoder {
  public:
-  explicit BatchDecoder(std::shared_ptr<const FeaturePlan> plan, PathOfRecord path_of = {});
+  explicit BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRecord path_of = {});
 
   void begin(std::size_t rows);
 
   // Decodes the next rows. `record_numbers` has as many entries as `records`, or is empty: then
-  // errors count rows from 0. Throws `feature` for a record that does not fit the plan,
+  // errors count rows from 0. Throws `feature` for a record that does not fit the schema,
   // `out_of_range` for more rows than were begun.
   void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
 
   std::size_t rows_decoded() const noexcept { return next_row_; }
 
-  // One column for each feature, in the plan's order, with as many rows as were decoded.
+  // One column for each feature, in the schema's order, with as many rows as were decoded.
   std::vector<Column> finish();
 
  private:
@@ -77,7 +77,7 @@ class BatchDecoder {
   void put_exactly(std::uint32_t slot, WireBytes feature, WireBytes record,
                    std::int64_t record_number);
 
-  std::shared_ptr<const FeaturePlan> plan_;
+  std::shared_ptr<const FeatureSchema> schema_;
   PathOfRecord path_of_;
   std::vector<Slot> slots_;  // and one more, whose successor is the record's first feature
   std::vector<ColumnBuilder> columns_;

@@ -1,4 +1,4 @@
-// A feature plan as bytes.
+// A feature schema as bytes.
 #include "core/example/schema.h"
 
 namespace tfrfast {
@@ -38,20 +38,20 @@ FeatureSpec decode_spec(Decoder& decoder) {
 
 }  // namespace
 
-std::string FeaturePlan::encode() const {
+std::string FeatureSchema::encode() const {
   Encoder encoder(kEncoding);
   encoder.number(features_.size());
   for (const CompiledFeature& feature : features_) encode_spec(encoder, feature.spec);
   return encoder.finish();
 }
 
-FeaturePlan FeaturePlan::decode(std::string_view encoded) {
+FeatureSchema FeatureSchema::decode(std::string_view encoded) {
   Decoder decoder(kEncoding, encoded);
   const std::size_t count = decoder.count();
   std::vector<FeatureSpec> specs;
   for (std::size_t i = 0; i < count; ++i) specs.push_back(decode_spec(decoder));
   decoder.finish();
-  return FeaturePlan(std::move(specs));
+  return FeatureSchema(std::move(specs));
 }
 
 }  // namespace tfrfast

@@ -97,7 +97,7 @@ CompiledFeature compile(FeatureSpec spec) {
 
 }  // namespace
 
-FeaturePlan::FeaturePlan(std::vector<FeatureSpec> specs) {
+FeatureSchema::FeatureSchema(std::vector<FeatureSpec> specs) {
   features_.reserve(specs.size());
   table_.assign(std::bit_ceil(2 * specs.size() + 2), kUnknown);
   for (FeatureSpec& spec : specs) {
@@ -109,7 +109,7 @@ FeaturePlan::FeaturePlan(std::vector<FeatureSpec> specs) {
   }
 }
 
-std::uint32_t FeaturePlan::find(WireBytes name) const noexcept {
+std::uint32_t FeatureSchema::find(WireBytes name) const noexcept {
   std::size_t place = hash_of(name) & (table_.size() - 1);
   for (;; place = (place + 1) & (table_.size() - 1)) {
     const std::uint32_t slot = table_[place];

@@ -45,17 +45,17 @@ struct CompiledFeature {
 };
 
 // Immutable; may be shared between threads.
-class FeaturePlan {
+class FeatureSchema {
  public:
   static constexpr std::uint32_t kUnknown = 0xffffffff;
-  static constexpr EncodedKind kEncoding{"feature plan", "tfFP"};
+  static constexpr EncodedKind kEncoding{"feature schema", "tfFP"};
 
   // Throws `invalid` for a description that makes no sense: a name that is asked for twice, a
   // negative dimension, a default whose size differs from the shape's.
-  explicit FeaturePlan(std::vector<FeatureSpec> specs);
+  explicit FeatureSchema(std::vector<FeatureSpec> specs);
 
   std::string encode() const;
-  static FeaturePlan decode(std::string_view encoded);  // throws `invalid`
+  static FeatureSchema decode(std::string_view encoded);  // throws `invalid`
 
   std::size_t size() const noexcept { return features_.size(); }
   const CompiledFeature& operator[](std::size_t slot) const noexcept { return features_[slot]; }

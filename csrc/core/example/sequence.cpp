@@ -7,8 +7,9 @@
 
 namespace tfrfast {
 
-SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeaturePlan> context,
-                                 std::shared_ptr<const FeaturePlan> sequences, PathOfRecord path_of)
+SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
+                                 std::shared_ptr<const FeatureSchema> sequences,
+                                 PathOfRecord path_of)
     : context_(std::move(context)),
       sequences_(std::move(sequences)),
       path_of_(std::move(path_of)),
@@ -85,7 +86,7 @@ void SequenceDecoder::collect(WireBytes record, const RecordPlace& place) {
       if (!example.skip_field()) malformed_at(example);
       continue;
     }
-    const FeaturePlan& plan = is_context ? *context_ : *sequences_;
+    const FeatureSchema& schema = is_context ? *context_ : *sequences_;
     std::vector<Entry>& entries = is_context ? context_entries_ : sequence_entries_;
     if (!example.read_length(length)) malformed_at(example);
     WireReader features(example.enter(length));
@@ -97,8 +98,8 @@ void SequenceDecoder::collect(WireBytes record, const RecordPlace& place) {
           !entry.read_bytes(value) || !entry.at_end()) {
         malformed_at(entry);
       }
-      const std::uint32_t slot = plan.find(key);
-      if (slot != FeaturePlan::kUnknown) entries[slot] = {value, true};
+      const std::uint32_t slot = schema.find(key);
+      if (slot != FeatureSchema::kUnknown) entries[slot] = {value, true};
     }
   }
 }

@@ -33,8 +33,8 @@ class SequenceDecoder {
  public:
   // In a sequence feature with a padded layout, every step must have the shape. With any layout,
   // the steps are returned as StepColumns. Throws `invalid` for a padded context feature.
-  SequenceDecoder(std::shared_ptr<const FeaturePlan> context,
-                  std::shared_ptr<const FeaturePlan> sequences, PathOfRecord path_of = {});
+  SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
+                  std::shared_ptr<const FeatureSchema> sequences, PathOfRecord path_of = {});
 
   void begin(std::size_t rows);
   // As BatchDecoder::decode().
@@ -51,8 +51,8 @@ class SequenceDecoder {
   void put_context(std::uint32_t slot, WireBytes record, const RecordPlace& place);
   void put_steps(std::uint32_t slot, WireBytes record, const RecordPlace& place);
 
-  std::shared_ptr<const FeaturePlan> context_;
-  std::shared_ptr<const FeaturePlan> sequences_;
+  std::shared_ptr<const FeatureSchema> context_;
+  std::shared_ptr<const FeatureSchema> sequences_;
   PathOfRecord path_of_;
   std::vector<ColumnBuilder> context_columns_;
   std::vector<CompiledFeature> step_features_;  // the sequence features as ragged ones

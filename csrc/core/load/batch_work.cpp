@@ -20,7 +20,7 @@ PathOfRecord path_in(const std::shared_ptr<const Reader>& reader) {
 }  // namespace
 
 BatchWork::BatchWork(std::shared_ptr<const Reader> reader,
-                     std::shared_ptr<const FeaturePlan> features)
+                     std::shared_ptr<const FeatureSchema> features)
     : reader_(std::move(reader)) {
   if (features == nullptr) return;
   piece_rows_ = static_cast<std::size_t>(

@@ -12,10 +12,10 @@
 
 namespace tfrfast {
 
-// The records or, with a feature plan, their columns.
+// The records or, with a feature schema, their columns.
 struct LoadedBatch {
   std::shared_ptr<RecordBatch> records;  // null if decoded
-  std::vector<Column> columns;           // if decoded, in the plan's order
+  std::vector<Column> columns;           // if decoded, in the schema's order
   PooledBuffer indices;                  // if decoded: `rows` int64 record numbers
   PooledBuffer valid;                    // if decoded: `rows` bool
   std::size_t rows = 0;
@@ -27,7 +27,7 @@ struct LoadedBatch {
 class BatchWork {
  public:
   // `features` may be null: then batches are records.
-  BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features);
+  BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features);
 
   // The records must have been announced. Throws Error, or ReadCancelled soon after `cancelled` was
   // set.

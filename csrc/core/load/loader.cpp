@@ -26,7 +26,7 @@ std::mutex& loaders_mutex() {
 }  // namespace
 
 Loader::Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOptions options,
-               std::shared_ptr<const FeaturePlan> features)
+               std::shared_ptr<const FeatureSchema> features)
     : options_(options),
       counters_(std::make_shared<LoaderCounters>()),
       plan_options_(std::move(plan)),
@@ -164,7 +164,7 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
 // Keeps the new workers only if no other thread has started some and the loader has not moved.
 void Loader::start_workers(const PlanRun& run) {
   std::shared_ptr<const Reader> reader;
-  std::shared_ptr<const FeaturePlan> features;
+  std::shared_ptr<const FeatureSchema> features;
   {
     const std::lock_guard lock(every_loader);
     check_open();
@@ -224,7 +224,7 @@ LoaderStats Loader::stats() const {
 
 void Loader::close() noexcept {
   std::shared_ptr<const Reader> reader;
-  std::shared_ptr<const FeaturePlan> features;
+  std::shared_ptr<const FeatureSchema> features;
   std::shared_ptr<Workers> workers;
   {
     const std::lock_guard lock(every_loader);

@@ -27,7 +27,7 @@ struct LoaderStats {
   std::uint64_t batches = 0;  // delivered
   // How long consumers waited for batches. If this is large, the workers are the bottleneck.
   double consumer_waited_s = 0;
-  // How long workers, taken together, waited for a free slot. If this is large, the consumers are.
+  // How long workers, taken together, waited for room. If this is large, the consumers are.
   double workers_waited_s = 0;
   std::uint64_t read_ahead_bytes = 0;  // announced because the data were cold
 };
@@ -53,7 +53,7 @@ class Loader {
   // `plan.start` is not used: seek() says where to begin. If `features` is null, batches are
   // records. Throws Error(invalid) if the plan is for another number of records.
   Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOptions options,
-         std::shared_ptr<const FeaturePlan> features = nullptr);
+         std::shared_ptr<const FeatureSchema> features = nullptr);
   ~Loader();  // closes it
 
   Loader(const Loader&) = delete;
@@ -119,7 +119,7 @@ class Loader {
 
   // The lock guards the rest.
   std::shared_ptr<const Reader> reader_;  // null once it is closed
-  std::shared_ptr<const FeaturePlan> features_;
+  std::shared_ptr<const FeatureSchema> features_;
   std::shared_ptr<const Plan> partial_;  // of the epoch that seek() entered in the middle
   bool in_partial_ = false;              // whether the loader is still in that epoch
   std::uint64_t epoch_ = 0;

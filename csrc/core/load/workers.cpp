@@ -48,14 +48,14 @@ class Workers::RowNumbers {
   PooledBuffer memory_;
 };
 
-Workers::Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features,
-                 PlanRun run, unsigned threads, unsigned prefetch,
-                 std::shared_ptr<LoaderCounters> counters)
+Workers::Workers(std::shared_ptr<const Reader> reader,
+                 std::shared_ptr<const FeatureSchema> features, PlanRun run, unsigned threads,
+                 unsigned prefetch, std::shared_ptr<LoaderCounters> counters)
     : reader_(std::move(reader)),
       features_(std::move(features)),
       run_(std::move(run)),
       counters_(std::move(counters)),
-      slots_(prefetch),
+      outcomes_(prefetch),
       read_ahead_(reader_->mean_record_bytes(), reader_->is_far()) {
   threads_.reserve(threads);
   try {
@@ -87,16 +87,16 @@ Workers::Taking Workers::take() {
   {
     std::lock_guard lock(mutex_);
     taking.ticket = taken_;
-    Slot& slot = slots_[taken_ % slots_.size()];
-    if (!slot.done) return taking;
-    if (slot.error) {
+    Outcome& outcome = outcomes_[taken_ % outcomes_.size()];
+    if (!outcome.done) return taking;
+    if (outcome.error) {
       taking.taken = Taken::error;
-      taking.error = slot.error;
+      taking.error = outcome.error;
       return taking;
     }
     taking.taken = Taken::batch;
-    taking.batch = std::move(slot.batch);
-    slot = Slot();
+    taking.batch = std::move(outcome.batch);
+    outcome = Outcome();
     ++taken_;
     if (consumers_waiting_ > 0) ready_.notify_all();
   }
@@ -112,7 +112,7 @@ bool Workers::wait_for(std::uint64_t ticket, double seconds) {
   std::unique_lock lock(mutex_);
   ++consumers_waiting_;
   const bool in_time = ready_.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
-    return stopping_ || taken_ != ticket || slots_[ticket % slots_.size()].done;
+    return stopping_ || taken_ != ticket || outcomes_[ticket % outcomes_.size()].done;
   });
   --consumers_waiting_;
   counters_->consumer_waited_ns.fetch_add(nanoseconds_since(began), kRelaxed);
@@ -125,7 +125,7 @@ void Workers::work() {
   std::optional<BatchWork> batch_work;
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto may_claim = [this] { return stopping_ || claimed_ < taken_ + slots_.size(); };
+    const auto may_claim = [this] { return stopping_ || claimed_ < taken_ + outcomes_.size(); };
     if (!may_claim()) {
       const Clock::time_point began = Clock::now();
       room_.wait(lock, may_claim);
@@ -134,7 +134,7 @@ void Workers::work() {
     if (stopping_) return;
     const std::uint64_t number = claimed_++;
     lock.unlock();
-    Slot result;
+    Outcome result;
     try {
       if (!batch_work) batch_work.emplace(reader_, features_);
       announce_after(number, ahead);
@@ -147,7 +147,7 @@ void Workers::work() {
     }
     result.done = true;
     lock.lock();
-    slots_[number % slots_.size()] = std::move(result);
+    outcomes_[number % outcomes_.size()] = std::move(result);
     if (number == taken_ && consumers_waiting_ > 0) ready_.notify_all();
   }
 }
@@ -156,7 +156,7 @@ void Workers::work() {
 // one more. The first one announces its own batch only if each request is a round trip: from a
 // disk, it would be read just as soon.
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
-  const std::uint64_t depth = slots_.size();
+  const std::uint64_t depth = outcomes_.size();
   const std::uint64_t first = number > 0 ? number + depth : reader_->is_far() ? 0 : 1;
   for (std::uint64_t next = first; next <= number + depth; ++next) {
     const PlanRun::Step later = run_.at(next);

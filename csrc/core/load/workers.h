@@ -27,14 +27,14 @@ struct LoaderCounters {
   std::atomic<std::uint64_t> read_ahead_bytes{0};
 };
 
-// A run's batches are numbered by tickets, without end. The batch of ticket t waits in slot
-// t % prefetch, and a worker may claim ticket t once ticket t - prefetch has been taken. Safe from
-// many threads, except that only one may call stop(). A forked child has none of these threads. It
-// must not touch the object, and not even destroy it.
+// A run's batches are numbered by tickets, without end. The batch of ticket t waits in
+// outcomes_[t % prefetch], and a worker may claim ticket t once ticket t - prefetch has been taken.
+// Safe from many threads, except that only one may call stop(). A forked child has none of these
+// threads. It must not touch the object, and not even destroy it.
 class Workers {
  public:
   // Throws Error io if the system has no threads to give.
-  Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeaturePlan> features,
+  Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features,
           PlanRun run, unsigned threads, unsigned prefetch,
           std::shared_ptr<LoaderCounters> counters);
   ~Workers();  // stops them
@@ -67,7 +67,7 @@ class Workers {
 
  private:
   class RowNumbers;
-  struct Slot {
+  struct Outcome {
     LoadedBatch batch;
     std::exception_ptr error;
     bool done = false;
@@ -77,18 +77,18 @@ class Workers {
   void announce_after(std::uint64_t number, RowNumbers& ahead);
 
   const std::shared_ptr<const Reader> reader_;
-  const std::shared_ptr<const FeaturePlan> features_;
+  const std::shared_ptr<const FeatureSchema> features_;
   const PlanRun run_;
   const std::shared_ptr<LoaderCounters> counters_;
 
   std::mutex mutex_;
   std::condition_variable ready_;  // consumers wait for the next ticket's batch
-  std::condition_variable room_;   // workers wait for a slot
+  std::condition_variable room_;   // workers wait for room
   unsigned consumers_waiting_ = 0;
   std::atomic<bool> stopping_{false};
   std::uint64_t claimed_ = 0;
   std::uint64_t taken_ = 0;
-  std::vector<Slot> slots_;
+  std::vector<Outcome> outcomes_;
   ReadAhead read_ahead_;
   std::vector<std::thread> threads_;
 };

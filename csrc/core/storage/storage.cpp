@@ -28,8 +28,8 @@ const Storage& storage_of(std::string_view path) noexcept {
   for (const Storage& each : kStorages) {
     if (each.scheme == scheme) return each;
   }
-  for (const auto& slot : added) {
-    const Storage* const each = slot.load(std::memory_order_acquire);
+  for (const auto& entry : added) {
+    const Storage* const each = entry.load(std::memory_order_acquire);
     if (each == nullptr) break;
     if (each->scheme == scheme) return *each;
   }
@@ -41,9 +41,9 @@ bool is_local(std::string_view path) noexcept {
 }
 
 void add_storage(const Storage& storage) {
-  for (auto& slot : added) {
+  for (auto& entry : added) {
     const Storage* nobody = nullptr;
-    if (slot.compare_exchange_strong(nobody, &storage)) return;
+    if (entry.compare_exchange_strong(nobody, &storage)) return;
   }
   throw Error(ErrorKind::invalid, "No more kinds of storage can be added.");
 }

@@ -18,12 +18,12 @@ from tfrfast.tensorflow.sequence import Batch, Progression, Sequence  # noqa: E4
 
 RECORDS = [tfr.encode_example({"a": i}) for i in range(10)]
 BATCHES = Sequence(Progression(0, 1, 10), batch=Batch(4)).encode()
-FEATURES = compile_features({"a": tfr.FixedLen((), "int64")}).plan.encode()
+FEATURES = compile_features({"a": tfr.FixedLen((), "int64")}).schema.encode()
 # A kernel that has decoded a description knows it by its head, so these are never read whole.
 OTHERS = [
     (Sequence(Progression(0, 1, 10), batch=Batch(3)).encode(), "sequence"),
     (tfr.Plan(10, 3)._core.encode(), "plan"),
-    (compile_features({"b": tfr.FixedLen((), "int64")}).plan.encode(), "feature plan"),
+    (compile_features({"b": tfr.FixedLen((), "int64")}).schema.encode(), "feature schema"),
 ]
 
 

@@ -38,9 +38,9 @@ std::vector<FeatureSpec> some_of_everything() {
   return specs;
 }
 
-// A feature plan of one feature, as another version of tfrfast might write it.
+// A feature schema of one feature, as another version of tfrfast might write it.
 std::string encoded(const char* layout, const char* type, std::int64_t size, bool trailing) {
-  Encoder encoder({"feature plan", "tfFP"});
+  Encoder encoder({"feature schema", "tfFP"});
   encoder.number(1);
   encoder.string("a");
   encoder.string(layout);
@@ -55,7 +55,7 @@ std::string encoded(const char* layout, const char* type, std::int64_t size, boo
 
 std::string refusal(const std::string& bytes) {
   try {
-    FeaturePlan::decode(bytes);
+    FeatureSchema::decode(bytes);
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::invalid);
     return error.message();
@@ -65,11 +65,11 @@ std::string refusal(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a feature plan comes back from its encoding as it was") {
+TEST_CASE("a feature schema comes back from its encoding as it was") {
   const std::vector<FeatureSpec> specs = some_of_everything();
-  const FeaturePlan plan(specs);
-  const FeaturePlan copy = FeaturePlan::decode(plan.encode());
-  CHECK(copy.encode() == plan.encode());
+  const FeatureSchema schema(specs);
+  const FeatureSchema copy = FeatureSchema::decode(schema.encode());
+  CHECK(copy.encode() == schema.encode());
   REQUIRE(copy.size() == specs.size());
   for (std::size_t slot = 0; slot < specs.size(); ++slot) {
     const FeatureSpec& back = copy[slot].spec;
@@ -87,7 +87,7 @@ TEST_CASE("a feature plan comes back from its encoding as it was") {
   }
 }
 
-TEST_CASE("a feature plan of something unknown is refused") {
+TEST_CASE("a feature schema of something unknown is refused") {
   CHECK(refusal(encoded("fixed", "int64", 3, false)) == "not refused");
   CHECK(refusal(encoded("curly", "int64", 3, false)) ==
         "layout is \"curly\", but must be \"fixed\", \"padded\", \"ragged\" or \"sparse\".");
@@ -97,7 +97,7 @@ TEST_CASE("a feature plan of something unknown is refused") {
   CHECK(refusal(encoded("ragged", "int64", 3, false)).find("has no shape") != std::string::npos);
   CHECK(refusal(encoded("fixed", "int64", 3, true)).find("8 bytes follow its end") !=
         std::string::npos);
-  CHECK(refusal("tfrffea1 of a graph of an earlier version").find("This is not a feature plan") ==
+  CHECK(refusal("tfrffea1 of a graph of an earlier version").find("This is not a feature schema") ==
         0);
 }
 
