@@ -26,7 +26,8 @@ ShardFacts facts_of(const FileFacts& file, std::uint64_t stream_bytes, Compressi
 
 // Whether `file`, the file as stored, is in the state that `facts` describe, which must be settled.
 // Also compares the headers of the first, the last and two other records with `index` or, for a
-// compressed shard, the bytes at as many seek points. Throws Error io.
+// compressed shard, the bytes at as many seek points. Throws Error io, and stale_index if the
+// entries of these records are damaged.
 bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredFile& file);
 
 // Whether `index` describes `file` as it is now.
