@@ -1,6 +1,6 @@
 """Measures every case and writes docs/benchmarks.md with its pictures.
 
-    python benchmarks/report.py [--only TEXT] [--without TEXT] [--rounds 5] [--limit-s 3] [--out docs]
+    python benchmarks/report.py [--only TEXT] [--without TEXT] [--rounds 3] [--limit-s 1.5] [--out docs]
 
 The contenders of a case take turns. `--only mnist` measures only the cases with that in their
 names, and `--without Grain` leaves out the contenders with that in theirs. The figures are kept in
@@ -271,8 +271,8 @@ def main() -> None:
         metavar="TEXT",
         help="leave out contenders with this in their names",
     )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--limit-s", type=float, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--limit-s", type=float, default=1.5)
     parser.add_argument("--out", type=Path, default=Path("docs"))
     options = parser.parse_args()
     path = options.out / "benchmarks.json"
