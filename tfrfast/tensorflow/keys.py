@@ -19,7 +19,8 @@ _SEEDS_OF_OPS = 2**31 - 1
 _ITERATIONS = 1
 # An iteration is told by an order of this many numbers. There are 16! orders, some 2 ** 44.
 _NUMBERS = 16
-# Different ones, so that orders have different sums. No product of one and a number is above 2 ** 58.
+# Different ones, so that two orders hardly ever have one sum. No product with a number is above
+# 2 ** 58.
 _WEIGHTS = [2**26 - 3 ** (number + 1) for number in range(_NUMBERS)]
 
 

@@ -17,7 +17,7 @@ from tfrfast.reader import Reader
 from tfrfast.torch.ahead import in_order
 from tfrfast.torch.epochs import EpochCounter
 from tfrfast.torch.records import Records
-from tfrfast.torch.share import Share, remainder_for, share_of_processors
+from tfrfast.torch.share import Share, plan_of, share_of_processors
 
 __all__ = ["IterableDataset"]
 
@@ -78,12 +78,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         }
         self._threads = threads
         self._epochs = EpochCounter()
-        self._make(*self._share.so_far())  # raises here if an argument is wrong
-
-    def _make(self, rank: int, world: int) -> Plan:
-        options = dict(self._options)
-        options["remainder"] = options["remainder"] or remainder_for(world)
-        return Plan(rank=rank, world=world, **options)
+        plan_of(self._options, *self._share.so_far())  # raises here if an argument is wrong
 
     @property
     def reader(self) -> Reader:
@@ -98,7 +93,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     @property
     def plan(self) -> Plan:
         """Which records each batch of this rank holds."""
-        return self._make(*self._share.now())
+        return plan_of(self._options, *self._share.now())
 
     def __len__(self) -> int:
         """Batches of a whole epoch, of all workers together."""

@@ -12,7 +12,7 @@ from tfrfast._loading.states import check_state
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.plan import Plan
 from tfrfast.torch.dataset import Rows
-from tfrfast.torch.share import Share, remainder_for
+from tfrfast.torch.share import Share, plan_of
 
 __all__ = ["BatchSampler"]
 
@@ -64,23 +64,18 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
                 "num_records": num_records_or_plan,
                 "batch_size": batch_size,
             }
-            self._plan = self._make(*self._share.so_far())
+            self._plan = plan_of(self._options, *self._share.so_far())
             start = 0
         self._epoch, self._start = 0, start
         self._at_beginning = True
         self._current: _Epoch | None = None
-
-    def _make(self, rank: int, world: int) -> Plan:
-        options = dict(self._options)
-        options["remainder"] = options["remainder"] or remainder_for(world)
-        return Plan(rank=rank, world=world, **options)
 
     @property
     def plan(self) -> Plan:
         """Which records each batch of this rank holds."""
         share = self._share.now()
         if share != (self._plan.rank, self._plan.world):
-            self._plan = self._make(*share)
+            self._plan = plan_of(self._options, *share)
         return self._plan
 
     @property

@@ -9,8 +9,9 @@ import torch.distributed
 
 from tfrfast import _native
 from tfrfast._base.arguments import Remainder
+from tfrfast.plan import Plan
 
-__all__ = ["Share", "remainder_for", "share_of_processors"]
+__all__ = ["Share", "plan_of", "remainder_for", "share_of_processors"]
 
 
 class Share:
@@ -61,6 +62,12 @@ def remainder_for(world: int) -> Remainder:
     With several ranks, collectives need as many steps on each, and no record should be lost.
     """
     return "keep" if world == 1 else "pad"
+
+
+def plan_of(options: dict[str, Any], rank: int, world: int) -> Plan:
+    """A rank's plan, with the arguments `options`. A remainder of None is chosen for `world`."""
+    remainder = options["remainder"] or remainder_for(world)
+    return Plan(**{**options, "remainder": remainder}, rank=rank, world=world)
 
 
 def share_of_processors() -> int:
