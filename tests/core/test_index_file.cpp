@@ -187,6 +187,17 @@ TEST_CASE_FIXTURE(Fixture, "index file: a header that lies with a good checksum 
   refusal_of(with_header_field<std::uint32_t>(good, kBlockOffsetsAt, 1));
 }
 
+TEST_CASE_FIXTURE(Fixture, "index file: a section inside the header is refused") {
+  const std::string good = saved(damaged_index());
+  for (const std::size_t field : {kDamageAt, kBlockCrcsAt, kOffsetsAt}) {
+    CAPTURE(field);
+    for (const std::uint64_t place : {0, 64, 152}) {
+      CHECK(holds(refusal_of(with_header_field<std::uint64_t>(good, field, place)),
+                  "its header contradicts itself"));
+    }
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "index file: one that leaves out a part of its shard is refused") {
   using Offsets = std::vector<std::uint64_t>;
   using DamageList = std::vector<Damage>;

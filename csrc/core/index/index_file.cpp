@@ -75,9 +75,11 @@ class IndexBytes {
     return copied;
   }
 
+  // No section lies in the header: a stamp would change it.
   template <class T>
   bool holds(std::uint64_t offset, std::uint64_t count) const {
-    return offset % alignof(T) == 0 && offset <= size() && count <= (size() - offset) / sizeof(T);
+    return offset % alignof(T) == 0 && offset >= sizeof(IndexHeader) && offset <= size() &&
+           count <= (size() - offset) / sizeof(T);
   }
 
  private:
