@@ -4,7 +4,7 @@
 
 PYTHON ?= $(shell tools/find_python)
 JOBS ?= $(shell tools/count_jobs)
-SECONDS_EACH ?= 10
+SECONDS_EACH ?= 120
 # The seed of the fuzzers' random numbers. With 0, each run has other ones.
 FUZZ_SEED ?= 1
 # The oldest TensorFlow. The README's test command installs the newest.
@@ -93,7 +93,7 @@ $(CPP_PRESETS:%=cpp-test-%): cpp-test-%: .venv/.tools
 	cmake --build --preset $*
 	ctest --preset $* --parallel $(JOBS)
 
-fuzz: .venv/.tools ## Every fuzzer for SECONDS_EACH=10 seconds, the same inputs in every run
+fuzz: .venv/.tools ## Every fuzzer, with the same inputs in every run
 	@tools/need fuzzer
 	cmake --preset fuzz >/dev/null
 	cmake --build --preset fuzz
