@@ -77,6 +77,8 @@ sdist: .venv/.tools ## dist/tfrfast-*.tar.gz
 ## ---- tests
 
 .PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch bench report
+# A test keeps one processor busy, or waits.
+test test-tensorflow test-torch: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
 test: .venv/.tools ## The README's test command
 	pip install ".[test]" && pytest
 	@touch .venv/.installed

@@ -23,8 +23,8 @@ settings.load_profile("tfrfast")
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Where everything should be installed, as TFRFAST_SKIP_NOTHING says, a skip is a failure."""
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if os.environ.get("TFRFAST_SKIP_NOTHING") and reporter.stats.get("skipped"):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")  # not in a worker
+    if os.environ.get("TFRFAST_SKIP_NOTHING") and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
