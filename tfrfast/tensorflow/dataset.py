@@ -10,6 +10,7 @@ from tfrfast._base.codecs import CODECS
 from tfrfast.tensorflow.fused import FusedDataset
 from tfrfast.tensorflow.history import History, Step
 from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.lifting.switch import LiftParsing, lifts_parsing
 from tfrfast.tensorflow.names import file_names
 from tfrfast.tensorflow.pipeline import Pipeline, everything
 from tfrfast.tensorflow.source import Source
@@ -37,6 +38,9 @@ class TFRecordDataset(FusedDataset):
         or truncates while any of the strings lives: bytes may change after they were verified, and
         touching what was cut off ends the process. It needs TensorFlow 2.21, and has no effect
         where files are not mapped.
+      lift_parsing: whether map(f) before batch() may be given whole batches of columns where f
+        parses single records. "exact": only if results have the same bits. None: as the environment
+        variable TFRFAST_LIFT_PARSING says ("0", "1" or "exact"), else True.
     """
 
     def __init__(
@@ -49,9 +53,11 @@ class TFRecordDataset(FusedDataset):
         *,
         on_corruption: OnCorruption = "raise",
         zero_copy: bool = False,
+        lift_parsing: LiftParsing | None = None,
     ) -> None:
         if on_corruption not in ("raise", "skip"):
             raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
+        lifts = lifts_parsing(lift_parsing)
         names = file_names(filenames, name)
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
             theirs = tf.data.TFRecordDataset(
@@ -67,9 +73,9 @@ class TFRecordDataset(FusedDataset):
         source = Source(names, on_corruption == "skip", zero_copy, compression, num_parallel_reads)
         planned = source.planned(build_indexes=False) if num_parallel_reads is None else None
         if planned is None or planned.plan is None:
-            self._set_up(Pipeline(source), History(source.description, False))
+            self._set_up(Pipeline(source, lifts=lifts), History(source.description, False))
         else:
-            pipeline = Pipeline(planned, everything(planned.plan))
+            pipeline = Pipeline(planned, everything(planned.plan), lifts=lifts)
             self._set_up(pipeline, History(planned.description, True))
 
 

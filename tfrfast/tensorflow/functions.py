@@ -89,6 +89,13 @@ def serial_map(dataset: Any, body: Body, *others: Any) -> Any:
     )
 
 
+def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:
+    """dataset.map() of a function that a map() has traced, whose elements are like `spec`."""
+    return _transformed(
+        tf.raw_ops.MapDataset, dataset, (function, spec), (), "f", preserve_cardinality=True
+    )
+
+
 def take_while(dataset: Any, body: Body, *others: Any) -> Any:
     """dataset.take_while(lambda *element: body(*element, *others)), with flattened elements."""
     others = tuple(map(tf.convert_to_tensor, others))

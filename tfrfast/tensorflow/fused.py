@@ -8,7 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrfast.block_shuffle import BlockShuffle
-from tfrfast.tensorflow.history import Refusal, call_text
+from tfrfast.tensorflow.history import OF_EACH, Refusal, call_text
 from tfrfast.tensorflow.parsing import ParsingDataset
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.recognition import (
@@ -19,7 +19,7 @@ from tfrfast.tensorflow.recognition import (
 from tfrfast.tensorflow.remembering import ENDED
 from tfrfast.tensorflow.slow_paths import warn_once
 
-_EACH = "for each record, after what is planned"
+_LEAVES_OUT = "ignore_errors() after it leaves out single elements"
 
 
 class FusedDataset(ParsingDataset):
@@ -199,7 +199,7 @@ class FusedDataset(ParsingDataset):
             return parsed or self._plain(mapped, call, _why_not_parsed(mapped))
         # One element in, one out, so what reorders or leaves out elements can go first.
         fused = self._pipeline.with_map(apply, mapped)
-        return self._kept_or_plain(fused, call, _EACH, lambda: mapped)
+        return self._kept_or_plain(fused, call, OF_EACH, lambda: mapped)
 
     def apply(self, transformation_func: Any) -> Any:
         applied = super().apply(transformation_func)
@@ -213,6 +213,16 @@ class FusedDataset(ParsingDataset):
         ended = ENDED if self._pipeline is None else Refusal("it is TensorFlow's")
         return self._plain(applied, call, ended)
 
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Any:
+        pipeline = self._pipeline
+        if pipeline is None or pipeline.lifted is None:
+            return super().ignore_errors(log_warning, name=name)
+        # Which elements are lost with a bad one, depends on where tf.data's batches begin after it.
+        one_by_one = self._new()
+        history = self._history.one_by_one(_LEAVES_OUT)
+        one_by_one._set_up(None, history, make=pipeline.build_one_by_one)
+        return one_by_one.ignore_errors(log_warning, name=name)
+
     def filter(self, predicate: Any, name: str | None = None) -> Any:
         def apply(dataset: Any) -> Any:
             return dataset.filter(predicate, name=name)
@@ -222,7 +232,7 @@ class FusedDataset(ParsingDataset):
             return self._plain(filtered, call, ENDED)
         # It leaves out the same elements in any order.
         fused = self._pipeline.with_filter(apply)
-        return self._kept_or_plain(fused, call, _EACH, lambda: filtered)
+        return self._kept_or_plain(fused, call, OF_EACH, lambda: filtered)
 
     def _kept_or_plain(
         self, fused: Pipeline | Refusal, call: str, why: str, make: Callable[[], Any]

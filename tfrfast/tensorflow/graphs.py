@@ -118,11 +118,11 @@ def _read_blocks(plan: OpenPlan, sequence: Sequence) -> Any:
     def read(source: Any, encoded: Any, files: Any, _: Any, step: Any) -> Any:
         return records(*ops.tfrfast_read_block_v2(source, encoded, files, step))
 
-    return flat_map(_map_steps(plan, sequence, read), emit_block)
+    return flat_map(map_steps(plan, sequence, read), emit_block)
 
 
 def _read_batches(plan: OpenPlan, sequence: Sequence, shaped: Callable[..., Any]) -> Any:
-    return _map_steps(plan, sequence, lambda *step: shaped(*ops.tfrfast_read_batch_v2(*step)))
+    return map_steps(plan, sequence, lambda *step: shaped(*ops.tfrfast_read_batch_v2(*step)))
 
 
 def _planned_columns(plan: OpenPlan, sequence: Sequence, features: TensorFeatures) -> Any:
@@ -139,13 +139,13 @@ def _planned_columns(plan: OpenPlan, sequence: Sequence, features: TensorFeature
             return features.assemble(columns)
         return columns, tf.ensure_shape(rows, []), tf.ensure_shape(error, [])
 
-    batches = _map_steps(plan, sequence, decode)
+    batches = map_steps(plan, sequence, decode)
     if not full:
         batches = flat_map(batches, emit_columns(features.assemble))
     return with_length(batches, sequence.length)
 
 
-def _map_steps(plan: OpenPlan, sequence: Sequence, function: Callable[..., Any]) -> Any:
+def map_steps(plan: OpenPlan, sequence: Sequence, function: Callable[..., Any]) -> Any:
     """Maps function(source, sequence, files, key, step) over the steps; `key` is the order's."""
     encoded = sequence.encode()
     source, constant = tf.constant(plan.source), tf.constant(encoded)

@@ -30,6 +30,22 @@ class Step:
     ends_plan: bool = False
 
 
+#: What becomes of map() and filter() of single records.
+OF_EACH = "for each record, after what is planned"
+#: What becomes of a map() whose parse is lifted.
+OF_BATCHES = "records are decoded where they are read, and the rest runs on whole batches"
+
+
+def lifted_step(step: Step) -> Step:
+    """A step of a pipeline whose maps are lifted."""
+    return Step(step.call, fused=True, why=OF_BATCHES) if step.why == OF_EACH else step
+
+
+def unlifted_step(step: Step) -> Step:
+    """The same step once the maps are not lifted any more."""
+    return Step(step.call, fused=False, why=OF_EACH) if step.why == OF_BATCHES else step
+
+
 @dataclass(frozen=True)
 class History:
     """A source, and the calls since."""
@@ -40,6 +56,14 @@ class History:
 
     def then(self, step: Step) -> History:
         return dataclasses.replace(self, steps=(*self.steps, step))
+
+    def one_by_one(self, because: str) -> History:
+        """If single elements are batched after all: what was lifted is not."""
+        steps = list(map(unlifted_step, self.steps))
+        for place, step in enumerate(steps):
+            if step.fused and "batch(" in step.call:
+                steps[place] = Step(step.call, fused=False, why=because, ends_plan=True)
+        return dataclasses.replace(self, steps=tuple(steps))
 
     @property
     def ended_by(self) -> Step | None:

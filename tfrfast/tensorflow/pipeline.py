@@ -19,6 +19,9 @@ from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer, static_integers
+from tfrfast.tensorflow.lifting.batches import lifted_batches
+from tfrfast.tensorflow.lifting.lifted import Lifted, lift
+from tfrfast.tensorflow.lifting.switch import LiftParsing
 from tfrfast.tensorflow.planning import OpenPlan
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.seeds import draw_seed
@@ -43,8 +46,11 @@ class Pipeline:
     sequence: Sequence | None = None  # None: the source streams
     narrowings: tuple[Narrowing, ...] = ()  # of a stream; shuffle() adds them to the plan
     features: TensorFeatures | None = None  # what batches are decoded into
+    lifts: LiftParsing = True  # whether the parse may be taken out of maps before batch()
+    lifted: Lifted | None = None  # the maps whose batches are decoded
     cached: bool = False  # records in memory, until a call is planned that needs others
     elementwise: tuple[Build, ...] = ()  # maps and filters of single records
+    maps: tuple[Any, ...] = ()  # what the maps among them make
     filtered: bool = False
     parses: bool = False  # single records, in a map
     decodes_media: bool = False
@@ -58,11 +64,26 @@ class Pipeline:
                 built = getattr(built, narrowing.method)(*narrowing.arguments)
         else:
             assert self.source.plan is not None
+            if self.lifted is not None:
+                return self._finished(lifted_batches(self.source.plan, self.sequence, self.lifted))
             built = graphs.planned(self.source.plan, self.sequence, self.features)
         if self.cached:
             built = built.cache()
         for apply in self.elementwise:
             built = apply(built)
+        return self._finished(built)
+
+    def build_one_by_one(self) -> Any:
+        """The batches of a pipeline whose maps are lifted, as its maps make them of records."""
+        assert self.sequence is not None
+        assert self.batch is not None
+        batch, records = self.batch, replace(self.sequence, batch=None)
+        if batch.ends_with_epoch:
+            records = replace(records, epochs=1, repeated=False)
+        single = replace(self, sequence=records, lifted=None, prefetched=None, options=None)
+        built = single.build().batch(batch.rows, batch.drop_remainder)
+        if batch.ends_with_epoch:
+            built = built.repeat(self.sequence.epochs)
         return self._finished(built)
 
     def _finished(self, built: Any) -> Any:
@@ -145,11 +166,9 @@ class Pipeline:
         number = static_integer(rows)
         if number is None or drop_remainder is None:
             return _UNKNOWN
-        if self.elementwise:
-            instead = "batch() first, and then map() on batches"
-            if self.parses_needlessly:
-                instead = ".batch(n).parse_example(features), or tf.io.parse_example on batches"
-            return Refusal("map() and filter() before it make single elements", instead)
+        lifted = self._lifted() if self.elementwise else None
+        if isinstance(lifted, Refusal):
+            return lifted
         if self.sequence is None:
             return _streams(self.source)
         drop = bool(drop_remainder)
@@ -161,13 +180,29 @@ class Pipeline:
         if sequence.shuffle is None and self.source.plan is not None and self.source.plan.damage:
             # It has a place in blocks, but not in batches.
             return Refusal("an index lists damage between records")
-        return self._in_batches(sequence, number)
+        batched = self._in_batches(sequence, number)
+        return batched if lifted is None else replace(batched, lifted=lifted)
+
+    def _lifted(self) -> Lifted | Refusal:
+        """The maps before a batch(), where they can be given whole batches."""
+        if not self.maps or self.filtered:
+            return Refusal(
+                "filter() before it makes single elements",
+                "batch() first, and then map() on batches",
+            )
+        lifted = lift(self.maps, self.lifts)
+        if isinstance(lifted, Lifted):
+            return lifted
+        instead = lifted.instead or "batch() first, and then map() on batches"
+        if self.parses_needlessly and not lifted.instead:
+            instead = ".batch(n).parse_example(features), or tf.io.parse_example on batches"
+        return Refusal(f"map() before it makes single elements: {lifted.why}", instead)
 
     def rebatched(self, rows: Any, drop_remainder: Any) -> Pipeline | Refusal:
         number, batch = static_integer(rows), self.batch
         if number is None or number < 1 or drop_remainder is None:
             return _UNKNOWN
-        if self.sequence is None or batch is None or self.features is not None:
+        if self.sequence is None or batch is None or self._decodes:
             return Refusal("it follows no batch() of strings in the plan")
         if batch.drop_remainder:
             return Refusal("drop_remainder=True before it leaves records out")
@@ -201,9 +236,13 @@ class Pipeline:
     def parsed(self, features: TensorFeatures) -> Pipeline | Refusal:
         if self.batch is None:
             return _streams(self.source)
-        if self.features is not None:
+        if self._decodes:
             return Refusal("records are decoded already")
         return replace(self, features=features)
+
+    @property
+    def _decodes(self) -> bool:
+        return self.features is not None or self.lifted is not None
 
     def in_memory(self, filename: Any) -> Pipeline | Refusal:
         if not isinstance(filename, str) or filename:
@@ -225,6 +264,7 @@ class Pipeline:
         return replace(
             self,
             elementwise=(*self.elementwise, apply),
+            maps=(*self.maps, mapped),
             parses=self.parses or parses_examples(mapped),
             decodes_media=self.decodes_media or decodes_media(mapped),
         )

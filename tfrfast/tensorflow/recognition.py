@@ -22,14 +22,14 @@ _MEDIA = {
     "DecodeWav",
     "DecodeWebP",
 }
-_PARSERS = {"ParseExample", "ParseExampleV2", "ParseSingleExample"}
+PARSERS = {"ParseExample", "ParseExampleV2", "ParseSingleExample"}
 # The inputs of ParseExampleV2 before the defaults.
-_SERIALIZED, _NAMES, _SPARSE, _DENSE, _RAGGED, _DEFAULTS = range(6)
+SERIALIZED, _NAMES, _SPARSE, _DENSE, _RAGGED, _DEFAULTS = range(6)
 
 
 def parses_examples(mapped: Any) -> bool:
     """Whether the function of a map() parses Examples, whatever else it does."""
-    return any(operation.type in _PARSERS for operation in _operations(mapped))
+    return any(operation.type in PARSERS for operation in _operations(mapped))
 
 
 def decodes_media(mapped: Any) -> bool:
@@ -70,11 +70,11 @@ def features_of_map(mapped: Any) -> TensorFeatures | None:
     if any(each.op_def.is_stateful for each in others) or functions[0].function.captured_inputs:
         return None
     parser = parsers[0]
-    if parser.control_inputs or _origin(parser.inputs[_SERIALIZED]) is not graph.inputs[0]:
+    if parser.control_inputs or origin(parser.inputs[SERIALIZED]) is not graph.inputs[0]:
         return None
     structure = functions[0].output_structure
     leaves = tf.nest.flatten(structure)
-    columns = _columns(parser)
+    columns = columns_of(parser)
     if columns is None or len(leaves) != len(graph.outputs):
         return None
     found = [columns.key_of.get(_parts(tensor)) for tensor in graph.outputs]
@@ -107,19 +107,19 @@ def _understood(
         return None
 
 
-class _Columns(NamedTuple):
+class ParsedColumns(NamedTuple):
     """What a ParseExampleV2 makes: its features, and the tensors of each by their names."""
 
     features: dict[str, Any]
     key_of: dict[tuple[str, ...], str]
 
 
-def _columns(parser: Any) -> _Columns | None:
+def columns_of(parser: Any) -> ParsedColumns | None:
     keys = [_strings(parser.inputs[each]) for each in (_NAMES, _SPARSE, _DENSE, _RAGGED)]
     if any(each is None for each in keys) or keys[0]:
         return None
     sparse, dense, ragged = (each or [] for each in keys[1:])
-    columns = _Columns({}, {})
+    columns = ParsedColumns({}, {})
     names = [output.name for output in parser.outputs]
     many = len(sparse)
     for i, (key, dtype) in enumerate(zip(sparse, parser.get_attr("sparse_types"), strict=True)):
@@ -163,7 +163,7 @@ def _dense_feature(parser: Any, number: int) -> Any:
 
 def _parts(output: Any) -> tuple[str, ...]:
     """The tensors that a component of a function's result is made of."""
-    tensor = _origin(output)
+    tensor = origin(output)
     kind = tensor.op.type
     if kind not in ("SerializeSparse", "RaggedTensorToVariant"):
         return "", tensor.name
@@ -171,10 +171,11 @@ def _parts(output: Any) -> tuple[str, ...]:
         kind == "RaggedTensorToVariant" and tensor.op.get_attr("batched_input")
     ):
         return ()
-    return kind, *(_origin(each).name for each in tensor.op.inputs)
+    return kind, *(origin(each).name for each in tensor.op.inputs)
 
 
-def _origin(tensor: Any) -> Any:
+def origin(tensor: Any) -> Any:
+    """The tensor that it is, before identities."""
     while tensor.op.type == "Identity" and not tensor.op.control_inputs:
         tensor = tensor.op.inputs[0]
     return tensor

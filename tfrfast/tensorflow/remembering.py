@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.explaining import Explanation, explain
-from tfrfast.tensorflow.history import History, Refusal, Step
+from tfrfast.tensorflow.history import History, Refusal, Step, lifted_step
 from tfrfast.tensorflow.pipeline import Pipeline
 
 ENDED = Refusal("it follows a call that is not in the plan")
@@ -79,7 +79,11 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
     def element_spec(self) -> Any:
         if self._known_spec is None:
             pipeline = self._pipeline
-            if pipeline is None or pipeline.elementwise or pipeline.features is not None:
+            if pipeline is not None and pipeline.lifted is not None and pipeline.batch is not None:
+                batch = pipeline.batch
+                rows = batch.rows if batch.drop_remainder else None
+                self._known_spec = pipeline.lifted.batch_spec(rows)
+            elif pipeline is None or pipeline.elementwise or pipeline.features is not None:
                 self._known_spec = self._built.element_spec
             elif pipeline.batch is None:
                 self._known_spec = _RECORD
@@ -101,9 +105,14 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         dataset._set_up(
             pipeline,
             self._history_of(pipeline).then(Step(call, fused=True, why=why)),
-            element_spec=self.element_spec if pipeline.elementwise else None,
+            element_spec=self.element_spec if self._keeps_elements(pipeline) else None,
         )
         return dataset
+
+    def _keeps_elements(self, pipeline: Pipeline) -> bool:
+        """Whether maps or filters made the elements, and a call has not changed them."""
+        was_lifted = self._pipeline is not None and self._pipeline.lifted is not None
+        return bool(pipeline.elementwise) and was_lifted == (pipeline.lifted is not None)
 
     def _kept(self, pipeline: Pipeline, call: str, why: str, make: Callable[[], Any]) -> Any:
         """What tf.data makes here, and the pipeline makes again at the end, after later calls."""
@@ -114,7 +123,10 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
 
     def _history_of(self, pipeline: Pipeline) -> History:
         is_planned = pipeline.sequence is not None
-        return History(pipeline.source.description, is_planned, self._history.steps)
+        steps = self._history.steps
+        if pipeline.lifted is not None:
+            steps = tuple(map(lifted_step, steps))
+        return History(pipeline.source.description, is_planned, steps)
 
     def _plain(self, built: Any, call: str, refusal: Refusal) -> Any:
         """What tf.data made, with parse_example() and explain()."""

@@ -40,6 +40,12 @@ def parse_one(record: Any) -> Any:
     return tf.io.parse_single_example(record, FEATURES)
 
 
+def parse_and_print(record: Any) -> Any:
+    parsed = parse_one(record)
+    tf.print(parsed["id"], output_stream="file:///dev/null")
+    return parsed
+
+
 def parse_and_more(batch: Any) -> Any:
     return tf.io.parse_example(batch, FEATURES)["id"] + 1
 
@@ -89,7 +95,7 @@ class TestExplain:
         [
             (lambda source: source.batch(4).shuffle(3), "batches", "before batch"),
             (lambda source: source.repeat(2).shuffle(3), "repetitions", "before repeat"),
-            (lambda source: source.map(parse_one).batch(4), "single", "parse_example"),
+            (lambda source: source.map(parse_and_print).batch(4), "single", "parse_example"),
             (lambda source: source.map(tf.strings.length).batch(4), "single", "map() on batches"),
             (lambda source: source.batch(4).map(tf.size), "given batches", ""),
             (
@@ -256,7 +262,7 @@ class TestWarnings:
         assert tfr.explain(source).steps[0].instead.startswith("names of files")
 
     def test_parsing_of_single_records_is_said_once(self, files: list[str]) -> None:
-        source = tfr.TFRecordDataset(files).map(parse_one)
+        source = tfr.TFRecordDataset(files).map(parse_and_print)
         (caught,) = self.caught(lambda: [source.batch(3), source.batch(4)])
         assert "one by one" in str(caught.message)
         assert caught.filename == __file__
@@ -265,7 +271,8 @@ class TestWarnings:
         "chain",
         [
             lambda source: source.shuffle(3).batch(4).parse_example(FEATURES).prefetch(1),
-            lambda source: source.map(parse_one).shuffle(3),
+            lambda source: source.map(parse_one).shuffle(3).batch(4),
+            lambda source: source.map(parse_and_print).shuffle(3),
             lambda source: source.map(parse_one).map(some_image).batch(4),
             lambda source: source.map(tf.strings.length).shuffle(3).batch(4),
             lambda source: source.shuffle(3).batch(4).map(tf.size).shuffle(3),

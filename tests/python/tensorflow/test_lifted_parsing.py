@@ -1,0 +1,428 @@
+"""map(f) before batch(), where f parses records: the parse is lifted out, and nothing else changes."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from example_files import plain, some_example, write_examples
+from record_files import flip_payload_byte, write_shard
+
+tf = pytest.importorskip("tensorflow")
+private = pytest.importorskip("tfrfast.tensorflow.lifting.private")
+
+COUNTS = [20, 0, 11]
+FEATURES: dict[str, Any] = {
+    "id": tf.io.FixedLenFeature([], tf.int64),
+    "label": tf.io.FixedLenFeature([], tf.int64),
+    "dense": tf.io.FixedLenFeature([3], tf.float32),
+    "name": tf.io.FixedLenFeature([], tf.string),
+    "absent": tf.io.FixedLenFeature([2], tf.string, [b"one", b"two"]),
+    "missing": tf.io.FixedLenFeature([], tf.float32, 0.5),
+}
+VARIABLE: dict[str, Any] = {
+    "sparse": {"words": tf.io.VarLenFeature(tf.string)},
+    "ragged": {"numbers": tf.io.RaggedFeature(tf.int64)},
+    "sequence": {"weights": tf.io.FixedLenSequenceFeature([], tf.float32, True)},
+    "placed": {"placed": tf.io.SparseFeature("positions", "marks", tf.int64, 10)},
+}
+Pair = collections.namedtuple("Pair", ["left", "right"])  # noqa: PYI024: TensorFlow's users have them
+
+Function = Callable[[Any], Any]
+
+
+def parse(record: Any) -> Any:
+    return tf.io.parse_single_example(record, FEATURES)
+
+
+def popped(record: Any) -> Any:
+    parsed = parse(record)
+    label = parsed.pop("label")
+    return parsed, label
+
+
+def named(record: Any) -> Any:
+    parsed = parse(record)
+    return Pair(parsed["name"], {"of": (parsed["id"],)})
+
+
+def of_some(record: Any) -> Any:
+    parsed = parse(record)
+    return parsed["id"], parsed["id"]
+
+
+class Parser:
+    def parse(self, record: Any) -> Any:
+        return tf.io.parse_single_example(record, FEATURES)
+
+
+LIFTED: dict[str, Function] = {
+    "dict": parse,
+    "lambda": lambda record: tf.io.parse_single_example(record, FEATURES),
+    "partial": functools.partial(tf.io.parse_single_example, features=FEATURES),
+    "method": Parser().parse,
+    "parse_example": lambda record: tf.io.parse_example(record, FEATURES),
+    "popped": popped,
+    "named": named,
+    "some features": of_some,
+}
+
+
+def with_record(record: Any) -> Any:
+    return parse(record), record
+
+
+def with_length(record: Any) -> Any:
+    return parse(record)["id"], tf.strings.length(record)
+
+
+def twice(record: Any) -> Any:
+    one = tf.io.parse_single_example(record, {"id": FEATURES["id"]})
+    two = tf.io.parse_single_example(record, {"label": FEATURES["label"]})
+    return one, two
+
+
+def changed(record: Any) -> Any:
+    return tf.io.parse_single_example(tf.strings.join([record, ""]), FEATURES)
+
+
+def printing(record: Any) -> Any:
+    parsed = parse(record)
+    tf.print(parsed["id"], output_stream="file:///dev/null")
+    return parsed
+
+
+def asserting(record: Any) -> Any:
+    parsed = parse(record)
+    tf.debugging.assert_less(parsed["id"], tf.constant(1000, tf.int64))
+    return parsed
+
+
+def in_python(record: Any) -> Any:
+    parsed = parse(record)
+    return tf.py_function(lambda number: number + 1, [parsed["id"]], tf.int64)
+
+
+def as_dataset(record: Any) -> Any:
+    return tf.data.Dataset.from_tensors(parse(record)["dense"])
+
+
+def unused(record: Any) -> Any:
+    parse(record)
+    return tf.constant(1)
+
+
+def of_keys_made_in_the_graph(record: Any) -> Any:
+    key = tf.strings.join([tf.strings.substr(["idle"], 0, 2), [""]])
+    return tf.raw_ops.ParseExampleV2(
+        serialized=record,
+        names=tf.constant([], tf.string),
+        sparse_keys=tf.constant([], tf.string),
+        dense_keys=tf.random.shuffle(key),
+        ragged_keys=tf.constant([], tf.string),
+        dense_defaults=[tf.constant([], tf.int64)],
+        num_sparse=0,
+        sparse_types=[],
+        ragged_value_types=[],
+        ragged_split_types=[],
+        dense_shapes=[[]],
+    )[3][0]
+
+
+NOT_LIFTED: dict[str, tuple[Function, str]] = {
+    "with the record": (with_record, "for more than the parse"),
+    "with its length": (with_length, "for more than the parse"),
+    "twice": (twice, "parses twice"),
+    "changed": (changed, "changes the record"),
+    "printing": (printing, "must run"),
+    "asserting": (asserting, "must run"),
+    "in Python": (in_python, ""),
+    "unused": (unused, "does not parse"),
+    "keys": (of_keys_made_in_the_graph, "not constants"),
+    **{
+        kind: (functools.partial(tf.io.parse_single_example, features=features), "")
+        for kind, features in VARIABLE.items()
+        if kind != "ragged"
+    },
+}
+
+CHAINS: dict[str, Callable[[Any, Function], Any]] = {
+    "batch": lambda source, f: source.map(f).batch(4),
+    "in parallel": lambda source, f: source.map(f, tf.data.AUTOTUNE).batch(4).prefetch(1),
+    "full batches": lambda source, f: source.map(f).batch(4, drop_remainder=True),
+    "part of it": lambda source, f: source.skip(1).map(f).take(9).shard(2, 1).batch(2),
+    "repeat, batch": lambda source, f: source.map(f).repeat(2).batch(4),
+    "batch, repeat": lambda source, f: source.map(f).batch(4).repeat(2),
+    "full, repeat": lambda source, f: source.map(f).batch(4, drop_remainder=True).repeat(2),
+    "prefetch": lambda source, f: source.prefetch(9).map(f).prefetch(4).batch(4).prefetch(2),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("examples"), COUNTS)
+
+
+@pytest.fixture(autouse=True)
+def planned(files: list[str]) -> None:
+    tfr.Reader(files).close()
+
+
+def elements(dataset: Any) -> list[Any]:
+    return [plain(element) for (element,) in tf.data.Dataset.zip((dataset,))]
+
+
+def until_error(dataset: Any) -> tuple[list[Any], Any]:
+    """The elements before the first error, and its class."""
+    found: list[Any] = []
+    try:
+        for element in dataset:
+            found.append(plain(element))
+    except tf.errors.OpError as error:
+        return found, type(error)
+    return found, None
+
+
+def is_lifted(dataset: Any) -> bool:
+    steps = tfr.explain(dataset).steps
+    return all(step.fused for step in steps if step.call.startswith(("map(", "batch(")))
+
+
+@pytest.mark.parametrize(
+    ("chain", "function"),
+    [*((chain, "popped") for chain in CHAINS), *(("batch", function) for function in LIFTED)],
+)
+def test_gives_what_tensorflow_gives(files: list[str], chain: str, function: str) -> None:
+    apply, f = CHAINS[chain], LIFTED[function]
+    theirs = apply(tf.data.TFRecordDataset(files), f)
+    expected = elements(theirs)
+    for lift_parsing in (True, "exact", False):
+        ours = apply(tfr.TFRecordDataset(files, lift_parsing=lift_parsing), f)
+        assert ours.element_spec == theirs.element_spec
+        assert elements(ours) == expected
+        assert ours.cardinality().numpy() == len(expected)
+        assert is_lifted(ours) == bool(lift_parsing)
+
+
+@pytest.mark.parametrize("function", NOT_LIFTED)
+def test_what_is_not_lifted_is_the_same(files: list[str], function: str) -> None:
+    f, why = NOT_LIFTED[function]
+    rows = 1 if function in VARIABLE else 4  # tf.data batches neither of them otherwise
+    ours, theirs = (
+        reader(files).map(f).batch(rows)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert ours.element_spec == theirs.element_spec
+    assert elements(ours) == elements(theirs)
+    assert not is_lifted(ours)
+    refused = next(step for step in tfr.explain(ours).steps if step.call.startswith("batch("))
+    assert why in refused.why
+
+
+def test_nested_datasets_are_not_lifted(files: list[str]) -> None:
+    mapped = tfr.TFRecordDataset(files).map(as_dataset)
+    assert len(list(mapped)) == 31
+    assert not is_lifted(mapped.batch(4))
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_shuffle_before_or_after_gives_the_same_order(files: list[str], drop: bool) -> None:
+    made = []
+    for lift_parsing in (True, False):
+        source = tfr.TFRecordDataset(files, lift_parsing=lift_parsing)
+        for shuffled in (
+            source.shuffle(31, seed=5).map(parse),
+            source.map(parse, tf.data.AUTOTUNE).shuffle(31, seed=5),
+        ):
+            batches = shuffled.take(30).repeat(2).batch(8, drop_remainder=drop)
+            assert is_lifted(batches) == lift_parsing
+            made.append(elements(batches))
+    assert made == [made[0]] * 4
+    ids = [number for batch in made[0] for number in batch["id"]]
+    assert ids != sorted(ids)
+    assert len(ids) == (56 if drop else 60)
+
+
+def test_a_second_map_follows_the_first(files: list[str]) -> None:
+    def swapped(features: Any, label: Any) -> Any:
+        return {"label": label, "name": features["name"]}
+
+    ours, theirs = (
+        reader(files).map(popped).map(swapped).batch(8)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert ours.element_spec == theirs.element_spec
+    assert elements(ours) == elements(theirs)
+    assert is_lifted(ours)
+
+
+def test_maps_around_a_filter_stay(files: list[str]) -> None:
+    def is_even(parsed: Any) -> Any:
+        return parsed["id"] % 2 == 0
+
+    ours, theirs = (
+        reader(files).map(parse).filter(is_even).batch(8)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert elements(ours) == elements(theirs)
+    assert not is_lifted(ours)
+
+
+class TestErrors:
+    @pytest.fixture(params=["no Example", "a missing feature", "damage"])
+    def bad(self, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+        records = [some_example(number) for number in range(31)]
+        if request.param == "no Example":
+            records[10] = records[13] = b"no Example"
+        elif request.param == "a missing feature":
+            records[10] = tfr.encode_example({"id": 10})
+        path = write_shard(tmp_path / "bad", records)
+        tfr.Reader(path).close()
+        if request.param == "damage":
+            flip_payload_byte(path, records, 10)
+        tfr.Reader(path).close()
+        return path
+
+    @pytest.mark.parametrize("chain", ["batch", "full batches", "in parallel"])
+    def test_come_after_the_good_batches(self, bad: str, chain: str) -> None:
+        apply = CHAINS[chain]
+        ours, theirs = (
+            apply(reader(bad), parse) for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+        )
+        assert is_lifted(ours)
+        good, error = until_error(ours)
+        assert len(good) == 2
+        assert error is not None
+        assert (good, error) == until_error(theirs)
+
+    @pytest.mark.parametrize("chain", ["batch", "full batches", "in parallel"])
+    def test_ignored_leave_what_an_unlifted_map_leaves(self, bad: str, chain: str) -> None:
+        left = [
+            CHAINS[chain](tfr.TFRecordDataset(bad, lift_parsing=lift), parse).ignore_errors()
+            for lift in (True, False)
+        ]
+        assert not is_lifted(left[0])
+        assert elements(left[0]) == elements(left[1])
+        theirs = CHAINS[chain](tf.data.TFRecordDataset(bad), parse).ignore_errors()
+        assert len(elements(left[0])) >= len(elements(theirs))
+
+    def test_ignored_before_batch(self, bad: str) -> None:
+        ours, theirs = (
+            elements(reader(bad).map(parse).ignore_errors().batch(1))
+            for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+        )
+        assert len(ours) >= len(theirs)
+        assert ours[:10] == theirs[:10]
+
+    def test_do_not_end_the_iteration(self, tmp_path: Path) -> None:
+        records = [some_example(number) for number in range(12)]
+        records[5] = b"no Example"
+        path = write_shard(tmp_path / "bad", records)
+        tfr.Reader(path).close()
+        iterator = iter(tfr.TFRecordDataset(path).map(parse).batch(4))
+        assert next(iterator)["id"].numpy().tolist() == [0, 1, 2, 3]
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            next(iterator)
+        assert next(iterator)["id"].numpy().tolist() == [6, 7]
+        assert next(iterator)["id"].numpy().tolist() == [8, 9, 10, 11]
+
+
+def test_ignored_errors_after_repeated_batches(files: list[str]) -> None:
+    source = tfr.TFRecordDataset(files).map(parse).batch(8).repeat(2).prefetch(1)
+    assert is_lifted(source)
+    assert elements(source.ignore_errors()) == elements(source)
+
+
+class TestSwitch:
+    def test_an_argument_goes_before_the_environment(
+        self, files: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TFRFAST_LIFT_PARSING", "0")
+        off = tfr.TFRecordDataset(files).map(parse).batch(4)
+        assert not is_lifted(off)
+        assert "lift_parsing is off" in str(tfr.explain(off))
+        assert is_lifted(tfr.TFRecordDataset(files, lift_parsing=True).map(parse).batch(4))
+        monkeypatch.setenv("TFRFAST_LIFT_PARSING", "exact")
+        assert is_lifted(tfr.TFRecordDataset(files).map(parse).batch(4))
+
+    def test_nonsense_is_refused(self, files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(ValueError, match="lift_parsing is 'no'"):
+            tfr.TFRecordDataset(files, lift_parsing="no")  # type: ignore[arg-type]
+        monkeypatch.setenv("TFRFAST_LIFT_PARSING", "no")
+        with pytest.raises(ValueError, match="TFRFAST_LIFT_PARSING is 'no'"):
+            tfr.TFRecordDataset(files)
+
+    def test_without_private_names_nothing_is_lifted(
+        self, files: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(private, "traced", lambda mapped: None)
+        ours = tfr.TFRecordDataset(files).map(parse).batch(4)
+        assert private.MISSING in str(tfr.explain(ours))
+        assert elements(ours) == elements(tf.data.TFRecordDataset(files).map(parse).batch(4))
+
+
+class TestCheckpoints:
+    @pytest.mark.parametrize("drop", [False, True])
+    @pytest.mark.parametrize("shuffled", [False, True])
+    def test_go_on_where_they_were_made(
+        self, files: list[str], tmp_path: Path, drop: bool, shuffled: bool
+    ) -> None:
+        def iterator() -> Any:
+            source = tfr.TFRecordDataset(files)
+            source = source.shuffle(31, seed=3) if shuffled else source
+            return iter(source.map(parse).batch(4, drop_remainder=drop).prefetch(1))
+
+        first = iterator()
+        next(first), next(first)
+        saved = tf.train.Checkpoint(iterator=first).save(str(tmp_path / "saved"))
+        expected = [plain(batch) for batch in first]
+        second = iterator()
+        tf.train.Checkpoint(iterator=second).restore(saved)
+        assert [plain(batch) for batch in second] == expected
+
+    @pytest.mark.parametrize("shuffled", [False, True])
+    @pytest.mark.parametrize("lifts", [False, True])
+    def test_of_the_other_form_are_refused(
+        self, files: list[str], tmp_path: Path, lifts: bool, shuffled: bool
+    ) -> None:
+        def iterator(lift_parsing: bool) -> Any:
+            source = tfr.TFRecordDataset(files, lift_parsing=lift_parsing)
+            source = source.shuffle(31, seed=3) if shuffled else source
+            return iter(source.map(parse).batch(4))
+
+        first = iterator(lifts)
+        next(first), next(first)
+        saved = tf.train.Checkpoint(iterator=first).save(str(tmp_path / "saved"))
+        second = iterator(not lifts)
+        with pytest.raises(tf.errors.OpError):
+            tf.train.Checkpoint(iterator=second).restore(saved)
+            next(second)
+
+
+def test_in_a_graph_nothing_is_lifted(files: list[str]) -> None:
+    @tf.function
+    def total() -> Any:
+        batches = tfr.TFRecordDataset(files).map(parse).batch(8)
+        return batches.reduce(
+            tf.constant(0, tf.int64), lambda so_far, batch: so_far + tf.reduce_sum(batch["id"])
+        )
+
+    assert total().numpy() == sum(range(31))
+
+
+def test_a_strategy_distributes_lifted_batches(files: list[str]) -> None:
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    batches = tfr.TFRecordDataset(files).shuffle(31, seed=1).map(parse).batch(8)
+    assert is_lifted(batches)
+    ids = [
+        number
+        for batch in strategy.experimental_distribute_dataset(batches)
+        for number in batch["id"].numpy().tolist()
+    ]
+    assert sorted(ids) == list(range(31))

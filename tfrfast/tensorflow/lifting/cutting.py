@@ -1,0 +1,95 @@
+"""Cuts a function: what it does once some of its tensors are known becomes a function of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting.rest import Rest
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Operations of a graph, the known tensors that they and the results begin with, and those among
+    them that operations are fed.
+    """
+
+    operations: set[str]
+    begins_with: set[str]
+    fed: set[str]
+
+
+def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
+    """What is left of a traced graph where the tensors `known` are given.
+
+    Each operation that must run stays: asserts and prints, too.
+    """
+    results = [_before_return(tensor) for tensor in graph.outputs]
+    given = {tensor.name: place for place, tensor in enumerate(known)}
+    captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
+    part = _part_from(results, graph.control_outputs, {*given, *captures})
+    if part is None:
+        return Refusal("it needs the record again")
+    outside = {name: captures[name] for name in sorted(part.begins_with) if name in captures}
+    if not all(hasattr(tensor, "numpy") for tensor in outside.values()):
+        return Refusal("it uses tensors of another graph")
+    definition = graph.as_graph_def()
+    kept = [node for node in definition.node if node.name in part.operations]
+    del definition.node[:]
+    definition.node.extend(kept)
+
+    def run(*columns: Any) -> list[Any]:
+        here = tf.compat.v1.get_default_graph()
+        tensors = {name: columns[place] for name, place in given.items()}
+        tensors |= {name: private.captured(outer, here) for name, outer in outside.items()}
+        made = [tensor.name for tensor in results if tensor.name not in tensors]
+        fed = {name: tensors[name] for name in part.fed}
+        new = tf.graph_util.import_graph_def(definition, fed, made, "rest")
+        tensors |= zip(made, new, strict=True)
+        returned = [tf.identity(tensors[tensor.name]) for tensor in results]
+        for tensor, output in zip(returned, graph.outputs, strict=True):
+            tensor.set_shape(output.shape)
+        return returned
+
+    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]
+    function = tf.function(run, specs, autograph=False).get_concrete_function()
+    if len(function.graph.control_outputs) < len(graph.control_outputs):
+        return Refusal("it has operations that must run, and cannot be kept")
+    return Rest(function.graph, len(known), tuple(function.captured_inputs))
+
+
+def _before_return(tensor: Any) -> Any:
+    """The result, before the identity that makes a function wait for what must run."""
+    operation = tensor.op
+    waits = operation.control_inputs
+    if operation.type == "Identity" and all(each.type == "NoOp" for each in waits):
+        return operation.inputs[0]
+    return tensor
+
+
+def _part_from(results: list[Any], must_run: Any, known: set[str]) -> _Part | None:
+    """What leads from known tensors to the results; None if they need others, too."""
+    tensors, operations = list(results), list(must_run)
+    part = _Part(set(), set(), set())
+    while tensors or operations:
+        if tensors:
+            tensor = tensors.pop()
+            if tensor.name in known:
+                part.begins_with.add(tensor.name)
+            else:
+                operations.append(tensor.op)
+            continue
+        operation = operations.pop()
+        if operation.name in part.operations:
+            continue
+        if operation.type == "Placeholder":
+            return None
+        part.operations.add(operation.name)
+        tensors += operation.inputs
+        part.fed.update(known.intersection(tensor.name for tensor in operation.inputs))
+        operations += operation.control_inputs
+    return part

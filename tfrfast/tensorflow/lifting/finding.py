@@ -1,0 +1,103 @@
+"""Finds the parse in a map function: the one op that the record goes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast._features.compiling import compile_features
+from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.recognition import PARSERS, SERIALIZED, columns_of, origin
+
+_NO_PARSE = Refusal("it does not parse Examples")
+
+
+@dataclass(frozen=True)
+class Parse:
+    """A parse of one record, and what of it a function goes on to use."""
+
+    #: What the core decodes: all that the op parses, since each feature may be an error.
+    features: TensorFeatures
+    #: The tensors of the op that are used, and the feature that each is.
+    used: tuple[Any, ...]
+    keys: tuple[str, ...]
+
+
+def find_parse(graph: Any) -> Parse | Refusal:
+    """The parse in a graph whose first input is a record."""
+    needed = needed_operations(graph)
+    parsers = [each for each in needed if each.type in PARSERS]
+    if not parsers:
+        return _NO_PARSE
+    if len(parsers) > 1:
+        return Refusal("it parses twice", "one call, with all features")
+    (parser,) = parsers
+    record = graph.inputs[0]
+    if parser.type != "ParseExampleV2" or origin(parser.inputs[SERIALIZED]) is not record:
+        return Refusal("it changes the record before it parses it")
+    if not _goes_only_to(record, parser, needed):
+        return Refusal("it uses the record for more than the parse")
+    if parser.control_inputs or any(parser in each.control_inputs for each in needed):
+        return Refusal("it does something before or after the parse by control dependencies")
+    columns = columns_of(parser)
+    if columns is None:
+        return Refusal("the keys, the shapes or the defaults of the parse are not constants")
+    used = tuple(
+        output
+        for output in parser.outputs
+        if any(consumer in needed for consumer in output.consumers()) or _is_among(output, graph)
+    )
+    keys = [columns.key_of.get(("", tensor.name)) for tensor in used]
+    dense = [
+        key
+        for key in keys
+        if key is not None and isinstance(columns.features[key], tf.io.FixedLenFeature)
+    ]
+    if len(dense) < len(keys):
+        return Refusal(
+            "it uses sparse or ragged features, or rows of different lengths",
+            ".batch(n).parse_example(features), and then map() for the rest",
+        )
+    try:
+        features = TensorFeatures(compile_features(columns.features))
+    except (TypeError, ValueError):
+        return Refusal("it parses features that only TensorFlow can parse")
+    return Parse(features, used, tuple(dense))
+
+
+def needed_operations(graph: Any) -> set[Any]:
+    """The operations that run: what outputs and control outputs depend on."""
+    pending = [tensor.op for tensor in graph.outputs] + list(graph.control_outputs)
+    found: set[Any] = set()
+    while pending:
+        operation = pending.pop()
+        if operation not in found:
+            found.add(operation)
+            pending += [tensor.op for tensor in operation.inputs]
+            pending += operation.control_inputs
+    return found
+
+
+def _goes_only_to(record: Any, parser: Any, needed: set[Any]) -> bool:
+    """Whether nothing but the parser is given the record, by itself or through identities."""
+    if any(origin(tensor) is record for tensor in record.graph.outputs):
+        return False
+    pending = [record]
+    while pending:
+        tensor = pending.pop()
+        for consumer in tensor.consumers():
+            if consumer is parser:
+                if sum(each is tensor for each in parser.inputs) > 1:
+                    return False
+            elif consumer in needed:
+                if consumer.type != "Identity":
+                    return False
+                pending += consumer.outputs
+    return True
+
+
+def _is_among(tensor: Any, graph: Any) -> bool:
+    return any(tensor is output for output in graph.outputs)

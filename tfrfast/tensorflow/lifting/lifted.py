@@ -1,0 +1,88 @@
+"""A chain of maps whose parse has been taken out: what is decoded, and what runs on the columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting.cutting import rest_after
+from tfrfast.tensorflow.lifting.finding import find_parse
+from tfrfast.tensorflow.lifting.switch import LiftParsing
+from tfrfast.tensorflow.lifting.vectorising import Vectorised, vectorised
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """Maps of which the first one parses records, in a form that takes whole batches."""
+
+    features: TensorFeatures
+    #: The features that the first function goes on to use.
+    keys: tuple[str, ...]
+    #: What the functions do after the parse, one after the other.
+    stages: tuple[Vectorised, ...]
+    #: The functions as they were traced.
+    functions: tuple[Any, ...]
+    #: The specs of the elements that each of them makes.
+    specs: tuple[Any, ...]
+
+    def run(self, parsed: dict[str, Any], rows: int | None) -> tuple[list[Any], Any]:
+        """The flat components of a batch of elements, and whether they hold (None: they do).
+
+        Where they do not, a row fails, or may fail, and the batch has to be made row by row.
+        """
+        columns, checks = [parsed[key] for key in self.keys], []
+        for stage in self.stages:
+            columns, holds = stage(columns)
+            checks += [] if holds is None else [holds]
+        for column, spec in zip(columns, tf.nest.flatten(self.specs[-1]), strict=True):
+            column.set_shape([rows, *spec.shape])
+        return columns, tf.reduce_all(checks) if checks else None
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether there are rows that can fail."""
+        return any(stage.checked for stage in self.stages)
+
+    def batch_spec(self, rows: int | None) -> Any:
+        return tf.nest.map_structure(
+            lambda spec: tf.TensorSpec(tf.TensorShape([rows]).concatenate(spec.shape), spec.dtype),
+            self.specs[-1],
+        )
+
+
+def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
+    """Takes the parse out of the first of the maps, which tf.data has made of single records."""
+    if not lifts:
+        return Refusal("lift_parsing is off")
+    if not tf.executing_eagerly():
+        return Refusal("the dataset is made in a graph")
+    functions = [private.traced(mapped) for mapped in maps]
+    if any(function is None for function in functions):
+        return Refusal(private.MISSING)
+    parse = find_parse(functions[0].graph)
+    if isinstance(parse, Refusal):
+        return parse
+    specs = [mapped.element_spec for mapped in maps]
+    if not all(map(_is_dense, tf.nest.flatten(specs))):
+        return Refusal("it returns more than dense tensors")
+    known, stages = parse.used, []
+    for place, (function, spec) in enumerate(zip(functions, specs, strict=True)):
+        rest = rest_after(function.graph, known)
+        if isinstance(rest, Refusal):
+            return rest
+        stage = vectorised(rest, exact=lifts == "exact", checked=True)
+        if isinstance(stage, Refusal):
+            return stage
+        stages.append(stage)
+        if place + 1 < len(functions):
+            known = tuple(functions[place + 1].graph.inputs[: len(tf.nest.flatten(spec))])
+    return Lifted(parse.features, parse.keys, tuple(stages), tuple(functions), tuple(specs))
+
+
+def _is_dense(spec: Any) -> bool:
+    return isinstance(spec, tf.TensorSpec) and spec.shape.rank is not None

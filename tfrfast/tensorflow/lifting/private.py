@@ -1,0 +1,33 @@
+"""What is known of a map function only by private names of TensorFlow.
+
+Where a name is missing, nothing is lifted, and `tfr.explain` says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MISSING = "this TensorFlow does not show what a map() traced"
+
+
+def traced(mapped: Any) -> Any:
+    """The function that a map() has traced, a ConcreteFunction; None if it cannot be had."""
+    function = getattr(getattr(mapped, "_map_func", None), "function", None)
+    return function if _is_whole(function) else None
+
+
+def _is_whole(function: Any) -> bool:
+    graph = getattr(function, "graph", None)
+    return all(
+        hasattr(graph, name) for name in ("inputs", "outputs", "control_outputs", "captures")
+    )
+
+
+def captured(tensor: Any, graph: Any) -> Any:
+    """The tensor of a FuncGraph that stands for one outside of it."""
+    return graph.capture(tensor)
+
+
+def captures_of(graph: Any) -> list[tuple[Any, Any]]:
+    """Each tensor outside of a FuncGraph, with the one that stands for it."""
+    return list(graph.captures)
