@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import SupportsIndex
+from typing import Literal, SupportsIndex
 
 from tfrfast._base.arguments import integer, seed_number
 from tfrfast._base.paths import Paths, expand_paths, written_file
@@ -31,6 +31,7 @@ def shuffle(
     seed: SupportsIndex = 0,
     splits: Mapping[str, float] | None = None,
     max_memory: int | str = "1GiB",
+    on_corruption: Literal["raise", "skip"] = "raise",
     overwrite: bool = False,
     compression: Compression | None = None,
     level: int | None = None,
@@ -62,6 +63,8 @@ def shuffle(
       max_memory: about how much memory this may take: bytes, or a string like "512MiB". Data larger
         than a quarter of it is written and read twice, other data once. The largest record must
         fit.
+      on_corruption: "raise", or "skip" to leave damaged records out; see `Shuffled.skipped`. The
+        numbers that determine the order are then those of the records that are left.
       overwrite: True replaces shards of these names. False raises FileExistsError if there are any.
       compression, level, index, sync: as for `tfr.Writer`. The input may be compressed or not;
         without `compression` the new shards are plain.
@@ -75,9 +78,11 @@ def shuffle(
     that of the input. If the call is interrupted, the same call resumes where it stopped.
 
     Every record's checksum is verified. Raises CorruptRecordError or TruncatedRecordError for
-    damage, OSError if a file cannot be read or written, and ValueError for arguments that
+    damage that is not skipped, OSError if a file cannot be read or written, and ValueError for arguments that
     contradict each other.
     """
+    if on_corruption not in ("raise", "skip"):
+        raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
     name = os.fsdecode(written_file(out))
     target = Target(
         outputs=outputs_of(name, num_shards, max_bytes, splits),
@@ -95,7 +100,8 @@ def shuffle(
         unfinished = Publication(folder, target)
         if unfinished.replaces_its_input():
             return unfinished.finish()
-        return ShuffleJob(expand_paths(paths), target, memory, folder, progress).run()
+        shards = expand_paths(paths)
+        return ShuffleJob(shards, target, memory, folder, progress, on_corruption == "skip").run()
 
 
 def _memory(max_memory: int | str) -> int:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/read/record_batch.h"
 #include "core/read/record_stream.h"
 #include "core/write/shuffle_buckets.h"
 #include "python/output.h"
@@ -57,6 +58,14 @@ std::tuple<std::uint64_t, std::uint64_t, bool> add_shard(ShuffleBuckets& buckets
   return {stream.offset(), stream.record(), false};
 }
 
+// Deals the batch's records to the buckets.
+void add_batch(ShuffleBuckets& buckets, const RecordBatch& batch) {
+  const WithoutGil without_gil;
+  for (std::size_t row = 0; row < batch.size(); ++row) {
+    if (batch.is_real(row)) buckets.add(batch[row]);
+  }
+}
+
 std::unique_ptr<ShuffledBucket> take_bucket(ShuffleBuckets& buckets, std::size_t bucket) {
   const WithoutGil without_gil;
   return std::make_unique<ShuffledBucket>(buckets.take(bucket));
@@ -97,6 +106,7 @@ void register_shuffle(py::module_& module) {
            py::arg("totals"), py::arg("bucket_bytes"), py::arg("bucket_records"))
       .def("add_shard", &add_shard, py::arg("path"), py::arg("offset"), py::arg("record"),
            py::arg("max_bytes"))
+      .def("add_batch", &add_batch, py::arg("batch"))
       .def("write_out", &ShuffleBuckets::write_out, py::call_guard<WithoutGil>())
       .def("take", &take_bucket, py::arg("bucket"))
       .def("remove", &ShuffleBuckets::remove, py::arg("bucket"))

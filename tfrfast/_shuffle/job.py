@@ -12,11 +12,13 @@ from typing import Any
 
 from tfrfast import _native
 from tfrfast._base.progress import ProgressBar
+from tfrfast._shuffle.good_records import GoodRecords
 from tfrfast._shuffle.publication import Publication, Shuffled
 from tfrfast._shuffle.sorted_rows import SortedRows
 from tfrfast._shuffle.target import Target
 from tfrfast._shuffle.work_folder import WorkFolder
 from tfrfast.errors import CorruptRecordError
+from tfrfast.reader import Skipped
 from tfrfast.writer import Writer
 
 _STEP_BYTES = 64 << 20  # between two checks for Ctrl-C and updates of the progress bar
@@ -39,8 +41,10 @@ class ShuffleJob:
         memory: int,
         work: WorkFolder,
         progress: bool | None,
+        skip_damage: bool = False,
     ) -> None:
         self._shards = shards
+        self._skip_damage = skip_damage
         self._target = target
         self._outputs = target.outputs
         self._work = work
@@ -64,6 +68,7 @@ class ShuffleJob:
             )
         self._buffer_bytes = min(buffer_bytes, _MAX_BUFFER_BYTES)
         plan = [target.fingerprint(), self._num_buckets, fingerprint.hexdigest()]
+        plan += ["skip"] if skip_damage else []
         self._plan = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
 
     def run(self) -> Shuffled:
@@ -108,6 +113,7 @@ class ShuffleJob:
             "bucket_bytes": [0] * self._num_buckets,
             "bucket_records": [0] * self._num_buckets,
             "written": [],  # (output, records, payload bytes, content hash)
+            "skipped": [],  # the damage that was left out
         }
 
     def _save_state(self) -> None:
@@ -150,11 +156,16 @@ class ShuffleJob:
             self._done_bytes += os.path.getsize(shard)
         self._done_bytes += state["offset"]
         since = 0
+        skipped = [Skipped(*each) for each in state.get("skipped", [])]
+        good = GoodRecords(buckets, skipped) if self._skip_damage else None
+        add_shard = good.add_shard if good else buckets.add_shard
         while state["shard"] < len(self._shards):
             offset = state["offset"]
-            next_offset, record, ended = buckets.add_shard(
+            next_offset, record, ended = add_shard(
                 os.fsencode(self._shards[state["shard"]]), offset, state["record"], _STEP_BYTES
             )
+            if good:
+                state["skipped"] = good.skipped
             self._advance(next_offset - offset)
             since += next_offset - offset
             state["offset"], state["record"] = (0, 0) if ended else (next_offset, record)

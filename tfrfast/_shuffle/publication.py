@@ -11,6 +11,7 @@ from tfrfast import _native
 from tfrfast._shuffle.target import Target
 from tfrfast._shuffle.work_folder import WorkFolder
 from tfrfast._writing.options import index_folder_bytes
+from tfrfast.reader import Skipped
 
 
 class Shuffled(NamedTuple):
@@ -18,7 +19,8 @@ class Shuffled(NamedTuple):
 
     `paths` are all shards, in order, and `splits` has those of each split. `num_bytes` counts the
     records with their frames, before compression. `content_hash` is the sum of a hash of every
-    record, so it is the same before and after, whatever the order.
+    record, so it is the same before and after, whatever the order. `skipped` lists the damage that
+    `on_corruption="skip"` has left out.
     """
 
     paths: list[str]
@@ -26,6 +28,7 @@ class Shuffled(NamedTuple):
     num_records: int
     num_bytes: int
     content_hash: str
+    skipped: list[Skipped]
 
 
 class Publication:
@@ -108,6 +111,7 @@ class Publication:
             records,
             payload_bytes + 16 * records,
             f"{content_hash:016x}",
+            [Skipped(*each) for each in state.get("skipped", [])],
         )
 
     def _publish_shard(self, temporary: str, final: str) -> None:

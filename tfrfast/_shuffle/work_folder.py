@@ -86,6 +86,11 @@ class WorkFolder:
             os.unlink(self.inside(_STATE))
 
 
+def can_resume(out: str, work: str | os.PathLike[str] | None) -> bool:
+    """Whether a shuffle to these names has left something that the same call goes on with."""
+    return os.path.exists(os.path.join(work_folder_path(out, work), _STATE))
+
+
 def work_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:
     """The folder that belongs to this shuffle alone."""
     folder, name = os.path.split(out)

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
+const char* const kAdvice =
+    " Restore the file, or leave damaged records out with on_corruption=\"skip\".";
+
 std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const StoredFile> file) {
   const Compression compression = detect_compression(*file);
   if (compression == Compression::none) return walk(std::move(file));
@@ -38,15 +41,14 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
   if (left < kHeaderBytes) {
     throw Error(ErrorKind::truncated,
                 where() + " should have a header of " + std::to_string(kHeaderBytes) +
-                    " bytes, but the file ends after " + std::to_string(left) +
-                    ". Restore the file.",
+                    " bytes, but the file ends after " + std::to_string(left) + "." + kAdvice,
                 place);
   }
   const FrameHeader header = decode_header(bytes_ahead(kHeaderBytes));
   if (!header_is_intact(header)) {
     throw Error(ErrorKind::corrupt,
                 where() + " has a length of " + std::to_string(header.payload_bytes) +
-                    " that its CRC contradicts. Restore the file.",
+                    " that its CRC contradicts." + kAdvice,
                 place);
   }
   const bool is_possible = header.payload_bytes <= kEndless - kFrameOverhead - offset_;
@@ -55,7 +57,7 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
     throw Error(ErrorKind::truncated,
                 where() + " should have " + std::to_string(header.payload_bytes) +
                     " bytes, but the file ends " + std::to_string(file_->bytes() - offset_) +
-                    " bytes after it begins. Restore the file.",
+                    " bytes after it begins." + kAdvice,
                 place);
   }
   const std::uint64_t frame_bytes = header.payload_bytes + kFrameOverhead;
@@ -73,7 +75,7 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
   if (decode_footer(bytes + payload_bytes) != masked_crc32c(bytes, payload_bytes)) {
     throw Error(ErrorKind::corrupt,
                 where() + " has " + std::to_string(payload_bytes) +
-                    " bytes that their CRC contradicts. Restore the file.",
+                    " bytes that their CRC contradicts." + kAdvice,
                 place);
   }
   *payload = {bytes, payload_bytes};
@@ -109,7 +111,7 @@ void RecordStream::throw_bad_ending() const {
       where() + " is followed by " +
           (torn ? "the end of the file, inside a compressed member"
                 : "compressed data that cannot be inflated or have another checksum") +
-          ", after " + file_->describe_byte(file_->bytes()) + ". Restore the file.",
+          ", after " + file_->describe_byte(file_->bytes()) + "." + kAdvice,
       {file_->path(), static_cast<std::int64_t>(record_), static_cast<std::int64_t>(offset_)});
 }
 
