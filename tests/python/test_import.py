@@ -24,6 +24,8 @@ class Watch:
 sys.meta_path.insert(0, Watch())
 before = set(sys.modules)
 import tfrfast
+for name in tfrfast.__all__:
+    getattr(tfrfast, name)
 print(*wanted, ";", *(sys.modules.keys() - before))
 """
 
@@ -56,6 +58,51 @@ def test_importing_tfrfast_imports_nothing_that_takes_long(tmp_path: Path) -> No
     imported = import_in_fresh_process(tmp_path)[1]
     assert "tfrfast.reader" in imported
     assert imported & (HEAVY | {f"tfrfast.{name}" for name in LATER}) == set()
+
+
+def in_fresh_process(code: str) -> str:
+    installed = str(Path(tfr.__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": installed},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_names_are_imported_when_they_are_used() -> None:
+    code = """
+import sys
+import tfrfast
+early = "numpy" in sys.modules
+tfrfast.Reader, tfrfast.errors.RecordError
+print(early, "numpy" in sys.modules, "Reader" in vars(tfrfast))
+"""
+    assert in_fresh_process(code).split() == ["False", "True", "True"]
+
+
+def test_the_version_needs_no_numpy() -> None:
+    code = """
+import sys
+from tfrfast.cli import main
+try:
+    main(["--version"])
+finally:
+    print("numpy" in sys.modules)
+"""
+    assert in_fresh_process(code.replace("finally", "except SystemExit")).split() == [
+        "tfrfast",
+        tfr.__version__,
+        "False",
+    ]
+
+
+def test_all_names_are_there() -> None:
+    assert set(tfr.__all__) <= set(dir(tfr))
+    assert all(getattr(tfr, name) is getattr(tfr, name) for name in tfr.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = tfr.nonsense  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("framework", ["torch", "jax", "grain"])

@@ -309,6 +309,7 @@ def test_workers_leave_signals_to_the_program_and_faults_to_faulthandler(
 ) -> None:
     script = """
         import ctypes, faulthandler, os, resource, signal, sys, time
+        import numpy
         import tfrfast as tfr
 
         def threads():

@@ -441,8 +441,9 @@ import tfrfast as tfr
 def peak():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+shuffle = tfr.shuffle  # imports what it needs
 before = peak()
-tfr.shuffle(sys.argv[1], sys.argv[2], num_shards=3, max_memory=48 << 20, sync=False)
+shuffle(sys.argv[1], sys.argv[2], num_shards=3, max_memory=48 << 20, sync=False)
 print(peak() - before)
 """
     packages = os.pathsep.join([os.path.dirname(tfr.__path__[0]), *sys.path])
