@@ -7,47 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import tfrfast as tfr
-from tfrecord_model import rested
-from tfrfast.cli import main
+from cli_files import damage, run, write_examples
+from tfrfast.cli.cache import data_set_of
 
 
 @pytest.fixture
 def shards(tmp_path: Path) -> list[str]:
-    names = []
-    for shard in range(2):
-        path = tmp_path / "data" / f"train-{shard}"
-        path.parent.mkdir(exist_ok=True)
-        with tfr.Writer(path, index=False) as writer:
-            for number in range(10):
-                writer.write(
-                    tfr.encode_example(
-                        {
-                            "label": shard * 10 + number,
-                            "weights": np.full(3, 0.5, np.float32),
-                            "name": b"number %d" % number,
-                            "raw": bytes([255, number]),
-                        }
-                    )
-                )
-        names.append(rested(path))
-    return names
-
-
-def damage(path: str, record: int) -> tfr.Location:
-    with tfr.Reader(path, index="memory") as reader:
-        place = reader.locate(record)
-    data = bytearray(Path(path).read_bytes())
-    data[place.offset + 12] ^= 1
-    Path(path).write_bytes(data)
-    return place
-
-
-def run(*arguments: str) -> int:
-    return main(list(arguments))
+    return write_examples(tmp_path / "data")
 
 
 def test_index_builds_beside_the_data_and_keeps_what_fits(
@@ -210,6 +179,32 @@ def test_cache_lists_and_prunes(
     assert run("cache", "--prune") == 0
     assert "2 files removed" in capsys.readouterr().out
     tfr.Reader(shards).close()
+
+
+def test_cache_groups_files_by_data_set(
+    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shard in shards:
+        tfr.Reader(shard).close()
+    (tmp_path / "other").touch()
+    tfr.Reader(tmp_path / "other").close()
+    assert run("cache") == 0
+    lines = [line.split()[2:] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert {(line[0], line[-1]) for line in lines} == {("2", "train-*"), ("1", "other")}
+    assert run("cache", "--files") == 0
+    assert capsys.readouterr().out.count(".index") == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "data_set"),
+    [
+        ("0123456789abcdef-train-00001-of-00008.index", "train-*-of-00008"),
+        ("0123456789abcdef-v2-7.tfrecord.index", "v2-*.tfrecord"),
+        ("0123456789abcdef-whole.index", "whole"),
+    ],
+)
+def test_a_data_set_is_named_after_its_shards(name: str, data_set: str) -> None:
+    assert data_set_of(f"/cache/{name}") == data_set
 
 
 def test_cache_without_a_home(

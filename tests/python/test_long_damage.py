@@ -73,7 +73,8 @@ def test_a_reader_that_raises_does_not_look_for_what_follows(
 def test_nor_do_the_commands_and_the_loader(
     sparse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["cat", sparse]) == 2
+    assert main(["count", sparse]) == 2
+    assert main(["cat", "--range=90:", sparse]) == 2
     assert "is corrupt: the length of record 100" in capsys.readouterr().err
     with pytest.raises(tfr.CorruptRecordError):
         tfr.Loader(sparse, 10)

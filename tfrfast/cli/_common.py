@@ -11,6 +11,8 @@ from typing import Any
 from tfrfast._base.sizes import parse_bytes
 from tfrfast._base.tables import format_table
 
+LEAVES_OUT = "leave damaged records out; the exit code is 1 if there are any"
+LEAVES_OUT_ANYWAY = "this command always leaves damaged records out, and lists them"
 Subparsers = Any  # argparse has no public name for it
 
 
@@ -24,6 +26,7 @@ def add_command(
     paths: bool = True,
     progress: bool = True,
     json: bool = True,
+    skip_corrupt: str = "",
 ) -> argparse.ArgumentParser:
     """The subcommand `name`, with the arguments that many subcommands have."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
@@ -32,6 +35,12 @@ def add_command(
     parser.set_defaults(run=run)
     if paths:
         parser.add_argument("paths", nargs="+", metavar="PATHS", help="shards, or quoted globs")
+    if skip_corrupt:
+        parser.add_argument(
+            "--skip-corrupt",
+            action="store_true",
+            help=skip_corrupt,
+        )
     if progress:
         parser.add_argument(
             "--progress",

@@ -1,61 +1,108 @@
-"""Records for people and scripts to read: tf.train.Examples by feature, anything else as bytes."""
+"""Records as columns, for people and scripts to read: tf.train.Examples by feature."""
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrfast._native import RecordBatch
 from tfrfast.columns import Bytes, Ragged
 from tfrfast.errors import FeatureError
 from tfrfast.example import infer_features, parse_example
 from tfrfast.features import VarLen
 
-_MAX_VALUES_SHOWN = 8
-_MAX_BYTES_SHOWN = 48
+
+class Piece(NamedTuple):
+    """Neighbouring records and their features. A record has those of which it has values.
+
+    `found` names all features of the records, and `columns` has those that are shown.
+    """
+
+    batch: RecordBatch
+    found: set[str]
+    columns: dict[str, Ragged]
+
+    def numbers(self) -> list[int]:
+        numbers: list[int] = np.asarray(self.batch.indices).tolist()
+        return numbers
 
 
-def example_values(record: bytes) -> dict[str, list[Any]] | None:
-    """Feature -> values, or None if the record is not an Example or has no features."""
-    try:
-        features = {name: VarLen(spec.dtype) for name, spec in infer_features([record]).items()}
-        columns = parse_example([record], features)
-    except (FeatureError, UnicodeDecodeError):
-        return None
-    return {name: _first_row(columns[name]) for name in sorted(columns)} or None
+def pieces_of(batches: Iterable[RecordBatch], fields: Sequence[str] | None) -> Iterator[Piece]:
+    """The records with all their features, or with those in `fields`.
+
+    A batch whose records do not agree on the type of a feature, or are not all Examples, is taken
+    apart.
+    """
+    for batch in batches:
+        try:
+            yield _piece(batch, fields)
+            continue
+        except (FeatureError, UnicodeDecodeError):
+            pass
+        for row in range(len(batch)):
+            alone = batch[row : row + 1]
+            try:
+                yield _piece(alone, fields)
+            except (FeatureError, UnicodeDecodeError):
+                yield Piece(alone, set(), {})
 
 
-def jsonable(values: list[Any]) -> list[Any]:
-    """Byte strings as text where they are UTF-8, otherwise as {"hex": ...}."""
-    return [_text_or_hex(value) if isinstance(value, bytes) else value for value in values]
+def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> Piece:
+    found = infer_features(batch, len(batch))
+    names = sorted(found) if fields is None else [name for name in fields if name in found]
+    if not names:
+        return Piece(batch, set(found), {})
+    parsed = parse_example(batch, {name: VarLen(found[name].dtype) for name in names})
+    return Piece(batch, set(found), {name: parsed[name] for name in names})
 
 
-def shorten(values: list[Any]) -> str:
+def rows_of(values: Sequence[Any], column: Ragged, limit: int | None) -> Iterator[Sequence[Any]]:
+    """The column's `values`, or what was made of each, row by row. At most `limit` of each row."""
+    splits = np.asarray(column.row_splits)
+    begins, ends = splits[:-1], splits[1:]
+    if limit is not None:
+        ends = np.minimum(ends, begins + limit)
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        yield values[begin:end]
+
+
+def listed(column: Ragged) -> list[Any]:
+    """All values of the column, from the first row to the last."""
+    values = column.values
+    flat: list[Any] = values.tolist() if isinstance(values, Bytes) else np.asarray(values).tolist()
+    return flat
+
+
+def text_of(piece: Piece, max_values: int, max_bytes: int) -> Iterator[str]:
+    """A few lines about each record."""
+    rows = [list(rows_of(listed(column), column, None)) for column in piece.columns.values()]
+    for row, number in enumerate(piece.numbers()):
+        record = piece.batch[row]
+        head = f"record {number}: {len(record)} bytes"
+        features = [
+            f"  {name}: {_shorten(values[row], max_values, max_bytes)}"
+            for name, values in zip(piece.columns, rows, strict=True)
+            if values[row]
+        ]
+        yield "\n".join([head, *features] if features else [f"{head}  {_quote(record, max_bytes)}"])
+
+
+def _shorten(values: Sequence[Any], max_values: int, max_bytes: int) -> str:
     shown = [
-        shorten_bytes(value)
+        _quote(value, max_bytes)
         if isinstance(value, bytes)
         else f"{value:g}"
         if isinstance(value, float)
         else str(value)
-        for value in values[:_MAX_VALUES_SHOWN]
+        for value in itertools.islice(values, max_values)
     ]
     more = len(values) - len(shown)
     return ", ".join(shown) + (f", ... {more} more" if more else "")
 
 
-def shorten_bytes(value: bytes) -> str:
-    shown = repr(value[:_MAX_BYTES_SHOWN])
-    return shown if len(value) <= _MAX_BYTES_SHOWN else f"{shown}... {len(value)} bytes"
-
-
-def _first_row(column: Ragged) -> list[Any]:
-    values = column.values
-    row: list[Any] = values.tolist() if isinstance(values, Bytes) else np.asarray(values).tolist()
-    return row
-
-
-def _text_or_hex(value: bytes) -> str | dict[str, str]:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"hex": value.hex()}
+def _quote(value: bytes, max_bytes: int) -> str:
+    shown = repr(value[:max_bytes])
+    return shown if len(value) <= max_bytes else f"{shown}... {len(value)} bytes"

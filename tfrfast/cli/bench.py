@@ -15,12 +15,12 @@ from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
 _PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers, help: str) -> None:
     parser = add_command(
         subparsers,
         "bench",
         run,
-        help="time these files beside TensorFlow",
+        help=help,
         description="Read the files in order and shuffled, as records and (tf.train.Examples) "
         "decoded, with tfr.TFRecordDataset, tfr.Loader and the fastest of several configurations "
         "of tf.data.TFRecordDataset, in turns, from a warm page cache. Needs TensorFlow.",

@@ -6,21 +6,25 @@ These are indexes, and proofs of 64 bytes that an index beside the data fits.
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import time
+from collections import defaultdict
 
 from tfrfast import _native
 from tfrfast._base.sizes import format_bytes
 from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json, print_table
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers, help: str) -> None:
     parser = add_command(
         subparsers,
         "cache",
         run,
-        help="show or empty the index cache",
-        description="List what is in the index cache, least recently used first. $TFRFAST_CACHE_DIR "
-        "says where the cache is and $TFRFAST_CACHE_BYTES how large it may grow (4 GiB).",
+        help=help,
+        description="List the data sets in the index cache, least recently used first. "
+        "$TFRFAST_CACHE_DIR says where the cache is and $TFRFAST_CACHE_BYTES how large it may grow "
+        "(4 GiB).",
         paths=False,
         progress=False,
     )
@@ -32,6 +36,18 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="BYTES",
         help="remove the least recently used until BYTES are left (512M, 2G; default: all)",
     )
+    parser.add_argument("--files", action="store_true", help="list every file")
+
+
+Cached = tuple[str, int, int]  # path, bytes, when it was last used, in ns
+
+
+def data_set_of(path: str) -> str:
+    """The shards' names with a star for the number of each. The cache knows no folders."""
+    name = re.sub(r"^[0-9a-f]{16}-|\.\w+$", "", os.path.basename(path))
+    if re.search(r"\d-of-\d", name):
+        return re.sub(r"\d+(?=-of-\d)", "*", name)
+    return re.sub(r"\d+(?=\D*$)", "*", name)
 
 
 def count(files: int) -> str:
@@ -52,6 +68,10 @@ def run(options: argparse.Namespace) -> int:
                 "limit_bytes": _native.index_cache_limit_bytes(),
                 "bytes": total,
                 "removed": removed,
+                "data_sets": {
+                    name: {"files": len(files), "bytes": sum(size for _, size, _ in files)}
+                    for name, files in _by_data_set(cached).items()
+                },
                 "indexes": [
                     {"path": path, "bytes": size, "last_used": used / 1e9}
                     for path, size, used in cached
@@ -66,12 +86,32 @@ def run(options: argparse.Namespace) -> int:
         return 0
     limit = format_bytes(_native.index_cache_limit_bytes())
     print(f"{folder}: {count(len(cached))}, {format_bytes(total)} of at most {limit}")
-    if cached:
+    if cached and options.files:
         print_table(
             ["last used", "bytes", "file"],
+            [(_date(used), size, path) for path, size, used in cached],
+        )
+    elif cached:
+        print_table(
+            ["last used", "files", "bytes", "shards"],
             [
-                (time.strftime("%Y-%m-%d %H:%M", time.localtime(used / 1e9)), size, path)
-                for path, size, used in cached
+                (_date(_last_use(files)), len(files), sum(size for _, size, _ in files), name)
+                for name, files in _by_data_set(cached).items()
             ],
         )
     return 0
+
+
+def _by_data_set(cached: list[Cached]) -> dict[str, list[Cached]]:
+    groups: dict[str, list[Cached]] = defaultdict(list)
+    for each in cached:
+        groups[data_set_of(each[0])].append(each)
+    return dict(sorted(groups.items(), key=lambda group: _last_use(group[1])))
+
+
+def _last_use(files: list[Cached]) -> int:
+    return max(used for _, _, used in files)
+
+
+def _date(used_ns: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(used_ns / 1e9))

@@ -3,79 +3,44 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Sequence
 
-from tfrfast.cli._common import Subparsers, add_command
-from tfrfast.cli._examples import example_values, jsonable, shorten, shorten_bytes
-from tfrfast.reader import Reader
+from tfrfast.cli._common import Subparsers
+from tfrfast.cli._records import Records
+from tfrfast.cli._showing import add_showing_command
+
+_SHOWN = 10
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    parser = add_command(
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_showing_command(
         subparsers,
         "cat",
-        run,
-        help="show records",
-        description="Print records, the first ten by default: tf.train.Examples feature by feature, "
-        "anything else as bytes.",
-        progress=False,
-        json=False,
+        _choose,
+        help=help,
+        description="Print records, the first ten by default.",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--record", type=int, metavar="I", help="one record; a negative number counts from the end"
     )
-    which.add_argument("--range", metavar="A:B", type=_slice, help="records A to B-1")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="one JSON object a line")
-    how.add_argument(
-        "--raw", action="store_true", help="the bytes themselves, nothing between them"
-    )
+    which.add_argument("--range", metavar="A:B", type=_range, help="records A to B-1")
 
 
-def run(options: argparse.Namespace) -> int:
-    with Reader(options.paths) as reader:
-        for number, record in _chosen(reader, options):
-            if options.raw:
-                sys.stdout.buffer.write(record)
-                continue
-            features = example_values(record)
-            if options.json:
-                print(json.dumps(_as_json(number, record, features)))
-            elif features is None:
-                print(f"record {number}: {len(record)} bytes  {shorten_bytes(record)}")
-            else:
-                print(f"record {number}: {len(record)} bytes")
-                for name, values in features.items():
-                    print(f"  {name}: {shorten(values)}")
-    return 0
-
-
-def _as_json(
-    number: int, record: bytes, features: dict[str, list[Any]] | None
-) -> dict[str, object]:
-    facts: dict[str, object] = {"record": number, "bytes": len(record)}
-    if features is None:
-        return {**facts, "hex": record.hex()}
-    return {**facts, "features": {name: jsonable(values) for name, values in features.items()}}
-
-
-def _chosen(reader: Reader, options: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
+def _choose(records: Records, options: argparse.Namespace) -> Sequence[int]:
     if options.record is not None:
-        yield options.record % max(len(reader), 1), reader[options.record]
-        return
-    for number in range(*(options.range or slice(10)).indices(len(reader))):
-        yield number, reader[number]
+        return [records.number(options.record)]
+    return records.between(*(options.range or (0, _SHOWN)))
 
 
-def _slice(text: str) -> slice:
+def _range(text: str) -> tuple[int, int | None]:
     begin, colon, end = text.partition(":")
     try:
         if not colon:
             raise ValueError
-        return slice(int(begin) if begin else None, int(end) if end else None)
+        first, last = int(begin or 0), int(end) if end else None
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected A:B, like 0:10 or -5:, not {text!r}") from None
+    if last is not None and (first < 0) == (last < 0) and last < first:
+        raise argparse.ArgumentTypeError(f"{text} ends before it begins")
+    return first, last

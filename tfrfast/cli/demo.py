@@ -9,12 +9,12 @@ from pathlib import Path
 from tfrfast.cli._common import Subparsers, add_command, print_json
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers, help: str) -> None:
     parser = add_command(
         subparsers,
         "demo",
         run,
-        help="show what tfrfast does on this machine",
+        help=help,
         description="Make small data sets of three shapes, verify them, count that every record "
         "comes exactly once, train, stop and resume a Keras model, and time tfrfast beside "
         "tf.data.TFRecordDataset. Takes a minute or two and 400 MB of disk. Needs TensorFlow.",
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         facts = run_demo(options.out, say, options.progress, options.keep)
     except DemoFailedError as error:
         print(f"tfrfast: {error}", file=sys.stderr)
-        return 1
+        return 2
     if options.json:
         print_json(facts)
     return 0

@@ -11,12 +11,12 @@ from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.indexing import build_index, index_path
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers, help: str) -> None:
     parser = add_command(
         subparsers,
         "index",
         run,
-        help="build and save indexes",
+        help=help,
         description="Build the indexes of shards and save them in the folder beside the data folder "
         "(imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
     )

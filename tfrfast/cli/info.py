@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast._base.sizes import format_bytes
-from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
+from tfrfast.cli._common import LEAVES_OUT_ANYWAY, Subparsers, add_command, print_json, print_table
 from tfrfast.reader import Reader
 
 _BAR_CELLS = 40
@@ -18,13 +18,14 @@ _MAX_SHARDS_SHOWN = 10
 _TRIED_RECORDS = 16
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers, help: str) -> None:
     parser = add_command(
         subparsers,
         "info",
         run,
-        help="count records, sizes, damage",
+        help=help,
         description="Print counts, sizes, compression and a histogram of record sizes.",
+        skip_corrupt=LEAVES_OUT_ANYWAY,
     )
     parser.add_argument("--shards", action="store_true", help="list every shard")
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 
 import numpy as np
 
-from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
+from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, print_json, print_table
+from tfrfast.cli._records import Records
 from tfrfast.example import infer_features
 from tfrfast.features import FixedLen, VarLen
-from tfrfast.reader import Reader
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers, help: str) -> None:
     parser = add_command(
         subparsers,
         "schema",
         run,
-        help="infer the features of Examples",
+        help=help,
         description="Infer the features of tf.train.Examples from the first records. Print them as a "
         "table, and as the Python code that parses them.",
         progress=False,
+        skip_corrupt=LEAVES_OUT,
     )
     parser.add_argument("--sample", type=int, default=1000, help="records to examine (1000)")
 
@@ -28,25 +30,23 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.sample < 1:
         raise ValueError(f"--sample must be at least 1, not {options.sample}.")
-    with Reader(options.paths) as reader:
-        features = infer_features(reader, options.sample)
-        looked_at = min(options.sample, len(reader))
+    with Records(options) as records:
+        batches = records.batches(records.between(0, options.sample))
+        looked_at = list(itertools.chain.from_iterable(batches))
+        features = infer_features(looked_at, options.sample)
+        status = records.status()
     rows = [(name, *_describe(spec)) for name, spec in sorted(features.items())]
     if options.json:
-        print_json(
-            {
-                "records_looked_at": looked_at,
-                "features": {
-                    name: {"kind": kind, "dtype": dtype, "shape": shape}
-                    | ({} if default is None else {"default": default})
-                    for name, kind, dtype, shape, default in rows
-                },
-            }
-        )
-        return 0
+        facts: dict[str, dict[str, object]] = {
+            name: {"kind": kind, "dtype": dtype, "shape": shape}
+            | ({} if default is None else {"default": default})
+            for name, kind, dtype, shape, default in rows
+        }
+        print_json({"records_looked_at": len(looked_at), "features": facts})
+        return status
     if not features:
-        print(f"No features in the first {looked_at} records: are they tf.train.Examples?")
-        return 0
+        print(f"No features in the first {len(looked_at)} records: are they tf.train.Examples?")
+        return status
     print_table(
         ["feature", "kind", "dtype", "shape", "default"],
         [
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     for name, spec in sorted(features.items()):
         print(f"    {name!r}: {_as_python(spec)},")
     print("}")
-    return 0
+    return status
 
 
 def _describe(

@@ -5,18 +5,27 @@ from __future__ import annotations
 import argparse
 
 from tfrfast._base.sizes import format_bytes
-from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
-from tfrfast.shuffling import shuffle
+from tfrfast._shuffle.work_folder import can_resume
+from tfrfast.cli._common import (
+    LEAVES_OUT,
+    Subparsers,
+    add_command,
+    parse_size,
+    print_json,
+    print_table,
+)
+from tfrfast.shuffling import Shuffled, shuffle
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers, help: str) -> None:
     parser = add_command(
         subparsers,
         "shuffle",
         run,
-        help="shuffle, reshard, merge and split",
+        help=help,
         description="Write all records in a uniformly random order to new shards, in bounded "
         "memory. After an interruption, the same command resumes where it stopped.",
+        skip_corrupt=LEAVES_OUT,
     )
     parser.add_argument(
         "--out",
@@ -55,7 +64,32 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    made = shuffle(
+    try:
+        made = _shuffle(options)
+    except KeyboardInterrupt:
+        if can_resume(options.out, options.work):
+            raise KeyboardInterrupt("The same command goes on where this one stopped.") from None
+        raise
+    if options.json:
+        print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
+        return 1 if made.skipped else 0
+    for name, paths in made.splits.items():
+        print(f"{name}: {len(paths)} shards")
+    print(
+        f"{made.num_records} records, {format_bytes(made.num_bytes)}, {len(made.paths)} shards, "
+        f"content hash {made.content_hash} before and after"
+    )
+    if made.skipped:
+        print("Damage that was left out:")
+        print_table(
+            ["from", "to", "records lost", "shard"],
+            [(d.begin, d.end, d.records or "unknown", d.path) for d in made.skipped],
+        )
+    return 1 if made.skipped else 0
+
+
+def _shuffle(options: argparse.Namespace) -> Shuffled:
+    return shuffle(
         options.paths,
         options.out,
         num_shards=options.num_shards,
@@ -70,17 +104,8 @@ def run(options: argparse.Namespace) -> int:
         sync=not options.no_sync,
         work=options.work,
         progress=options.progress,
+        on_corruption="skip" if options.skip_corrupt else "raise",
     )
-    if options.json:
-        print_json(made._asdict())
-        return 0
-    for name, paths in made.splits.items():
-        print(f"{name}: {len(paths)} shards")
-    print(
-        f"{made.num_records} records, {format_bytes(made.num_bytes)}, {len(made.paths)} shards, "
-        f"content hash {made.content_hash} before and after"
-    )
-    return 0
 
 
 def _split(text: str) -> tuple[str, float]:

@@ -6,18 +6,19 @@ import argparse
 
 from tfrfast._base.progress import ProgressBar
 from tfrfast._verifying import count_good_records
-from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
+from tfrfast.cli._common import LEAVES_OUT_ANYWAY, Subparsers, add_command, print_json, print_table
 from tfrfast.reader import Reader
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: Subparsers, help: str) -> None:
     add_command(
         subparsers,
         "verify",
         run,
-        help="check every CRC",
+        help=help,
         description="Read every record and check both its CRCs. If any are wrong, list the damaged "
         "byte ranges and exit with code 1.",
+        skip_corrupt=LEAVES_OUT_ANYWAY,
     )
 
 

@@ -1,0 +1,161 @@
+"""Damaged shards on the command line: exit codes, --skip-corrupt, advice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+import tfrfast as tfr
+from cli_files import damage, run, write_examples
+from tfrfast.cli._advice import in_flags
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> list[str]:
+    """Record 3 has a bad payload, and record 16 a bad length."""
+    shards = write_examples(tmp_path / "data")
+    damage(shards[0], 3)
+    damage(shards[1], 6, byte=0)
+    return shards
+
+
+@pytest.mark.parametrize(
+    ("command", "plain"),
+    [
+        (["info"], 1),
+        (["verify"], 1),
+        (["count"], 2),
+        (["cat", "--range", ":"], 2),
+        (["head", "-n", "20"], 2),
+        (["sample"], 2),
+        (["schema"], 2),
+        (["index"], 1),
+        (["shuffle", "--num-shards", "2"], 2),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_exit_codes(
+    damaged: list[str], tmp_path: Path, capsys: Output, command: list[str], plain: int
+) -> None:
+    out = ["--out", str(tmp_path / "out/x")] if command[0] == "shuffle" else []
+    assert run(*command, *out, *damaged) == plain
+    error = capsys.readouterr().err
+    if plain == 2:
+        assert error.count("\n") == 1
+        assert error.startswith("tfrfast: ")
+        assert "--skip-corrupt" in error
+        assert "on_corruption" not in error
+    if command[0] != "index":
+        assert run(*command, *out, "--skip-corrupt", *damaged) == 1
+        whole = write_examples(tmp_path / "whole")
+        out = ["--out", str(tmp_path / "out/y")] if out else []
+        assert run(*command, *out, "--skip-corrupt", *whole) == 0
+
+
+def test_what_is_left_is_what_other_readers_have(damaged: list[str], capsys: Output) -> None:
+    good = list(tfr.Reader(damaged, on_corruption="skip"))
+    assert len(good) == 18
+    assert run("cat", "--json", "--range", ":", "--skip-corrupt", *damaged) == 1
+    lines = capsys.readouterr().out.splitlines()
+    labels = [json.loads(line)["features"]["label"][0] for line in lines]
+    assert labels == [number for number in range(20) if number not in (3, 16)]
+    raw = subprocess.run(
+        [sys.executable, "-m", "tfrfast", "cat", "--raw", "--range=:", "--skip-corrupt", *damaged],
+        capture_output=True,
+    )
+    assert raw.stdout == b"".join(good)
+    assert run("count", "--skip-corrupt", *damaged) == 1
+    assert capsys.readouterr().out == "19\n"  # payloads are not read for this
+
+
+def test_a_single_record_that_is_damaged_is_left_out_too(
+    damaged: list[str], capsys: Output
+) -> None:
+    assert run("cat", "--record", "3", "--skip-corrupt", *damaged) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "left out" in captured.err
+
+
+def test_shuffle_keeps_the_good_records(damaged: list[str], tmp_path: Path, capsys: Output) -> None:
+    good = sorted(tfr.Reader(damaged, on_corruption="skip"))
+    command = ["shuffle", "--num-shards", "3", "--skip-corrupt", *damaged]
+    assert run(*command, "--out", str(tmp_path / "out/x"), "--json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["num_records"] == 18
+    assert [(each["path"], each["records"]) for each in facts["skipped"]] == [
+        (damaged[0], 1),
+        (damaged[1], None),
+    ]
+    assert sorted(tfr.Reader(facts["paths"])) == good
+    assert run(*command, "--out", str(tmp_path / "out/y")) == 1
+    assert "Damage that was left out:" in capsys.readouterr().out
+
+
+def test_an_error_that_nobody_foresaw_is_exit_code_2(
+    damaged: list[str], capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> list[str]:
+        raise KeyError("what")
+
+    monkeypatch.setattr("tfrfast.cli.cache.print_table", fail)
+    monkeypatch.setattr("tfrfast._native.cached_indexes", lambda: fail(None))
+    assert run("cache") == 2
+    error = capsys.readouterr().err
+    assert error.startswith("Traceback")
+    assert error.endswith("tfrfast: KeyError: 'what'\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", [["info"], ["cat", "--raw"], ["cat", "--json", "--range", ":"]])
+def test_output_that_cannot_be_written_is_exit_code_2(
+    damaged: list[str], command: list[str]
+) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tfrfast", *command, "--skip-corrupt", *damaged],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "tfrfast: No space left on device"
+    assert "Exception" not in done.stderr
+
+
+def test_output_that_is_closed_goes_nowhere(damaged: list[str]) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m tfrfast info {damaged[0]} >&-",
+        shell=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("Call it with overwrite=True to replace it.", "Call it with --overwrite to replace it."),
+        ('Use max_memory="1GiB" or more.', "Use --max-memory 1GiB or more."),
+        ("max_memory is 3, but must be more.", "--max-memory is 3, but must be more."),
+        ("seed must be an int.", "--seed must be an int."),
+        ("The work is done, the seed sown.", "The work is done, the seed sown."),
+        ("'/data/seed=1/work' is gone.", "'/data/seed=1/work' is gone."),
+        ("'max_memory' is no feature.", "'max_memory' is no feature."),
+        ("'seed=1' and /a/seed=1 are gone.", "'seed=1' and /a/seed=1 are gone."),
+        ('Pass on_corruption="skip".', "Pass --skip-corrupt."),
+        ('Pass verify="header".', 'Pass verify="header".'),
+    ],
+)
+def test_advice_names_flags(message: str, advice: str) -> None:
+    options = Namespace(overwrite=False, max_memory=1, seed=0, work=None, skip_corrupt=False)
+    assert in_flags(message, options) == advice

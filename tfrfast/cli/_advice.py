@@ -1,0 +1,37 @@
+"""Error messages name arguments of Python functions. On the command line they name flags."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+# What flags do that are not called like the arguments they stand for.
+_OTHER_NAMES = {"splits": "split", "threads": "workers"}
+
+
+def in_flags(message: str, options: argparse.Namespace) -> str:
+    """The message with this command's flags: `--max-memory 1GiB` for `max_memory="1GiB"`."""
+    flags = {name: f"--{name.replace('_', '-')}" for name in vars(options)}
+    flags |= {python: flags[name] for python, name in _OTHER_NAMES.items() if name in flags}
+    if "skip_corrupt" in flags:
+        skip = flags["skip_corrupt"]
+        message = re.sub(
+            r'on_corruption="skip" leaves this record out of [^.]*\.',
+            f"{skip} leaves it out.",
+            message,
+        ).replace('on_corruption="skip"', skip)
+
+    def flag_of(match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"] or ""
+        if name not in flags:
+            return match[0]
+        return flags[name] if value in ("", "True") else f"{flags[name]} {value}"
+
+    # Not after a quote or a slash, where it belongs to the name of a file.
+    message = re.sub(r"""(?<![\w/'"-])(?P<name>[a-z_]+)="?(?P<value>[\w.]*)"?""", flag_of, message)
+    # Words with an underscore, and the subject of the sentence, mean nothing else.
+    return re.sub(
+        r"""(?<![\w/'"-])(?P<name>[a-z]+_[a-z_]+|^[a-z]+(?= must | is ))(?P<value>)(?![\w/'"=-])""",
+        flag_of,
+        message,
+    )

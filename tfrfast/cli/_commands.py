@@ -1,0 +1,93 @@
+"""The subcommands, of which only the one that is asked for is imported."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from tfrfast import __version__
+from tfrfast.cli._interruption import EXIT_CODE
+
+_COMMANDS = {
+    "index": "build and save indexes",
+    "info": "count records, sizes, damage",
+    "count": "count records",
+    "verify": "check every CRC",
+    "cat": "show records",
+    "head": "show the first records",
+    "sample": "show records drawn at random",
+    "schema": "infer the features of Examples",
+    "shuffle": "shuffle, reshard, merge and split",
+    "cache": "show or empty the index cache",
+    "bench": "time these files beside TensorFlow",
+    "demo": "show what tfrfast does on this machine",
+}
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Exits with code 2 if the arguments make no sense."""
+    parser = argparse.ArgumentParser(
+        prog="tfrfast",
+        description="Index, inspect, verify, shuffle and time TFRecord files.",
+        epilog="Exit codes: 0 done; 1 done, and damage was found; 2 could not be done; "
+        "130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"tfrfast {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    given = sys.argv[1:] if arguments is None else arguments
+    chosen = next((each for each in given if not each.startswith("-")), None)
+    for name, help in _COMMANDS.items():
+        if name == chosen:
+            importlib.import_module(f"tfrfast.cli.{name}").add_parser(subparsers, help)
+        else:
+            subparsers.add_parser(name, help=help)
+    return parser.parse_args(given)
+
+
+def run(options: argparse.Namespace) -> int:
+    """The exit code. Errors are one line on stderr."""
+    if sys.stdout is None:  # somebody closed it
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    try:
+        try:
+            status: int = options.run(options)
+        finally:
+            _flush_output()
+    except BrokenPipeError:
+        return 0  # the reader of our output, such as `head`, has seen enough
+    except KeyboardInterrupt as interruption:
+        advice = "".join(f". {each}" for each in interruption.args)
+        print(f"tfrfast: interrupted{advice}", file=sys.stderr)
+        return EXIT_CODE
+    except Exception as error:
+        print(f"tfrfast: {_text_of(error, options)}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _flush_output() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What cannot be written now must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def _text_of(error: Exception, options: argparse.Namespace) -> str:
+    """What to tell the user. An error that we did not foresee comes with its traceback."""
+    from tfrfast.cli._advice import in_flags
+    from tfrfast.errors import RecordError
+
+    if isinstance(error, OSError) and error.strerror:
+        # Without the `[Errno 2]` before it and the file name, which it has, after it.
+        return in_flags(error.strerror, options)
+    expected = (RecordError, OSError, ValueError, IndexError, ImportError, MemoryError)
+    if not isinstance(error, (*expected, AssertionError)):
+        traceback.print_exception(error)
+        return f"{type(error).__name__}: {error}"
+    return in_flags(str(error), options)

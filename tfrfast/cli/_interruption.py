@@ -1,0 +1,50 @@
+"""Ctrl-C at any moment ends the program with exit code 130 and one line.
+
+While modules are imported, and after all is done, there is nothing to clean up, and the process
+ends at once. In between, Ctrl-C is a KeyboardInterrupt.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+EXIT_CODE = 130
+
+
+def end_at_once() -> None:
+    """Ctrl-C ends the process, unless it is ignored or somebody else handles it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+@contextlib.contextmanager
+def raised() -> Iterator[None]:
+    """In this context, Ctrl-C is raised where it would have ended the process."""
+    if signal.getsignal(signal.SIGINT) is not _end:
+        yield
+        return
+    sys.unraisablehook = _raise_again
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _end)
+
+
+def _end(*_: object) -> None:
+    os.write(2, b"tfrfast: interrupted\n")
+    os._exit(EXIT_CODE)
+
+
+def _raise_again(unraisable: Any) -> None:
+    """For an interruption in a destructor or a callback, whose exceptions go nowhere."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _thread.interrupt_main()
+    else:
+        sys.__unraisablehook__(unraisable)

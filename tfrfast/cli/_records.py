@@ -1,0 +1,132 @@
+"""The records that a command shows, of which damage hides as few as possible."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+
+from tfrfast._native import RecordBatch
+from tfrfast.errors import CorruptRecordError, RecordError, TruncatedRecordError
+from tfrfast.reader import Reader
+
+_PIECE_BYTES = 4 << 20
+_PIECE_RECORDS = 4096
+
+
+class Records:
+    """The records of a command's PATHS.
+
+    With --skip-corrupt they are the good ones, numbered without the others. Without it, records
+    before the first damage can be had, and asking for any other raises the error about the damage.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._skips: bool = options.skip_corrupt
+        self._damage: RecordError | None = None
+        try:
+            how: Literal["raise", "skip"] = "skip" if self._skips else "raise"
+            self._reader = Reader(options.paths, on_corruption=how)
+            self._known = len(self._reader)
+        except (CorruptRecordError, TruncatedRecordError) as error:
+            self._damage = error
+            self._reader = Reader(options.paths, on_corruption="skip")
+            self._known = self._records_before_damage()
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def count(self) -> int:
+        """How many there are. Needs all shards to be whole."""
+        if self._damage is not None:
+            raise self._damage
+        return self._known
+
+    def number(self, index: int) -> int:
+        """The number of record `index`, which may count from the end."""
+        if index >= 0:
+            return index
+        if index < -self.count():
+            self._reader.locate(index)  # raises IndexError
+        return index + self.count()
+
+    def between(self, begin: int, end: int | None) -> range:
+        """The numbers from `begin` to `end`, either of which may count from the end."""
+        if begin < 0 or (end is not None and end < 0):
+            first, last, _ = slice(begin, end).indices(self.count())
+            if last < first:
+                raise ValueError(f"--range {begin}:{end} ends before it begins.")
+            return range(first, last)
+        # After the last record that is known to be good, asking for the next one is an error.
+        known = max(begin, self._known) + 1 if self._damage else self._known
+        if begin > known:
+            self._reader.locate(begin)
+        return range(begin, known if end is None else min(end, known))
+
+    def batches(self, numbers: Sequence[int]) -> Iterator[RecordBatch]:
+        """These records, in pieces of a few MiB. Raises IndexError for one that does not exist."""
+        at = 0
+        while at < len(numbers):
+            piece = self._piece(numbers[at : at + _PIECE_RECORDS])
+            yield from self._read(piece)
+            at += len(piece)
+
+    def _read(self, piece: Sequence[int]) -> Iterator[RecordBatch]:
+        """In one batch, or, if a record is damaged, in some that end before it."""
+        try:
+            batch = self._reader.read(piece)
+            if len(batch) < len(piece) == 1 and not self._skips:
+                self._reader[piece[0]]  # raises what is wrong with it
+        except CorruptRecordError:
+            if len(piece) == 1:
+                raise
+        else:
+            if len(batch) == len(piece) or len(piece) == 1 or self._skips:
+                yield batch
+                return
+        half = (len(piece) + 1) // 2
+        yield from self._read(piece[:half])
+        yield from self._read(piece[half:])
+
+    def status(self) -> int:
+        """The exit code. Says on stderr how much was left out."""
+        skipped = self._reader.skipped if self._skips else []
+        if not skipped:
+            return 0
+        lost = "1 damaged place was" if len(skipped) == 1 else f"{len(skipped)} damaged places were"
+        print(f"tfrfast: {lost} left out; `tfrfast verify` lists all.", file=sys.stderr)
+        return 1
+
+    def _records_before_damage(self) -> int:
+        begins: dict[str, int] = {}
+        for damage in self._reader.skipped:
+            begins[damage.path] = min(damage.begin, begins.get(damage.path, damage.begin))
+        records = 0
+        for shard in self._reader.shards:
+            if shard.path in begins:
+                return records + int(np.searchsorted(shard.offsets, begins[shard.path]))
+            records += shard.num_records
+        return records
+
+    def _piece(self, numbers: Sequence[int]) -> Sequence[int]:
+        """As many of these as are read together."""
+        if self._damage is not None:
+            good = next((i for i, number in enumerate(numbers) if number >= self._known), None)
+            if good == 0:
+                raise self._damage
+            numbers = numbers[:good]
+        while len(numbers) > 1 and self._bytes_of(numbers) > _PIECE_BYTES:
+            numbers = numbers[: len(numbers) // 2]
+        return numbers
+
+    def _bytes_of(self, numbers: Sequence[int]) -> int:
+        first, last = self._reader.locate(numbers[0]), self._reader.locate(numbers[-1])
+        if first.shard == last.shard and numbers[-1] - numbers[0] < len(numbers):
+            return last.offset + last.length - first.offset
+        return sum(self._reader.locate(number).length for number in numbers)
