@@ -1,37 +1,218 @@
-"""Runs the rest of a map function on whole columns."""
+"""Runs the rest of a function on a whole batch, where that is the same."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
+
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.rest import Rest
+from tfrfast.tensorflow.lifting.rounding import may_round_otherwise
+from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
+from tfrfast.tensorflow.lifting.rules.rule import Rule
+from tfrfast.tensorflow.lifting.rules.table import CONSTANTS, REASONS, RULES, SHAPES_OF_ROWS
+
+_BYTES_OF_A_STRING = 32
+_EFFECT = "must run for each record"
 
 
 @dataclass(frozen=True)
 class Vectorised:
-    """A function of whole columns."""
+    """The rest of a function, for all rows of a batch.
 
-    places: tuple[int, ...]
-    #: Whether rows can fail. Then the second result says whether none of them has.
-    checked: bool = False
+    Called in a graph, it adds ops to it. They must run as they stand: TensorFlow's optimiser would
+    round floats otherwise for a batch than for a row.
+    """
 
-    def __call__(self, columns: list[Any]) -> tuple[list[Any], Any]:
-        return [columns[place] for place in self.places], None
+    rest: Rest
+    #: The ops to add, in order, and how.
+    steps: tuple[tuple[Any, Write], ...]
+    #: The names of the tensors that differ from row to row.
+    per_row: frozenset[str]
+    shapes: Shapes
+    #: Whether there are rows that have to run one by one, because an error may be among them.
+    checked: bool
+    #: The bytes of all values that are made of a row, with a guess for the length of strings.
+    row_bytes: int
+
+    def __call__(self, columns: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Returns the outputs for rows whose columns these are, and whether they count.
+
+        A column has its rows in its first dimension, and so has each output. An output that is an
+        input is the very object that was given. If nothing can fail, they always count, and None is
+        returned for that. Otherwise it is a boolean. If it is false, one of the rows may fail: throw
+        the outputs away and run rest.graph on each row, so that errors come where they belong.
+        """
+        graph, inputs = tf.compat.v1.get_default_graph(), self.rest.graph.inputs
+        values = {each.name: column for each, column in zip(inputs, columns, strict=False)}
+        outside = inputs[self.rest.row_inputs :]
+        values |= {each.name: own for each, own in zip(outside, self.rest.captures, strict=True)}
+        batch = Batch(graph, lambda: _row_count(inputs, columns))
+        for op, write in self.steps:
+            written = write(batch, [values[each.name] for each in op.inputs])
+            for output, value in zip(op.outputs, written, strict=True):
+                values[output.name] = value
+                if output.name in self.per_row and op.type != "Identity":
+                    value.set_shape([None, *self.shapes.known(output)])
+        outputs = [self._output(each, values, batch) for each in self.rest.graph.outputs]
+        return outputs, batch.is_right() if self.checked else None
+
+    def _output(self, output: Any, values: dict[str, Any], batch: Batch) -> Any:
+        value = values[output.name]
+        if output.name in self.per_row:
+            return value
+        repeated = batch.repeated(value, self.shapes.known(output))
+        repeated.set_shape([None, *self.shapes.known(output)])
+        return repeated
 
 
-def vectorised(rest: Rest, *, exact: bool, checked: bool) -> Vectorised | Refusal:
-    """A function of whole columns that gives what the rest gives row by row, or why there is none."""
-    if rest.graph.control_outputs:
-        return Refusal("it has operations that must run for each record")
-    inputs = {tensor.name: place for place, tensor in enumerate(rest.graph.inputs)}
-    places = []
-    for tensor in rest.graph.outputs:
-        while tensor.op.type == "Identity":
-            tensor = tensor.op.inputs[0]
-        place = inputs.get(tensor.name, rest.row_inputs)
-        if place >= rest.row_inputs:
-            return Refusal(f"it does more than parse ({tensor.op.type})")
-        places.append(place)
-    return Vectorised(tuple(places))
+def vectorised(rest: Rest, *, exact: bool = False, checked: bool = False) -> Vectorised | Refusal:
+    """How to run the rest of a function on whole batches, or the op that prevents it.
+
+    Integers, strings and single steps of arithmetic give the same bits as row by row. With `exact`,
+    other float ops are refused, see rounding.py. Without `checked`, so are ops that fail on values.
+    """
+    try:
+        return _Planning(rest, exact, checked).planned()
+    except _RefusedError as refused:
+        return refused.refusal
+
+
+class _RefusedError(Exception):
+    def __init__(self, why: str, instead: str = "") -> None:
+        self.refusal = Refusal(why, instead)
+
+
+class _Planning:
+    """What is known of each op so far, in the order in which ops run."""
+
+    def __init__(self, rest: Rest, exact: bool, checked: bool) -> None:
+        self._rest, self._exact, self._checked = rest, exact, checked
+        inputs = rest.graph.inputs
+        self._per_row = {each.name for each in inputs[: rest.row_inputs]}
+        outside = zip(inputs[rest.row_inputs :], rest.captures, strict=True)
+        self._captured = {each.name: tensor for each, tensor in outside}
+        self._given = {each.op.name for each in inputs}
+        self._shapes = Shapes()
+        self._steps: list[tuple[Any, Write]] = []
+        self._is_checked, self._row_bytes = False, 0
+
+    def planned(self) -> Vectorised:
+        graph = self._rest.graph
+        ops = list(_ops_before(graph.outputs, self._given))
+        for op in ops:
+            self._plan(op)
+        planned = {each.name for each in ops}  # lookups, for example
+        for op in graph.control_outputs:
+            if op.name not in planned:
+                raise _RefusedError(_why(op, _EFFECT))
+        for each in graph.outputs:
+            if each.dtype in (tf.resource, tf.variant):
+                raise _RefusedError(f"it returns a {each.dtype.name}")
+        return Vectorised(
+            self._rest,
+            tuple(self._steps),
+            frozenset(self._per_row),
+            self._shapes,
+            self._is_checked,
+            self._row_bytes,
+        )
+
+    def _plan(self, op: Any) -> None:
+        effect = next(_effects_before(op, self._given), None)
+        if effect is not None:
+            raise _RefusedError(_why(effect, _EFFECT))
+        self._shapes.find_out(op)
+        per_row = tuple(each.name in self._per_row for each in op.inputs)
+        try:
+            if any(per_row):
+                self._plan_for_rows(op, per_row)
+            else:
+                self._plan_once(op, per_row)
+        except NotVectorisedError as error:
+            raise _RefusedError(_why(op, str(error))) from None
+
+    def _plan_for_rows(self, op: Any, per_row: tuple[bool, ...]) -> None:
+        if op.type == "Identity":  # of an input of any shape, perhaps
+            self._add(op, lambda batch, inputs: inputs)
+            return
+        if op.type in SHAPES_OF_ROWS:
+            self._plan_shape(op)
+            return
+        rule = _rule(op)
+        if any(each.dtype.is_complex for each in (*op.inputs, *op.outputs)):
+            raise NotVectorisedError("computes with complex numbers")
+        node = Node(op, per_row, self._shapes, self._captured, self._checked)
+        write = rule.plan(node)
+        if self._exact and not node.is_exact and may_round_otherwise(op, rule):
+            raise NotVectorisedError("may round otherwise for a batch than for a row")
+        self._is_checked |= node.is_checked
+        self._add(op, write)
+        self._row_bytes += sum(map(self._bytes, op.outputs))
+
+    def _plan_shape(self, op: Any) -> None:
+        """The shape of a row is the same for all of them."""
+        shape, dtype = self._shapes.known(op.inputs[0]), op.outputs[0].dtype
+        values = {"Rank": len(shape), "Shape": shape, "Size": math.prod(shape)}
+        self._steps.append((op, lambda batch, inputs: [tf.constant(values[op.type], dtype)]))
+
+    def _plan_once(self, op: Any, per_row: tuple[bool, ...]) -> None:
+        if op.type not in CONSTANTS | SHAPES_OF_ROWS | {"Identity"}:
+            # What fails would fail although there are no rows.
+            _rule(op).plan(Node(op, per_row, self._shapes, self._captured, may_be_checked=False))
+        types = [output.dtype for output in op.outputs]
+        self._steps.append((op, lambda batch, inputs: batch.op(op.type, inputs, types, like=op)))
+
+    def _add(self, op: Any, write: Write) -> None:
+        self._steps.append((op, write))
+        self._per_row.update(each.name for each in op.outputs)
+
+    def _bytes(self, output: Any) -> int:
+        size = _BYTES_OF_A_STRING if output.dtype == tf.string else output.dtype.size
+        return math.prod(self._shapes.known(output)) * size
+
+
+def _rule(op: Any) -> Rule:
+    rule = RULES.get(op.type)
+    if rule is None:
+        raise NotVectorisedError(REASONS.get(op.type, "has no form for batches"))
+    return rule
+
+
+def _why(op: Any, why: str) -> str:
+    return f"the op {op.type} ({op.name}) {why}"
+
+
+def _ops_before(outputs: Sequence[Any], given: set[str]) -> Iterator[Any]:
+    """The ops that make the outputs from what is given, in an order in which they can run."""
+    needed: set[str] = set()
+    pending = [output.op for output in outputs]
+    while pending:
+        op = pending.pop()
+        if op.name not in needed and op.name not in given:
+            needed.add(op.name)
+            pending.extend(each.op for each in op.inputs)
+    ops = outputs[0].graph.get_operations() if outputs else ()
+    return (op for op in ops if op.name in needed)
+
+
+def _effects_before(op: Any, given: set[str]) -> Iterator[Any]:
+    """What an op waits for. If that has a rule, it has no effect, and need not be waited for."""
+    for each in op.control_inputs:
+        if each.type == "NoOp":
+            yield from _effects_before(each, given)
+        elif each.name not in given and each.type not in RULES:
+            yield each
+
+
+def _row_count(inputs: Sequence[Any], columns: Sequence[Any]) -> Any:
+    for each, column in zip(inputs, columns, strict=False):
+        if each.shape.is_fully_defined():
+            known = column.shape[0]
+            return tf.shape(column)[0] if known is None else tf.constant(known)
+    raise ValueError("None of the columns says how many rows there are.")

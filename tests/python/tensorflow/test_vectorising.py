@@ -1,0 +1,314 @@
+"""Which functions are run on whole batches, which are not and why, and what errors become of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from row_by_row import by_batch, by_row, plan, refusal, same_bits  # noqa: E402
+from tfrfast.tensorflow.history import Refusal  # noqa: E402
+from tfrfast.tensorflow.lifting.vectorising import Vectorised  # noqa: E402
+
+NUMBERS = np.arange(1, 7, dtype=np.float32)
+COUNTS = np.arange(-2, 4, dtype=np.int64)
+GRID = np.arange(36, dtype=np.float32).reshape(6, 2, 3)
+TEXTS = np.array([b"a", b"bc", b"", b"3", b"d e", b"a"], object)
+
+
+def made(function: Any, *columns: Any, **options: bool) -> tuple[Any, bool]:
+    """What a batch gives, and whether it counts. It must be what its rows give if it does."""
+    tensors = list(map(tf.constant, columns))
+    run = plan(function, tensors, **{"checked": True} | options)
+    assert isinstance(run, Vectorised), run.why
+    ((outputs, holds),) = by_batch(run, tensors)
+    if holds:
+        for row, batch in zip(by_row(function, tensors), outputs, strict=True):
+            assert (row.shape, row.dtype) == (batch.shape, batch.dtype)
+            assert same_bits(row, batch).all()
+    return outputs, holds
+
+
+def test_what_all_rows_share_is_computed_once_and_repeated() -> None:
+    weights = tf.constant([1.0, 2.0, 3.0])
+
+    def function(x: Any) -> Any:
+        return tf.sqrt(weights) * 2.0, x + tf.reduce_max(weights), tf.constant(b"same"), x
+
+    made(function, NUMBERS)
+    run = plan(function, [tf.constant(NUMBERS)])
+    assert isinstance(run, Vectorised)
+    shared = [op.type for op, _ in run.steps if op.outputs[0].name not in run.per_row]
+    assert "Sqrt" in shared
+    assert "Max" in shared
+
+
+def test_an_input_that_is_returned_is_the_very_column() -> None:
+    run = plan(lambda x, y: (y, x), [tf.constant(NUMBERS), tf.constant(TEXTS)])
+    assert isinstance(run, Vectorised)
+    with tf.Graph().as_default():
+        columns = [object(), object()]
+        outputs, holds = run(columns)
+    assert outputs == columns[::-1]
+    assert holds is None
+
+
+def test_rows_are_aligned_when_their_shapes_differ() -> None:
+    made(
+        lambda x, grid: (x * grid, grid - x, grid[0] + grid, tf.where(x > 3, grid, x)),
+        NUMBERS,
+        GRID,
+    )
+
+
+@pytest.mark.parametrize("text", [b"12345678", b"1234567", b"123456789", b""])
+def test_strings_of_another_length_than_the_shape_says_run_singly(text: bytes) -> None:
+    rows = np.array([b"abcdefgh", text, b"ABCDEFGH"], object)
+    _, holds = made(lambda x: tf.reshape(tf.io.decode_raw(x, tf.int16), [2, 2]), rows)
+    assert holds == (len(text) == 8)
+
+
+@pytest.mark.parametrize(
+    ("function", "good", "bad"),
+    [
+        (lambda x, n: x // n, [1, 2], [1, 0]),
+        (lambda x, n: x % n, [-1, 2], [0, 2]),
+        (lambda x, n: tf.gather([5, 6, 7], n), [0, 2], [0, 3]),
+        (lambda x, n: tf.gather([5, 6, 7], n), [1, 2], [-1, 2]),
+        (lambda x, n: tf.cast(tf.cast(n, tf.float32) * 1.5, tf.uint8), [0, 170], [0, 171]),
+        (lambda x, n: tf.cast(tf.cast(n, tf.float32) * 0.7, tf.int8), [-184, 1], [-185, 1]),
+    ],
+)
+def test_values_on_which_an_op_fails_make_the_rows_run_singly(
+    function: Any, good: list[int], bad: list[int]
+) -> None:
+    x = np.array([7, -8])
+    assert made(function, x, np.array(good))[1]
+    assert not made(function, x, np.array(bad))[1]
+    assert "fails on some values" in refusal(function, x, np.array(good))
+
+
+@pytest.mark.parametrize("bad", [b"", b"x", b"1e", b"0x10", b" 1", b"99999999999", b"1.5"])
+def test_texts_that_may_not_be_numbers_make_the_rows_run_singly(bad: bytes) -> None:
+    def function(text: Any) -> Any:
+        return tf.strings.to_number(text, tf.int32)
+
+    assert made(function, np.array([b"1", b"-20"], object))[1]
+    assert not made(function, np.array([b"1", bad], object))[1]
+
+
+@pytest.mark.parametrize(("at", "bad"), [(1, b""), (3, b"ab"), (-2, b"x")])
+def test_positions_that_a_string_lacks_make_the_rows_run_singly(at: int, bad: bytes) -> None:
+    def function(text: Any) -> Any:
+        return tf.strings.substr(text, at, 2)
+
+    assert made(function, np.array([b"abc", b"defgh"], object))[1]
+    assert not made(function, np.array([b"abc", bad], object))[1]
+
+
+def test_division_by_a_constant_needs_no_check() -> None:
+    run = plan(lambda n: (n // 3, n % tf.constant(7, tf.int64)), [tf.constant(COUNTS)])
+    assert isinstance(run, Vectorised)
+    assert not run.checked
+    assert "FloorDiv" in refusal(lambda n: n // tf.constant(0, tf.int64), COUNTS)
+
+
+VARIABLE = tf.Variable(1.0)
+STATIC = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([b"a"], [1]), -1)
+MUTABLE = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+DENSE = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, -2, -3)
+
+
+def printing(x: Any) -> Any:
+    tf.print(x)
+    return x
+
+
+def asserting(x: Any) -> Any:
+    tf.debugging.assert_positive(x)
+    return x
+
+
+def branching(x: Any) -> Any:
+    return tf.cond(x > 2, lambda: x, lambda: -x)
+
+
+def looping(x: Any) -> Any:
+    return tf.while_loop(lambda y: y < 10.0, lambda y: [y * 2.0], [x])[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: x + tf.random.uniform([]), "other random numbers"),
+        (lambda x: x + tf.random.uniform([], seed=1), "other random numbers"),
+        (lambda x: x + tf.random.stateless_uniform([], [1, 2]), "Stateless"),
+        (lambda x: x + VARIABLE, "may change between two rows"),
+        (lambda x: VARIABLE.assign_add(x), "Assign"),
+        (printing, "PrintV2"),
+        (asserting, "must run for each record"),
+        (branching, "chooses what to run"),
+        (looping, "chooses what to run"),
+        (lambda x: tf.numpy_function(np.abs, [x], tf.float32), "runs Python"),
+        (lambda x: tf.reshape(x, [1, 1]) @ tf.ones([1, 2]), "MatMul"),
+        (lambda x: tf.boolean_mask([1, 2], [x > 0, x > 1]), "as many values"),
+        (lambda x: tf.strings.split(tf.strings.as_string(x)), "as many parts"),
+        (lambda x: tf.zeros([tf.cast(x, tf.int32)]), ""),
+        (lambda x: tf.complex(x, x), ""),
+    ],
+)
+def test_not_vectorised(function: Any, why: str) -> None:
+    assert why in refusal(function, NUMBERS, checked=True)
+
+
+def test_only_tables_that_cannot_change_are_looked_up() -> None:
+    made(STATIC.lookup, TEXTS)
+    MUTABLE.insert([b"a"], [7])
+    assert "table that may change" in refusal(MUTABLE.lookup, TEXTS)
+    assert "table that may change" in refusal(DENSE.lookup, COUNTS)
+    assert MUTABLE.size() == 1
+
+
+def test_images_are_decoded_one_by_one() -> None:
+    assert "one image at a time" in refusal(tf.io.decode_jpeg, TEXTS)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: tf.exp(x),
+        lambda x, y: tf.nn.softmax(tf.stack([x, y])),
+        lambda x, y: tf.reduce_sum(tf.stack([x, y])),
+        lambda x, y: x + y + 1.5,
+        lambda x, y: x * (y * 0.1),
+        lambda x, y: x * 0.3 + y * 0.3,
+        lambda x, y: x / tf.sqrt(y),
+        lambda x, y: tf.add_n([x, y, x]),
+        lambda x, y: x**1.5,
+    ],
+)
+def test_exact_forbids_what_may_round_otherwise(function: Any) -> None:
+    columns = [tf.constant(NUMBERS), tf.constant(NUMBERS)]
+    assert isinstance(plan(function, columns), Vectorised)
+    refused = plan(function, columns, exact=True)
+    assert isinstance(refused, Refusal)
+    assert "round otherwise" in refused.why
+
+
+def test_exact_allows_single_steps_of_arithmetic() -> None:
+    def function(x: Any, n: Any) -> Any:
+        return (x - 3.7) / 1.3, x / 255.0, x**2, tf.clip_by_value(x, 2.0, 3.0), n + n + n + n * 5
+
+    made(function, NUMBERS, COUNTS, exact=True)
+
+
+def test_the_bytes_of_a_row_are_estimated() -> None:
+    small = plan(lambda n: tf.one_hot(n, 10), [tf.constant(COUNTS)])
+    large = plan(lambda n: tf.one_hot(n, 1000), [tf.constant(COUNTS)])
+    assert isinstance(small, Vectorised)
+    assert isinstance(large, Vectorised)
+    assert 40 <= small.row_bytes <= 400
+    assert 4000 <= large.row_bytes <= 12000
+
+
+# Steps of random functions, by the types they take. Those that do not fit are left out.
+STEPS: list[tuple[tuple[str, ...], Any]] = [
+    (("f", "f"), lambda x, y: x + y),
+    (("f", "f"), lambda x, y: x - y),
+    (("f", "f"), lambda x, y: x * y),
+    (("f", "f"), lambda x, y: x / y),
+    (("f",), lambda x: x * 0.3),
+    (("f",), lambda x: x / 255.0),
+    (("f",), lambda x: x - 1.7),
+    (("f",), lambda x: x**2),
+    (("f",), lambda x: tf.sqrt(tf.abs(x))),
+    (("f",), tf.floor),
+    (("f", "f"), lambda x, y: tf.where(x < y, x, y)),
+    (("f",), lambda x: tf.clip_by_value(x, -1.0, 1.0)),
+    (("f",), lambda x: tf.cast(tf.clip_by_value(x, -99.0, 99.0), tf.int64)),
+    (("f", "f"), lambda x, y: tf.stack([x, y], -1)),
+    (("f", "f"), lambda x, y: tf.concat([x, y], 0)),
+    (("f",), lambda x: tf.expand_dims(x, 0)),
+    (("f",), lambda x: x[..., -1]),
+    (("f",), lambda x: x[0]),
+    (("f",), tf.transpose),
+    (("f",), lambda x: tf.reshape(x, [-1])),
+    (("f",), lambda x: tf.reduce_max(x, -1)),
+    (("f",), lambda x: tf.cast(x > 0, tf.float32)),
+    (("i",), lambda n: tf.one_hot(n, 3)),
+    (("i", "i"), lambda n, m: n * m + 1),
+    (("i", "i"), lambda n, m: n // m),
+    (("i",), lambda n: n % 7),
+    (("i",), lambda n: tf.cast(n, tf.float32)),
+    (("i",), lambda n: tf.reduce_sum(n)),
+    (("i",), lambda n: tf.gather([4, 5, 6], tf.clip_by_value(n, 0, 2))),
+    (("i",), lambda n: tf.gather(tf.constant([[1.5, 2], [3, 4]]), n)),
+    (("i",), tf.strings.as_string),
+    (("s",), lambda s: tf.cast(tf.strings.length(s), tf.int64)),
+    (("s", "s"), lambda s, t: tf.strings.join([s, t], "-")),
+    (("s",), lambda s: tf.strings.to_hash_bucket_fast(s, 5)),
+    (("s",), lambda s: tf.strings.to_number(s, tf.int64)),
+    (("s",), lambda s: tf.strings.substr(s, 1, 2)),
+    (("s",), lambda s: tf.strings.upper(s)[tf.newaxis]),
+    (("s",), lambda s: tf.cast(STATIC.lookup(s), tf.int64)),
+    (("s", "s"), lambda s, t: tf.cast(s == t, tf.float32)),
+]
+KINDS = {tf.float32: "f", tf.int64: "i", tf.string: "s"}
+COLUMNS = [
+    tf.constant(NUMBERS * 1.37 - 4),
+    tf.constant(np.float32(1) / GRID - 0.2),
+    tf.constant(COUNTS),
+    tf.constant([[1, 2, 3]] * 6, tf.int64) * COUNTS[:, None],
+    tf.constant(TEXTS),
+    tf.constant([[b"1", b"22", b"-3"]] * 6),
+]
+
+
+def function_of(steps: list[tuple[int, int, int]]) -> Any:
+    """Each step is done to earlier values; the last few are returned."""
+
+    def function(*row: Any) -> Any:
+        pool = list(row)
+        for step, *picks in steps:
+            takes, do = STEPS[step]
+            suitable = [[each for each in pool if KINDS[each.dtype] == kind] for kind in takes]
+            chosen = list(zip(suitable, picks, strict=False))
+            try:
+                new = do(*(some[-1 - pick % len(some)] for some, pick in chosen))
+            except (ValueError, tf.errors.InvalidArgumentError):
+                continue  # shapes that do not go together
+            if new.dtype in KINDS and (new.shape.num_elements() or 0) < 300:
+                pool.append(new)
+        return pool[len(row) - 1 :]
+
+    return tf.autograph.experimental.do_not_convert(function)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 9), st.integers(0, 9)),
+        min_size=2,
+        max_size=14,
+    )
+)
+def test_random_functions(steps: list[tuple[int, int, int]]) -> None:
+    function = function_of(steps)
+    run = plan(function, COLUMNS, exact=True, checked=True)
+    if isinstance(run, Refusal):
+        assert "round otherwise" in run.why
+        return
+    (outputs, holds), (empty, _) = by_batch(run, COLUMNS, [column[:0] for column in COLUMNS])
+    assert all(len(output) == 0 for output in empty)
+    if holds:
+        for row, batch in zip(by_row(function, COLUMNS), outputs, strict=True):
+            assert (row.shape, row.dtype) == (batch.shape, batch.dtype)
+            assert same_bits(row, batch).all()
+    else:
+        assert run.checked

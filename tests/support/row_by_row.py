@@ -1,0 +1,69 @@
+"""Runs functions on rows, once by tf.data row by row and once vectorised, and compares the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrfast.tensorflow.functions import serial_map
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting.rest import Rest
+from tfrfast.tensorflow.lifting.vectorising import Vectorised, vectorised
+
+Function = Callable[..., Any]
+Columns = list[Any]
+
+
+def rest_of(function: Function, columns: Columns) -> Rest:
+    """What lifting would hand on, if the parse had given these columns."""
+    specs = [tf.TensorSpec(column.shape[1:], column.dtype) for column in columns]
+    graph = tf.function(function).get_concrete_function(*specs).graph
+    return Rest(graph, len(columns), tuple(outside for outside, _ in graph.captures))
+
+
+def plan(function: Function, columns: Columns, **options: bool) -> Vectorised | Refusal:
+    return vectorised(rest_of(function, columns), **options)
+
+
+def refusal(function: Function, *columns: Any, **options: bool) -> str:
+    refused = plan(function, list(map(tf.constant, columns)), **options)
+    assert isinstance(refused, Refusal), "it is vectorised"
+    return refused.why
+
+
+def by_row(function: Function, columns: Columns) -> list[Any]:
+    """Each output of all rows, by tf.data."""
+    rows = tf.data.Dataset.from_tensor_slices(tuple(columns)).map(
+        lambda *row: tuple(tf.nest.flatten(function(*row)))
+    )
+    return [output.numpy() for output in next(iter(rows.batch(len(columns[0]))))]
+
+
+def by_batch(run: Vectorised, *batches: Columns) -> list[tuple[list[Any], bool]]:
+    """The same of each batch, vectorised; and whether it counts."""
+
+    def body(*batch: Any) -> Any:
+        outputs, holds = run(list(batch))
+        for output, traced in zip(outputs, run.rest.graph.outputs, strict=True):
+            assert output.shape.rank == traced.shape.rank + 1
+            assert output.shape[1:].is_compatible_with(traced.shape)
+        return (*outputs, tf.constant(True) if holds is None else holds)
+
+    given = None
+    for batch in batches:
+        one = tf.data.Dataset.from_tensors(tuple(batch))
+        given = one if given is None else given.concatenate(one)
+    made = serial_map(given, body)
+    return [([output.numpy() for output in outputs], bool(holds)) for *outputs, holds in made]
+
+
+def same_bits(one: Any, other: Any) -> Any:
+    """Which values are the same, where one NaN is as good as another."""
+    if one.dtype == object or one.dtype.kind in "biu":
+        return one == other
+    bits = f"V{one.dtype.itemsize}"
+    equal = np.ascontiguousarray(one).view(bits) == np.ascontiguousarray(other).view(bits)
+    return equal | ((one != one) & (other != other))

@@ -1,0 +1,1 @@
+"""How each op of a row runs on a batch of rows. An op without a rule here is never vectorised."""

@@ -1,0 +1,43 @@
+"""tf.io.decode_raw, where what follows says how many values each string holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
+from tfrfast.tensorflow.lifting.rules.rule import Rule
+
+#: What TensorFlow decodes from strings of a length that is given.
+_TYPES = (
+    *(tf.float32, tf.float64),
+    *(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16),
+)
+
+
+def _decode_raw(node: Node) -> Write:
+    """Strings of another length are an error, or values of another shape."""
+    node.can_fail()
+    dtype = node.op.outputs[0].dtype
+    if dtype not in _TYPES:
+        raise NotVectorisedError(f"makes {dtype.name}")
+    shape = node.output_shape()
+    size = int(shape[-1]) * dtype.size
+
+    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        (text,) = inputs
+        batch.require(tf.equal(tf.strings.length(text), size))
+        if not size:
+            return [tf.zeros(tf.concat([tf.shape(text), [0]], 0), dtype)]
+        little = node.attr("little_endian")
+        length = tf.constant(size)
+        return batch.op(
+            "DecodePaddedRaw", [text, length], [dtype], out_type=dtype, little_endian=little
+        )
+
+    return write
+
+
+DECODING = {"DecodeRaw": Rule(_decode_raw)}

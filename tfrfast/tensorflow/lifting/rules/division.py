@@ -1,0 +1,42 @@
+"""Division. That of integers by zero is an error of its row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
+from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.rule import Rule
+
+
+def _divide(node: Node) -> Write:
+    plain = ELEMENTWISE["RealDiv"].plan(node)
+    if not node.dtype().is_integer:
+        return plain
+    divisor = None if node.per_row[1] else tf.get_static_value(node.op.inputs[1])
+    # Dividing the lowest integer by -1 ends the process, for a row as for a batch.
+    if divisor is not None and (divisor != 0).all():
+        return plain
+    node.can_fail()
+
+    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        value, divisor = inputs
+        fits = tf.not_equal(divisor, 0)
+        batch.require(fits)
+        return plain(batch, [value, tf.where(fits, divisor, tf.ones_like(divisor))])
+
+    return write
+
+
+_DIVIDE = Rule(_divide)
+
+DIVISION = {
+    "Div": _DIVIDE,
+    "FloorDiv": _DIVIDE,
+    "FloorMod": _DIVIDE,
+    "Mod": _DIVIDE,
+    "TruncateDiv": _DIVIDE,
+    "TruncateMod": _DIVIDE,
+}

@@ -1,0 +1,37 @@
+"""Lookups in tables that do not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.rules.node import Node, Write
+from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
+from tfrfast.tensorflow.lifting.rules.rule import Rule
+
+
+def _find(node: Node) -> Write:
+    node.is_only_per_row(1)
+    table = node.captured.get(node.op.inputs[0].name)
+    if not tf.is_tensor(table) or not hasattr(table, "numpy"):
+        raise NotVectorisedError("looks into a table that is not known yet")
+    if not _is_static(table, node.attr("Tin"), node.attr("Tout")):
+        raise NotVectorisedError("looks into a table that may change between two rows")
+    return lambda batch, inputs: batch.copy(node, inputs)
+
+
+def _is_static(table: Any, keys: Any, values: Any) -> bool:
+    """Tables that can change accept it if we add no keys; those that cannot refuse to."""
+    try:
+        tf.raw_ops.LookupTableInsertV2(
+            table_handle=table, keys=tf.zeros([0], keys), values=tf.zeros([0], values)
+        )
+    except tf.errors.UnimplementedError:
+        return True
+    except tf.errors.OpError:
+        pass
+    return False
+
+
+LOOKUPS = {"LookupTableFindV2": Rule(_find)}

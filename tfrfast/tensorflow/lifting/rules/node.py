@@ -1,0 +1,143 @@
+"""An op of a row's graph, as rules see it; and the batch that they write ops for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
+
+
+@dataclass
+class Node:
+    """An op of the graph of a row."""
+
+    op: Any
+    #: Which of its inputs differ from row to row. The others are the same for all rows.
+    per_row: tuple[bool, ...]
+    shapes: Shapes
+    #: The tensors outside the graph that its inputs stand for, by the inputs' names.
+    captured: dict[str, Any]
+    #: Whether conditions may be added under which the batch is right.
+    may_be_checked: bool
+    #: Whether there is such a condition.
+    is_checked: bool = False
+    #: Whether it rounds as for a row, although its kind of op may not.
+    is_exact: bool = False
+
+    def can_fail(self) -> None:
+        """Says that the op fails on some values. What is written for it must not: it requires that
+        there are no such values, and computes something for them, too.
+        """
+        if not self.may_be_checked:
+            raise NotVectorisedError("fails on some values")
+        self.is_checked = True
+
+    def attr(self, name: str) -> Any:
+        return self.op.get_attr(name)
+
+    def dtype(self, number: int = 0) -> Any:
+        return self.op.inputs[number].dtype
+
+    def rank(self, number: int) -> int:
+        return len(self.shape(number))
+
+    def shape(self, number: int) -> list[int]:
+        """The shape that the input has in a row."""
+        return self.shapes.known(self.op.inputs[number])
+
+    def output_shape(self, number: int = 0) -> list[int]:
+        return self.shapes.known(self.op.outputs[number])
+
+    def constant(self, number: int, what: str) -> Any:
+        """The value of an input that no row changes. Rules need it to write ops."""
+        value = None if self.per_row[number] else tf.get_static_value(self.op.inputs[number])
+        if value is None:
+            raise NotVectorisedError(f"takes {what} that is not a constant")
+        return np.asarray(value)
+
+    def is_only_per_row(self, *numbers: int) -> None:
+        """Refuses the op if other inputs than these differ from row to row."""
+        if any(each and number not in numbers for number, each in enumerate(self.per_row)):
+            raise NotVectorisedError("takes an option that differs from row to row")
+
+
+@dataclass
+class Batch:
+    """The graph that is being written."""
+
+    graph: Any
+    count_rows: Callable[[], Any]
+    #: Booleans, one of which is false if the batch is not right.
+    conditions: list[Any] = field(default_factory=list)
+
+    @functools.cached_property
+    def row_count(self) -> Any:
+        return self.count_rows()
+
+    def require(self, condition: Any) -> None:
+        """Makes the batch count only if all of these booleans are true."""
+        self.conditions.append(tf.reduce_all(condition))
+
+    def is_right(self) -> Any:
+        return tf.reduce_all(tf.stack(self.conditions))
+
+    def op(
+        self,
+        kind: str,
+        inputs: Sequence[Any],
+        output_types: Sequence[Any],
+        like: Any = None,
+        **attributes: Any,
+    ) -> list[Any]:
+        """Adds an op, with the attributes of the op `like` where no others are given."""
+        attrs = {} if like is None else dict(like.node_def.attr)
+        attrs = {name: value for name, value in attrs.items() if not name.startswith("_")}
+        attrs.update({name: _attr_value(value) for name, value in attributes.items()})
+        added = self.graph.create_op(kind, list(inputs), list(output_types), attrs=attrs)
+        return list(added.outputs)
+
+    def copy(self, node: Node, inputs: Sequence[Any], **attributes: Any) -> list[Any]:
+        """Adds the op of a row, on other inputs."""
+        types = [output.dtype for output in node.op.outputs]
+        return self.op(node.op.type, inputs, types, like=node.op, **attributes)
+
+    def reshape(self, tensor: Any, row_shape: Sequence[int]) -> Any:
+        """The same values of each row in another shape."""
+        if 0 in row_shape:
+            shape = tf.concat([[self.row_count], np.asarray(row_shape, np.int32)], 0)
+        else:
+            shape = np.asarray([-1, *row_shape], np.int32)
+        return tf.reshape(tensor, shape)
+
+    def widen(self, tensor: Any, row_shape: Sequence[int], rank: int) -> Any:
+        """Gives each row more dimensions at its front, so that rows stay aligned in broadcasts."""
+        if len(row_shape) == rank:
+            return tensor
+        return self.reshape(tensor, [1] * (rank - len(row_shape)) + list(row_shape))
+
+    def repeated(self, tensor: Any, row_shape: Sequence[int]) -> Any:
+        """What is the same for all rows, once for each row, broadcast to `row_shape`."""
+        shape = tf.concat([[self.row_count], np.asarray(row_shape, np.int32)], 0)
+        return tf.broadcast_to(tensor, shape)
+
+
+#: Writes a node's op for a batch: given the inputs, returns the outputs.
+Write = Callable[[Batch, list[Any]], list[Any]]
+
+
+def _attr_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        return tf.compat.v1.AttrValue(b=value)
+    if isinstance(value, int):
+        return tf.compat.v1.AttrValue(i=value)
+    if isinstance(value, bytes):
+        return tf.compat.v1.AttrValue(s=value)
+    if isinstance(value, tf.DType):
+        return tf.compat.v1.AttrValue(type=value.as_datatype_enum)
+    return value

@@ -1,0 +1,52 @@
+"""Ops that reduce or accumulate along dimensions of a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.rules.node import Node, Write
+from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
+from tfrfast.tensorflow.lifting.rules.rule import FLOATS, Rule
+from tfrfast.tensorflow.lifting.rules.shapes import moved
+
+
+def _along_axes(node: Node) -> Write:
+    node.is_only_per_row(0)
+    rank = node.rank(0)
+    axes = node.constant(1, "axes")
+    changed = np.asarray([int(axis) % rank + 1 for axis in axes.reshape(-1)], axes.dtype)
+    return lambda batch, inputs: batch.copy(node, [inputs[0], tf.constant(changed)])
+
+
+def _along_one_axis(node: Node) -> Write:
+    node.is_only_per_row(0)
+    if not node.rank(0):
+        raise NotVectorisedError("is given single values")
+    axis = moved(node.constant(1, "an axis"))
+    return lambda batch, inputs: batch.copy(node, [inputs[0], tf.constant(axis)])
+
+
+def _along_the_last_axis(node: Node) -> Write:
+    if not node.rank(0):
+        raise NotVectorisedError("is given single values")
+    return lambda batch, inputs: batch.copy(node, inputs)
+
+
+REDUCTIONS = {
+    "All": Rule(_along_axes),
+    "Any": Rule(_along_axes),
+    "ArgMax": Rule(_along_one_axis),
+    "ArgMin": Rule(_along_one_axis),
+    "Max": Rule(_along_axes, tiny=True),
+    "Min": Rule(_along_axes, tiny=True),
+    # Floats are added and multiplied in another order.
+    "Cumprod": Rule(_along_one_axis, rounds=FLOATS),
+    "Cumsum": Rule(_along_one_axis, rounds=FLOATS),
+    "EuclideanNorm": Rule(_along_axes, rounds=FLOATS),
+    "LogSoftmax": Rule(_along_the_last_axis, rounds=FLOATS),
+    "Mean": Rule(_along_axes, rounds=FLOATS),
+    "Prod": Rule(_along_axes, rounds=FLOATS),
+    "Softmax": Rule(_along_the_last_axis, rounds=FLOATS),
+    "Sum": Rule(_along_axes, rounds=FLOATS),
+}

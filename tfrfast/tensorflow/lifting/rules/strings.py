@@ -1,0 +1,104 @@
+"""Ops on strings, each of which is looked at on its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.reductions import REDUCTIONS
+from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
+from tfrfast.tensorflow.lifting.rules.rule import Rule
+
+
+def _each(node: Node) -> Write:
+    """The op itself. Its options, such as a pattern, are the same for all rows."""
+    node.is_only_per_row(0)
+    return lambda batch, inputs: batch.copy(node, inputs)
+
+
+def _join(node: Node) -> Write:
+    """Joins what has one shape. A single string goes with each of the others."""
+    shape = node.output_shape()
+    shapes = [node.shape(number) for number in range(len(node.op.inputs))]
+
+    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        parts = []
+        for each, own, per_row in zip(inputs, shapes, node.per_row, strict=True):
+            if per_row and own != shape:
+                each = batch.repeated(batch.widen(each, own, len(shape)), shape)
+            elif own:
+                each = each if per_row else batch.repeated(each, shape)
+            parts.append(each)
+        return batch.copy(node, parts)
+
+    return write
+
+
+def _substring(node: Node) -> Write:
+    """A position that a string does not have is an error of its row."""
+    if node.attr("unit") != b"BYTE":
+        raise NotVectorisedError("counts characters, which not every string is made of")
+    if node.output_shape() != node.shape(0):
+        raise NotVectorisedError("takes several parts of a string")
+    node.is_only_per_row(0)
+    if node.constant(1, "a position").any():
+        node.can_fail()
+
+    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        text, position, length = inputs
+        if node.is_checked:
+            sizes = tf.cast(tf.strings.length(text), position.dtype)
+            fits = tf.logical_and(position <= sizes, position >= -sizes)
+            batch.require(fits)
+            position = tf.where(fits, position, tf.zeros_like(position))
+            length = tf.broadcast_to(length, tf.shape(position))
+        return batch.copy(node, [text, position, length])
+
+    return write
+
+
+#: Texts that are numbers without a doubt. TensorFlow understands more, or says what is wrong.
+_FLOAT = r"[-+]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][-+]?\d)?"
+_NUMBERS = {
+    tf.float32: _FLOAT,
+    tf.float64: _FLOAT,
+    tf.int32: r"[-+]?\d{1,9}",
+    tf.int64: r"[-+]?\d{1,18}",
+}
+
+
+def _to_number(node: Node) -> Write:
+    node.can_fail()
+    numbers = _NUMBERS.get(node.op.outputs[0].dtype)
+    if numbers is None:
+        raise NotVectorisedError(f"makes {node.op.outputs[0].dtype.name}")
+
+    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        fits = tf.strings.regex_full_match(inputs[0], numbers)
+        batch.require(fits)
+        return batch.copy(node, [tf.where(fits, inputs[0], "0")])
+
+    return write
+
+
+STRINGS = {
+    "AsString": Rule(_each),
+    "EncodeBase64": Rule(_each),
+    "ReduceJoin": REDUCTIONS["Max"],
+    "RegexFullMatch": Rule(_each),
+    "RegexReplace": Rule(_each),
+    "StaticRegexFullMatch": Rule(_each),
+    "StaticRegexReplace": Rule(_each),
+    "StringJoin": Rule(_join),
+    "StringLength": Rule(_each),
+    "StringLower": Rule(_each),
+    "StringStrip": Rule(_each),
+    "StringToHashBucket": Rule(_each),
+    "StringToHashBucketFast": Rule(_each),
+    "StringToHashBucketStrong": Rule(_each),
+    "StringToNumber": Rule(_to_number),
+    "StringUpper": Rule(_each),
+    "Substr": Rule(_substring),
+}

@@ -1,0 +1,61 @@
+"""All rules, by the type of the op."""
+
+from __future__ import annotations
+
+from tfrfast.tensorflow.lifting.rules.casting import CASTING
+from tfrfast.tensorflow.lifting.rules.decoding import DECODING
+from tfrfast.tensorflow.lifting.rules.division import DIVISION
+from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
+from tfrfast.tensorflow.lifting.rules.gathering import GATHERING
+from tfrfast.tensorflow.lifting.rules.lookups import LOOKUPS
+from tfrfast.tensorflow.lifting.rules.reductions import REDUCTIONS
+from tfrfast.tensorflow.lifting.rules.rule import Rule
+from tfrfast.tensorflow.lifting.rules.shapes import SHAPES
+from tfrfast.tensorflow.lifting.rules.strings import STRINGS
+
+RULES: dict[str, Rule] = {
+    **ELEMENTWISE,
+    **DIVISION,
+    **CASTING,
+    **SHAPES,
+    **GATHERING,
+    **REDUCTIONS,
+    **STRINGS,
+    **LOOKUPS,
+    **DECODING,
+}
+
+#: Ops that only what all rows share may come from, and that need no rule.
+CONSTANTS = frozenset(["Const", "Fill", "LinSpace", "Range"])
+
+#: Ops that ask for no more than the shape of a row, which all rows share.
+SHAPES_OF_ROWS = frozenset(["Rank", "Shape", "Size"])
+
+_IMAGE = "works on one image at a time"
+_CHOICE = "chooses what to run, row by row"
+_RANDOM = "draws other random numbers for a batch than for its rows"
+
+#: Why there is no rule, for ops that are often met.
+REASONS = {
+    "Case": _CHOICE,
+    "DecodeAndCropJpeg": _IMAGE,
+    "DecodeImage": _IMAGE,
+    "DecodeJpeg": _IMAGE,
+    "DecodePng": _IMAGE,
+    "EagerPyFunc": "runs Python",
+    "If": _CHOICE,
+    "LogUniformCandidateSampler": _RANDOM,
+    "MatMul": "adds in another order for a batch than for a row",
+    "PyFunc": "runs Python",
+    "RandomShuffle": _RANDOM,
+    "RandomStandardNormal": _RANDOM,
+    "RandomUniform": _RANDOM,
+    "RandomUniformInt": _RANDOM,
+    "ReadVariableOp": "reads a variable, which may change between two rows",
+    "StatelessIf": _CHOICE,
+    "StatelessWhile": _CHOICE,
+    "StringSplitV2": "makes as many parts of each row as it has",
+    "TruncatedNormal": _RANDOM,
+    "Where": "makes as many values of each row as it has",
+    "While": _CHOICE,
+}
