@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 from collections.abc import Iterable
@@ -30,6 +31,7 @@ def crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
+@functools.lru_cache(maxsize=10_000)  # many tests write the same records
 def masked(data: bytes) -> int:
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
@@ -75,7 +77,7 @@ class Damage(NamedTuple):
 
 def _length_at(data: bytes, at: int) -> int | None:
     """What an intact header at `at` says; None if there is none."""
-    if len(data) - at < 12 or masked(data[at : at + 8]) != _u32(data, at + 8):
+    if len(data) - at < 12 or masked(bytes(data[at : at + 8])) != _u32(data, at + 8):
         return None
     return int.from_bytes(data[at : at + 8], "little")
 
@@ -89,7 +91,7 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
     if length is None or length > len(data) - at - OVERHEAD:
         return None
     payload = data[at + 12 : at + 12 + length]
-    return Frame(at, payload, masked(payload) == _u32(data, at + 12 + length))
+    return Frame(at, payload, masked(bytes(payload)) == _u32(data, at + 12 + length))
 
 
 def _resynchronise(data: bytes, at: int) -> int:
