@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 from row_by_row import by_batch, by_row, plan, refusal, same_bits  # noqa: E402
 from tfrfast.tensorflow.history import Refusal  # noqa: E402
+from tfrfast.tensorflow.lifting.rules.table import RULES  # noqa: E402
 from tfrfast.tensorflow.lifting.vectorising import Vectorised  # noqa: E402
 
 NUMBERS = np.arange(1, 7, dtype=np.float32)
@@ -262,7 +265,7 @@ STEPS: list[tuple[tuple[str, ...], Any]] = [
 KINDS = {tf.float32: "f", tf.int64: "i", tf.string: "s"}
 COLUMNS = [
     tf.constant(NUMBERS * 1.37 - 4),
-    tf.constant(np.float32(1) / GRID - 0.2),
+    tf.constant(GRID / np.float32(7) - 2),
     tf.constant(COUNTS),
     tf.constant([[1, 2, 3]] * 6, tf.int64) * COUNTS[:, None],
     tf.constant(TEXTS),
@@ -312,3 +315,20 @@ def test_random_functions(steps: list[tuple[int, int, int]]) -> None:
             assert same_bits(row, batch).all()
     else:
         assert run.checked
+
+
+def ops_on_the_page(start: str, end: str) -> set[str]:
+    page = Path(__file__).resolve().parents[3] / "docs" / "vectorising.md"
+    if not page.exists():
+        pytest.skip("run this in a checkout")
+    part = page.read_text(encoding="utf-8").partition(start)[2].partition(end)[0]
+    return set(re.findall(r"`([A-Z]\w+)`", part))
+
+
+def test_the_page_lists_each_op_that_has_a_rule() -> None:
+    assert ops_on_the_page("| what | ops |", "Shapes, axes") == set(RULES)
+
+
+def test_the_page_lists_each_op_that_may_round_otherwise() -> None:
+    listed = ops_on_the_page("| functions | values that differ |", "**Chains")
+    assert listed == {kind for kind, rule in RULES.items() if rule.rounds}
