@@ -32,7 +32,7 @@ VARIABLE: dict[str, Any] = {
     "sequence": {"weights": tf.io.FixedLenSequenceFeature([], tf.float32, True)},
     "placed": {"placed": tf.io.SparseFeature("positions", "marks", tf.int64, 10)},
 }
-Pair = collections.namedtuple("Pair", ["left", "right"])  # noqa: PYI024: TensorFlow's users have them
+Pair = collections.namedtuple("Pair", ["left", "right"])
 
 Function = Callable[[Any], Any]
 
@@ -62,7 +62,38 @@ class Parser:
         return tf.io.parse_single_example(record, FEATURES)
 
 
+def table() -> Any:
+    """Made on first use: a module that is imported makes no resources."""
+    keys = tf.lookup.KeyValueTensorInitializer([0, 1], [b"no", b"yes"], tf.int64, tf.string)
+    return tf.lookup.StaticHashTable(keys, b"")
+
+
+def computed(record: Any) -> Any:
+    parsed = parse(record)
+    label = tf.one_hot(parsed["label"], 2)
+    return {
+        "scaled": (parsed["dense"] - 0.5) / 0.25,
+        "small": tf.cast(parsed["id"] * 3, tf.int32),
+        "column": parsed["dense"][:, tf.newaxis],
+        "length": tf.strings.length(parsed["name"]),
+        "constant": tf.constant([1, 2]),
+    }, label
+
+
+def looked_up(found_in: Any) -> Function:
+    def look_up(record: Any) -> Any:
+        parsed = parse(record)
+        return found_in.lookup(parsed["label"]), parsed["id"]
+
+    return look_up
+
+
+def divided(record: Any) -> Any:
+    return tf.constant(60, tf.int64) // (parse(record)["id"] - 9)
+
+
 LIFTED: dict[str, Function] = {
+    "computed": computed,
     "dict": parse,
     "lambda": lambda record: tf.io.parse_single_example(record, FEATURES),
     "partial": functools.partial(tf.io.parse_single_example, features=FEATURES),
@@ -260,6 +291,53 @@ def test_a_second_map_follows_the_first(files: list[str]) -> None:
     assert ours.element_spec == theirs.element_spec
     assert elements(ours) == elements(theirs)
     assert is_lifted(ours)
+
+
+def test_a_static_table_is_captured(files: list[str]) -> None:
+    look_up = looked_up(table())
+    ours, theirs = (
+        reader(files).map(look_up).batch(8)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert ours.element_spec == theirs.element_spec
+    assert elements(ours) == elements(theirs)
+    assert is_lifted(ours)
+
+
+def test_a_variable_is_read_when_its_record_comes(files: list[str]) -> None:
+    offset = tf.Variable(5, dtype=tf.int64)
+    batches = tfr.TFRecordDataset(files).map(lambda record: parse(record)["id"] + offset).batch(31)
+    assert elements(batches) == [list(range(5, 36))]
+    offset.assign(7)
+    assert elements(batches) == [list(range(7, 38))]
+    assert not is_lifted(batches)
+
+
+def test_what_rounds_otherwise_is_not_exact(files: list[str]) -> None:
+    def f(record: Any) -> Any:
+        return tf.exp(parse(record)["dense"])
+
+    exact = tfr.TFRecordDataset(files, lift_parsing="exact").map(f).batch(31)
+    ours = tfr.TFRecordDataset(files).map(f).batch(31)
+    (expected,) = tf.data.TFRecordDataset(files).map(f).batch(31)
+    assert not is_lifted(exact)
+    assert is_lifted(ours)
+    (found,) = ours
+    tf.debugging.assert_near(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_row_that_fails_is_an_error_at_its_batch(files: list[str], drop: bool) -> None:
+    ours, theirs = (
+        reader(files).map(divided).batch(4, drop_remainder=drop)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert is_lifted(ours)
+    good, error = until_error(ours)
+    assert len(good) == 2
+    assert error is tf.errors.InvalidArgumentError
+    assert (good, error) == until_error(theirs)
+    assert elements(ours.ignore_errors()) == elements(theirs.ignore_errors())
 
 
 def test_maps_around_a_filter_stay(files: list[str]) -> None:

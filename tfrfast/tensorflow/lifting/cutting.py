@@ -50,9 +50,13 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
         fed = {name: tensors[name] for name in part.fed}
         new = tf.graph_util.import_graph_def(definition, fed, made, "rest")
         tensors |= zip(made, new, strict=True)
+        for name in part.operations:
+            _copy_shapes(
+                graph.get_operation_by_name(name), here.get_operation_by_name(f"rest/{name}")
+            )
         returned = [tf.identity(tensors[tensor.name]) for tensor in results]
         for tensor, output in zip(returned, graph.outputs, strict=True):
-            tensor.set_shape(output.shape)
+            tensor.set_shape(output.shape)  # that of what is given may say less
         return returned
 
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]
@@ -60,6 +64,12 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
     if len(function.graph.control_outputs) < len(graph.control_outputs):
         return Refusal("it has operations that must run, and cannot be kept")
     return Rest(function.graph, len(known), tuple(function.captured_inputs))
+
+
+def _copy_shapes(traced: Any, imported: Any) -> None:
+    """Some shapes are known only to the Python code that made an operation."""
+    for theirs, ours in zip(traced.outputs, imported.outputs, strict=True):
+        ours.set_shape(theirs.shape)
 
 
 def _before_return(tensor: Any) -> Any:
