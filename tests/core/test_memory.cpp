@@ -17,9 +17,10 @@ constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 // An index of `record_count` records, none of which is ever looked at.
 std::shared_ptr<const ShardIndex> index_of_count(std::uint64_t record_count) {
-  return std::make_shared<const ShardIndex>(ShardFacts{}, IndexSource{nullptr, "claims"}, nullptr,
-                                            record_count, std::vector<std::uint32_t>(),
-                                            std::vector<Damage>());
+  static const std::uint8_t residuals[PackedOffsets::kResidualPadding] = {};
+  return std::make_shared<const ShardIndex>(ShardFacts{}, IndexSource{nullptr, "claims"},
+                                            PackedOffsets(nullptr, residuals, record_count + 1),
+                                            std::vector<std::uint32_t>(), std::vector<Damage>());
 }
 
 }  // namespace

@@ -249,16 +249,20 @@ TEST_CASE_FIXTURE(Fixture, "reader: a forked child reads while the parent's thre
 
 TEST_CASE_FIXTURE(Fixture,
                   "reader: an index that goes bad under a reader is an error, not a crash") {
-  shard.write_records(30'000, 4);
+  // Of uneven lengths, so that the index is so large that it is mapped.
+  constexpr unsigned kRecords = 150'000;
+  std::string bytes;
+  for (unsigned i = 0; i < kRecords; ++i) bytes += frame_of(payload(i * i % 23, i));
+  shard.append(bytes);
   const IndexOptions indexes{IndexUse::automatic, folder / "indexes", {}};
   open_reader({shard.path()}, {IoMode::mapped, Verify::full, false, 2, indexes});
   const auto reader =
       open_reader({shard.path()}, {IoMode::mapped, Verify::full, false, 2, indexes});
   REQUIRE(::truncate((folder / "indexes/shard.index").c_str(), 4096) == 0);
-  const Error error = error_of([&] { reader->read(numbers_to(30'000)); });
+  const Error error = error_of([&] { reader->read(numbers_to(kRecords)); });
   CHECK(error.kind() == ErrorKind::stale_index);
   CHECK(holds(error.message(), "indexes/shard.index"));
-  CHECK(error_of([&] { reader->read_range(20'000, 30'000); }).kind() == ErrorKind::stale_index);
+  CHECK(error_of([&] { reader->read_range(100'000, kRecords); }).kind() == ErrorKind::stale_index);
 }
 
 TEST_CASE("reader: lengths whose sum wraps are an error that names sum and record") {

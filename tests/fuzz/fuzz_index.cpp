@@ -23,22 +23,15 @@ using Bytes = std::vector<std::uint8_t>;
 
 // Places in the index's header, as docs/index-format.md describes them.
 constexpr std::size_t kHeaderSize = 160;
-constexpr std::size_t kFileBytesAt = 16;
-constexpr std::size_t kMtimeAt = 24;
-constexpr std::size_t kStreamBytesAt = 32;
-constexpr std::size_t kRecordCountAt = 40;
-constexpr std::size_t kDamageCountAt = 48;
-constexpr std::size_t kDamageAt = 56;
-constexpr std::size_t kBlockCrcsAt = 64;
-constexpr std::size_t kOffsetsAt = 72;
-constexpr std::size_t kIndexBytesAt = 80;
-constexpr std::size_t kSectionsCrcAt = 92;
-constexpr std::size_t kFlagsAt = 124;
-constexpr std::size_t kDeviceAt = 128;
-constexpr std::size_t kInodeAt = 136;
-constexpr std::size_t kCtimeAt = 144;
 constexpr std::size_t kHeaderCrcAt = 156;
 constexpr std::uint32_t kSettled = 1;
+
+struct HeaderPlaces {
+  std::uint32_t version;
+  std::size_t index_bytes, file_bytes, mtime, stream_bytes, record_count, flags, device;
+};
+constexpr HeaderPlaces kCurrent{4, 16, 24, 32, 72, 80, 68, 40};
+constexpr HeaderPlaces kOld{3, 80, 16, 24, 32, 40, 124, 128};
 
 // Five records with a damaged header between them and a torn tail.
 struct Shard {
@@ -65,52 +58,99 @@ std::uint64_t field(const Bytes& index, std::size_t at) {
   return load_little_endian<std::uint64_t>(index.data() + at);
 }
 
-// Gives any bytes the right checksums, so that more than these is tested.
-void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
-  if (index.size() < kHeaderSize) return;
-  if (how & 1) {
-    std::memcpy(index.data(), "TFRFIDX\n\3\0\0\0", 12);
-    store_little_endian<std::uint64_t>(&index[kIndexBytesAt], index.size());
-    store_little_endian<std::uint32_t>(&index[88], 4096);
+bool lies_inside(const Bytes& index, std::uint64_t at, std::uint64_t count, std::uint64_t width) {
+  return at <= index.size() && count <= (index.size() - at) / width;
+}
+
+void seal(Bytes& index, std::size_t crc_at, std::uint64_t from, std::uint64_t bytes) {
+  store_little_endian<std::uint32_t>(&index[crc_at], crc32c(index.data() + from, bytes));
+}
+
+// The checksums of a current index's sections.
+void repair_sections(Bytes& index, std::uint8_t how) {
+  const std::uint64_t count = field(index, kCurrent.record_count) + 1;
+  const std::uint64_t at = field(index, 88);
+  const std::uint64_t bytes = field(index, 96);
+  const std::uint64_t pages = PackedOffsets::page_count_of(count);
+  const std::uint64_t crcs_bytes = (4 * pages + 7) / 8 * 8;
+  const std::uint64_t blocks_bytes = 16 * PackedOffsets::block_count_of(count);
+  if (count < 10'000 && at % 8 == 0 && lies_inside(index, at, bytes, 1) &&
+      bytes >= crcs_bytes + blocks_bytes + PackedOffsets::kResidualPadding) {
+    const std::uint64_t before_residuals = crcs_bytes + blocks_bytes;
+    // Aligned like a mapped file's.
+    std::vector<OffsetBlock> blocks(blocks_bytes / sizeof(OffsetBlock));
+    std::memcpy(blocks.data(), &index[at + crcs_bytes], blocks_bytes);
+    const Bytes residuals(index.begin() + static_cast<std::ptrdiff_t>(at + before_residuals),
+                          index.begin() + static_cast<std::ptrdiff_t>(at + bytes));
+    const PackedOffsets offsets(blocks.data(), residuals, count);
+    for (std::uint64_t page = 0; (how & 8) != 0 && page < pages; ++page) {
+      std::uint32_t crc;
+      if (offsets.checksum(page, &crc)) {
+        store_little_endian<std::uint32_t>(&index[at + 4 * page], crc);
+      }
+    }
+    if (how & 16) seal(index, 136, at, crcs_bytes);
   }
-  if (how & 2) {
-    store_little_endian<std::uint64_t>(&index[kFileBytesAt], file.bytes());
-    store_little_endian<std::uint64_t>(&index[kStreamBytesAt], file.bytes());
+  const std::uint64_t damage = field(index, 104);
+  if ((how & 16) && lies_inside(index, damage, field(index, 112), 1)) {
+    seal(index, 140, damage, field(index, 112));
   }
-  if (how & 4) {
-    const FileFacts& facts = file.facts();
-    store_little_endian<std::uint64_t>(&index[kMtimeAt],
-                                       static_cast<std::uint64_t>(facts.mtime_ns));
-    store_little_endian<std::uint64_t>(&index[kDeviceAt], facts.version.words[0]);
-    store_little_endian<std::uint64_t>(&index[kInodeAt], facts.version.words[1]);
-    store_little_endian<std::uint64_t>(&index[kCtimeAt], facts.version.words[2]);
-    index[kFlagsAt] |= kSettled;
-  }
-  const auto inside = [&](std::uint64_t at, std::uint64_t count, std::uint64_t width) {
-    return at <= index.size() && count <= (index.size() - at) / width;
-  };
-  const std::uint64_t records = field(index, kRecordCountAt);
-  const std::uint64_t offsets = field(index, kOffsetsAt);
-  const std::uint64_t crcs = field(index, kBlockCrcsAt);
+}
+
+// The same for an index of version 3.
+void repair_old_sections(Bytes& index, std::uint8_t how) {
+  const std::uint64_t records = field(index, kOld.record_count);
+  const std::uint64_t damages = field(index, 48);
+  const std::uint64_t damage = field(index, 56);
+  const std::uint64_t crcs = field(index, 64);
+  const std::uint64_t offsets = field(index, 72);
   const std::uint64_t blocks = records / 4096 + 1;
-  if ((how & 8) && records < 10'000 && inside(offsets, records + 1, 8) && inside(crcs, blocks, 4)) {
+  if (records >= 10'000 || !lies_inside(index, crcs, blocks, 4)) return;
+  if ((how & 8) && lies_inside(index, offsets, records + 1, 8)) {
     for (std::uint64_t block = 0; block < blocks; ++block) {
       const std::uint64_t first = block * 4096;
       const std::uint64_t count = std::min<std::uint64_t>(4096, records + 1 - first);
-      store_little_endian<std::uint32_t>(&index[crcs + 4 * block],
-                                         crc32c(&index[offsets + 8 * first], 8 * count));
+      seal(index, crcs + 4 * block, offsets + 8 * first, 8 * count);
     }
   }
-  const std::uint64_t damage = field(index, kDamageAt);
-  const std::uint64_t damages = field(index, kDamageCountAt);
-  if ((how & 16) && inside(damage, damages, 40) && records < 10'000 && inside(crcs, blocks, 4)) {
+  if ((how & 16) && lies_inside(index, damage, damages, 40)) {
     const std::uint32_t crc =
         crc32c(index.data() + crcs, 4 * blocks, crc32c(index.data() + damage, 40 * damages));
-    store_little_endian<std::uint32_t>(&index[kSectionsCrcAt], crc);
+    store_little_endian<std::uint32_t>(&index[92], crc);
   }
-  if (how & 32) {
-    store_little_endian<std::uint32_t>(&index[kHeaderCrcAt], crc32c(index.data(), kHeaderCrcAt));
+}
+
+// Gives any bytes the right checksums, so that more than these is tested.
+void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
+  if (index.size() < kHeaderSize) return;
+  const bool is_old = (how & 128) != 0;
+  const HeaderPlaces& places = is_old ? kOld : kCurrent;
+  if (how & 1) {
+    std::memcpy(index.data(), "TFRFIDX\n", 8);
+    store_little_endian<std::uint32_t>(&index[8], places.version);
+    store_little_endian<std::uint64_t>(&index[places.index_bytes], index.size());
+    if (is_old) store_little_endian<std::uint32_t>(&index[88], 4096);
   }
+  if (how & 2) {
+    store_little_endian<std::uint64_t>(&index[places.file_bytes], file.bytes());
+    store_little_endian<std::uint64_t>(&index[places.stream_bytes], file.bytes());
+  }
+  if (how & 4) {
+    const FileFacts& facts = file.facts();
+    store_little_endian<std::uint64_t>(&index[places.mtime],
+                                       static_cast<std::uint64_t>(facts.mtime_ns));
+    for (std::size_t word = 0; word < 3; ++word) {
+      store_little_endian<std::uint64_t>(&index[places.device + 8 * word],
+                                         facts.version.words[word]);
+    }
+    index[places.flags] |= kSettled;
+  }
+  if (is_old) {
+    repair_old_sections(index, how);
+  } else {
+    repair_sections(index, how);
+  }
+  if (how & 32) seal(index, kHeaderCrcAt, 0, kHeaderCrcAt);
 }
 
 void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& shard,
@@ -178,7 +218,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(index != nullptr);
     read_through(index, shard, shard.mapped, verify);
     read_through(index, shard, shard.pread, verify);
-    index->copy_offsets();
+    // Nor do the ways to get at its entries differ.
+    const std::vector<std::uint64_t> offsets = index->copy_offsets();
+    for (std::uint64_t i = 0; i + 1 < std::min<std::size_t>(offsets.size(), 1000); ++i) {
+      const auto [begin, next] = index->offsets().pair(i);
+      require(begin == offsets[i] && next == offsets[i + 1]);
+    }
+    require(index->has_same_entries(*index));
   });
   // A stamp changes what an index says about its shard's state, or nothing.
   std::shared_ptr<const ShardIndex> before;

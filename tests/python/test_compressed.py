@@ -251,8 +251,9 @@ def test_a_damaged_index_never_gives_wrong_bytes(tmp_path: Path, verify: Any) ->
     shard = reader.shards[0].path
     index = index_path(reader)
     good = index.read_bytes()
-    spans_at = int.from_bytes(good[96:104], "little")
-    count = int.from_bytes(good[104:112], "little")
+    section = int.from_bytes(good[120:128], "little")
+    spans_at = section + 16
+    count = int.from_bytes(good[section : section + 8], "little")
     rng = random.Random(11)
     noticed = 0
     for _ in range(30):
@@ -261,9 +262,9 @@ def test_a_damaged_index_never_gives_wrong_bytes(tmp_path: Path, verify: Any) ->
         end = spans_at + 48 * count if rng.random() < 0.6 else len(bad)
         bad[rng.randrange(spans_at, end)] ^= 1 << rng.randrange(8)
         if rng.random() < 0.8:
-            spans = bytes(bad[spans_at : spans_at + 48 * count])
-            bad[120:124] = tfr._native.crc32c(spans).to_bytes(4, "little")
-            bad[124:128] = tfr._native.crc32c(bytes(bad[:124])).to_bytes(4, "little")
+            spans = bytes(bad[section : spans_at + 48 * count])
+            bad[144:148] = tfr._native.crc32c(spans).to_bytes(4, "little")
+            bad[156:160] = tfr._native.crc32c(bytes(bad[:156])).to_bytes(4, "little")
         index.write_bytes(bytes(bad))
         try:
             # A new reader has nothing that was inflated before.

@@ -91,8 +91,10 @@ def test_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 # What an index's header has at these bytes: see docs/index-format.md.
-FILE_BYTES, STREAM_BYTES, DAMAGES, DAMAGE_AT, OFFSETS_AT, INDEX_BYTES = 16, 32, 48, 56, 72, 80
-SPANS_AT, FILE_END, SPANS_CRC, HEADER_CRC = 96, 112, 120, 156
+INDEX_BYTES, FILE_BYTES, STREAM_BYTES, DAMAGE_BYTES = 16, 24, 72, 112
+SEEK_POINTS_AT, SEEK_POINTS_CRC, HEADER_CRC = 120, 144, 156
+# And the section of the seek points.
+FILE_END, FIRST_SPAN, ONE_SPAN_BYTES = 8, 16, 64
 
 
 @pytest.fixture
@@ -132,9 +134,9 @@ def put(index: bytearray, fields: dict[int, int]) -> None:
 
 def test_an_index_that_claims_a_huge_list_is_not_believed(indexed: tuple[str, Path]) -> None:
     shard, index = indexed
-    header = bytearray(index.read_bytes()[:160])
-    put(header, {DAMAGES: 1 << 37, DAMAGE_AT: 160, OFFSETS_AT: 192, INDEX_BYTES: 1 << 43})
-    index.write_bytes(header)
+    claims = bytearray(index.read_bytes())
+    put(claims, {DAMAGE_BYTES: 40 << 37, INDEX_BYTES: 1 << 43})
+    index.write_bytes(claims)
     os.truncate(index, 1 << 43)
     check_not_believed(shard, NO_ROOM)
 
@@ -145,12 +147,12 @@ def test_a_seek_point_that_claims_a_huge_span_is_not_believed(tmp_path: Path) ->
     shard.write_bytes(gzip.compress(frame(b"a")))
     path = Path(tfr.build_index(shard)[0].path)
     index = bytearray(path.read_bytes())
-    at = int.from_bytes(index[SPANS_AT : SPANS_AT + 8], "little")
+    at = int.from_bytes(index[SEEK_POINTS_AT : SEEK_POINTS_AT + 8], "little")
     stream, file = 1 << 52, 1 << 43
-    put(index, {at: stream})
-    spans_crc = tfr.crc32c(index[at : at + 48]).to_bytes(4, "little")
-    index[SPANS_CRC : SPANS_CRC + 4] = spans_crc
-    put(index, {FILE_BYTES: file, STREAM_BYTES: stream, FILE_END: file})
+    put(index, {at + FILE_END: file, at + FIRST_SPAN: stream})
+    crc = tfr.crc32c(index[at : at + ONE_SPAN_BYTES]).to_bytes(4, "little")
+    index[SEEK_POINTS_CRC : SEEK_POINTS_CRC + 4] = crc
+    put(index, {FILE_BYTES: file, STREAM_BYTES: stream})
     path.write_bytes(index)
     os.truncate(shard, file)
     with pytest.raises(tfr.StaleIndexError, match="its seek points make no sense"):

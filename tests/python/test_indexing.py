@@ -214,7 +214,7 @@ def test_a_full_disk_is_no_error_for_the_cache_and_one_for_a_folder(
     shards: list[str], tmp_path: Path, cache: Path
 ) -> None:
     def small_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
 
     code = """
         import sys, tfrfast as tfr

@@ -1,212 +1,138 @@
 #include "core/index/index_file.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
-#include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/memory.h"
-#include "core/codec/seek_points.h"
 #include "core/crc32c/crc32c.h"
+#include "core/index/damage_section.h"
+#include "core/index/index_bytes.h"
 #include "core/index/index_format.h"
-#include "core/storage/fault_guard.h"
+#include "core/index/old_index_file.h"
+#include "core/index/seek_section.h"
 #include "core/storage/in_place.h"
 #include "core/storage/storage.h"
-#include "core/storage/stored_file.h"
 
 namespace tfrfast {
 namespace {
 
-constexpr std::size_t kSmallFileBytes = 64 << 10;  // read whole: cheaper than a mapping
+constexpr std::uint64_t kSectionAlignment = 8;
 
-std::uint64_t block_count_of(std::uint64_t record_count) {
-  return record_count / ShardIndex::kBlockOffsets + 1;  // of record_count + 1 offsets
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 
-std::uint64_t align_to_64(std::uint64_t offset) {
-  return (offset + 63) / 64 * 64;
+std::uint64_t page_crcs_bytes(std::uint64_t offset_count) {
+  return aligned(PackedOffsets::page_count_of(offset_count) * sizeof(std::uint32_t));
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw Error(
-      ErrorKind::stale_index,
-      "Index '" + path + "' cannot be used: " + what + " Build it again: `tfrfast index --force`.",
-      {path, {}, {}});
+std::vector<std::uint8_t> offsets_section_of(const ShardIndex& index, std::uint32_t* crc) {
+  const PackedBytes packed = index.copy_packed();
+  const PackedOffsets offsets = packed.view();
+  const auto crcs_bytes = static_cast<std::size_t>(page_crcs_bytes(packed.count));
+  const std::size_t blocks_bytes = packed.blocks.size() * sizeof(OffsetBlock);
+  std::vector<std::uint8_t> section(crcs_bytes + blocks_bytes + packed.residuals.size());
+  for (std::uint64_t page = 0; page < PackedOffsets::page_count_of(packed.count); ++page) {
+    std::uint32_t page_crc = 0;
+    offsets.checksum(page, &page_crc);
+    std::memcpy(&section[page * sizeof page_crc], &page_crc, sizeof page_crc);
+  }
+  std::memcpy(&section[crcs_bytes], packed.blocks.data(), blocks_bytes);
+  std::memcpy(&section[crcs_bytes + blocks_bytes], packed.residuals.data(),
+              packed.residuals.size());
+  *crc = crc32c(section.data(), crcs_bytes);
+  return section;
 }
 
-// An index file for load_index: all of it in memory, or mapped without a descriptor.
-class IndexBytes {
- public:
-  explicit IndexBytes(const std::string& path) : path_(path) {
-    const bool is_small = examine_file(path).bytes <= kSmallFileBytes;
-    auto file = StoredFile::open(path, is_small ? IoMode::pread : IoMode::mapped);
-    size_ = file->bytes();
-    owner_ = file->facts().owner;
-    if (file->mapping() != nullptr) {
-      bytes_ = file->mapping();
-      file_ = std::move(file);
-      return;
-    }
-    // The open file's size counts: another file may have the name by now.
-    if (size_ > max_memory_bytes()) refuse_too_large();
-    owned_.resize((static_cast<std::size_t>(size_) + 7) / 8);
-    file->read(0, reinterpret_cast<std::uint8_t*>(owned_.data()), static_cast<std::size_t>(size_));
-    bytes_ = bytes_of(owned_.data());
-  }
+std::shared_ptr<const ShardIndex> load_current(const std::shared_ptr<const IndexBytes>& bytes,
+                                               const IndexHeader& header) {
+  const std::string& path = bytes->path();
+  const ShardEntry& shard = header.shard;
+  const bool has_seek_points = shard.compression != 0;
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const auto lies_inside = [&](const Section& section) {
+    return section.at % kSectionAlignment == 0 &&
+           bytes->holds<std::uint8_t>(section.at, section.bytes);
+  };
+  bool sane = header.index_bytes == bytes->size() && shard.record_count < kMax &&
+              shard.stream_bytes <= kMax &&
+              shard.compression <= static_cast<std::uint32_t>(Compression::zlib) &&
+              (has_seek_points || shard.stream_bytes == shard.file_bytes) &&
+              lies_inside(shard.offsets) && lies_inside(shard.damage) &&
+              shard.damage.bytes % sizeof(DamageEntry) == 0;
+  // Nothing here can overflow: there are fewer than 2**63 offsets.
+  const std::uint64_t count = shard.record_count + 1;
+  const std::uint64_t blocks_at = shard.offsets.at + page_crcs_bytes(count);
+  const std::uint64_t before_residuals =
+      page_crcs_bytes(count) + PackedOffsets::block_count_of(count) * sizeof(OffsetBlock);
+  sane = sane && before_residuals <= shard.offsets.bytes &&
+         shard.offsets.bytes - before_residuals >= PackedOffsets::kResidualPadding;
+  if (!sane) refuse_index(path, "it was cut short, or its header contradicts itself.");
 
-  std::uint64_t size() const { return size_; }
-  std::uint32_t owner() const { return owner_; }
-  const std::uint8_t* at(std::uint64_t offset) const { return bytes_ + offset; }
-
-  // A copy of `count` values from `offset`, which the caller knows to lie inside.
-  template <class T>
-  std::vector<T> copy(std::uint64_t offset, std::uint64_t count) const {
-    if (count > max_memory_bytes() / sizeof(T)) refuse_too_large();
-    std::vector<T> copied(static_cast<std::size_t>(count));
-    if (count == 0) return copied;
-    T* const out = copied.data();
-    const std::uint8_t* from = at(offset);
-    if (!run_guarded([=] { std::memcpy(out, from, count * sizeof(T)); })) {
-      throw_mapping_fault(*file_, offset);
-    }
-    return copied;
+  auto page_crcs =
+      bytes->copy<std::uint32_t>(shard.offsets.at, page_crcs_bytes(count) / sizeof(std::uint32_t));
+  if (crc32c(bytes_of(page_crcs.data()), page_crcs.size() * sizeof page_crcs[0]) !=
+      shard.offsets_crc) {
+    refuse_index(path, "its list of checksums does not match its own checksum.");
   }
-
-  // No section lies in the header: a stamp would change it.
-  template <class T>
-  bool holds(std::uint64_t offset, std::uint64_t count) const {
-    return offset % alignof(T) == 0 && offset >= sizeof(IndexHeader) && offset <= size() &&
-           count <= (size() - offset) / sizeof(T);
+  page_crcs.resize(static_cast<std::size_t>(PackedOffsets::page_count_of(count)));
+  const auto entries =
+      bytes->copy<DamageEntry>(shard.damage.at, shard.damage.bytes / sizeof(DamageEntry));
+  if (crc32c(bytes_of(entries.data()), static_cast<std::size_t>(shard.damage.bytes)) !=
+      shard.damage_crc) {
+    refuse_index(path, "its list of damage does not match its checksum.");
   }
-
- private:
-  [[noreturn]] void refuse_too_large() const {
-    refuse(path_, "it claims to hold more than there is memory for.");
+  std::shared_ptr<const SeekPoints> points;
+  if (has_seek_points) {
+    points = load_seek_section(bytes, shard.seek_points, shard.seek_points_crc, facts_of(shard));
+    if (points == nullptr) refuse_index(path, "its seek points make no sense for such a shard.");
   }
-
-  const std::string path_;
-  std::shared_ptr<const StoredFile> file_;  // if mapped
-  std::vector<std::uint64_t> owned_;
-  const std::uint8_t* bytes_ = nullptr;
-  std::uint64_t size_ = 0;
-  std::uint32_t owner_ = 0;
-};
-
-// `windows_at`: where `windows` will begin in the index file.
-std::vector<SpanEntry> entries_of(const SeekPoints& points, std::uint64_t windows_at,
-                                  std::vector<std::uint8_t>* windows) {
-  std::vector<SpanEntry> entries;
-  for (std::size_t number = 0; number < points.size(); ++number) {
-    const Span span = points[number];
-    entries.push_back({span.end, span.place.file_offset, windows_at + windows->size(),
-                       static_cast<std::uint32_t>(span.window.size()), span.window_crc, span.crc,
-                       span.file_crc, span.place.bits});
-    const std::size_t at = windows->size();
-    windows->resize(at + span.window.size());
-    if (!run_guarded(
-            [&] { std::copy(span.window.begin(), span.window.end(), windows->begin() + at); })) {
-      throw Error(ErrorKind::stale_index, "The index's seek points can no longer be read.");
-    }
-  }
-  return entries;
-}
-
-// Null if they cannot belong to such a shard.
-std::shared_ptr<const SeekPoints> load_seek_points(const std::shared_ptr<const IndexBytes>& bytes,
-                                                   const IndexHeader& header) {
-  if (!bytes->holds<SpanEntry>(header.spans_at, header.span_count) ||
-      header.file_end > header.file_bytes) {
-    return nullptr;
-  }
-  const auto entries = bytes->copy<SpanEntry>(header.spans_at, header.span_count);
-  if (crc32c(bytes_of(entries.data()), entries.size() * sizeof(SpanEntry)) != header.spans_crc) {
-    return nullptr;
-  }
-  std::vector<Span> spans;
-  spans.reserve(entries.size());
-  std::uint64_t begin = 0;
-  std::uint64_t file_begin = 0;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const SpanEntry& each = entries[i];
-    const std::uint64_t file_end =
-        i + 1 < entries.size() ? entries[i + 1].file_offset : header.file_end;
-    const bool is_sane = each.end > begin && each.file_offset > file_begin &&
-                         file_end >= each.file_offset && file_end <= header.file_bytes &&
-                         each.bits < 8 && each.end - begin <= kMaxSpanBytes &&
-                         (each.end - begin) / kMaxRatio <= file_end - each.file_offset + 1 &&
-                         each.window_bytes <= kMaxWindowBytes &&
-                         bytes->holds<std::uint8_t>(each.window_at, each.window_bytes);
-    if (!is_sane) return nullptr;
-    spans.push_back({begin,
-                     each.end,
-                     {each.file_offset, static_cast<unsigned>(each.bits)},
-                     each.crc,
-                     each.file_crc,
-                     {bytes->at(each.window_at), each.window_bytes},
-                     each.window_crc});
-    begin = each.end;
-    file_begin = each.file_offset;
-  }
-  if (begin != header.stream_bytes) return nullptr;
-  return SeekPoints::of(std::move(spans), header.file_end, bytes);
+  const PackedOffsets offsets(reinterpret_cast<const OffsetBlock*>(bytes->at(blocks_at)),
+                              {bytes->at(shard.offsets.at + before_residuals),
+                               static_cast<std::size_t>(shard.offsets.bytes - before_residuals)},
+                              count);
+  return std::make_shared<const ShardIndex>(
+      facts_of(shard), IndexSource{bytes, path, header.header_crc}, offsets, std::move(page_crcs),
+      load_damage(path, entries), points);
 }
 
 }  // namespace
 
 void write_index(const ShardIndex& index, Publication& file) {
-  const SeekPoints* const points = index.seek_points().get();
-  const std::vector<std::uint64_t> offsets = index.copy_offsets();
-  std::vector<DamageEntry> damage;
-  for (const Damage& each : index.damage()) {
-    damage.push_back({each.begin, each.end, each.records_before, each.records_lost,
-                      static_cast<std::uint64_t>(each.kind)});
-  }
-  std::vector<std::uint32_t> block_crcs;
-  for (std::size_t first = 0; first < offsets.size(); first += ShardIndex::kBlockOffsets) {
-    const std::size_t count = std::min(ShardIndex::kBlockOffsets, offsets.size() - first);
-    block_crcs.push_back(crc32c(bytes_of(offsets.data() + first), count * sizeof offsets[0]));
-  }
-  const std::size_t damage_bytes = damage.size() * sizeof(DamageEntry);
-  const std::size_t crcs_bytes = block_crcs.size() * sizeof block_crcs[0];
-
   IndexHeader header = {};
   std::memcpy(header.magic, kIndexMagic, sizeof kIndexMagic);
   header.version = kIndexVersion;
-  header.compression = static_cast<std::uint32_t>(index.facts().compression);
-  header.stream_bytes = index.facts().stream_bytes;
-  set_state(header, index.facts());
-  header.record_count = index.record_count();
-  header.damage_count = damage.size();
-  header.damage_at = sizeof header;
-  header.block_crcs_at = header.damage_at + damage_bytes;
-  header.offsets_at = align_to_64(header.block_crcs_at + crcs_bytes);
-  const std::uint64_t offsets_end = header.offsets_at + offsets.size() * sizeof offsets[0];
-  std::vector<SpanEntry> spans;
-  std::vector<std::uint8_t> windows;
-  if (points != nullptr) {
-    header.spans_at = offsets_end;
-    header.span_count = points->size();
-    header.file_end = points->file_end().value_or(0);
-    spans = entries_of(*points, offsets_end + points->size() * sizeof(SpanEntry), &windows);
-    header.spans_crc = crc32c(bytes_of(spans.data()), spans.size() * sizeof(SpanEntry));
+  ShardEntry& shard = header.shard;
+  set_state(shard, index.facts());
+  shard.compression = static_cast<std::uint32_t>(index.facts().compression);
+  shard.stream_bytes = index.facts().stream_bytes;
+  shard.record_count = index.record_count();
+
+  std::uint64_t end = sizeof header;
+  const auto place = [&end](std::size_t bytes) {
+    return Section{std::exchange(end, end + bytes), bytes};
+  };
+  const std::vector<DamageEntry> damage = damage_entries_of(index.damage());
+  const std::size_t damage_bytes = damage.size() * sizeof(DamageEntry);
+  shard.damage = place(damage_bytes);
+  shard.damage_crc = crc32c(bytes_of(damage.data()), damage_bytes);
+  const auto offsets = offsets_section_of(index, &shard.offsets_crc);
+  shard.offsets = place(offsets.size());
+  std::vector<std::uint8_t> seek_points;
+  if (index.seek_points() != nullptr) {
+    seek_points = seek_section_of(*index.seek_points(), &shard.seek_points_crc);
+    shard.seek_points = place(seek_points.size());
   }
-  header.index_bytes = offsets_end + spans.size() * sizeof(SpanEntry) + windows.size();
-  header.block_offsets = ShardIndex::kBlockOffsets;
-  header.sections_crc = crc32c(bytes_of(block_crcs.data()), crcs_bytes,
-                               crc32c(bytes_of(damage.data()), damage_bytes));
+  header.index_bytes = end;
   header.header_crc = crc_of(header);
 
   file.append(&header, sizeof header);
   file.append(damage.data(), damage_bytes);
-  file.append(block_crcs.data(), crcs_bytes);
-  constexpr std::uint8_t kPadding[64] = {};
-  file.append(kPadding, header.offsets_at - header.block_crcs_at - crcs_bytes);
-  file.append(offsets.data(), offsets.size() * sizeof offsets[0]);
-  file.append(spans.data(), spans.size() * sizeof(SpanEntry));
-  file.append(windows.data(), windows.size());
+  file.append(offsets.data(), offsets.size());
+  file.append(seek_points.data(), seek_points.size());
 }
 
 bool begins_like_index(const std::string& path) noexcept {
@@ -233,63 +159,29 @@ std::shared_ptr<const ShardIndex> load_index(const std::string& path, std::uint3
       throw;
     }
     if (owner != nullptr) *owner = bytes->owner();
-    if (bytes->size() < sizeof header) refuse(path, "it is shorter than an index's header.");
+    if (bytes->size() < sizeof header) refuse_index(path, "it is shorter than an index's header.");
     const IndexHeader before = header;
     header = bytes->copy<IndexHeader>(0, 1).front();
     if (std::memcmp(header.magic, kIndexMagic, sizeof kIndexMagic) != 0) {
-      refuse(path, "it does not begin like an index of tfrfast.");
+      refuse_index(path, "it does not begin like an index of tfrfast.");
     }
-    if (header.version != kIndexVersion) {
-      refuse(path, "it has version " + std::to_string(header.version) +
-                       " and this tfrfast reads version " + std::to_string(kIndexVersion) + ".");
+    if (header.version != kIndexVersion && header.version != kOldIndexVersion) {
+      refuse_index(path, "it has version " + std::to_string(header.version) +
+                             " and this tfrfast reads versions " +
+                             std::to_string(kOldIndexVersion) + " and " +
+                             std::to_string(kIndexVersion) + ".");
     }
     if (header.header_crc == crc_of(header)) break;
     // stamp_index() may be changing it at this moment. If so, it differs the next time.
     if (std::memcmp(&before, &header, sizeof header) == 0) {
-      refuse(path, "its header does not match its checksum.");
+      refuse_index(path, "its header does not match its checksum.");
     }
   }
-  const bool has_seek_points = header.compression != 0;
-  const bool sane =
-      header.index_bytes == bytes->size() && header.block_offsets == ShardIndex::kBlockOffsets &&
-      header.record_count < std::numeric_limits<std::int64_t>::max() &&
-      header.stream_bytes <= std::numeric_limits<std::int64_t>::max() &&
-      header.compression <= static_cast<std::uint32_t>(Compression::zlib) &&
-      (has_seek_points || header.stream_bytes == header.file_bytes) &&
-      bytes->holds<DamageEntry>(header.damage_at, header.damage_count) &&
-      bytes->holds<std::uint64_t>(header.offsets_at, header.record_count + 1) &&
-      bytes->holds<std::uint32_t>(header.block_crcs_at, block_count_of(header.record_count));
-  if (!sane) refuse(path, "it was cut short, or its header contradicts itself.");
-
-  const auto entries = bytes->copy<DamageEntry>(header.damage_at, header.damage_count);
-  auto block_crcs =
-      bytes->copy<std::uint32_t>(header.block_crcs_at, block_count_of(header.record_count));
-  const std::uint32_t sections_crc =
-      crc32c(bytes_of(block_crcs.data()), block_crcs.size() * sizeof block_crcs[0],
-             crc32c(bytes_of(entries.data()), entries.size() * sizeof(DamageEntry)));
-  if (sections_crc != header.sections_crc) {
-    refuse(path, "its list of damage and checksums does not match its own checksum.");
-  }
-  std::vector<Damage> damage;
-  for (const DamageEntry& each : entries) {
-    if (each.kind < 1 || each.kind > static_cast<std::uint64_t>(DamageKind::bad_stream) ||
-        each.begin > each.end) {
-      refuse(path, "its list of damage makes no sense.");
-    }
-    damage.push_back({static_cast<DamageKind>(each.kind), each.begin, each.end, each.records_before,
-                      each.records_lost});
-  }
-  std::shared_ptr<const SeekPoints> points;
-  if (has_seek_points) {
-    points = load_seek_points(bytes, header);
-    if (points == nullptr) refuse(path, "its seek points make no sense for such a shard.");
-  }
-  const auto* offsets = reinterpret_cast<const std::uint64_t*>(bytes->at(header.offsets_at));
-  auto index = std::make_shared<const ShardIndex>(
-      facts_of(header), IndexSource{std::move(bytes), path, header.header_crc}, offsets,
-      header.record_count, std::move(block_crcs), std::move(damage), std::move(points));
+  const auto index =
+      header.version == kOldIndexVersion ? load_old_index(bytes) : load_current(bytes, header);
   if (!index->covers_shard()) {
-    refuse(path, "its records and its damage do not add up to its shard, from beginning to end.");
+    refuse_index(path,
+                 "its records and its damage do not add up to its shard, from beginning to end.");
   }
   return index;
 }

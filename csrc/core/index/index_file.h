@@ -19,7 +19,7 @@ void save_index(const ShardIndex& index, const std::string& path, bool durable,
 
 // Maps `path`, or reads it if it is small. Null if there is no such file. Throws Error stale_index
 // if it is not a whole index of a known version that covers all of its shard, io if it cannot be
-// read. ShardIndex checks the offsets later, block by block. Stores the file's owner in `owner`.
+// read. ShardIndex checks the offsets later, page by page. Stores the file's owner in `owner`.
 std::shared_ptr<const ShardIndex> load_index(const std::string& path,
                                              std::uint32_t* owner = nullptr);
 

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/warnings.h"
 #include "core/index/index_file.h"
+#include "core/index/index_keeping.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
@@ -42,6 +43,10 @@ void look_at(const std::string& path, const StoredFile& file, Compression compre
     const bool may_fit = facts.compression == compression && facts.file_bytes == file.facts().bytes;
     if (may_fit &&
         (index_fits(*index, file) || (proofs == Proofs::count && has_proof(*index, file)))) {
+      // Others, who may still read it with an older tfrfast, do not see the cache.
+      if (index->is_old() && path == cached_index_path(file.path())) {
+        keep_in_cache(*index, file.path());
+      }
       found->fitting = std::move(index);
       return;
     }

@@ -173,14 +173,14 @@ bool stamp_index(const std::string& index_path, const std::string& shard_path) n
           header.version != kIndexVersion || header.header_crc != crc_of(header)) {
         return false;
       }
-      const ShardFacts then = facts_of(header);
+      const ShardFacts then = facts_of(header.shard);
       // No other file has that time, so it shows whether the shard or its index was replaced.
       if (!then.by_writer || then.file_bytes != shard.bytes || then.mtime_ns != shard.mtime_ns) {
         return false;
       }
       ShardFacts now = facts_of(shard, then.stream_bytes, then.compression, true);
       now.by_writer = true;
-      set_state(header, now);
+      set_state(header.shard, now);
       header.header_crc = crc_of(header);
       return true;
     });

@@ -87,7 +87,7 @@ std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression c
   const std::uint64_t stream_bytes =
       scan.seek_points == nullptr ? file.bytes() : scan.seek_points->stream_bytes();
   return std::make_shared<const ShardIndex>(
-      facts_of(file.facts(), stream_bytes, compression, settled), std::move(scan.offsets),
+      facts_of(file.facts(), stream_bytes, compression, settled), scan.offsets,
       std::move(scan.damage), std::move(scan.seek_points));
 }
 
@@ -153,6 +153,7 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
     // A proof serves this user only, and the index may serve everybody.
     const FoundIndex found = look_for_index(places, *file, kind, Proofs::ignored);
     if (found.fitting != nullptr) {
+      if (found.fitting->is_old()) save_index(*found.fitting, found.fitting->origin(), true);
       if (progress) progress(file->bytes());
       return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
     }

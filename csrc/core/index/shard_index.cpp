@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
-#include "core/crc32c/crc32c.h"
 #include "core/storage/fault_guard.h"
 
 namespace tfrfast {
@@ -20,71 +19,81 @@ std::vector<Damage> with_frames_around(const std::vector<Damage>& damage,
   return gaps;
 }
 
-// Whether each frame has room before the next one begins. Reads every offset once, without a
-// branch.
-bool ascends_by_frames(const std::uint64_t* offsets, std::size_t count) noexcept {
+}  // namespace
+
+// Without a branch for each.
+bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept {
   bool ascends = true;
-  for (std::size_t i = 1; i < count; ++i) {
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
     ascends &= offsets[i] >= offsets[i - 1] && offsets[i] - offsets[i - 1] >= kFrameOverhead;
   }
   return ascends;
 }
 
-}  // namespace
-
-ShardIndex::ShardIndex(const ShardFacts& facts, std::vector<std::uint64_t> offsets,
-                       std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points)
+ShardIndex::ShardIndex(const ShardFacts& facts, const std::vector<std::uint64_t>& offsets,
+                       std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points,
+                       IndexSource source)
     : facts_(facts),
-      owned_offsets_(std::move(offsets)),
-      offsets_(owned_offsets_.data()),
-      record_count_(owned_offsets_.size() - 1),
+      source_(std::move(source)),
+      owned_offsets_(pack_offsets(offsets)),
+      offsets_(owned_offsets_.view()),
       damage_(std::move(damage)),
       seek_points_(std::move(seek_points)),
-      gaps_(with_frames_around(damage_, record_count_)) {}
+      gaps_(with_frames_around(damage_, record_count())) {}
 
-ShardIndex::ShardIndex(const ShardFacts& facts, IndexSource source, const std::uint64_t* offsets,
-                       std::uint64_t record_count, std::vector<std::uint32_t> block_crcs,
-                       std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points)
+ShardIndex::ShardIndex(const ShardFacts& facts, IndexSource source, const PackedOffsets& offsets,
+                       std::vector<std::uint32_t> page_crcs, std::vector<Damage> damage,
+                       std::shared_ptr<const SeekPoints> seek_points)
     : facts_(facts),
       source_(std::move(source)),
       offsets_(offsets),
-      record_count_(record_count),
-      block_crcs_(std::move(block_crcs)),
-      unchecked_(std::make_unique<std::atomic<bool>[]>(block_crcs_.size())),
+      page_crcs_(std::move(page_crcs)),
+      unchecked_(std::make_unique<std::atomic<bool>[]>(page_crcs_.size())),
       damage_(std::move(damage)),
       seek_points_(std::move(seek_points)),
-      gaps_(with_frames_around(damage_, record_count_)) {
-  for (std::size_t block = 0; block < block_crcs_.size(); ++block) unchecked_[block] = true;
+      gaps_(with_frames_around(damage_, record_count())) {
+  for (std::size_t page = 0; page < page_crcs_.size(); ++page) unchecked_[page] = true;
 }
 
-void ShardIndex::check_block(std::uint64_t block) const {
-  const std::uint64_t first = block * kBlockOffsets;
-  const auto count =
-      static_cast<std::size_t>(std::min<std::uint64_t>(kBlockOffsets, record_count_ + 1 - first));
-  std::uint32_t crc = 0;
+void ShardIndex::check_page(std::uint64_t page) const {
+  constexpr std::uint64_t kPageBlocks = PackedOffsets::kPageOffsets / PackedOffsets::kBlockOffsets;
+  const std::uint64_t first = page * PackedOffsets::kPageOffsets;
+  const std::uint64_t last = std::min(first + PackedOffsets::kPageOffsets, offsets_.size()) - 1;
+  bool intact = false;
   bool ascends = true;
+  // The offset before each block comes first.
+  std::uint64_t block[1 + PackedOffsets::kBlockOffsets];
   const bool readable = run_guarded([&] {
-    crc = crc32c(reinterpret_cast<const std::uint8_t*>(offsets_ + first), count * sizeof *offsets_);
-    ascends = ascends_by_frames(offsets_ + first, count);
-    // Across the border to the block before, too.
-    if (first > 0) ascends = ascends && ascends_by_frames(offsets_ + first - 1, 2);
+    std::uint32_t crc = 0;
+    intact = offsets_.checksum(page, &crc) && crc == page_crcs_[page];
+    if (!intact) return;
+    if (first > 0) block[0] = offsets_[first - 1];
+    for (std::uint64_t i = 0; i < kPageBlocks && first + i * PackedOffsets::kBlockOffsets <= last;
+         ++i) {
+      const std::size_t count = offsets_.unpack(page * kPageBlocks + i, block + 1);
+      const bool is_first = first + i == 0;
+      ascends = ascends &&
+                have_room_for_frames(std::span(block).subspan(is_first ? 1 : 0, count + !is_first));
+      block[0] = block[count];
+    }
   });
-  if (!readable || crc != block_crcs_[block]) {
+  const auto refuse = [&](const std::string& how) {
     throw Error(ErrorKind::stale_index,
-                "Index '" + source_.path + "' is damaged: its entries for records " +
-                    std::to_string(first) + " to " + std::to_string(first + count - 1) +
-                    (readable ? " do not match their checksum." : " can no longer be read.") +
-                    " Build it again: `tfrfast index --force`.",
+                "Index '" + source_.path + how + " Build it again: `tfrfast index --force`.",
                 {source_.path, static_cast<std::int64_t>(first), {}});
+  };
+  const std::string records = std::to_string(first) + " to " + std::to_string(last);
+  const std::string entries = "' is damaged: its entries for records " + records;
+  if (!readable) refuse(entries + " can no longer be read.");
+  if (!intact) refuse(entries + " do not match their checksum.");
+  if (!ascends) refuse("' is damaged: of the records " + records + " some begin inside others.");
+  unchecked_[page].store(false, std::memory_order_release);
+}
+
+void ShardIndex::check_pages() const {
+  for (std::uint64_t page = 0; page < page_crcs_.size(); ++page) {
+    if (unchecked_[page]) check_page(page);
   }
-  if (!ascends) {
-    throw Error(ErrorKind::stale_index,
-                "Index '" + source_.path + "' is damaged: of the records " + std::to_string(first) +
-                    " to " + std::to_string(first + count - 1) +
-                    " some begin inside others. Build it again: `tfrfast index --force`.",
-                {source_.path, static_cast<std::int64_t>(first), {}});
-  }
-  unchecked_[block].store(false, std::memory_order_release);
 }
 
 std::uint64_t ShardIndex::end_before_gap(std::uint64_t number, std::uint64_t next) const noexcept {
@@ -97,69 +106,81 @@ std::uint64_t ShardIndex::end_before_gap(std::uint64_t number, std::uint64_t nex
 
 bool ShardIndex::covers_shard() const noexcept {
   bool covers = false;
-  return run_guarded([&] { covers = covers_shard_by(offsets_); }) && covers;
+  return run_guarded([&] { covers = adds_up(); }) && covers;
 }
 
-bool ShardIndex::covers_shard_by(const std::uint64_t* offsets) const noexcept {
+bool ShardIndex::adds_up() const noexcept {
+  const std::uint64_t records = record_count();
   std::uint64_t end = 0;     // of what has been covered
   std::uint64_t record = 0;  // the next one
   for (const Damage& each : damage_) {
-    if (each.records_before < record || each.records_before > record_count_) return false;
+    if (each.records_before < record || each.records_before > records) return false;
     if (each.records_before > record) {
-      if (offsets[record] != end) return false;
+      if (offsets_[record] != end) return false;
       record = each.records_before;
-      end = record == record_count_ ? offsets[record] : each.begin;
-      const std::uint64_t last = offsets[record - 1];
+      end = record == records ? offsets_[record] : each.begin;
+      const std::uint64_t last = offsets_[record - 1];
       if (end < last || end - last < kFrameOverhead) return false;
     }
     if (each.begin != end || each.end < end) return false;
     end = each.end;
   }
-  if (record == record_count_) return end == facts_.stream_bytes && (record > 0 || *offsets == 0);
-  return offsets[record] == end && offsets[record_count_] == facts_.stream_bytes;
+  if (record == records) return end == facts_.stream_bytes && (record > 0 || offsets_[0] == 0);
+  return offsets_[record] == end && offsets_[records] == facts_.stream_bytes;
 }
 
 Frame ShardIndex::frame(std::uint64_t number) const {
   check(number);
-  std::uint64_t begin = 0;
-  std::uint64_t next = 0;
-  const std::uint64_t* entry = entries(number);
+  PackedOffsets::Pair pair = {};
   Frame frame;
-  if (!run_guarded([&] { begin = entry[0], next = entry[1]; }) ||
-      !decode(number, begin, next, &frame)) {
+  if (!run_guarded([&] { pair = offsets_.pair(number); }) ||
+      !decode(number, pair.begin, pair.next, &frame)) {
     throw_nonsense(number);
   }
   return frame;
 }
 
 std::vector<std::uint64_t> ShardIndex::copy_offsets() const {
-  bytes_for<std::uint64_t>(record_count_ + 1);
-  std::vector<std::uint64_t> copy(record_count_ + 1);
-  for (std::uint64_t first = 0; first <= record_count_; first += kBlockOffsets) {
-    if (unchecked_ && unchecked_[first / kBlockOffsets]) check_block(first / kBlockOffsets);
-    const auto count =
-        static_cast<std::size_t>(std::min<std::uint64_t>(kBlockOffsets, copy.size() - first));
-    if (!run_guarded([&] { std::copy_n(offsets_ + first, count, copy.data() + first); })) {
-      throw_nonsense(first);
-    }
+  bytes_for<std::uint64_t>(offsets_.size());
+  check_pages();
+  std::vector<std::uint64_t> copy(offsets_.size());
+  std::uint64_t* const out = copy.data();
+  for (std::uint64_t block = 0; block < offsets_.blocks().size(); ++block) {
+    const std::uint64_t first = block * PackedOffsets::kBlockOffsets;
+    if (!run_guarded([=, this] { offsets_.unpack(block, out + first); })) throw_nonsense(first);
+  }
+  return copy;
+}
+
+PackedBytes ShardIndex::copy_packed() const {
+  check_pages();
+  const auto blocks = offsets_.blocks();
+  const auto residuals = offsets_.residuals();
+  PackedBytes copy{std::vector<OffsetBlock>(blocks.size()),
+                   std::vector<std::uint8_t>(residuals.size()), offsets_.size()};
+  if (!run_guarded([&] {
+        std::copy(blocks.begin(), blocks.end(), copy.blocks.data());
+        std::copy(residuals.begin(), residuals.end(), copy.residuals.data());
+      })) {
+    throw_nonsense(0);
   }
   return copy;
 }
 
 bool ShardIndex::has_same_entries(const ShardIndex& other) const {
-  if (record_count_ != other.record_count_ || damage_ != other.damage_) return false;
-  for (std::uint64_t first = 0; first <= record_count_; first += kBlockOffsets) {
-    const std::uint64_t last = std::min(first + kBlockOffsets, record_count_ + 1) - 1;
-    for (const ShardIndex* each : {this, &other}) {
-      if (each->unchecked_ && each->unchecked_[first / kBlockOffsets]) {
-        each->check_block(first / kBlockOffsets);
-      }
-    }
+  if (record_count() != other.record_count() || damage_ != other.damage_) return false;
+  check_pages();
+  other.check_pages();
+  std::uint64_t here[PackedOffsets::kBlockOffsets];
+  std::uint64_t there[PackedOffsets::kBlockOffsets];
+  for (std::uint64_t block = 0; block < offsets_.blocks().size(); ++block) {
     bool same = false;
     if (!run_guarded([&] {
-          same = std::equal(offsets_ + first, offsets_ + last + 1, other.offsets_ + first);
+          const std::size_t count = offsets_.unpack(block, here);
+          other.offsets_.unpack(block, there);
+          same = std::equal(here, here + count, there);
         })) {
-      throw_nonsense(first);
+      throw_nonsense(block * PackedOffsets::kBlockOffsets);
     }
     if (!same) return false;
   }

@@ -11,6 +11,7 @@
 
 #include "core/codec/codec.h"
 #include "core/codec/seek_points.h"
+#include "core/index/packed_offsets.h"
 #include "core/shard/framing.h"
 #include "core/storage/file_facts.h"
 
@@ -62,28 +63,32 @@ struct ShardFacts {
 
 // The file that an index was loaded from.
 struct IndexSource {
-  std::shared_ptr<const void> bytes;  // kept alive
-  std::string path;
+  std::shared_ptr<const void> bytes = nullptr;  // kept alive
+  std::string path = {};
   std::uint32_t checksum = 0;  // of the header, and so of everything
+  bool is_old = false;         // of a version that is read, but no longer written
 };
 
-// Immutable; safe from many threads. Offsets live in memory, or in a mapped index file whose blocks
-// are checked against their CRCs when first touched.
+// Whether each frame has room before the next one begins.
+bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept;
+
+// Immutable; safe from many threads. Offsets live in memory, or in a mapped index file whose pages
+// are checked when first touched: that they match their CRCs, and that no record begins inside
+// another.
 class ShardIndex {
  public:
-  static constexpr std::size_t kBlockOffsets = 4096;
-
   // `offsets` has one entry more than there are records: the end of the last good frame.
-  ShardIndex(const ShardFacts& facts, std::vector<std::uint64_t> offsets,
-             std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr);
+  ShardIndex(const ShardFacts& facts, const std::vector<std::uint64_t>& offsets,
+             std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr,
+             IndexSource source = {});
 
-  // Offsets in the memory of `source`, with the CRC-32C of every kBlockOffsets of them.
-  ShardIndex(const ShardFacts& facts, IndexSource source, const std::uint64_t* offsets,
-             std::uint64_t record_count, std::vector<std::uint32_t> block_crcs,
-             std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr);
+  // Offsets in the memory of `source`, with the CRC-32C of each of their pages.
+  ShardIndex(const ShardFacts& facts, IndexSource source, const PackedOffsets& offsets,
+             std::vector<std::uint32_t> page_crcs, std::vector<Damage> damage,
+             std::shared_ptr<const SeekPoints> seek_points = nullptr);
 
   const ShardFacts& facts() const noexcept { return facts_; }
-  std::uint64_t record_count() const noexcept { return record_count_; }
+  std::uint64_t record_count() const noexcept { return offsets_.size() - 1; }
   std::span<const Damage> damage() const noexcept { return damage_; }
   // Null if the shard is not compressed.
   const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }
@@ -92,14 +97,14 @@ class ShardIndex {
   // one load. Throws Error stale_index if the index file is damaged.
   void check(std::uint64_t number) const {
     if (unchecked_ == nullptr) return;
-    const std::uint64_t first = number / kBlockOffsets;
-    const std::uint64_t last = (number + 1) / kBlockOffsets;
-    if (unchecked_[first].load(std::memory_order_acquire)) check_block(first);
-    if (last != first && unchecked_[last].load(std::memory_order_acquire)) check_block(last);
+    const std::uint64_t first = number / PackedOffsets::kPageOffsets;
+    const std::uint64_t last = (number + 1) / PackedOffsets::kPageOffsets;
+    if (unchecked_[first].load(std::memory_order_acquire)) check_page(first);
+    if (last != first && unchecked_[last].load(std::memory_order_acquire)) check_page(last);
   }
 
-  // The entries of record `number`, to prefetch or, after check(), to read inside run_guarded().
-  const std::uint64_t* entries(std::uint64_t number) const noexcept { return offsets_ + number; }
+  // One more than there are records; to be read after check(), inside run_guarded().
+  const PackedOffsets& offsets() const noexcept { return offsets_; }
 
   // The frame that checked entries describe. False if no frame of this shard can look like that.
   bool decode(std::uint64_t number, std::uint64_t begin, std::uint64_t next,
@@ -118,6 +123,7 @@ class ShardIndex {
   // Offsets (and, at the end, where the last good frame ends) of all records, checked and copied.
   // Throws OutOfMemory if an index file claims more of them than memory holds.
   std::vector<std::uint64_t> copy_offsets() const;
+  PackedBytes copy_packed() const;  // the same, packed
   [[noreturn]] void throw_nonsense(std::uint64_t number) const;
 
   // Whether this index and `other` have the same records and the same damage. Throws Error
@@ -126,20 +132,21 @@ class ShardIndex {
 
   // The index file's path and checksum; empty and 0 if it was built in memory.
   const std::string& origin() const noexcept { return source_.path; }
+  bool is_old() const noexcept { return source_.is_old; }
   std::uint32_t checksum() const noexcept { return source_.checksum; }
 
  private:
-  void check_block(std::uint64_t block) const;
-  bool covers_shard_by(const std::uint64_t* offsets) const noexcept;
+  void check_page(std::uint64_t page) const;
+  void check_pages() const;
+  bool adds_up() const noexcept;
   std::uint64_t end_before_gap(std::uint64_t number, std::uint64_t next) const noexcept;
 
   ShardFacts facts_;
-  std::vector<std::uint64_t> owned_offsets_;
   IndexSource source_;
-  const std::uint64_t* offsets_ = nullptr;
-  std::uint64_t record_count_ = 0;
-  std::vector<std::uint32_t> block_crcs_;
-  std::unique_ptr<std::atomic<bool>[]> unchecked_;  // a flag a block; null for offsets in memory
+  PackedBytes owned_offsets_;
+  PackedOffsets offsets_;
+  std::vector<std::uint32_t> page_crcs_;
+  std::unique_ptr<std::atomic<bool>[]> unchecked_;  // a flag a page; null for offsets in memory
   std::vector<Damage> damage_;
   std::shared_ptr<const SeekPoints> seek_points_;
   std::vector<Damage> gaps_;  // the damage that has a good frame on both sides

@@ -116,7 +116,7 @@ Row Reader::locate(std::uint64_t record) const {
 template <class RecordAt>
 void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at,
                          Row* rows) const {
-  std::array<std::uint64_t, 2 * kLookupRows> entries;
+  std::array<PackedOffsets::Pair, kLookupRows> pairs;
   std::size_t hint = 0;
   for (std::size_t begin = first; begin < end; begin += kLookupRows) {
     const std::size_t count = std::min(kLookupRows, end - begin);
@@ -128,20 +128,21 @@ void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& rec
       hint = place.shard;
       const IndexedShard& shard = (*shards_)[place.shard];
       shard.index->check(place.number);
-      __builtin_prefetch(shard.index->entries(place.number));
+      __builtin_prefetch(shard.index->offsets().place_of_block(place.number));
       group[i] = {&shard, place.number, record, {}};
     }
-    const bool readable = run_guarded([&entries, group, count] {
+    const bool readable = run_guarded([&pairs, group, count] {
       for (std::size_t i = 0; i < count; ++i) {
-        const std::uint64_t* entry = group[i].shard->index->entries(group[i].number);
-        entries[2 * i] = entry[0];
-        entries[2 * i + 1] = entry[1];
+        __builtin_prefetch(group[i].shard->index->offsets().place_of_residual(group[i].number));
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        pairs[i] = group[i].shard->index->offsets().pair(group[i].number);
       }
     });
     for (std::size_t i = 0; i < count; ++i) {
       const ShardIndex& index = *group[i].shard->index;
-      if (!readable ||
-          !index.decode(group[i].number, entries[2 * i], entries[2 * i + 1], &group[i].frame)) {
+      const auto [offset, next] = pairs[i];
+      if (!readable || !index.decode(group[i].number, offset, next, &group[i].frame)) {
         index.throw_nonsense(group[i].number);
       }
     }

@@ -1,0 +1,54 @@
+#include "core/index/index_bytes.h"
+
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/base/memory.h"
+#include "core/storage/fault_guard.h"
+#include "core/storage/storage.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr std::size_t kSmallFileBytes = 64 << 10;  // read whole: cheaper than a mapping
+
+}  // namespace
+
+void refuse_index(const std::string& path, const std::string& what) {
+  throw Error(
+      ErrorKind::stale_index,
+      "Index '" + path + "' cannot be used: " + what + " Build it again: `tfrfast index --force`.",
+      {path, {}, {}});
+}
+
+IndexBytes::IndexBytes(const std::string& path) : path_(path) {
+  const bool is_small = examine_file(path).bytes <= kSmallFileBytes;
+  auto file = StoredFile::open(path, is_small ? IoMode::pread : IoMode::mapped);
+  size_ = file->bytes();
+  owner_ = file->facts().owner;
+  if (file->mapping() != nullptr) {
+    bytes_ = file->mapping();
+    file_ = std::move(file);
+    return;
+  }
+  // The open file's size counts: another file may have the name by now.
+  check_memory_for(size_, 1);
+  owned_.resize((static_cast<std::size_t>(size_) + 7) / 8);
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(owned_.data());
+  file->read(0, bytes, static_cast<std::size_t>(size_));
+  bytes_ = bytes;
+}
+
+void IndexBytes::check_memory_for(std::uint64_t count, std::size_t width) const {
+  if (count > max_memory_bytes() / width) {
+    refuse_index(path_, "it claims to hold more than there is memory for.");
+  }
+}
+
+void IndexBytes::copy_to(void* out, std::uint64_t offset, std::size_t count) const {
+  if (count == 0) return;
+  const std::uint8_t* const from = at(offset);
+  if (!run_guarded([=] { std::memcpy(out, from, count); })) throw_mapping_fault(*file_, offset);
+}
+
+}  // namespace tfrfast

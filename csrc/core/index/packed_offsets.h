@@ -1,0 +1,158 @@
+// Ascending offsets in few bits each, any of which is found in constant time.
+//
+// Each block of 128 offsets is a line from its first offset to its last, and what each offset lies
+// above the lowest such line that all of them are on or above:
+//
+//   offset(j) = base + floor(slope * j / 256) + residual(j)
+//
+// The residuals of a block have one width. In a block that no line fits, base and slope are zero
+// and the residuals are the offsets themselves, in 64 bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace tfrfast {
+
+// As it lies in index files, little-endian.
+struct OffsetBlock {
+  std::uint64_t base_and_width = 0;  // the base, signed, in the upper 56 bits; the width below
+  std::uint32_t slope = 0;           // in 1/256 bytes a record
+  std::uint32_t residuals_at = 0;    // in units of 16 bytes
+};
+static_assert(sizeof(OffsetBlock) == 16);
+
+// A view of packed offsets in other memory. Their bytes may be anything, and may change while they
+// are read: no function reads outside of them. Where they are mapped, call inside run_guarded().
+class PackedOffsets {
+ public:
+  static constexpr std::size_t kBlockOffsets = 128;
+  static constexpr std::size_t kResidualUnit = 16;
+  static constexpr std::uint64_t kMaxWidth = 57;   // which one load of 8 bytes always holds
+  static constexpr std::uint64_t kWildWidth = 64;  // of offsets that are stored as they are
+  // So many zeros follow the residuals, so that the last one can be loaded like any other.
+  static constexpr std::size_t kResidualPadding = 8;
+  static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};  // an offset that lies outside
+
+  // A page of blocks has a checksum.
+  static constexpr std::size_t kPageOffsets = 4096;
+
+  static constexpr std::uint64_t block_count_of(std::uint64_t count) {
+    return count / kBlockOffsets + (count % kBlockOffsets != 0);
+  }
+  static constexpr std::uint64_t page_count_of(std::uint64_t count) {
+    return count / kPageOffsets + (count % kPageOffsets != 0);
+  }
+
+  PackedOffsets() = default;
+  // `count` offsets, 1 or more, in block_count_of(count) blocks and kResidualPadding bytes or more.
+  PackedOffsets(const OffsetBlock* blocks, std::span<const std::uint8_t> residuals,
+                std::uint64_t count) noexcept
+      : blocks_(blocks),
+        residuals_(residuals.data()),
+        last_load_(residuals.size() - kResidualPadding),
+        count_(count) {}
+
+  std::uint64_t size() const noexcept { return count_; }
+  std::span<const OffsetBlock> blocks() const noexcept {
+    return {blocks_, static_cast<std::size_t>(block_count_of(count_))};
+  }
+  std::span<const std::uint8_t> residuals() const noexcept {
+    return {residuals_, static_cast<std::size_t>(last_load_ + kResidualPadding)};
+  }
+
+  std::uint64_t operator[](std::uint64_t number) const noexcept {
+    return Line(*this, number / kBlockOffsets).at(number % kBlockOffsets);
+  }
+
+  struct Pair {
+    std::uint64_t begin;
+    std::uint64_t next;
+  };
+  // Offset `number` and the one after it.
+  Pair pair(std::uint64_t number) const noexcept {
+    const Line line(*this, number / kBlockOffsets);
+    const std::uint64_t in_block = number % kBlockOffsets;
+    const std::uint64_t begin = line.at(in_block);
+    return {begin, in_block + 1 < kBlockOffsets ? line.at(in_block + 1) : operator[](number + 1)};
+  }
+
+  // What pair() will read, to prefetch: first the block, then, when that has come, the residual.
+  // (GCC takes a function that only prefetches for one that does nothing.) The first one touches
+  // nothing.
+  const void* place_of_block(std::uint64_t number) const noexcept {
+    return blocks_ + number / kBlockOffsets;
+  }
+  const void* place_of_residual(std::uint64_t number) const noexcept {
+    return Line(*this, number / kBlockOffsets).residual_at(number % kBlockOffsets);
+  }
+
+  // Writes the offsets of one block, kBlockOffsets or as many as are left, to `out`. Returns how
+  // many.
+  std::size_t unpack(std::uint64_t block, std::uint64_t* out) const noexcept;
+
+  // Computes the CRC-32C of a page's blocks followed by their residuals, to the end if it is the
+  // last page. False if the residuals of its blocks do not follow one another, or have widths that
+  // pack_offsets() never gives them.
+  bool checksum(std::uint64_t page, std::uint32_t* crc) const noexcept;
+
+ private:
+  // A block, read once.
+  class Line {
+   public:
+    Line(const PackedOffsets& offsets, std::uint64_t block) noexcept : offsets_(offsets) {
+      std::memcpy(&block_, offsets.blocks_ + block, sizeof block_);
+      width_ = block_.base_and_width & 0xff;
+      // Other widths do not occur; for them any mask will do.
+      mask_ = width_ < 64 ? (std::uint64_t{1} << width_) - 1 : ~std::uint64_t{0};
+    }
+    std::uint64_t at(std::uint64_t in_block) const noexcept {
+      const std::uint64_t load = load_at(in_block);
+      if (load > offsets_.last_load_) return kNowhere;
+      std::uint64_t word;
+      std::memcpy(&word, offsets_.residuals_ + load, sizeof word);
+      const std::uint64_t residual = (word >> (in_block * width_ % 8)) & mask_;
+      return base() + (block_.slope * in_block >> 8) + residual;
+    }
+    const std::uint8_t* residual_at(std::uint64_t in_block) const noexcept {
+      const std::uint64_t load = load_at(in_block);
+      return offsets_.residuals_ + (load > offsets_.last_load_ ? 0 : load);
+    }
+
+   private:
+    std::uint64_t load_at(std::uint64_t in_block) const noexcept {
+      return block_.residuals_at * std::uint64_t{kResidualUnit} + in_block * width_ / 8;
+    }
+    std::uint64_t base() const noexcept {
+      return static_cast<std::uint64_t>(static_cast<std::int64_t>(block_.base_and_width) >> 8);
+    }
+
+    const PackedOffsets& offsets_;
+    OffsetBlock block_;
+    std::uint64_t width_;
+    std::uint64_t mask_;
+  };
+
+  const OffsetBlock* blocks_ = nullptr;
+  const std::uint8_t* residuals_ = nullptr;
+  std::uint64_t last_load_ = 0;  // where the last 8 bytes of the residuals begin
+  std::uint64_t count_ = 0;
+};
+
+// Packed offsets, and their memory.
+struct PackedBytes {
+  std::vector<OffsetBlock> blocks;
+  std::vector<std::uint8_t> residuals;
+  std::uint64_t count = 0;
+
+  PackedOffsets view() const noexcept { return {blocks.data(), residuals, count}; }
+};
+
+// Any numbers can be packed, but only ascending ones get smaller. The same ones always give the
+// same bytes. Throws OutOfMemory if their residuals take more than 64 GiB.
+PackedBytes pack_offsets(std::span<const std::uint64_t> offsets);
+
+}  // namespace tfrfast

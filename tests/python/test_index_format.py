@@ -1,0 +1,216 @@
+"""Index files are what docs/index-format.md says: they are decoded here by that page alone."""
+
+import gzip
+import os
+import random
+import shutil
+import struct
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import tfrfast as tfr
+from tfrecord_model import crc32c, shard_of, write_shard
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+RECORDS = [b"%d" % i * (1 + i % 40) for i in range(300)]
+# Of the header, in version 3 and in version 4.
+FACTS_3 = {"size": 16, "mtime": 24, "flags": 124, "device": 128}
+FACTS_4 = {"size": 24, "mtime": 32, "flags": 68, "device": 40}
+
+
+class Decoded(NamedTuple):
+    offsets: list[int]
+    damage: list[tuple[int, ...]]
+    widths: list[int]
+    spans: list[tuple[int, ...]]
+    windows: list[bytes]
+
+
+def section_of(index: bytes, at: int) -> bytes:
+    begin, size = struct.unpack_from("<QQ", index, at)
+    assert begin % 8 == 0
+    assert begin + size <= len(index)
+    return index[begin : begin + size]
+
+
+def offsets_of(section: bytes, count: int, crc: int) -> tuple[list[int], list[int]]:
+    pages = -(-count // 4096)
+    blocks = -(-count // 128)
+    blocks_at = (4 * pages + 7) // 8 * 8
+    assert crc32c(section[:blocks_at]) == crc
+    residuals_at = blocks_at + 16 * blocks
+    residuals = section[residuals_at:]
+    offsets, widths, ends = [], [], [0]
+    for number in range(blocks):
+        head = section[blocks_at + 16 * number :][:16]
+        width, base = head[0], int.from_bytes(head[1:8], "little", signed=True)
+        slope, at = struct.unpack_from("<II", head, 8)
+        assert width <= 57 or width == 64
+        assert 16 * at == ends[-1]
+        of_block = min(128, count - 128 * number)
+        size = (of_block * width + 63) // 64 * 8
+        bits = int.from_bytes(residuals[16 * at : 16 * at + size], "little")
+        for j in range(of_block):
+            residual = bits >> j * width & ((1 << width) - 1)
+            offsets.append(base + slope * j // 256 + residual)
+        assert bits >> of_block * width == 0
+        widths.append(width)
+        ends.append(16 * at + size)
+    assert residuals[ends[-1] :] == bytes(8)
+    ends[-1] += 8
+    for page in range(pages):
+        first, end = 32 * page, min(32 * page + 32, blocks)
+        body = section[blocks_at + 16 * first : blocks_at + 16 * end]
+        body += residuals[ends[first] : ends[end]]
+        assert struct.unpack_from("<I", section, 4 * page) == (crc32c(body),)
+    return offsets, widths
+
+
+def decode(index: bytes) -> Decoded:
+    assert index[:16] == b"TFRFIDX\n" + struct.pack("<II", 4, 0)
+    assert struct.unpack_from("<Q", index, 16) == (len(index),)
+    assert struct.unpack_from("<II", index, 152) == (0, crc32c(index[:156]))
+    (records,) = struct.unpack_from("<Q", index, 80)
+    offsets_crc, damage_crc, seek_crc, zero = struct.unpack_from("<4I", index, 136)
+    assert zero == 0
+    offsets, widths = offsets_of(section_of(index, 88), records + 1, offsets_crc)
+    damage = section_of(index, 104)
+    assert crc32c(damage) == damage_crc
+    spans, windows = [], []
+    seek = section_of(index, 120)
+    if seek:
+        (count,) = struct.unpack_from("<Q", seek)
+        assert crc32c(seek[: 16 + 48 * count]) == seek_crc
+        spans = list(struct.iter_unpack("<3Q4IQ", seek[16 : 16 + 48 * count]))
+        for _, _, at, size, crc, *_ in spans:
+            windows.append(seek[at : at + size])
+            assert crc32c(windows[-1]) == crc
+    return Decoded(offsets, list(struct.iter_unpack("<5Q", damage)), widths, spans, windows)
+
+
+def offsets_in(shard: bytes) -> list[int]:
+    offsets = [0]
+    while offsets[-1] < len(shard):
+        offsets.append(offsets[-1] + 16 + struct.unpack_from("<Q", shard, offsets[-1])[0])
+    return offsets
+
+
+@pytest.mark.parametrize("lengths", ["one", "few", "many", "wide"])
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 5000])
+def test_a_built_index_is_as_the_page_says(tmp_path: Path, lengths: str, count: int) -> None:
+    rng = random.Random(count)
+    length = {
+        "one": lambda: 30,
+        "few": lambda: rng.choice([0, 4]),
+        "many": lambda: int(abs(rng.gauss(60, 20))),
+        "wide": lambda: 200_000 if rng.random() < 0.002 else rng.randrange(10),
+    }[lengths]
+    shard = write_shard(tmp_path / "shard", [bytes(length()) for _ in range(count)])
+    (built,) = tfr.build_index(shard)
+    decoded = decode(Path(built.path).read_bytes())
+    assert decoded.offsets == offsets_in(Path(shard).read_bytes())
+    assert decoded.damage == decoded.spans == []
+    if lengths == "one":
+        assert set(decoded.widths) == {0}
+
+
+def test_a_compressed_and_a_damaged_index_are_as_the_page_says(tmp_path: Path) -> None:
+    plain = shard_of(random.Random(1).randbytes(9000) for _ in range(400))
+    (tmp_path / "shard").write_bytes(gzip.compress(plain, 1))
+    (built,) = tfr.build_index(tmp_path / "shard")
+    decoded = decode(Path(built.path).read_bytes())
+    assert decoded.offsets == offsets_in(plain)
+    assert len(decoded.spans) > 1
+    assert decoded.spans[-1][0] == len(plain)
+    cut = offsets_in(plain)[-2] + 20
+    (tmp_path / "torn").write_bytes(plain[:cut])
+    (built,) = tfr.build_index(tmp_path / "torn")
+    decoded = decode(Path(built.path).read_bytes())
+    assert decoded.offsets == offsets_in(plain)[:-1]
+    assert decoded.damage == [(cut - 20, cut, 399, 1, 3)]
+
+
+def test_golden_indexes_are_as_the_page_says() -> None:
+    plain = gzip.decompress((GOLDEN / "shard.gz").read_bytes())
+    offsets = offsets_in(plain)
+    decoded = {
+        name: decode((GOLDEN / f"{name}.4.index").read_bytes())
+        for name in ("plain", "damaged", "gzipped", "giants")
+    }
+    assert decoded["plain"].offsets == offsets
+    assert decoded["gzipped"].offsets == offsets
+    assert decoded["damaged"].offsets == offsets[:100] + offsets[101:]
+    assert decoded["damaged"].damage == [
+        (offsets[100], offsets[101], 100, 1, 1),
+        (len(plain), len(plain) + 4, 299, 1, 2),
+    ]
+    assert decoded["giants"].widths[0] == 0
+    assert decoded["giants"].widths[-1] == 64
+    assert decoded["giants"].offsets[-1] == decoded["giants"].offsets[-2] + 2**58
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "data" / "shard"
+    path.write_bytes(gzip.decompress((GOLDEN / "shard.gz").read_bytes()))
+    write_shard(tmp_path / "data" / "other", RECORDS)  # its time has come to rest
+    os.utime(path, ns=(10**18, 10**18))
+    return path
+
+
+def old_index_of(shard: Path, fresh_index: bytes) -> bytes:
+    """The golden index of version 3 with what a fresh one of version 4 says about the file."""
+    index = bytearray((GOLDEN / "plain.3.index").read_bytes())
+    for fact, size in {"size": 8, "mtime": 8, "flags": 4, "device": 24}.items():
+        at = FACTS_4[fact]
+        index[FACTS_3[fact] : FACTS_3[fact] + size] = fresh_index[at : at + size]
+    index[156:160] = struct.pack("<I", crc32c(bytes(index[:156])))
+    return bytes(index)
+
+
+def test_an_old_index_beside_the_data_is_read_and_stays(shard: Path, cache: Path, io: Any) -> None:
+    index = Path(tfr.build_index(shard)[0].path)
+    fresh = index.read_bytes()
+    old = old_index_of(shard, fresh)
+    index.write_bytes(old)
+    expected = list(tfr.Reader(shard, index="memory"))
+    reader = tfr.Reader(shard, index="require", io=io)
+    assert list(reader) == expected
+    assert reader.shards[0].index == str(index)
+    assert index.read_bytes() == old
+    assert list(cache.rglob("*.index")) == []
+    # Until somebody asks for it.
+    assert [each.was_built for each in tfr.build_index(shard)] == [False]
+    assert index.read_bytes() == fresh
+
+
+def test_an_old_index_in_the_cache_is_upgraded_when_used(shard: Path, cache: Path) -> None:
+    tfr.Reader(shard)
+    (index,) = cache.rglob("*.index")
+    fresh = index.read_bytes()
+    index.write_bytes(old_index_of(shard, fresh))
+    reader = tfr.Reader(shard)
+    assert reader.shards[0].index == str(index)
+    assert index.read_bytes() == fresh
+    assert list(reader) == list(tfr.Reader(shard, index="memory"))
+
+
+def test_an_old_index_that_must_be_proven_is_not_lost(shard: Path) -> None:
+    index = Path(tfr.build_index(shard)[0].path)
+    shutil.copy(GOLDEN / "plain.3.index", index)  # made for another file with the same bytes
+    reader = tfr.Reader(shard, index="require")
+    assert reader.shards[0].index == str(index)
+    assert len(reader) == 300
+
+
+def test_an_index_of_a_later_version_is_refused_by_name(shard: Path) -> None:
+    index = Path(tfr.build_index(shard)[0].path)
+    later = bytearray(index.read_bytes())
+    later[8] = 5
+    index.write_bytes(later)
+    with pytest.raises(tfr.StaleIndexError, match="has version 5 and this tfrfast reads versions"):
+        tfr.Reader(shard, index="require")
+    assert len(tfr.Reader(shard)) == 300
