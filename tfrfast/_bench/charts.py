@@ -35,7 +35,7 @@ class Panel(NamedTuple):
     num_records: int
 
 
-class _Svg:
+class Svg:
     def __init__(self, width: float, height: float) -> None:
         self._size = (width, height)
         self._parts: list[str] = []
@@ -96,7 +96,7 @@ def draw_ratios(path: str | os.PathLike[str], title: str, bars: Sequence[Bar]) -
 
     labels = list(dict.fromkeys(bar.label for bar in bars))
     bottom = top + _LINE * len(bars) + _GAP * (len(labels) - 1)
-    svg = _Svg(left + width + 20, bottom + 34)
+    svg = Svg(left + width + 20, bottom + 34)
     svg.text(12, 24, title, bold=True)
     for number, name in enumerate(series):
         svg.rectangle(12 + 190 * number, 37, 12, 12, _COLOURS[number % len(_COLOURS)])
@@ -123,7 +123,7 @@ def draw_ratios(path: str | os.PathLike[str], title: str, bars: Sequence[Bar]) -
 def draw_orders(path: str | os.PathLike[str], panels: Sequence[Panel]) -> None:
     """Draws scatter plots side by side. A good shuffle shows an even cloud."""
     side, gap, top = 340.0, 64.0, 40.0
-    svg = _Svg(gap + len(panels) * (side + gap), top + side + 44)
+    svg = Svg(gap + len(panels) * (side + gap), top + side + 44)
     for number, panel in enumerate(panels):
         x, scale = gap + number * (side + gap), side / panel.num_records
         svg.text(x + side / 2, top - 12, panel.title, "middle", bold=True)
