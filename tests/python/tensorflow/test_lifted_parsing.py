@@ -88,6 +88,18 @@ def looked_up(found_in: Any) -> Function:
     return look_up
 
 
+@tf.function
+def doubled(x: Any) -> Any:
+    return x + x, tf.one_hot(1, 3) + x
+
+
+@tf.function
+def helped(record: Any) -> Any:
+    parsed = parse(record)
+    twice, more = doubled(parsed["dense"])
+    return parsed["name"], doubled(parsed["missing"])[0], twice, more, parsed["label"]
+
+
 def divided(record: Any) -> Any:
     return tf.constant(60, tf.int64) // (parse(record)["id"] - 9)
 
@@ -95,6 +107,8 @@ def divided(record: Any) -> Any:
 LIFTED: dict[str, Function] = {
     "computed": computed,
     "dict": parse,
+    "tf.function": tf.function(computed),
+    "tf.functions in each other": helped,
     "lambda": lambda record: tf.io.parse_single_example(record, FEATURES),
     "partial": functools.partial(tf.io.parse_single_example, features=FEATURES),
     "method": Parser().parse,
@@ -127,6 +141,11 @@ def printing(record: Any) -> Any:
     parsed = parse(record)
     tf.print(parsed["id"], output_stream="file:///dev/null")
     return parsed
+
+
+@tf.function
+def printing_inside(record: Any) -> Any:
+    return printing(record)
 
 
 def asserting(record: Any) -> Any:
@@ -172,6 +191,7 @@ NOT_LIFTED: dict[str, tuple[Function, str]] = {
     "twice": (twice, "parses twice"),
     "changed": (changed, "changes the record"),
     "printing": (printing, "must run"),
+    "printing in a tf.function": (printing_inside, "must run"),
     "asserting": (asserting, "must run"),
     "in Python": (in_python, ""),
     "unused": (unused, "does not parse"),

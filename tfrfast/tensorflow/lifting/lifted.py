@@ -12,6 +12,7 @@ from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting import private
 from tfrfast.tensorflow.lifting.cutting import rest_after
 from tfrfast.tensorflow.lifting.finding import find_parse
+from tfrfast.tensorflow.lifting.inlining import without_calls
 from tfrfast.tensorflow.lifting.switch import LiftParsing
 from tfrfast.tensorflow.lifting.vectorising import Vectorised, vectorised
 
@@ -64,15 +65,16 @@ def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
     functions = [private.traced(mapped) for mapped in maps]
     if any(function is None for function in functions):
         return Refusal(private.MISSING)
-    parse = find_parse(functions[0].graph)
+    graphs = [without_calls(function.graph) for function in functions]
+    parse = find_parse(graphs[0])
     if isinstance(parse, Refusal):
         return parse
     specs = [mapped.element_spec for mapped in maps]
     if not all(map(_is_dense, tf.nest.flatten(specs))):
         return Refusal("it returns more than dense tensors")
     known, stages = parse.used, []
-    for place, (function, spec) in enumerate(zip(functions, specs, strict=True)):
-        rest = rest_after(function.graph, known)
+    for place, (graph, spec) in enumerate(zip(graphs, specs, strict=True)):
+        rest = rest_after(graph, known)
         if isinstance(rest, Refusal):
             return rest
         stage = vectorised(rest, exact=lifts == "exact", checked=True)
@@ -80,7 +82,7 @@ def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
             return stage
         stages.append(stage)
         if place + 1 < len(functions):
-            known = tuple(functions[place + 1].graph.inputs[: len(tf.nest.flatten(spec))])
+            known = tuple(graphs[place + 1].inputs[: len(tf.nest.flatten(spec))])
     return Lifted(parse.features, parse.keys, tuple(stages), tuple(functions), tuple(specs))
 
 

@@ -31,3 +31,9 @@ def captured(tensor: Any, graph: Any) -> Any:
 def captures_of(graph: Any) -> list[tuple[Any, Any]]:
     """Each tensor outside of a FuncGraph, with the one that stands for it."""
     return list(graph.captures)
+
+
+def body_of(call: Any) -> Any:
+    """The graph of the function that an operation calls; None if it cannot be had."""
+    find = getattr(call.graph, "_get_function", None)
+    return None if find is None else getattr(find(call.get_attr("f").name), "graph", None)

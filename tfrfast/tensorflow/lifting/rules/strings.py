@@ -59,13 +59,13 @@ def _substring(node: Node) -> Write:
     return write
 
 
-#: Texts that are numbers without a doubt. TensorFlow understands more, or says what is wrong.
-_FLOAT = r"[-+]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][-+]?\d)?"
+#: Texts that are numbers in any TensorFlow. It understands more, or says what is wrong.
+_FLOAT = r"-?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][-+]?\d)?"
 _NUMBERS = {
     tf.float32: _FLOAT,
     tf.float64: _FLOAT,
-    tf.int32: r"[-+]?\d{1,9}",
-    tf.int64: r"[-+]?\d{1,18}",
+    tf.int32: r"-?\d{1,9}",
+    tf.int64: r"-?\d{1,18}",
 }
 
 

@@ -1,0 +1,98 @@
+"""Puts the functions that a function calls in the places where it calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting import private
+
+_CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
+
+
+def without_calls(graph: Any) -> Any:
+    """A traced graph whose calls are replaced by what they do, such as those of a @tf.function.
+
+    It has the same arguments, and what must run still does. Where that cannot be, because the
+    graph has branches or loops, it is the graph that was given.
+    """
+    pending, has_calls = [graph], False
+    while pending:
+        for op in pending.pop().get_operations():
+            if op.type in _CALLS:
+                body = private.body_of(op)
+                if body is None or len(body.inputs) != len(op.inputs):
+                    return graph
+                pending.append(body)
+                has_calls = True
+            elif any(value.HasField("func") for value in op.node_def.attr.values()):
+                return graph
+    return _traced_again(graph) if has_calls else graph
+
+
+def _traced_again(graph: Any) -> Any:
+    captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
+    arguments = [tensor for tensor in graph.inputs if tensor.name not in captures]
+
+    def run(*given: Any) -> list[Any]:
+        here = tf.compat.v1.get_default_graph()
+        tensors = {own.name: tensor for own, tensor in zip(arguments, given, strict=True)}
+        tensors |= {name: private.captured(outer, here) for name, outer in captures.items()}
+        return _copy(graph, tensors, here)[0]
+
+    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in arguments]
+    return tf.function(run, specs, autograph=False).get_concrete_function().graph
+
+
+def _copy(graph: Any, tensors: dict[str, Any], here: Any) -> tuple[list[Any], list[Any]]:
+    """Copies the operations that a graph runs. `tensors` are its inputs, by their names.
+
+    Returns the graph's outputs, and the operations that must run.
+    """
+    results = [_before_return(tensor) for tensor in graph.outputs]
+    needed = _needed([*(tensor.op for tensor in results), *graph.control_outputs])
+    copies: dict[str, list[Any]] = {}
+    for op in graph.get_operations():
+        if op.name not in needed or (op.outputs and op.outputs[0].name in tensors):
+            continue
+        inputs = [tensors[tensor.name] for tensor in op.inputs]
+        waits = [copy for each in op.control_inputs for copy in copies.get(each.name, [])]
+        with here.control_dependencies(waits):
+            if op.type in _CALLS:
+                body = private.body_of(op)
+                given = zip((tensor.name for tensor in body.inputs), inputs, strict=True)
+                outputs, copies[op.name] = _copy(body, dict(given), here)
+            else:
+                copy = _copy_op(op, inputs, here)
+                outputs, copies[op.name] = copy.outputs, [copy]
+        for tensor, output in zip(op.outputs, outputs, strict=True):
+            output.set_shape(tensor.shape)  # some are known only to Python code
+            tensors[tensor.name] = output
+    must_run = [copy for each in graph.control_outputs for copy in copies[each.name]]
+    return [tensors[tensor.name] for tensor in results], must_run
+
+
+def _copy_op(op: Any, inputs: list[Any], here: Any) -> Any:
+    attributes = op.node_def.attr.items()
+    kept = {name: value for name, value in attributes if not name.startswith("_")}
+    types = [tensor.dtype for tensor in op.outputs]
+    return here.create_op(op.type, inputs, types, name=op.name, attrs=kept)
+
+
+def _needed(ends: list[Any]) -> set[str]:
+    """The names of the operations that must run before these, and theirs."""
+    needed: set[str] = set()
+    while ends:
+        op = ends.pop()
+        if op.name not in needed:
+            needed.add(op.name)
+            ends += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+    return needed
+
+
+def _before_return(tensor: Any) -> Any:
+    """The result, before the identity that makes a function wait for what must run."""
+    op = tensor.op
+    waits = all(each.type == "NoOp" for each in op.control_inputs)
+    return op.inputs[0] if op.type == "Identity" and waits else tensor
