@@ -166,7 +166,7 @@ class Pipeline:
         number = static_integer(rows)
         if number is None or drop_remainder is None:
             return _UNKNOWN
-        lifted = self._lifted() if self.elementwise else None
+        lifted = self._lifted() if self.elementwise and self.batch is None else None
         if isinstance(lifted, Refusal):
             return lifted
         if self.sequence is None:
@@ -277,7 +277,7 @@ class Pipeline:
     @property
     def parses_needlessly(self) -> bool:
         """Whether single records are parsed where batches could be."""
-        return self.parses and not self.decodes_media
+        return self.parses and not self.decodes_media and self.lifted is None
 
     def with_prefetch(self, buffer_size: Any) -> Pipeline | Refusal:
         number = -1 if buffer_size is None else static_integer(buffer_size)

@@ -272,6 +272,7 @@ class TestWarnings:
         [
             lambda source: source.shuffle(3).batch(4).parse_example(FEATURES).prefetch(1),
             lambda source: source.map(parse_one).shuffle(3).batch(4),
+            lambda source: source.map(parse_one).batch(4).batch(2).batch(2),
             lambda source: source.map(parse_and_print).shuffle(3),
             lambda source: source.map(parse_one).map(some_image).batch(4),
             lambda source: source.map(tf.strings.length).shuffle(3).batch(4),

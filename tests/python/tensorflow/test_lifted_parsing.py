@@ -211,6 +211,7 @@ CHAINS: dict[str, Callable[[Any, Function], Any]] = {
     "repeat, batch": lambda source, f: source.map(f).repeat(2).batch(4),
     "batch, repeat": lambda source, f: source.map(f).batch(4).repeat(2),
     "full, repeat": lambda source, f: source.map(f).batch(4, drop_remainder=True).repeat(2),
+    "twice": lambda source, f: source.map(f).batch(4, drop_remainder=True).batch(3).take(2),
     "prefetch": lambda source, f: source.prefetch(9).map(f).prefetch(4).batch(4).prefetch(2),
 }
 
@@ -241,8 +242,11 @@ def until_error(dataset: Any) -> tuple[list[Any], Any]:
 
 
 def is_lifted(dataset: Any) -> bool:
-    steps = tfr.explain(dataset).steps
-    return all(step.fused for step in steps if step.call.startswith(("map(", "batch(")))
+    steps = [
+        each for each in tfr.explain(dataset).steps if each.call.startswith(("map(", "batch("))
+    ]
+    batch = next(i for i, step in enumerate(steps) if step.call.startswith("batch("))
+    return all(step.fused for step in steps[: batch + 1])
 
 
 @pytest.mark.parametrize(
