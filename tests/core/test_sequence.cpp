@@ -68,6 +68,21 @@ TEST_CASE("batches run on over the ends of epochs, or end with them") {
   CHECK(sequence.batch_count() == kEndless);
 }
 
+TEST_CASE("what has more rows than can be counted has the batches that it says") {
+  Sequence sequence = everything(4, 9);
+  sequence.epochs = 0x6500010000000001;
+  for (const bool drop : {false, true}) {
+    sequence.drop_remainder = drop;
+    const std::int64_t batches = sequence.batch_count();
+    CHECK(batches < kEndless);
+    CHECK(sequence.batch(0, batches - 1).size() == (drop ? 9 : 1));
+    CHECK(sequence.batch(0, batches).empty());
+  }
+  sequence.epochs = -1;
+  CHECK(sequence.batch_count() == kEndless);
+  CHECK(sequence.batch(0, kEndless - 1).size() == 9);
+}
+
 TEST_CASE("what is taken before a shuffle is shuffled, and what is taken after it is not") {
   Sequence sequence = everything(10, 4, Shuffle::exact);
   sequence.records = {1, 2, 5};

@@ -10,7 +10,7 @@ namespace {
 
 // The rows of a batch, as runs of one epoch's positions.
 struct Run {
-  std::int64_t epoch = 0;
+  __int128 epoch = 0;  // an endless sequence has more than 2^63
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
@@ -18,18 +18,15 @@ struct Run {
 std::vector<Run> runs_of(const Sequence& sequence, std::int64_t step) {
   const std::int64_t size = sequence.positions.count;
   const std::int64_t rows = sequence.batch_rows;
-  if (size <= 0 || rows <= 0 || step < 0) return {};
+  if (step < 0 || step >= sequence.batch_count()) return {};
   if (sequence.batch_ends_with_epoch) {
     const std::int64_t steps = sequence.drop_remainder ? size / rows : (size - 1) / rows + 1;
-    if (steps == 0) return {};
     const std::int64_t begin = step % steps * rows;
     return {{step / steps, begin, std::min(rows, size - begin)}};
   }
   const __int128 position = static_cast<__int128>(step) * rows;  // among all epochs
-  if (position / size > kEndless - rows) return {};
   std::vector<Run> runs;
-  Run run{static_cast<std::int64_t>(position / size), static_cast<std::int64_t>(position % size),
-          0};
+  Run run{position / size, static_cast<std::int64_t>(position % size), 0};
   for (std::int64_t left = rows; left > 0;) {
     if (sequence.epochs >= 0 && run.epoch >= sequence.epochs) break;
     run.count = std::min(left, size - run.begin);
@@ -113,12 +110,14 @@ std::int64_t in_epochs(std::int64_t size, std::int64_t epochs) noexcept {
 
 std::int64_t Sequence::batch_count() const noexcept {
   if (batch_rows == 0) return 0;
-  const auto batches_in = [this](std::int64_t rows) {
-    return drop_remainder || rows == 0 ? rows / batch_rows : (rows - 1) / batch_rows + 1;
+  const auto batches_in = [this](__int128 rows) {
+    const __int128 batches =
+        drop_remainder ? rows / batch_rows : (rows + batch_rows - 1) / batch_rows;
+    return static_cast<std::int64_t>(std::min<__int128>(batches, kEndless));
   };
   if (batch_ends_with_epoch) return in_epochs(batches_in(positions.count), epochs);
-  const std::int64_t rows = in_epochs(positions.count, epochs);
-  return rows == kEndless ? kEndless : batches_in(rows);
+  if (epochs < 0) return in_epochs(positions.count, epochs);
+  return batches_in(static_cast<__int128>(positions.count) * epochs);
 }
 
 std::vector<std::int64_t> Sequence::batch(std::uint64_t seed, std::int64_t step) const {
