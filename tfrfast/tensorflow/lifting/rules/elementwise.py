@@ -95,6 +95,7 @@ ELEMENTWISE = {
     "SquaredDifference": _EXACT,
     "Sub": _EXACT,
     # Limits and steps.
+    "Bucketize": _EXACT,
     "Ceil": _EXACT,
     "Floor": _EXACT,
     "LeakyRelu": _EXACT,
