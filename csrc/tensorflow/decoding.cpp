@@ -1,6 +1,65 @@
 #include "tensorflow/decoding.h"
 
+#include "core/read/room.h"
+
 namespace tfrfast::tensorflow {
+namespace {
+
+// Records are decoded while they are still in the core's own cache.
+constexpr std::uint64_t kPieceBytes = 128 << 10;
+
+// The end of a piece of about that size, or of one row.
+std::size_t piece_end(std::span<const Row> rows, std::size_t begin) {
+  std::uint64_t bytes = rows[begin].frame.payload_bytes;
+  std::size_t end = begin + 1;
+  for (; end < rows.size() && bytes < kPieceBytes; ++end) {
+    if (rows[end].frame.payload_bytes > kPieceBytes) break;
+    bytes += rows[end].frame.payload_bytes;
+  }
+  return end;
+}
+
+}  // namespace
+
+RowDecoder::RowDecoder(std::shared_ptr<const FeatureSchema> features)
+    : decoder_(std::move(features), [this](std::int64_t) {
+        return good_[decoder_.rows_decoded()]->shard->file->path();
+      }) {}
+
+DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& options) {
+  std::vector<Trouble> troubles;
+  good_.clear();
+  decoder_.begin(rows.size());
+  for (std::size_t begin = 0; begin < rows.size();) {
+    const std::size_t end = piece_end(rows, begin);
+    decode_piece(rows.subspan(begin, end - begin), options, begin, troubles);
+    begin = end;
+  }
+  return {decoder_.finish(), good_.size(), summary_of(troubles)};
+}
+
+void RowDecoder::decode_piece(std::span<const Row> rows, const ReadOptions& options,
+                              std::size_t first, std::vector<Trouble>& troubles) {
+  RecordBatch piece(rows.size());
+  make_room(rows, piece);
+  const std::vector<BadRow> bad = read_frames(rows, options.verify, AtBadRow::go_on, piece, 0);
+  wires_.clear();
+  records_.clear();
+  auto next_bad = bad.begin();
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (next_bad != bad.end() && next_bad->row == row) {
+      if (!options.skip_damage || !next_bad->is_damage) {
+        troubles.push_back({first + row, encode_error(next_bad->error)});
+      }
+      ++next_bad;
+      continue;
+    }
+    wires_.push_back(piece[row]);
+    records_.push_back(static_cast<std::int64_t>(rows[row].record));
+    good_.push_back(&rows[row]);
+  }
+  decoder_.decode(wires_, records_);
+}
 
 std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::string_view encoded,
                                                         std::int64_t epoch, std::int64_t key) {
@@ -19,6 +78,26 @@ LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
   LoadedBatch batch = work->load(records, valid, never);
   works_.put_back(what, std::move(work));
   return batch;
+}
+
+DecodedRows DecodingKernel::decode(const std::shared_ptr<const Source>& source,
+                                   const std::shared_ptr<const FeatureSchema>& features,
+                                   std::span<const Row> rows) {
+  const std::vector<std::shared_ptr<const void>> what = {features};
+  std::unique_ptr<RowDecoder> decoder =
+      row_decoders_.take(what, [&] { return std::make_unique<RowDecoder>(features); });
+  try {
+    DecodedRows decoded = decoder->decode(rows, source->read_options());
+    row_decoders_.put_back(what, std::move(decoder));
+    return decoded;
+  } catch (const Error& error) {
+    return failed(features, error);
+  }
+}
+
+DecodedRows DecodingKernel::failed(const std::shared_ptr<const FeatureSchema>& features,
+                                   const Error& error) {
+  return {decode(features, {}, {}), 0, encode_error(error)};
 }
 
 std::vector<Column> DecodingKernel::decode(const std::shared_ptr<const FeatureSchema>& features,

@@ -52,6 +52,33 @@ class IdleWorkers {
   std::vector<std::unique_ptr<Worker>> idle_;
 };
 
+// Columns of the good records, and what became of the others; see Records::error().
+struct DecodedRows {
+  std::vector<Column> columns;
+  std::size_t rows = 0;
+  std::string error;
+};
+
+// Decodes rows, one cache-sized piece after another. For one thread.
+class RowDecoder {
+ public:
+  explicit RowDecoder(std::shared_ptr<const FeatureSchema> features);
+  RowDecoder(const RowDecoder&) = delete;
+  RowDecoder& operator=(const RowDecoder&) = delete;
+
+  // Throws Error for a record that does not fit the features, and if memory cannot hold a piece.
+  DecodedRows decode(std::span<const Row> rows, const ReadOptions& options);
+
+ private:
+  void decode_piece(std::span<const Row> rows, const ReadOptions& options, std::size_t first,
+                    std::vector<Trouble>& troubles);
+
+  BatchDecoder decoder_;
+  std::vector<const Row*> good_;  // of this batch
+  std::vector<WireBytes> wires_;
+  std::vector<std::int64_t> records_;
+};
+
 class DecodingKernel {
  public:
   std::shared_ptr<const Part> part(std::string_view source, Files files) {
@@ -71,6 +98,13 @@ class DecodingKernel {
                    const std::shared_ptr<const FeatureSchema>& features,
                    std::span<const std::int64_t> records, const bool* valid);
 
+  // Reads and decodes rows of `source`. Damaged ones are left out. What does not fit the features
+  // fails the whole batch, as TensorFlow's parser does.
+  DecodedRows decode(const std::shared_ptr<const Source>& source,
+                     const std::shared_ptr<const FeatureSchema>& features,
+                     std::span<const Row> rows);
+  DecodedRows failed(const std::shared_ptr<const FeatureSchema>& features, const Error& error);
+
   // Decodes records that have been read. Without `record_numbers`, errors name rows.
   std::vector<Column> decode(const std::shared_ptr<const FeatureSchema>& features,
                              std::span<const WireBytes> wires,
@@ -82,6 +116,7 @@ class DecodingKernel {
   LastMade<LoadingPlan> plans_;
   IdleWorkers<BatchWork> works_;
   IdleWorkers<BatchDecoder> decoders_;
+  IdleWorkers<RowDecoder> row_decoders_;
 };
 
 }  // namespace tfrfast::tensorflow

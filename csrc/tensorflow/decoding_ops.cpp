@@ -1,6 +1,9 @@
 #include "tensorflow/decoding_ops.h"
 
-#include <cstring>
+#include <algorithm>
+
+#include "tensorflow/addresses.h"
+#include "tensorflow/reading_ops.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -22,49 +25,63 @@ void compute_parse_example(DecodingKernel& kernel, KernelCall& call) {
   write_columns(call, 0, *features, kernel.decode(features, wires, {}));
 }
 
+namespace {
+
+// Where there is an error, the columns are of the good records.
+void write_decoded(KernelCall& call, const FeatureSchema& features, bool is_full,
+                   DecodedRows decoded) {
+  fail_if(is_full, decoded.error);
+  const int next = write_columns(call, 0, features, std::move(decoded.columns));
+  call.set_integer(next, static_cast<std::int64_t>(decoded.rows));
+  call.set_string(next + 1, decoded.error);
+}
+
+}  // namespace
+
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
   const auto sequence = kernel.sequence(call.string(1));
   const auto seed = static_cast<std::uint64_t>(call.integer(3));
   const std::int64_t step = call.integer(4);
   const auto features = kernel.features(call.string(5));
-  const auto write = [&](std::vector<Column> columns, std::size_t rows, const std::string& error) {
-    fail_full_batch(*sequence, error);
-    const int next = write_columns(call, 0, *features, std::move(columns));
-    call.set_integer(next, static_cast<std::int64_t>(rows));
-    call.set_string(next + 1, error);
+  const auto decoded = [&]() -> DecodedRows {
+    std::shared_ptr<const Source> source;
+    std::vector<std::int64_t> records;
+    try {
+      const auto part = kernel.part(call.string(0), files_of(call.integers(2)));
+      source = part->source();
+      records = part->records_of_batch(*sequence, seed, step);
+      const auto valid = std::make_unique<bool[]>(records.size());
+      std::fill_n(valid.get(), records.size(), true);
+      LoadedBatch batch = kernel.load(source, features, records, valid.get());
+      return {std::move(batch.columns), batch.rows, ""};
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::invalid) throw;
+      if (error.kind() == ErrorKind::feature || source == nullptr) {
+        return kernel.failed(features, error);
+      }
+    }
+    // Something is damaged. Read again, for the records that are not.
+    std::vector<Row> rows(records.size());
+    source->reader()->locate(records, rows.data());
+    return kernel.decode(source, features, rows);
   };
-  const auto write_error = [&](const Error& error) {
-    write(kernel.decode(features, {}, {}), 0, encode_error(error));
-  };
+  write_decoded(call, *features, sequence->drop_remainder, decoded());
+}
 
-  std::shared_ptr<const Source> source;
-  std::vector<std::int64_t> records;
-  try {
-    const auto part = kernel.part(call.string(0), files_of(call.integers(2)));
-    source = part->source();
-    records = part->records_of_batch(*sequence, seed, step);
-    const auto valid = std::make_unique<bool[]>(records.size());
-    std::fill_n(valid.get(), records.size(), true);
-    LoadedBatch batch = kernel.load(source, features, records, valid.get());
-    return write(std::move(batch.columns), batch.rows, "");
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::invalid) throw;
-    if (error.kind() == ErrorKind::feature || source == nullptr) return write_error(error);
-  }
-  // Something is damaged. Read again, for the records that are not.
-  const Records read = source->read(records);
-  std::vector<WireBytes> wires;
-  std::vector<std::int64_t> numbers;
-  read.for_each([&](std::size_t row, WireBytes payload) {
-    wires.push_back(payload);
-    numbers.push_back(records[row]);
-  });
-  try {
-    write(kernel.decode(features, wires, numbers), wires.size(), read.error());
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::feature) throw;
-    write_error(error);
-  }
+void compute_decode_records(DecodingKernel& kernel, KernelCall& call) {
+  const auto features = kernel.features(call.string(3));
+  const auto decoded = [&]() -> DecodedRows {
+    try {
+      const std::shared_ptr<const Source> source = kernel.part(call.string(0), {})->source();
+      const std::vector<Row> rows = rows_at(*source, call.integers(2));
+      source->announce(rows);
+      return kernel.decode(source, features, rows);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::invalid) throw;
+      return kernel.failed(features, error);
+    }
+  };
+  write_decoded(call, *features, call.integer(1) != 0, decoded());
 }
 
 namespace {

@@ -14,6 +14,10 @@ void compute_parse_example(DecodingKernel& kernel, KernelCall& call);
 //   source, sequence, files, seed, step, features -> columns..., rows, error
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
 
+// TfrfastDecodeRecords: the records at these addresses into columns, in the same way.
+//   source, is_full, addresses, features -> columns..., rows, error
+void compute_decode_records(DecodingKernel& kernel, KernelCall& call);
+
 // TfrfastLoadBatchV3: a step of a loader's plan. Without features, "", records are the only column.
 // Where there is an error, there are no rows.
 //   source, plan, epoch, key, step, features -> columns..., indices, valid, error

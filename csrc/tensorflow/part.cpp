@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/numbering.h"
+#include "core/order/permutation.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -12,6 +13,17 @@ namespace {
 Progression bounded(Files files, std::int64_t end) {
   return {std::min(files.first, end), std::min(files.stride, std::max<std::int64_t>(end, 1)),
           kEndless};
+}
+
+// Whether all records are wanted, however many there are.
+bool wants_all(const Progression& wanted) noexcept {
+  return wanted.first == 0 && wanted.stride == 1 && wanted.count >= kMaxPermutationSize;
+}
+
+// The last of these numbers, or the largest number there is. -1 if there are none.
+std::int64_t last_of(const Progression& numbers) noexcept {
+  const __int128 last = numbers.first + static_cast<__int128>(numbers.stride) * (numbers.count - 1);
+  return numbers.count == 0 ? -1 : static_cast<std::int64_t>(std::min<__int128>(last, kEndless));
 }
 
 // An upper bound of the records in any shard.
@@ -33,9 +45,12 @@ Part::Part(std::shared_ptr<const Source> source, Files files)
   records_ = bounded(by_file ? every : files, max_record_count(*source_));
   for (std::int64_t turn = 0; turn < shards_.count; ++turn) {
     const auto each = static_cast<std::size_t>(shards_.at(turn));
-    const auto record_count = static_cast<std::int64_t>(source_->spec().shards[each].record_count);
-    first_blocks_.push_back(first_blocks_.back() + source_->block_count(each));
-    first_records_.push_back(first_records_.back() + records_.below(record_count).count);
+    if (source_->spec().planned) {
+      const auto records = static_cast<std::int64_t>(source_->spec().shards[each].record_count);
+      first_records_.push_back(first_records_.back() + records_.below(records).count);
+    } else {
+      first_blocks_.push_back(first_blocks_.back() + source_->block_count(each));
+    }
   }
 }
 
@@ -45,41 +60,14 @@ Part::Place Part::place(const std::vector<std::int64_t>& firsts, std::int64_t nu
 }
 
 Sequence Part::own(const Sequence& sequence) const {
-  if (!source_->spec().planned) return sequence;
   Sequence mine = sequence.over(record_count());
   // A single record may come with any stride. Bounded, it overflows nothing.
   mine.records.stride = std::min(mine.records.stride, std::max<std::int64_t>(record_count(), 1));
   return mine;
 }
 
-std::int64_t Part::in_source(std::size_t turn, std::int64_t number) const {
-  const std::int64_t within = records_.at(number - first_records_[turn]);
-  if (!source_->spec().planned) return within;
-  return static_cast<std::int64_t>(source_->shard_set().first_record(shard(turn))) + within;
-}
-
-std::int64_t Part::block_of(std::int64_t record) const {
-  const Place at = place(first_records_, record);
-  const auto within = static_cast<std::uint64_t>(records_.at(at.within));
-  return first_blocks_[at.turn] + source_->block_of(shard(at.turn), within);
-}
-
-std::pair<std::int64_t, std::int64_t> Part::blocks_of(const Progression& records) const {
-  // Even without records there may be damage to report.
-  const std::int64_t all = first_blocks_.back();
-  if (!source_->spec().planned) return {0, all};
-  if (records.first == 0 && records.stride == 1 && records.count == record_count()) return {0, all};
-  if (records.count == 0) return {};
-  const std::int64_t after = records.at(records.count);
-  const std::int64_t first = records.first > 0 ? block_of(records.first) : 0;
-  const bool to_the_end = after >= record_count();
-  return {first, (to_the_end ? all : block_of(after - records.stride) + 1) - first};
-}
-
-std::int64_t Part::step_count(const Sequence& sequence) const {
-  const Sequence mine = own(sequence);
-  if (mine.batch_rows > 0) return mine.batch_count();
-  return in_epochs(blocks_of(mine.records).second, mine.epochs);
+std::int64_t Part::batch_count(const Sequence& sequence) const {
+  return own(sequence).batch_count();
 }
 
 std::vector<std::int64_t> Part::records_of_batch(const Sequence& sequence, std::uint64_t seed,
@@ -87,29 +75,89 @@ std::vector<std::int64_t> Part::records_of_batch(const Sequence& sequence, std::
   std::vector<std::int64_t> records = own(sequence).batch(seed, step);
   if (files_ == Files{}) return records;
   for (std::int64_t& record : records) {
-    record = in_source(place(first_records_, record).turn, record);
+    const Place at = place(first_records_, record);
+    record = static_cast<std::int64_t>(source_->shard_set().first_record(shard(at.turn))) +
+             records_.at(at.within);
   }
   return records;
 }
 
-std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(std::int64_t turn) const {
+Progression Part::in_shard(const Progression& wanted, std::int64_t before) const noexcept {
+  // As if the shard had the records before its own, too: so damage before its first wanted record
+  // is seen.
+  __int128 first = records_.first + static_cast<__int128>(records_.stride) *
+                                        (static_cast<__int128>(wanted.first) - before);
+  const __int128 stride = static_cast<__int128>(records_.stride) * wanted.stride;
+  std::int64_t count = wanted.count;
+  constexpr __int128 most = kEndless / 2;
+  if (first < -most || stride > most) {  // no shard has two records so far apart
+    const __int128 passed = first < 0 ? (stride - 1 - first) / stride : 0;
+    first += passed * stride;
+    count = passed < count ? 1 : 0;
+  }
+  return {static_cast<std::int64_t>(std::min(first, most)),
+          static_cast<std::int64_t>(std::min(stride, most)), count};
+}
+
+std::int64_t Part::records_before(std::size_t turn) const {
+  const std::lock_guard lock(counts_->mutex);
+  std::vector<std::int64_t>& firsts = counts_->first_records;
+  while (firsts.size() <= turn) {
+    const std::int64_t count = source_->record_count(shard(firsts.size() - 1));
+    firsts.push_back(firsts.back() + records_.below(count).count);
+  }
+  return firsts[turn];
+}
+
+std::optional<std::int64_t> Part::known_before(std::size_t turn) const {
+  const std::lock_guard lock(counts_->mutex);
+  std::vector<std::int64_t>& firsts = counts_->first_records;
+  while (firsts.size() <= turn) {
+    const auto index = source_->index_at_hand(shard(firsts.size() - 1));
+    if (index == nullptr) return std::nullopt;
+    const auto count = static_cast<std::int64_t>(index->record_count());
+    firsts.push_back(firsts.back() + records_.below(count).count);
+  }
+  return firsts[turn];
+}
+
+std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(const Progression& wanted,
+                                                           std::int64_t turn) const {
   if (turn < 0 || turn >= shards_.count) {
     throw_no_such("File", std::to_string(turn), static_cast<std::uint64_t>(shards_.count));
   }
   const auto at = static_cast<std::size_t>(turn);
-  return {first_blocks_[at], first_blocks_[at + 1]};
+  const std::pair<std::int64_t, std::int64_t> all = {first_blocks_[at], first_blocks_[at + 1]};
+  if (wants_all(wanted)) return all;
+  const std::optional<std::int64_t> before = known_before(at);
+  const auto index = before ? source_->index_at_hand(shard(at)) : nullptr;
+  if (index == nullptr || index->record_count() == 0) return all;
+  const auto count = static_cast<std::int64_t>(index->record_count());
+  const Progression here = in_shard(wanted, *before);
+  const bool ends_here = here.count == 0 || last_of(here) < count;
+  if (here.first >= count || last_of(here) < 0) return {all.first, all.first};
+  const auto block_of = [&](std::int64_t number) {
+    return all.first + source_->block_of(*index, static_cast<std::uint64_t>(number));
+  };
+  return {here.first > 0 ? block_of(here.first) : all.first,
+          ends_here ? block_of(last_of(here)) + 1 : all.second};
 }
 
-Records Part::read_block(const Sequence& sequence, std::int64_t step) const {
-  const Progression records = own(sequence).records;
-  const auto [first, count] = blocks_of(records);
-  if (step < 0 || count == 0) {
-    throw_no_such("Block", std::to_string(step), static_cast<std::uint64_t>(count));
+Found Part::find(const Progression& wanted, std::int64_t begin, std::int64_t end) const {
+  if (begin < 0 || end < begin || end > block_count()) {
+    throw_no_such("Block", std::to_string(end - 1), static_cast<std::uint64_t>(block_count()));
   }
-  const Place at = place(first_blocks_, first + step % count);
-  const Progression wanted{in_source(at.turn, records.first), records.stride * records_.stride,
-                           records.count};
-  return source_->read_block(shard(at.turn), at.within, wanted, in_source(at.turn, record_count()));
+  Found found;
+  while (begin < end) {
+    const Place at = place(first_blocks_, begin);
+    const std::int64_t here = std::min(end, first_blocks_[at.turn + 1]) - begin;
+    const Progression in_it = in_shard(wanted, wants_all(wanted) ? 0 : records_before(at.turn));
+    if (in_it.count > 0 && last_of(in_it) >= 0) {
+      source_->find(shard(at.turn), at.within, at.within + here, in_it, found);
+    }
+    begin += here;
+  }
+  return found;
 }
 
 std::shared_ptr<const Part> PartHolder::open(std::string_view text, Files files, bool look) {
@@ -117,10 +165,6 @@ std::shared_ptr<const Part> PartHolder::open(std::string_view text, Files files,
   return parts_.get(
       [&](const Part& last) { return last.source() == source && last.files() == files; },
       [&] { return Part(source, files); });
-}
-
-void fail_full_batch(const Sequence& sequence, std::string_view error) {
-  if (sequence.drop_remainder && !error.empty()) throw failure_of(error);
 }
 
 }  // namespace tfrfast::tensorflow

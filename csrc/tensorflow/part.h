@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -16,7 +18,8 @@ namespace tfrfast::tensorflow {
 
 // Some shards of a source, as a source of their own: their records and blocks are counted from 0.
 // If there are fewer shards than processes, a part is some records of every shard. So the parts of
-// several processes have nothing in common, even if each process draws another order. Immutable.
+// several processes have nothing in common, even if each process draws another order. Safe from
+// many threads.
 class Part {
  public:
   Part(std::shared_ptr<const Source> source, Files files);
@@ -24,18 +27,20 @@ class Part {
   const std::shared_ptr<const Source>& source() const noexcept { return source_; }
   Files files() const noexcept { return files_; }
 
-  // How many batches there are or, without batches, blocks. Throws Error.
-  std::int64_t step_count(const Sequence& sequence) const;
-
-  // The records of a batch, numbered as in the source. It must be planned. `seed` is the order's.
+  // Of a planned source: how many batches there are, and the records of a batch, numbered as in the
+  // source. `seed` is the order's. Throws Error.
+  std::int64_t batch_count(const Sequence& sequence) const;
   std::vector<std::int64_t> records_of_batch(const Sequence& sequence, std::uint64_t seed,
                                              std::int64_t step) const;
 
-  // The blocks of one of these files: begin and end. Throws Error out_of_range.
-  std::pair<std::int64_t, std::int64_t> blocks_of_file(std::int64_t turn) const;
-
-  // Throws Error out_of_range for a block that does not exist. All other errors are in the result.
-  Records read_block(const Sequence& sequence, std::int64_t step) const;
+  // Of a source without a plan, which is read in blocks: how many there are, and those of one of
+  // these files which `wanted` records may lie in: begin and end. Throw Error out_of_range.
+  std::int64_t block_count() const noexcept { return first_blocks_.back(); }
+  std::pair<std::int64_t, std::int64_t> blocks_of_file(const Progression& wanted,
+                                                       std::int64_t turn) const;
+  // The `wanted` records of blocks [begin, end). Throws Error out_of_range for blocks that do not
+  // exist. All other errors are in the result.
+  Found find(const Progression& wanted, std::int64_t begin, std::int64_t end) const;
 
  private:
   struct Place {
@@ -49,20 +54,26 @@ class Part {
   std::int64_t record_count() const noexcept { return first_records_.back(); }
   // The same calls on the records of this part.
   Sequence own(const Sequence& sequence) const;
-  // The source's number of record `number` of this part, as if the given shard had the records
-  // before its own and after them, too.
-  std::int64_t in_source(std::size_t turn, std::int64_t number) const;
-  std::int64_t block_of(std::int64_t record) const;
-  // The blocks that these records begin in: the first, and how many there are.
-  std::pair<std::int64_t, std::int64_t> blocks_of(const Progression& records) const;
+  // What is wanted of this part's records, as numbers of a shard before which come `before` of
+  // them.
+  Progression in_shard(const Progression& wanted, std::int64_t before) const noexcept;
+  // How many records of this part come before a shard, which may need a walk through all before it.
+  std::int64_t records_before(std::size_t turn) const;
+  // The same, if it is known without a walk.
+  std::optional<std::int64_t> known_before(std::size_t turn) const;
 
   std::shared_ptr<const Source> source_;
   Files files_;
   Progression shards_;   // the shards that are read
   Progression records_;  // the records that are read in each of them
   // For each shard, and after the last one.
-  std::vector<std::int64_t> first_blocks_{0};
+  std::vector<std::int64_t> first_blocks_{0};   // without a plan
   std::vector<std::int64_t> first_records_{0};  // of a planned source
+  struct Counts {
+    std::mutex mutex;
+    std::vector<std::int64_t> first_records{0};
+  };
+  std::unique_ptr<Counts> counts_ = std::make_unique<Counts>();  // found on the way, without a plan
 };
 
 // A kernel's hold on what it reads. Safe from many threads.
@@ -79,9 +90,5 @@ class PartHolder {
   LastMade<Part> parts_;
   LastDecoded<Sequence> sequences_;
 };
-
-// Throws KernelFailure for `error` ("" for none) if every batch of the sequence has to be full:
-// without the records that the error took, the batch is not.
-void fail_full_batch(const Sequence& sequence, std::string_view error);
 
 }  // namespace tfrfast::tensorflow

@@ -174,7 +174,7 @@ TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept
 TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const char* sequence,
                                                   std::size_t bytes) noexcept {
   try {
-    return Part(plan->source, {}).step_count(Sequence::decode({sequence, bytes}));
+    return Part(plan->source, {}).batch_count(Sequence::decode({sequence, bytes}));
   } catch (const std::exception&) {
     return 1;
   }

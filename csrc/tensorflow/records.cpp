@@ -51,6 +51,15 @@ std::size_t end_of_file(std::span<const Row> rows, std::size_t begin) {
 
 }  // namespace
 
+std::string summary_of(std::span<const Trouble> troubles) {
+  if (troubles.empty()) return "";
+  std::string error = troubles.front().error;
+  const std::size_t more = troubles.size() - 1;
+  if (more == 1) error.append(" 1 more error follows.");
+  if (more > 1) error.append(" ").append(std::to_string(more)).append(" more errors follow.");
+  return error;
+}
+
 Records Records::read(std::span<const Row> rows, const ReadOptions& options, Place place) {
   Records records;
   records.rows_ = rows.size();
@@ -121,15 +130,6 @@ void Records::add_trouble(std::size_t row, std::string error) {
   const auto after = std::find_if(troubles_.begin(), troubles_.end(),
                                   [row](const Trouble& each) { return each.row >= row; });
   troubles_.insert(after, {row, std::move(error)});
-}
-
-std::string Records::error() const {
-  if (troubles_.empty()) return "";
-  std::string error = troubles_.front().error;
-  const std::size_t more = troubles_.size() - 1;
-  if (more == 1) error.append(" 1 more error follows.");
-  if (more > 1) error.append(" ").append(std::to_string(more)).append(" more errors follow.");
-  return error;
 }
 
 void Records::write(KernelCall& call, int first) const {

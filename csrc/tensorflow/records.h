@@ -16,6 +16,21 @@
 
 namespace tfrfast::tensorflow {
 
+// An error that lies before row `row`.
+struct Trouble {
+  std::size_t row = 0;
+  std::string error;
+};
+
+// Records that are to be read, and the errors among them.
+struct Found {
+  std::vector<Row> rows;
+  std::vector<Trouble> troubles;  // in order
+};
+
+// All of them in one: "" for none.
+std::string summary_of(std::span<const Trouble> troubles);
+
 // What one call delivers: the records before the first error, the error, and the good records after
 // it. Rows are read in pieces of about a mebibyte, and large records alone, so that a string that
 // outlives the others keeps little memory. Mapped records may stay where they are.
@@ -41,7 +56,7 @@ class Records {
   // Writes all good records into one output.
   void write_all(KernelCall& call, int output) const { write_rows(call, output, 0, rows_); }
 
-  std::string error() const;
+  std::string error() const { return summary_of(troubles_); }
   bool is_left_out(std::size_t row) const { return !left_out_.empty() && left_out_[row]; }
   // Calls visit(row, payload) for each good record, in order.
   template <class Visit>
@@ -67,10 +82,6 @@ class Records {
     std::shared_ptr<const void> memory() const {
       return batch != nullptr ? std::shared_ptr<const void>(batch) : file;
     }
-  };
-  struct Trouble {
-    std::size_t row = 0;  // the first row after it
-    std::string error;
   };
   void copy_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
   void map_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);

@@ -6,70 +6,11 @@
 #include "tensorflow/decoding_ops.h"
 #include "tensorflow/kernel_call.h"
 #include "tensorflow/part.h"
+#include "tensorflow/reading_ops.h"
 #include "tensorflow/string_probe.h"
 
 namespace tfrfast::tensorflow {
 namespace {
-
-// TfrfastSource: names and flags into a source that is not planned.
-void compute_source(KernelCall& call) {
-  SourceSpec spec;
-  for (const TString& name : call.strings(0)) {
-    spec.shards.push_back({std::string(name.read()), 0, 0});
-  }
-  spec.skip_damage = call.integer(1) != 0;
-  spec.zero_copy = call.integer(2) != 0;
-  spec.compression = compression_of_code(call.integer(3));
-  call.set_string(0, spec.encode());
-}
-
-// TfrfastBlocksOfFile and TfrfastStepCount run when an iteration begins, so that it sees files that
-// were replaced.
-void compute_blocks_of_file(PartHolder& parts, KernelCall& call) {
-  const std::int64_t file = call.integer(1);
-  const auto [begin, end] = parts.open(call.string(0), {}, file == 0)->blocks_of_file(file);
-  call.set_integer(0, begin);
-  call.set_integer(1, end);
-}
-
-void compute_step_count(PartHolder& parts, KernelCall& call) {
-  if (call.integers(2).back() == 0) return call.set_integer(0, 0);  // a stride of 0: no files
-  const auto part = parts.open(call.string(0), files_of(call.integers(2)), true);
-  call.set_integer(0, part->step_count(*parts.sequence(call.string(1))));
-}
-
-// TfrfastReadBlockV2 and TfrfastReadBatchV2 return an error in the data as a result, so that the
-// records before it arrive first. Only batches that have to be full fail.
-template <class Read>
-Records read_records(PartHolder& parts, KernelCall& call, const Read& read) {
-  std::shared_ptr<const Part> part;
-  try {
-    part = parts.open(call.string(0), files_of(call.integers(2)));
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::invalid) throw;
-    return Records::of_error(encode_error(error));
-  }
-  return read(*part);
-}
-
-void compute_read_block(PartHolder& parts, KernelCall& call) {
-  const auto sequence = parts.sequence(call.string(1));
-  const std::int64_t step = call.integer(3);
-  read_records(parts, call, [&](const Part& part) {
-    return part.read_block(*sequence, step);
-  }).write(call, 0);
-}
-
-void compute_read_batch(PartHolder& parts, KernelCall& call) {
-  const auto sequence = parts.sequence(call.string(1));
-  const auto seed = static_cast<std::uint64_t>(call.integer(3));
-  const std::int64_t step = call.integer(4);
-  const Records records = read_records(parts, call, [&](const Part& part) {
-    return part.source()->read(part.records_of_batch(*sequence, seed, step));
-  });
-  fail_full_batch(*sequence, records.error());
-  records.write(call, 0);
-}
 
 // TfrfastRaise: fails with an error that came as text.
 void compute_raise(KernelCall& call) {
@@ -198,9 +139,10 @@ void register_retired(const CApi& api) {
                                               {"filenames: string", "skip_damage: int64",
                                                "zero_copy: int64", "compression: int64"},
                                               {"source: string"}));
-  register_op(*api, keeping<PartHolder, compute_blocks_of_file>("TfrfastBlocksOfFile",
-                                                                {"source: string", "file: int64"},
-                                                                {"begin: int64", "end: int64"}));
+  register_op(*api,
+              keeping<PartHolder, compute_blocks_of_file>(
+                  "TfrfastBlocksOfFile", {"source: string", "sequence: string", "file: int64"},
+                  {"begin: int64", "end: int64"}));
   register_op(*api, keeping<PartHolder, compute_step_count>(
                         "TfrfastStepCount", {"source: string", "sequence: string", "files: int64"},
                         {"count: int64"}));
@@ -213,6 +155,21 @@ void register_retired(const CApi& api) {
                         {"source: string", "sequence: string", "files: int64", "seed: int64",
                          "step: int64"},
                         {"head: string", "error: string", "tail: string"}));
+  register_op(*api, keeping<PartHolder, compute_find_records>(
+                        "TfrfastFindRecords",
+                        {"source: string", "sequence: string", "files: int64", "begin: int64",
+                         "end: int64"},
+                        {"head: int64", "error: string", "tail: int64"}));
+  register_op(*api,
+              keeping<PartHolder, compute_read_records>(
+                  "TfrfastReadRecords", {"source: string", "is_full: int64", "addresses: int64"},
+                  {"head: string", "error: string", "tail: string"}));
+  register_op(
+      *api,
+      keeping<DecodingKernel, compute_decode_records>(
+          "TfrfastDecodeRecords",
+          {"source: string", "is_full: int64", "addresses: int64", "features: string"},
+          {"columns: column_types", "rows: int64", "error: string"}, {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_parse_example>(
                         "TfrfastParseExample", {"records: string", "features: string"},
                         {"columns: column_types"}, {"column_types: list(type)"}));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "core/base/parallel.h"
 #include "core/index/damage_in_words.h"
@@ -15,10 +16,6 @@ std::uint64_t block_bytes_of(bool is_compressed, std::uint64_t file_bytes) {
   std::uint64_t bytes = is_compressed ? kCompressedBlockBytes : kBlockBytes;
   while (file_bytes / bytes >= kMaxBlocks) bytes *= 2;
   return bytes;
-}
-
-std::uint64_t block_bytes_of(const ShardIndex& index) {
-  return block_bytes_of(index.seek_points() != nullptr, index.facts().file_bytes);
 }
 
 std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
@@ -87,6 +84,7 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)) {
   if (!spec_.planned) {
     const bool is_compressed = spec_.compression != Compression::none;
     late_shards_ = std::make_unique<LateShard[]>(spec_.shards.size());
+    late_files_ = std::make_unique<IndexedShard[]>(spec_.shards.size());
     for (const ShardSpec& shard : spec_.shards) {
       facts_.push_back(facts_or_zeros(shard.path));
       // A missing file has one block, so that it is reported when its turn comes.
@@ -113,7 +111,6 @@ void Source::plan(std::shared_ptr<const ShardSet> shards) {
                                std::to_string(index.record_count()) + " records");
     }
     facts_.push_back((*shards)[i].file->facts());
-    block_counts_.push_back(blocks_of(then.file_bytes, block_bytes_of(index)));
   }
   reader_ = std::make_shared<const Reader>(std::move(shards), read_options());
 }
@@ -140,9 +137,13 @@ std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
   LateShard& late = late_shards_[shard];
   std::lock_guard lock(late.mutex);
   if (late.shard == nullptr) {
-    late.shard = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, spec_.io,
-                                                    shard_options(spec_).index);
+    auto reached = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, spec_.io,
+                                                      shard_options(spec_).index);
     print_warnings();
+    const bool is_unreadable =
+        spec_.compression != Compression::none && !reached->file()->is_inflated();
+    late_files_[shard] = {reached->file(), is_unreadable ? reached->index() : nullptr, false, {}};
+    late.shard = std::move(reached);
   }
   return late.shard;
 }
@@ -150,79 +151,103 @@ std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
 Records Source::read(std::span<const std::int64_t> records) const {
   std::vector<Row> rows(records.size());
   reader_->locate(records, rows.data());
-  reader_->announce(rows);
+  return read(rows);
+}
+
+Records Source::read(std::span<const Row> rows) const {
+  announce(rows);
   return Records::read(rows, read_options(), place());
 }
 
-Records Source::read_block(std::size_t shard, std::int64_t block, const Progression& wanted,
-                           std::int64_t end) const {
-  const auto number = static_cast<std::uint64_t>(block);
-  try {
-    if (spec_.planned) {
-      const IndexedShard& indexed = shard_set()[shard];
-      const std::uint64_t bytes = block_bytes_of(*indexed.index);
-      const std::uint64_t begin = number * bytes;
-      return read_stretch(indexed, stretch_in_file_of(*indexed.index, begin, begin + bytes),
-                          static_cast<std::int64_t>(shard_set().first_record(shard)), wanted, end);
-    }
-    const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
-    const bool is_unreadable =
-        spec_.compression != Compression::none && !reached->file()->is_inflated();
-    const IndexedShard indexed{
-        reached->file(), is_unreadable ? reached->index() : nullptr, false, {}};
-    const std::uint64_t bytes =
-        block_bytes_of(spec_.compression != Compression::none, facts_[shard].bytes);
-    const std::uint64_t begin = number * bytes;
-    return read_stretch(indexed, reached->stretch_in_file(begin, begin + bytes), 0, wanted, end);
-  } catch (const Error& error) {
-    return Records::of_error(encode_error(error));
-  }
-}
-
-Records Source::read_stretch(const IndexedShard& shard, const ProgressiveIndex::Stretch& stretch,
-                             std::int64_t first_record, const Progression& wanted,
-                             std::int64_t end) const {
-  std::vector<Row> rows;
-  rows.reserve(stretch.frames.size());
-  std::vector<std::size_t> row_of(stretch.frames.size() + 1);  // the next wanted one from each on
-  for (std::size_t i = 0; i < stretch.frames.size(); ++i) {
-    row_of[i] = rows.size();
-    const std::uint64_t number = stretch.first_number + i;
-    const std::int64_t record = first_record + static_cast<std::int64_t>(number);
-    if (!wanted.has(record)) continue;
-    rows.push_back({&shard, number, static_cast<std::uint64_t>(record), stretch.frames[i]});
-  }
-  row_of.back() = rows.size();
-
+void Source::announce(std::span<const Row> rows) const noexcept {
   if (reader_ != nullptr) {
     reader_->announce(rows);
-  } else if (shard.file->traits().is_far) {
+  } else if (!rows.empty() && rows.front().shard->file->traits().is_far) {
     announce_rows(rows);
   }
-  Records records = Records::read(rows, read_options(), place());
-  if (spec_.skip_damage) return records;
-  for (const Damage& damage : stretch.damage) {
-    if (is_clean_end(damage)) continue;
-    const std::int64_t record = first_record + static_cast<std::int64_t>(damage.records_before);
-    const bool reaches_end = spec_.planned && wanted.at(wanted.count) >= end;
-    const bool passed_over =
-        record < wanted.first || (record - wanted.first) / wanted.stride >= wanted.count;
-    if (passed_over && !reaches_end) continue;
-    const std::uint64_t before = damage.records_before - stretch.first_number;
-    records.add_trouble(row_of[std::min<std::size_t>(before, stretch.frames.size())],
-                        damage_text(shard, damage));
-  }
-  return records;
 }
 
-std::int64_t Source::block_of(std::size_t shard, std::uint64_t number) const {
-  const ShardIndex& index = *shard_set()[shard].index;
+void Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
+                  const Progression& wanted, Found& found) const {
+  ProgressiveIndex::Stretch stretch;
+  try {
+    const std::uint64_t bytes =
+        block_bytes_of(spec_.compression != Compression::none, facts_[shard].bytes);
+    stretch = reach(shard)->stretch_in_file(static_cast<std::uint64_t>(begin) * bytes,
+                                            static_cast<std::uint64_t>(end) * bytes);
+  } catch (const Error& error) {
+    found.troubles.push_back({found.rows.size(), encode_error(error)});
+    return;
+  }
+  const IndexedShard& file = late_files_[shard];
+  auto damage = stretch.damage.begin();
+  // Damage lies before the row that follows it.
+  const auto add_damage_before = [&](std::uint64_t number) {
+    for (; damage != stretch.damage.end() && damage->records_before <= number; ++damage) {
+      if (spec_.skip_damage || is_clean_end(*damage)) continue;
+      const auto record = static_cast<std::int64_t>(damage->records_before);
+      const bool is_passed_over =
+          record < wanted.first || (record - wanted.first) / wanted.stride >= wanted.count;
+      if (!is_passed_over)
+        found.troubles.push_back({found.rows.size(), damage_text(file, *damage)});
+    }
+  };
+  found.rows.reserve(found.rows.size() + stretch.frames.size());
+  std::uint64_t number = stretch.first_number;
+  for (const Frame& frame : stretch.frames) {
+    add_damage_before(number);
+    if (wanted.has(static_cast<std::int64_t>(number))) {
+      found.rows.push_back({&file, number, number, frame});
+    }
+    ++number;
+  }
+  add_damage_before(std::numeric_limits<std::uint64_t>::max());
+}
+
+std::int64_t Source::record_count(std::size_t shard) const {
+  try {
+    const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
+    if (reached->index() == nullptr) {
+      constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+      reached->stretch_in_file(end - 1, end);
+    }
+    const std::shared_ptr<const ShardIndex> index = reached->index();
+    return index == nullptr ? 0 : static_cast<std::int64_t>(index->record_count());
+  } catch (const Error&) {  // which is told when the shard's turn comes
+    return 0;
+  }
+}
+
+std::shared_ptr<const ShardIndex> Source::index_at_hand(std::size_t shard) const {
+  try {
+    return reach(shard)->index();
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+std::int64_t Source::block_of(const ShardIndex& index, std::uint64_t number) const {
   const Frame frame = index.frame(number);
   std::uint64_t file_offset = frame.offset;
   if (const auto& points = index.seek_points(); points != nullptr) {
     file_offset = (*points)[points->find(frame.offset)].place.file_offset;
   }
-  return static_cast<std::int64_t>(file_offset / block_bytes_of(index));
+  const bool is_compressed = spec_.compression != Compression::none;
+  return static_cast<std::int64_t>(file_offset /
+                                   block_bytes_of(is_compressed, index.facts().file_bytes));
+}
+
+const IndexedShard& Source::file(std::size_t shard, std::uint64_t end) const {
+  if (late_shards_ == nullptr || shard >= shard_count()) {
+    throw Error(ErrorKind::invalid, "An address names shard " + std::to_string(shard) +
+                                        " of a dataset that has " + std::to_string(shard_count()) +
+                                        ".");
+  }
+  const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
+  const IndexedShard& file = late_files_[shard];
+  // Inflating can begin only where the walk has been.
+  if (file.file->is_inflated() && file.file->bytes() < end) reached->stretch(end - 1, end);
+  return file;
 }
 
 }  // namespace tfrfast::tensorflow

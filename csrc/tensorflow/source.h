@@ -58,18 +58,35 @@ class Source {
   std::size_t shard_count() const noexcept { return spec_.shards.size(); }
   std::int64_t block_count(std::size_t shard) const noexcept { return block_counts_[shard]; }
 
-  // The records of a shard's block that are `wanted`. They are numbered within the source or,
-  // without a plan, within the shard. `end` is the number after the last one. Errors are in the
-  // result.
-  Records read_block(std::size_t shard, std::int64_t block, const Progression& wanted,
-                     std::int64_t end) const;
+  // Reads rows of this source. Errors are in the result.
+  Records read(std::span<const Row> rows) const;
+  ReadOptions read_options() const { return {spec_.verify, spec_.skip_damage}; }
+  // Tells the storage that these will be read, if they are far away or have been cold lately.
+  void announce(std::span<const Row> rows) const noexcept;
 
-  // Planned sources only, from here on.
+  // Planned sources only.
   Records read(std::span<const std::int64_t> records) const;
   const std::shared_ptr<const Reader>& reader() const noexcept { return reader_; }
   const ShardSet& shard_set() const noexcept { return reader_->shards(); }
-  // The block of a shard that its record `number` begins in.
-  std::int64_t block_of(std::size_t shard, std::uint64_t number) const;
+
+  // Sources without a plan only, from here on. Records are numbered within their shard.
+  //
+  // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, and the errors there.
+  void find(std::size_t shard, std::int64_t begin, std::int64_t end, const Progression& wanted,
+            Found& found) const;
+  // Walks through the shard, unless that has been done. 0 for one that cannot be opened.
+  std::int64_t record_count(std::size_t shard) const;
+  // The index of a shard, if there is one without a walk; null for one that cannot be opened.
+  std::shared_ptr<const ShardIndex> index_at_hand(std::size_t shard) const;
+  // The block of a shard that a record begins in, by that index.
+  std::int64_t block_of(const ShardIndex& index, std::uint64_t number) const;
+  // Which shard a row found here is of.
+  std::size_t shard_of(const Row& row) const noexcept {
+    return static_cast<std::size_t>(row.shard - late_files_.get());
+  }
+  // A shard, to read what was found in it up to byte `end` of its stream, maybe by another process.
+  // Throws Error, invalid if there is no such shard.
+  const IndexedShard& file(std::size_t shard, std::uint64_t end) const;
 
   // Whether all files are what they were when this was made.
   bool still_fits() const;
@@ -84,20 +101,18 @@ class Source {
   };
   void plan(std::shared_ptr<const ShardSet> shards);
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
-  Records read_stretch(const IndexedShard& shard, const ProgressiveIndex::Stretch& stretch,
-                       std::int64_t first_record, const Progression& wanted,
-                       std::int64_t end) const;
 
-  ReadOptions read_options() const { return {spec_.verify, spec_.skip_damage}; }
   Records::Place place() const {
     return spec_.zero_copy ? Records::Place::mapped : Records::Place::copied;
   }
 
   SourceSpec spec_;
   std::vector<FileFacts> facts_;  // of each shard when it was opened; all zeros if it was missing
-  std::vector<std::int64_t> block_counts_;    // of each shard
-  std::unique_ptr<LateShard[]> late_shards_;  // of a source that is not planned
-  std::shared_ptr<const Reader> reader_;      // of a planned one
+  std::vector<std::int64_t> block_counts_;  // of each shard
+  // Of a source that is not planned. Files are set when their shards are reached.
+  std::unique_ptr<LateShard[]> late_shards_;
+  std::unique_ptr<IndexedShard[]> late_files_;
+  std::shared_ptr<const Reader> reader_;  // of a planned one
 };
 
 }  // namespace tfrfast::tensorflow

@@ -58,6 +58,7 @@ TEST_CASE("batches run on over the ends of epochs, or end with them") {
   CHECK(sequence.batch(0, 4).empty());
   sequence.drop_remainder = true;
   CHECK(sequence.batch_count() == 3);
+  CHECK(sequence.batch(0, 3).empty());
   sequence.batch_ends_with_epoch = true;
   CHECK(sequence.batch_count() == 2);
   CHECK(sequence.batch(0, 1) == Numbers{0, 1, 2});

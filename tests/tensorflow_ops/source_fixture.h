@@ -32,6 +32,13 @@ inline SourceSpec streamed_spec(const std::vector<tfrfast::testing::TestShard>& 
   return spec;
 }
 
+inline std::shared_ptr<const Source> streamed_source(
+    const std::vector<tfrfast::testing::TestShard>& shards, SourceSpec options = {}) {
+  options.shards = streamed_spec(shards).shards;
+  options.index_use = IndexUse::memory;
+  return std::make_shared<const Source>(std::move(options));
+}
+
 // A planned source, indexed in memory. `options` are all but its shards.
 inline std::shared_ptr<const Source> planned_source(
     const std::vector<tfrfast::testing::TestShard>& shards, SourceSpec options = {}) {
@@ -53,6 +60,15 @@ inline std::vector<std::string> payloads_of(const Records& records) {
     payloads.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   });
   return payloads;
+}
+
+// The records of a shard's first block.
+inline Records read_first_block(const Source& source, std::size_t shard = 0) {
+  Found found;
+  source.find(shard, 0, 1, {0, 1, 100}, found);
+  Records records = source.read(found.rows);
+  for (const Trouble& trouble : found.troubles) records.add_trouble(trouble.row, trouble.error);
+  return records;
 }
 
 }  // namespace tfrfast::tensorflow::testing

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../core/orders.h"
+#include "core/order/permutation.h"
 #include "source_fixture.h"
 #include "tensorflow/part.h"
 
@@ -23,22 +24,12 @@ constexpr auto kMaxStride = std::numeric_limits<std::int64_t>::max();
 // A record is 10 bytes long, or so long that blocks have one or two of them.
 constexpr std::size_t kLongRecord = 600 << 10;
 
-Sequence blocks_over(const Progression& records) {
-  Sequence sequence;
-  sequence.records = records;
-  sequence.order = make_order(records.count, Shuffle::none);
-  sequence.positions = {0, 1, records.count};
-  return sequence;
-}
-
-// A dataset's sequence: of as many records as its source has.
-Sequence blocks(const Source& source) {
-  const std::uint64_t all = source.spec().planned ? source.shard_set().record_count() : 1 << 20;
-  return blocks_over({0, 1, static_cast<std::int64_t>(all)});
-}
+constexpr Progression kAll{0, 1, kMaxPermutationSize};
 
 Sequence batches(const Source& source, std::int64_t rows, Shuffle shuffle = Shuffle::none) {
-  Sequence sequence = blocks(source);
+  Sequence sequence;
+  const auto records = static_cast<std::int64_t>(source.shard_set().record_count());
+  sequence.records = sequence.positions = {0, 1, records};
   sequence.order = make_order(sequence.records.count, shuffle, {2, 2, 2});
   sequence.batch_rows = rows;
   return sequence;
@@ -46,7 +37,7 @@ Sequence batches(const Source& source, std::int64_t rows, Shuffle shuffle = Shuf
 
 Numbers numbers_of(const Part& part, const Sequence& sequence) {
   Numbers all;
-  for (std::int64_t step = 0; step < part.step_count(sequence); ++step) {
+  for (std::int64_t step = 0; step < part.batch_count(sequence); ++step) {
     const Numbers batch = part.records_of_batch(sequence, 7, step);
     CHECK_FALSE(batch.empty());
     all.insert(all.end(), batch.begin(), batch.end());
@@ -54,14 +45,17 @@ Numbers numbers_of(const Part& part, const Sequence& sequence) {
   return all;
 }
 
-Strings read_blocks(const Part& part, const Sequence& sequence) {
+// What is found block by block and, the same, in all blocks at once.
+Strings read_blocks(const Part& part, const Progression& wanted = kAll) {
   Strings all;
-  for (std::int64_t step = 0; step < part.step_count(sequence); ++step) {
-    const Records records = part.read_block(sequence, step);
-    CHECK(records.error() == "");
-    const Strings payloads = payloads_of(records);
+  for (std::int64_t block = 0; block < part.block_count(); ++block) {
+    const Found found = part.find(wanted, block, block + 1);
+    CHECK(found.troubles.empty());
+    const Strings payloads = payloads_of(part.source()->read(found.rows));
     all.insert(all.end(), payloads.begin(), payloads.end());
   }
+  const Found found = part.find(wanted, 0, part.block_count());
+  CHECK(payloads_of(part.source()->read(found.rows)) == all);
   return all;
 }
 
@@ -121,7 +115,7 @@ TEST_CASE("part: all parts together have every record exactly once, in any order
   for (const Counts& counts : {Counts{7}, Counts{4, 0, 9}, Counts{1, 2, 3, 4, 5}, Counts{0, 0}}) {
     const auto shards = write_shards(folder, counts);
     const auto source = planned_source(shards);
-    const auto streamed = std::make_shared<const Source>(streamed_spec(shards));
+    const auto streamed = streamed_source(shards);
     for (std::int64_t stride = 1; stride <= 7; ++stride) {
       for (std::int64_t first = 0; first < stride; ++first) {
         CAPTURE(counts.size());
@@ -133,9 +127,7 @@ TEST_CASE("part: all parts together have every record exactly once, in any order
           const Numbers numbers = numbers_of(part, batches(*source, 3, shuffle));
           CHECK(sorted(numbers) == model);
         }
-        CHECK(read_blocks(part, blocks(*source)) == payloads_of(shards, model));
-        const Part unplanned(streamed, {first, stride});
-        CHECK(read_blocks(unplanned, blocks(*streamed)) == payloads_of(shards, model));
+        CHECK(read_blocks(Part(streamed, {first, stride})) == payloads_of(shards, model));
       }
     }
   }
@@ -145,105 +137,83 @@ TEST_CASE("part: a file of many blocks is read block by block") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {7, 1}, kLongRecord);
   const Counts counts = {7, 1};
-  for (const auto& source :
-       {planned_source(shards), std::make_shared<const Source>(streamed_spec(shards))}) {
-    CHECK(Part(source, {}).step_count(blocks(*source)) == 6);
-    for (std::int64_t stride = 1; stride <= 3; ++stride) {
-      for (std::int64_t first = 0; first < stride; ++first) {
-        CAPTURE(stride);
-        CAPTURE(first);
-        const Numbers model = model_of(counts, first, stride);
-        CHECK(read_blocks(Part(source, {first, stride}), blocks(*source)) ==
-              payloads_of(shards, model));
-      }
+  const auto source = streamed_source(shards);
+  CHECK(Part(source, {}).block_count() == 6);
+  for (std::int64_t stride = 1; stride <= 3; ++stride) {
+    for (std::int64_t first = 0; first < stride; ++first) {
+      CAPTURE(stride);
+      CAPTURE(first);
+      const Numbers model = model_of(counts, first, stride);
+      CHECK(read_blocks(Part(source, {first, stride})) == payloads_of(shards, model));
     }
   }
 }
 
-TEST_CASE("part: take, skip and shard choose among the records of the part") {
+TEST_CASE("part: take, skip and shard choose among the records of the part, indexed or not") {
   const TemporaryFolder folder;
-  const Counts counts = {5, 6};
+  const Counts counts = {5, 0, 6, 1};
   const auto shards = write_shards(folder, counts, kLongRecord);
-  const auto source = planned_source(shards);
-  for (const Files files : {Files{0, 1}, Files{1, 2}, Files{1, 3}}) {
+  for (const Files files : {Files{0, 1}, Files{1, 2}, Files{1, 5}}) {
     const Numbers model = model_of(counts, files.first, files.stride);
-    const Part part(source, files);
-    for (const Progression& chosen :
-         {Progression{0, 1, 2}, Progression{2, 1, 9}, Progression{1, 2, 3}, Progression{3, 4, 2}}) {
+    for (const Progression& wanted :
+         {Progression{0, 1, 2}, Progression{2, 1, 9}, Progression{1, 2, 3}, Progression{3, 4, 2},
+          Progression{5, 1, 1}, Progression{7, 1, 100}, Progression{0, 1, 0}}) {
       CAPTURE(files.stride);
-      CAPTURE(chosen.first);
-      CAPTURE(chosen.stride);
+      CAPTURE(wanted.first);
+      CAPTURE(wanted.stride);
       Numbers expected;
-      for (std::int64_t i = 0; i < chosen.count; ++i) {
-        const auto at = static_cast<std::size_t>(chosen.at(i));
+      for (std::int64_t i = 0; i < wanted.count; ++i) {
+        const auto at = static_cast<std::size_t>(wanted.at(i));
         if (at < model.size()) expected.push_back(model[at]);
       }
-      const Sequence sequence = blocks_over(chosen);
-      CHECK(read_blocks(part, sequence) == payloads_of(shards, expected));
-      CHECK(part.step_count(sequence) <= part.step_count(blocks(*source)));
+      const Part part(streamed_source(shards), files);
+      CHECK(read_blocks(part, wanted) == payloads_of(shards, expected));
+      // Now all counts are known, and files are cut down to the blocks that matter.
+      Strings read;
+      std::int64_t blocks = 0;
+      for (std::int64_t turn = 0; turn < (files.stride == 2 ? 2 : 4); ++turn) {
+        const auto [begin, end] = part.blocks_of_file(wanted, turn);
+        blocks += end - begin;
+        const Found found = part.find(wanted, begin, end);
+        const Strings payloads = payloads_of(part.source()->read(found.rows));
+        read.insert(read.end(), payloads.begin(), payloads.end());
+      }
+      CHECK(read == payloads_of(shards, expected));
+      // A file without bytes looks like one that is missing: it has a block.
+      const std::int64_t needed = 2 * wanted.stride * files.stride;
+      CHECK(blocks <= needed * static_cast<std::int64_t>(expected.size()) + 1);
     }
   }
 }
 
-TEST_CASE("part: blocks that have no wanted record are not among the steps") {
-  const TemporaryFolder folder;
-  const auto source = planned_source(write_shards(folder, {7}, kLongRecord));
-  const Part part(source, {});
-  CHECK(part.step_count(blocks_over({0, 1, 1})) == 1);
-  CHECK(part.step_count(blocks_over({4, 1, 2})) == 1);
-  CHECK(part.step_count(blocks_over({3, 1, 0})) == 0);
-}
-
-TEST_CASE("part: records up to the end come with the damage after them, however far it reaches") {
+TEST_CASE("part: damage belongs to those who read on to it") {
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {2}, kLongRecord);
   shards[0].append(std::string(2 << 20, 'x'));
-  const Part part(planned_source(shards), {});
-  const auto errors = [&](const Progression& records) {
-    const Sequence sequence = blocks_over(records);
-    int count = 0;
-    for (std::int64_t step = 0; step < part.step_count(sequence); ++step) {
-      count += part.read_block(sequence, step).error() != "";
-    }
-    return count;
+  const Part part(streamed_source(shards), {});
+  const auto errors = [&](const Progression& wanted) {
+    return part.find(wanted, 0, part.block_count()).troubles.size();
   };
-  CHECK(errors({1, 1, 1}) == 1);
-  CHECK(errors({0, 1, 2}) == 1);
-  CHECK(errors({0, 1, 1}) == 0);
-}
-
-TEST_CASE("part: epochs repeat the blocks") {
-  const TemporaryFolder folder;
-  const auto shards = write_shards(folder, {2, 1});
-  const auto source = planned_source(shards);
-  Sequence sequence = blocks(*source);
-  sequence.epochs = 3;
-  const Part part(source, {});
-  CHECK(part.step_count(sequence) == 6);
-  const Numbers model = {0, 1, 2, 0, 1, 2, 0, 1, 2};
-  CHECK(read_blocks(part, sequence) == payloads_of(shards, model));
-  sequence.epochs = -1;
-  CHECK(part.step_count(sequence) == kEndless);
+  CHECK(errors(kAll) == 1);
+  CHECK(errors({1, 1, kMaxPermutationSize - 1}) == 1);
+  CHECK(errors({0, 1, 2}) == 0);
+  CHECK(errors({0, 1, 3}) == 1);
 }
 
 TEST_CASE("part: however large the stride, the first part has what begins the files") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {3, 0, 2, 4});
-  const auto streamed = std::make_shared<const Source>(streamed_spec(shards));
   for (const std::int64_t stride : {std::int64_t{1} << 40, kMaxStride}) {
-    for (const auto& source : {planned_source(shards), streamed}) {
-      const Part first(source, {0, stride});
-      CHECK(read_blocks(first, blocks(*source)) == payloads_of(shards, {0, 3, 5}));
-      CHECK(read_blocks(Part(source, {1, stride}), blocks(*source)) ==
-            payloads_of(shards, {1, 4, 6}));
-      for (const std::int64_t none : {std::int64_t{4}, stride - 1, stride}) {
-        CHECK(read_blocks(Part(source, {none, stride}), blocks(*source)).empty());
-      }
+    const auto streamed = streamed_source(shards);
+    const Part first(streamed, {0, stride});
+    CHECK(read_blocks(first) == payloads_of(shards, {0, 3, 5}));
+    CHECK(read_blocks(first, {1, 2, 4}) == payloads_of(shards, {3}));
+    CHECK(read_blocks(Part(streamed, {1, stride})) == payloads_of(shards, {1, 4, 6}));
+    for (const std::int64_t none : {std::int64_t{4}, stride - 1, stride}) {
+      CHECK(read_blocks(Part(streamed, {none, stride})).empty());
     }
     const auto source = planned_source(shards);
-    const Part first(source, {0, stride});
-    CHECK(numbers_of(first, batches(*source, 2)) == Numbers{0, 3, 5});
-    CHECK(read_blocks(first, blocks_over({1, 2, 4})) == payloads_of(shards, {3}));
+    CHECK(numbers_of(Part(source, {0, stride}), batches(*source, 2)) == Numbers{0, 3, 5});
     CHECK(numbers_of(Part(source, {stride - 1, stride}), batches(*source, 2)).empty());
   }
 }
@@ -251,40 +221,40 @@ TEST_CASE("part: however large the stride, the first part has what begins the fi
 TEST_CASE("part: a single record may be chosen with any stride") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {5, 4});
-  const auto source = planned_source(shards);
   // Three times the first of these is -1 in 64 bits.
   for (const std::int64_t stride : {std::int64_t{6148914691236517205}, kMaxStride - 1}) {
-    const Sequence one = blocks_over({1, stride, 1});
-    CHECK(read_blocks(Part(source, {}), one) == payloads_of(shards, {1}));
-    CHECK(read_blocks(Part(source, {1, 3}), one) == payloads_of(shards, {4}));
+    const Progression one{1, stride, 1};
+    CHECK(read_blocks(Part(streamed_source(shards), {}), one) == payloads_of(shards, {1}));
+    CHECK(read_blocks(Part(streamed_source(shards), {1, 3}), one) == payloads_of(shards, {4}));
   }
 }
 
 TEST_CASE("part: the blocks of its files follow one another") {
   const TemporaryFolder folder;
-  const auto source = planned_source(write_shards(folder, {7, 1, 0, 4}, kLongRecord));
-  const Part part(source, {1, 2});
-  CHECK(part.blocks_of_file(0) == std::pair<std::int64_t, std::int64_t>{0, 1});
-  CHECK(part.blocks_of_file(1) == std::pair<std::int64_t, std::int64_t>{1, 4});
-  CHECK(part.step_count(blocks(*source)) == 4);
+  const Part part(streamed_source(write_shards(folder, {7, 1, 0, 4}, kLongRecord)), {1, 2});
+  CHECK(part.blocks_of_file(kAll, 0) == std::pair<std::int64_t, std::int64_t>{0, 1});
+  CHECK(part.blocks_of_file(kAll, 1) == std::pair<std::int64_t, std::int64_t>{1, 4});
+  CHECK(part.block_count() == 4);
 }
 
 TEST_CASE("part: files and blocks that do not exist are refused") {
   const TemporaryFolder folder;
-  const auto source = planned_source(write_shards(folder, {1, 1, 1}));
+  const auto source = streamed_source(write_shards(folder, {1, 1, 1}));
   const auto check_refused = [](const Error& error, const std::string& message) {
     CHECK(error.kind() == ErrorKind::out_of_range);
     CHECK(error.message() == message);
   };
   const Part part(source, {0, 2});
-  check_refused(error_of([&] { part.blocks_of_file(-1); }),
+  check_refused(error_of([&] { part.blocks_of_file(kAll, -1); }),
                 "File -1 does not exist: there are 2 files.");
-  check_refused(error_of([&] { part.blocks_of_file(2); }),
+  check_refused(error_of([&] { part.blocks_of_file(kAll, 2); }),
                 "File 2 does not exist: there are 2 files.");
-  check_refused(error_of([&] { part.read_block(blocks(*source), -1); }),
+  check_refused(error_of([&] { part.find(kAll, -1, 0); }),
                 "Block -1 does not exist: there are 2 blocks.");
+  check_refused(error_of([&] { part.find(kAll, 1, 3); }),
+                "Block 2 does not exist: there are 2 blocks.");
   const Part none(source, {3, 3});
-  check_refused(error_of([&] { none.read_block(blocks(*source), 0); }),
+  check_refused(error_of([&] { none.find(kAll, 0, 1); }),
                 "Block 0 does not exist: there are 0 blocks.");
 }
 
@@ -314,12 +284,4 @@ TEST_CASE("part: a kernel keeps its part until the files or the text are others"
     CHECK(open_source_count() == open + 2);
   }
   CHECK(open_source_count() == open);
-}
-
-TEST_CASE("part: a batch that has to be full fails with its error, any other does not") {
-  Sequence sequence;
-  fail_full_batch(sequence, "15 Bad.");
-  sequence.drop_remainder = true;
-  fail_full_batch(sequence, "");
-  CHECK_THROWS_AS(fail_full_batch(sequence, "15 Bad."), KernelFailure);
 }

@@ -22,10 +22,6 @@ std::uint64_t payload_offset(const TestShard& shard, std::size_t record) {
   return shard.offset(record) + 12;
 }
 
-Records read_first_block(const Source& source) {
-  return source.read_block(0, 0, {0, 1, 100}, 100);
-}
-
 }  // namespace
 
 TEST_CASE("records: a block is written as what precedes the damage, the error and the rest") {
@@ -33,17 +29,14 @@ TEST_CASE("records: a block is written as what precedes the damage, the error an
   auto shards = write_shards(folder, {5}, 100);
   shards[0].flip_bit(payload_offset(shards[0], 2));
   const TestShard& shard = shards[0];
-  for (const auto& source :
-       {planned_source(shards), std::make_shared<const Source>(streamed_spec(shards))}) {
-    FakeCall fake;
-    const Records records = read_first_block(*source);
-    run_kernel(fake.context(), [&](KernelCall& call) { records.write(call, 0); });
-    REQUIRE(fake.code() == Code::ok);
-    CHECK(fake.strings(0) == Strings{shard.record(0), shard.record(1)});
-    CHECK(decode_error(fake.strings(1)[0]).code == Code::data_loss);
-    CHECK(holds(fake.strings(1)[0], shard.path()));
-    CHECK(fake.strings(2) == Strings{shard.record(3), shard.record(4)});
-  }
+  FakeCall fake;
+  const Records records = read_first_block(*streamed_source(shards));
+  run_kernel(fake.context(), [&](KernelCall& call) { records.write(call, 0); });
+  REQUIRE(fake.code() == Code::ok);
+  CHECK(fake.strings(0) == Strings{shard.record(0), shard.record(1)});
+  CHECK(decode_error(fake.strings(1)[0]).code == Code::data_loss);
+  CHECK(holds(fake.strings(1)[0], shard.path()));
+  CHECK(fake.strings(2) == Strings{shard.record(3), shard.record(4)});
 }
 
 TEST_CASE("records: damage that is skipped leaves no error") {
@@ -52,7 +45,7 @@ TEST_CASE("records: damage that is skipped leaves no error") {
   shards[0].flip_bit(payload_offset(shards[0], 0));
   SourceSpec options;
   options.skip_damage = true;
-  const Records records = read_first_block(*planned_source(shards, options));
+  const Records records = read_first_block(*streamed_source(shards, options));
   CHECK(records.error() == "");
   CHECK(records.is_left_out(0));
   CHECK(payloads_of(records) ==
@@ -64,11 +57,11 @@ TEST_CASE("records: the first of several errors is told, and how many follow it"
   auto shards = write_shards(folder, {5}, 100);
   shards[0].flip_bit(payload_offset(shards[0], 3));
   shards[0].flip_bit(payload_offset(shards[0], 1));
-  const Records both = read_first_block(*planned_source(shards));
+  const Records both = read_first_block(*streamed_source(shards));
   shards[0].flip_bit(payload_offset(shards[0], 4));
-  const Records all = read_first_block(*planned_source(shards));
+  const Records all = read_first_block(*streamed_source(shards));
   shards[0].flip_bit(payload_offset(shards[0], 3)).flip_bit(payload_offset(shards[0], 4));
-  const Records first = read_first_block(*planned_source(shards));
+  const Records first = read_first_block(*streamed_source(shards));
   CHECK(both.error() == first.error() + " 1 more error follows.");
   CHECK(all.error() == first.error() + " 2 more errors follow.");
 }
@@ -79,8 +72,8 @@ TEST_CASE("records: a missing file is an error when its turn comes") {
   std::filesystem::remove(shards[1].path());
   const Source source(streamed_spec(shards));
   CHECK(source.block_count(1) == 1);
-  CHECK(payloads_of(source.read_block(0, 0, {0, 1, 100}, 100)) == Strings{shards[0].record(0)});
-  const Records records = source.read_block(1, 0, {0, 1, 100}, 100);
+  CHECK(payloads_of(read_first_block(source)) == Strings{shards[0].record(0)});
+  const Records records = read_first_block(source, 1);
   CHECK(decode_error(records.error()).code == Code::not_found);
   CHECK(payloads_of(records).empty());
 }
@@ -89,7 +82,7 @@ TEST_CASE("records: a file that is cut short gives what it still has, then an er
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {3}, 100);
   shards[0].truncate_to(shards[0].size() - 1);
-  const Records records = read_first_block(*planned_source(shards));
+  const Records records = read_first_block(*streamed_source(shards));
   CHECK(decode_error(records.error()).code == Code::data_loss);
   CHECK(payloads_of(records) == Strings{shards[0].record(0), shards[0].record(1)});
 }
@@ -98,7 +91,7 @@ TEST_CASE("records: a tail that is too short for a header is the end, as it is t
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {2}, 100);
   shards[0].append("tail");
-  const Records records = read_first_block(*planned_source(shards));
+  const Records records = read_first_block(*streamed_source(shards));
   CHECK(records.error() == "");
   CHECK(payloads_of(records).size() == 2);
 }
@@ -111,7 +104,7 @@ TEST_CASE("records: strings of mapped files outlive the source where the runtime
   FakeCall fake;
   hand_out_views(true);
   {
-    const Records records = read_first_block(*planned_source(shards, options));
+    const Records records = read_first_block(*streamed_source(shards, options));
     run_kernel(fake.context(), [&](KernelCall& call) { records.write_all(call, 0); });
   }
   hand_out_views(false);

@@ -12,7 +12,8 @@ from tfrfast.tensorflow.history import History, Step
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.lifting.switch import LiftParsing, lifts_parsing
 from tfrfast.tensorflow.names import file_names
-from tfrfast.tensorflow.pipeline import Pipeline, everything
+from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.sequence import EVERYTHING
 from tfrfast.tensorflow.source import Source
 
 OnCorruption = Literal["raise", "skip"]
@@ -71,12 +72,11 @@ class TFRecordDataset(FusedDataset):
             return
         compression = compression_type or ""
         source = Source(names, on_corruption == "skip", zero_copy, compression, num_parallel_reads)
-        planned = source.planned(build_indexes=False) if num_parallel_reads is None else None
-        if planned is None or planned.plan is None:
-            self._set_up(Pipeline(source, lifts=lifts), History(source.description, False))
-        else:
-            pipeline = Pipeline(planned, everything(planned.plan), lifts=lifts)
-            self._set_up(pipeline, History(planned.description, True))
+        if source.in_file_order:
+            source = source.planned(build_indexes=False) or source
+        sequence = EVERYTHING if source.in_file_order else None
+        pipeline = Pipeline(source, sequence, lifts=lifts)
+        self._set_up(pipeline, History(source.description, source.in_file_order))
 
 
 def _is_ours(compression_type: Any, buffer_size: Any) -> bool:

@@ -38,19 +38,18 @@ def _fails(*element_and_error: Any) -> Any:
     return tf.size(tf.ensure_shape(ops.tfrfast_raise(element_and_error[-1]), [None])) > 0
 
 
-def _failure(error: Any) -> Any:
-    """A dataset without elements, which raises `error` unless it is empty."""
+def _failure(error: Any, records: Any) -> Any:
+    """A dataset without elements, which raises `error` unless it is empty. `records` show a type."""
     is_error = tf.cast(tf.strings.length(error) > 0, tf.int64)
-    nothing = tf.data.Dataset.from_tensors(tf.zeros([0], tf.string))
-    return _raising(nothing.take(is_error), error)
+    return _raising(tf.data.Dataset.from_tensors(records).take(is_error), error)
 
 
 def emit_block(head: Any, error: Any, tail: Any) -> Any:
-    """The records of a block. An error is raised after the records that lie before the damage."""
+    """The records, or addresses, of a block. An error comes after those before the damage."""
     return tf.cond(
         tf.logical_and(tf.equal(error, ""), tf.size(head) > 0),
         lambda: tf.data.Dataset.from_tensors(head),
-        lambda: _some(head).concatenate(_failure(error)).concatenate(_some(tail)),
+        lambda: _some(head).concatenate(_failure(error, tail)).concatenate(_some(tail)),
     )
 
 
@@ -62,7 +61,7 @@ def emit_batch(head: Any, error: Any, tail: Any) -> Any:
     return tf.cond(
         tf.logical_and(tf.equal(error, ""), tf.size(head) > 0),
         lambda: tf.data.Dataset.from_tensors(head),
-        lambda: _failure(error).concatenate(_some(tf.concat([head, tail], axis=0))),
+        lambda: _failure(error, tail).concatenate(_some(tf.concat([head, tail], axis=0))),
     )
 
 

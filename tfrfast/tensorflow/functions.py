@@ -15,6 +15,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.data.util import structure
 
+from tfrfast import _native
+
+# Blocks and batches that are read at once: more threads than this only hold more memory.
+_MAX_PARALLEL_READS = 16
 _RUNS_AS_IT_STANDS = {"experimental_ints_on_device": True}
 
 Body = Callable[..., Any]
@@ -48,8 +52,13 @@ def flat_map(dataset: Any, body: Body, *others: Any) -> Any:
     return _transformed(tf.raw_ops.FlatMapDataset, dataset, traced, others, "f")
 
 
-def parallel_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any:
-    """dataset.map(lambda *element: body(*element, *others)), `calls` at once, in order.
+def parallel_reads() -> int:
+    """How many calls that read run at once."""
+    return min(_MAX_PARALLEL_READS, _native.usable_processors())
+
+
+def parallel_map(dataset: Any, body: Body, *others: Any, calls: int | None = None) -> Any:
+    """dataset.map(lambda *element: body(*element, *others)), several at once, in order.
 
     Elements are flattened for `body`, which may return any structure.
     """
@@ -61,7 +70,7 @@ def parallel_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any:
         traced,
         others,
         "f",
-        num_parallel_calls=tf.constant(calls, tf.int64),
+        num_parallel_calls=tf.constant(calls or parallel_reads(), tf.int64),
         deterministic="true",
         preserve_cardinality=True,
         # Each call stays on one thread: one of its ops does all the work, and handing the others

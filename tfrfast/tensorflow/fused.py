@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.tensorflow.history import OF_EACH, Refusal, call_text
+from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.parsing import ParsingDataset
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.recognition import (
@@ -17,6 +18,7 @@ from tfrfast.tensorflow.recognition import (
     parses_examples,
 )
 from tfrfast.tensorflow.remembering import ENDED
+from tfrfast.tensorflow.sequence import Progression
 from tfrfast.tensorflow.slow_paths import warn_once
 
 _LEAVES_OUT = "ignore_errors() after it leaves out single elements"
@@ -36,7 +38,11 @@ class FusedDataset(ParsingDataset):
     ) -> Any:
         pipeline = self._pipeline
         fused = ENDED if pipeline is None else pipeline.narrowed(method, *arguments)
-        return self._fused_or(plain, fused, call_text(method, *arguments))
+        length, numbers = self._length, static_integers(arguments)
+        if length is not None:
+            knows = numbers is not None and method != "shard"
+            length = getattr(Progression(0, 1, length), method)(*numbers).count if knows else None
+        return self._fused_or(plain, fused, call_text(method, *arguments), length=length)
 
     def take(self, count: Any, name: str | None = None) -> Any:
         plain = super().take
@@ -62,7 +68,10 @@ class FusedDataset(ParsingDataset):
     def repeat(self, count: Any = None, name: str | None = None) -> Any:
         plain, call = super().repeat, call_text("repeat", *([] if count is None else [count]))
         fused = ENDED if self._pipeline is None else self._pipeline.repeated(count)
-        return self._fused_or(lambda: plain(count, name=name), fused, call)
+        number, length = None if count is None else static_integer(count), self._length
+        if length is not None:
+            length = None if number is None or number < 0 else length * number
+        return self._fused_or(lambda: plain(count, name=name), fused, call, length=length)
 
     def shuffle(
         self,
@@ -120,16 +129,13 @@ class FusedDataset(ParsingDataset):
 
     def _batched(self, rows: Any, drop_remainder: Any, plain: Callable[[], Any], call: str) -> Any:
         pipeline, drop = self._pipeline, tf.get_static_value(drop_remainder)
+        length = _batch_count(self._length, rows, drop)
         if pipeline is None:
-            return self._plain(plain(), call, ENDED)
+            return self._plain(plain(), call, ENDED, length)
         fused = pipeline.batched(rows, drop)
-        if isinstance(fused, Refusal):
-            blocks = pipeline.batches_of_blocks(rows, drop)
-            if blocks is not None:
-                return self._plain(blocks, call, fused)
-            if pipeline.parses_needlessly:
-                warn_once("parse", f"Records are parsed one by one before {call}", fused)
-        return self._fused_or(plain, fused, call)
+        if isinstance(fused, Refusal) and pipeline.parses_needlessly:
+            warn_once("parse", f"Records are parsed one by one before {call}", fused)
+        return self._fused_or(plain, fused, call, length=length)
 
     def padded_batch(
         self,
@@ -169,13 +175,19 @@ class FusedDataset(ParsingDataset):
         plain, call = super().cache, call_text("cache", *([] if in_memory else [filename]))
         fused = ENDED if self._pipeline is None else self._pipeline.in_memory(filename)
         why = "in memory, until records are read in another order or in batches"
-        return self._kept_or_plain(fused, call, why, lambda: plain(filename, name=name))
+        return self._kept_or_plain(
+            fused, call, why, lambda: plain(filename, name=name), self._length
+        )
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Any:
         plain, call = super().prefetch, call_text("prefetch", buffer_size)
         fused = ENDED if self._pipeline is None else self._pipeline.with_prefetch(buffer_size)
         return self._kept_or_plain(
-            fused, call, "after what is planned", lambda: plain(buffer_size, name=name)
+            fused,
+            call,
+            "after what is planned",
+            lambda: plain(buffer_size, name=name),
+            self._length,
         )
 
     def with_options(self, options: Any, name: str | None = None) -> Any:
@@ -183,8 +195,10 @@ class FusedDataset(ParsingDataset):
         fused: Pipeline | Refusal = ENDED
         if self._pipeline is not None:
             fused = self._pipeline.with_options(options)
+            if options.experimental_symbolic_checkpoint is not None:  # batches are cut accordingly
+                plain = fused.build()
         return self._kept_or_plain(
-            fused, "with_options(...)", "for the whole pipeline", lambda: plain
+            fused, "with_options(...)", "for the whole pipeline", lambda: plain, self._length
         )
 
     def map(self, map_func: Any, *arguments: Any, **options: Any) -> Any:
@@ -193,13 +207,13 @@ class FusedDataset(ParsingDataset):
 
         mapped, call = super().map(map_func, *arguments, **options), call_text("map", map_func)
         if self._pipeline is None:
-            return self._plain(mapped, call, ENDED)
+            return self._plain(mapped, call, ENDED, self._length)
         if self._pipeline.batch is not None:
             parsed = self._parsed_as(mapped, call, features_of_map(mapped))
-            return parsed or self._plain(mapped, call, _why_not_parsed(mapped))
+            return parsed or self._plain(mapped, call, _why_not_parsed(mapped), self._length)
         # One element in, one out, so what reorders or leaves out elements can go first.
         fused = self._pipeline.with_map(apply, mapped)
-        return self._kept_or_plain(fused, call, OF_EACH, lambda: mapped)
+        return self._kept_or_plain(fused, call, OF_EACH, lambda: mapped, self._length)
 
     def apply(self, transformation_func: Any) -> Any:
         applied = super().apply(transformation_func)
@@ -235,10 +249,15 @@ class FusedDataset(ParsingDataset):
         return self._kept_or_plain(fused, call, OF_EACH, lambda: filtered)
 
     def _kept_or_plain(
-        self, fused: Pipeline | Refusal, call: str, why: str, make: Callable[[], Any]
+        self,
+        fused: Pipeline | Refusal,
+        call: str,
+        why: str,
+        make: Callable[[], Any],
+        length: int | None = None,
     ) -> Any:
         if isinstance(fused, Refusal):
-            return self._plain(make(), call, fused)
+            return self._plain(make(), call, fused, length)
         return self._kept(fused, call, why, make)
 
 
@@ -251,6 +270,13 @@ def _why_not_parsed(mapped: Any) -> Refusal:
         instead = ".parse_example(features) first, and then map() for the rest"
         return Refusal("it does more than parse batches", instead)
     return Refusal("it is given batches")
+
+
+def _batch_count(length: int | None, rows: Any, drop_remainder: Any) -> int | None:
+    number = static_integer(rows)
+    if length is None or number is None or number < 1 or drop_remainder is None:
+        return None
+    return length // number if drop_remainder else -(-length // number)
 
 
 def _batch_text(method: str, rows: Any, drop_remainder: Any) -> str:

@@ -13,7 +13,7 @@ from tfrfast.plan import Plan
 from tfrfast.tensorflow import graphs, keys
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
-from tfrfast.tensorflow.functions import serial_map, take_while
+from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import open_described
 
@@ -62,10 +62,10 @@ def dataset_of(
     steps = tf.data.Dataset.range(keys.ENDLESS if count is None else count)
     if _may_differ(plan):
         keyed = tf.data.Dataset.zip((steps, keys.zero_then_keys()))
-        dataset = graphs.parallel_map(keyed, load, loader.threads)
+        dataset = parallel_map(keyed, load, calls=loader.threads)
     else:
         own = tf.constant(0, tf.int64)
-        dataset = graphs.parallel_map(steps, lambda step: load(step, own), loader.threads)
+        dataset = parallel_map(steps, lambda step: load(step, own), calls=loader.threads)
     dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
     dataset = dataset.prefetch(_READ_AHEAD).with_options(_options(plan))
     dataset._tfrfast_plan = opened  # the shards stay open in this process as long as it lives

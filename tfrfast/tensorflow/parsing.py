@@ -11,8 +11,8 @@ from tfrfast._features.compiling import compile_features
 from tfrfast._features.inference import settle
 from tfrfast._features.samples import Sample
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.functions import parallel_map
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.other_methods import WithOtherMethods
 from tfrfast.tensorflow.remembering import ENDED
@@ -44,7 +44,10 @@ class ParsingDataset(WithOtherMethods):
         compiled = TensorFeatures(compile_features(features))
         fused = ENDED if self._pipeline is None else self._pipeline.parsed(compiled)
         return self._fused_or(
-            lambda: graphs.parallel_map(self, compiled.parse), fused, "parse_example({...})"
+            lambda: parallel_map(self, compiled.parse),
+            fused,
+            "parse_example({...})",
+            length=self._length,
         )
 
     def _parsed_as(self, theirs: Any, call: str, features: TensorFeatures | None) -> Any:

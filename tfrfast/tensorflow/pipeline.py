@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import tensorflow as tf
 
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.tensorflow import graphs
+from tfrfast.tensorflow.batches import Batches
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal
@@ -22,10 +23,9 @@ from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.lifting.batches import lifted_batches
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.lifting.switch import LiftParsing
-from tfrfast.tensorflow.planning import OpenPlan
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.seeds import draw_seed
-from tfrfast.tensorflow.sequence import Batch, Progression, Sequence, Shuffle
+from tfrfast.tensorflow.sequence import EVERYTHING, Batch, Sequence, Shuffle
 from tfrfast.tensorflow.source import Source
 
 Build = Callable[[Any], Any]
@@ -33,18 +33,10 @@ Build = Callable[[Any], Any]
 _UNKNOWN = Refusal("an argument is known only in the graph", "give Python integers")
 
 
-class Narrowing(NamedTuple):
-    """A call of take, skip or shard."""
-
-    method: str
-    arguments: tuple[int, ...]
-
-
 @dataclass(frozen=True)
 class Pipeline:
     source: Source
-    sequence: Sequence | None = None  # None: the source streams
-    narrowings: tuple[Narrowing, ...] = ()  # of a stream; shuffle() adds them to the plan
+    sequence: Sequence | None = None  # None: of files in an order that is not known here
     features: TensorFeatures | None = None  # what batches are decoded into
     lifts: LiftParsing = True  # whether the parse may be taken out of maps before batch()
     lifted: Lifted | None = None  # the maps whose batches are decoded
@@ -58,20 +50,34 @@ class Pipeline:
     options: Any = None
 
     def build(self) -> Any:
+        if self.batch is not None:
+            return self._finished(self._build_batches(self.batch))
         if self.sequence is None:
             built = self.source.stream()
-            for narrowing in self.narrowings:
-                built = getattr(built, narrowing.method)(*narrowing.arguments)
+        elif self.sequence.shuffle is None:
+            built = self.source.shards().records(self.sequence)
         else:
             assert self.source.plan is not None
-            if self.lifted is not None:
-                return self._finished(lifted_batches(self.source.plan, self.sequence, self.lifted))
-            built = graphs.planned(self.source.plan, self.sequence, self.features)
+            built = graphs.planned_records(self.source.plan, self.sequence)
         if self.cached:
             built = built.cache()
         for apply in self.elementwise:
             built = apply(built)
         return self._finished(built)
+
+    def _build_batches(self, batch: Batch) -> Any:
+        batches = self._batches()
+        if self.lifted is not None:
+            return lifted_batches(batches, batch.rows, self.lifted)
+        return batches.strings() if self.features is None else batches.columns(self.features)
+
+    def _batches(self) -> Batches:
+        assert self.sequence is not None
+        if self.sequence.shuffle is None:
+            symbolic = self.options is not None and self.options.experimental_symbolic_checkpoint
+            return self.source.shards().batches(self.sequence, bool(symbolic))
+        assert self.source.plan is not None
+        return graphs.PlannedBatches(self.source.plan, self.sequence)
 
     def build_one_by_one(self) -> Any:
         """The batches of a pipeline whose maps are lifted, as its maps make them of records."""
@@ -92,6 +98,16 @@ class Pipeline:
         return built if self.options is None else built.with_options(self.options)
 
     @property
+    def length(self) -> int | None:
+        """How many elements there are; None if that is not known, or there is no end."""
+        plan = self.source.plan
+        if self.sequence is None or plan is None or plan.damage or self.filtered:
+            return None
+        if self.sequence.shuffle is not None:
+            return self.sequence.length
+        return self.sequence.over(plan.record_count).length
+
+    @property
     def batch(self) -> Batch | None:
         return None if self.sequence is None else self.sequence.batch
 
@@ -110,7 +126,7 @@ class Pipeline:
         if self.filtered:
             return Refusal("it counts what filter() lets through")
         if self.sequence is None:
-            return replace(self, narrowings=(*self.narrowings, Narrowing(method, numbers)))
+            return _streams(self.source)
         sequence = getattr(self.sequence, method)(*numbers)
         if sequence is not None:
             return replace(self, sequence=sequence)
@@ -138,27 +154,19 @@ class Pipeline:
         known_seed = None if seed is None else static_integer(seed)
         if seed is not None and known_seed is None:
             return Refusal("the seed is known only in the graph", "give a Python integer")
-        if self.narrowings and not self.source.in_file_order:
-            return Refusal(
-                f"{self.narrowings[0].method}() before it counts records of files in another order",
-                "a list of names, without num_parallel_reads",
-            )
+        sequence = self.sequence or EVERYTHING
+        if sequence.shuffled(Shuffle(0)) is None:
+            return _refused_shuffle(sequence)
         source = self.source.planned(build_indexes=True)
         if source is None or source.plan is None:
             return _streams(self.source)
-        sequence = self.sequence or everything(source.plan)
-        for narrowing in self.narrowings:
-            sequence = getattr(sequence, narrowing.method)(*narrowing.arguments)
-        if sequence.shuffled(Shuffle(0)) is None:
-            return _refused_shuffle(sequence)
         if source.plan.damage:
             raise exception_from(source.plan.damage)
         shuffle = Shuffle(draw_seed(known_seed), reshuffles is not False, order, seed is not None)
         return replace(
             self,
             source=source,
-            sequence=sequence.shuffled(shuffle),
-            narrowings=(),
+            sequence=sequence.over(source.plan.record_count).shuffled(shuffle),
             cached=False,
         )
 
@@ -175,11 +183,8 @@ class Pipeline:
         sequence = self.sequence.batched(number, drop)
         if sequence is None:
             return Refusal("there is a batch() before it" if number > 0 else "it has no rows")
-        if drop and self.source.skip_damage:
+        if drop and self.source.skip_damage and sequence.shuffle is not None:
             return Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
-        if sequence.shuffle is None and self.source.plan is not None and self.source.plan.damage:
-            # It has a place in blocks, but not in batches.
-            return Refusal("an index lists damage between records")
         batched = self._in_batches(sequence, number)
         return batched if lifted is None else replace(batched, lifted=lifted)
 
@@ -216,22 +221,6 @@ class Pipeline:
         if prefetched is not None and self.batch is None:
             prefetched = -(-prefetched // rows) if prefetched > 0 else prefetched
         return replace(self, sequence=sequence, cached=False, prefetched=prefetched)
-
-    def batches_of_blocks(self, rows: Any, drop_remainder: Any) -> Any:
-        """Batches of a stream, without single records on the way; None where that cannot be."""
-        number = static_integer(rows)
-        if number is None or number < 1 or drop_remainder is None:
-            return None
-        if self.sequence is not None or self.narrowings or self.elementwise or self.cached:
-            return None
-        blocks = self.source.file_order_blocks()
-        if blocks is None:
-            return None
-        batches = blocks.rebatch(number, bool(drop_remainder))
-        if self.prefetched is not None and self.prefetched > 0:
-            batches = batches.prefetch(-(-self.prefetched // number))
-            return replace(self, prefetched=None)._finished(batches)
-        return self._finished(batches)
 
     def parsed(self, features: TensorFeatures) -> Pipeline | Refusal:
         if self.batch is None:
@@ -298,10 +287,7 @@ def _streams(source: Source) -> Refusal:
         return Refusal(source.names.why_unknown, instead)
     if source.num_parallel_reads is not None:
         return Refusal("num_parallel_reads mixes the files", "leave it out, or shuffle() first")
-    return Refusal(
-        "there are no indexes of the files yet",
-        "`tfrfast index` before, or shuffle() first; reading all of them makes indexes, too",
-    )
+    return Refusal("its files are not indexed", "`tfrfast index` before")
 
 
 def _refused_shuffle(sequence: Sequence) -> Refusal:
@@ -310,10 +296,6 @@ def _refused_shuffle(sequence: Sequence) -> Refusal:
     if sequence.batch is not None:
         return Refusal("it is given batches", "shuffle() before batch()")
     return Refusal("it mixes repetitions", "shuffle() before repeat()")
-
-
-def everything(plan: OpenPlan) -> Sequence:
-    return Sequence(Progression(0, 1, plan.record_count))
 
 
 def _merged(before: Any, options: Any) -> Any:

@@ -22,6 +22,7 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
 
     _pipeline: Pipeline | None  # None: plain tf.data from here on
     _history: History
+    _given_length: int | None = None
 
     def _new(self) -> RememberingDataset:
         """A dataset to be set up, of the class that calls return."""
@@ -92,6 +93,16 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
                 self._known_spec = tf.TensorSpec([rows], tf.string)
         return self._known_spec
 
+    def cardinality(self) -> Any:
+        """How many elements there are, also where only the indexes know."""
+        # It is not in the graph, which is the same with indexes and without.
+        known = self._length
+        return super().cardinality() if known is None else tf.constant(known, tf.int64)
+
+    @property
+    def _length(self) -> int | None:
+        return self._given_length if self._pipeline is None else self._pipeline.length
+
     def __repr__(self) -> str:
         return f"<TFRecordDataset, {self._history.state}, element_spec={self.element_spec}>"
 
@@ -128,17 +139,23 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
             steps = tuple(map(lifted_step, steps))
         return History(pipeline.source.description, is_planned, steps)
 
-    def _plain(self, built: Any, call: str, refusal: Refusal) -> Any:
-        """What tf.data made, with parse_example() and explain()."""
+    def _plain(self, built: Any, call: str, refusal: Refusal, length: int | None = None) -> Any:
+        """What tf.data made, with parse_example() and explain(), and its length if that is known."""
         why, instead = ("", "") if refusal is ENDED else refusal
         dataset = self._new()
         step = Step(call, fused=False, why=why, instead=instead, ends_plan=True)
         dataset._set_up(None, self._history.then(step), built=built)
+        dataset._given_length = length
         return dataset
 
     def _fused_or(
-        self, plain: Callable[[], Any], fused: Pipeline | Refusal, call: str, why: str = ""
+        self,
+        plain: Callable[[], Any],
+        fused: Pipeline | Refusal,
+        call: str,
+        why: str = "",
+        length: int | None = None,
     ) -> Any:
         if isinstance(fused, Refusal):
-            return self._plain(plain(), call, fused)
+            return self._plain(plain(), call, fused, length)
         return self._fused(fused, call, why)

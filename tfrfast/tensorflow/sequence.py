@@ -23,6 +23,16 @@ class Progression:
     stride: int
     count: int
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it goes on to the last record, however many there are."""
+        return self.first + self.stride * (self.count + 1) > _native.MAX_RECORDS
+
+    def below(self, end: int) -> Progression:
+        """Those below `end`."""
+        there = max(0, -(-(end - self.first) // self.stride))
+        return dataclasses.replace(self, count=min(self.count, there))
+
     def take(self, count: int) -> Progression:
         kept = self.count if count < 0 else min(count, self.count)
         return dataclasses.replace(self, count=kept)
@@ -103,6 +113,16 @@ class Sequence:
             return None
         return dataclasses.replace(self, batch=Batch(rows, drop_remainder))
 
+    def over(self, record_count: int) -> Sequence:
+        """The same calls on that many records, before a shuffle."""
+        assert self.positions is None
+        return dataclasses.replace(self, records=self.records.below(record_count))
+
+    @property
+    def of_one_epoch(self) -> Sequence:
+        """Its records alone, once."""
+        return Sequence(self.records)
+
     @property
     def length(self) -> int | None:
         """How many elements it has; None: without end."""
@@ -140,3 +160,7 @@ def _times(size: int, epochs: int | None) -> int | None:
     if size == 0 or epochs is not None:
         return size * (epochs or 0)
     return None
+
+
+#: The records of files that nobody has counted.
+EVERYTHING = Sequence(Progression(0, 1, _native.MAX_RECORDS))

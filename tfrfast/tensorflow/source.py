@@ -8,11 +8,12 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
-from tfrfast.tensorflow import graphs
+from tfrfast.tensorflow.file_order import Shards
 from tfrfast.tensorflow.functions import show_a_reader
 from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.planning import OpenPlan, open_plan
 from tfrfast.tensorflow.schemes import any_has_scheme
+from tfrfast.tensorflow.sequence import EVERYTHING
 
 
 @dataclass(frozen=True)
@@ -60,21 +61,15 @@ class Source:
         records = self.plan.record_count
         return f"TFRecordDataset of {files}, {records:,} record" + "s" * (records != 1)
 
-    def _blocks_of(self, names: Any, can_be_sharded: bool = False) -> Any:
-        return graphs.streaming_blocks(
-            names, self.skip_damage, self.zero_copy, self.compression, can_be_sharded
-        )
-
-    def file_order_blocks(self) -> Any:
-        """Blocks of records, if file order is asked for and the names are known."""
-        if not self.in_file_order:
-            return None
-        return self._blocks_of(self.names.tensor, can_be_sharded=True)
+    def shards(self, names: Any = None) -> Shards:
+        """Those that are known, or others that are read in the same way."""
+        names = self.names.tensor if names is None else names
+        return Shards(names, self.skip_damage, self.zero_copy, self.compression)
 
     def stream(self) -> Any:
-        """The records in file order, or as `num_parallel_reads` mixes the files."""
-        if (blocks := self.file_order_blocks()) is not None:
-            return blocks.unbatch()
+        """All records in file order, or as `num_parallel_reads` mixes the files."""
+        if self.in_file_order:
+            return self.shards().records(EVERYTHING)
         if self.num_parallel_reads is None and self.names.tensor is not None:
             return self._stream_symbolic(self.names.tensor)
         return readers._create_dataset_reader(
@@ -89,5 +84,5 @@ class Source:
         return tf.cond(
             any_has_scheme(names),
             lambda: tf.data.TFRecordDataset(names, self.compression),
-            lambda: self._blocks_of(names).unbatch(),
+            lambda: self.shards(names).blocks().unbatch(),
         )

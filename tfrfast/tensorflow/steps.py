@@ -41,14 +41,14 @@ def _bounds(number: Any, count: Any, size: Any) -> tuple[Any, Any]:
     return begin, begin + tf.minimum(count - begin, size)
 
 
-def pieces_of_files(source: Any, files: Any) -> Any:
-    """The blocks of a source that streams, which are counted file by file."""
-    return flat_map(files, _blocks_of_file, source)
+def pieces_of_files(source: Any, sequence: Any, files: Any) -> Any:
+    """The blocks of a source without a plan, file by file, as far as the sequence needs them."""
+    return flat_map(files, _blocks_of_file, source, sequence)
 
 
-def _blocks_of_file(file: Any, source: Any) -> Any:
+def _blocks_of_file(file: Any, source: Any, sequence: Any) -> Any:
     show_a_reader()
-    begin, end = ops.tfrfast_blocks_of_file(source, file)
+    begin, end = ops.tfrfast_blocks_of_file(source, sequence, file)
     return tf.data.Dataset.from_tensors((tf.ensure_shape(begin, []), tf.ensure_shape(end, [])))
 
 
@@ -62,10 +62,27 @@ def steps(pieces: Any, source: Any, sequence: Any, keys: Keys) -> Any:
 
     Which of the two it is, is found out once for each piece, so that a step costs little.
     """
+    return flat_map(_pieces(pieces, source, sequence, keys), _steps_of_piece)
+
+
+def runs(pieces: Any, source: Any, sequence: Any, length: int) -> Any:
+    """(files, begin, end) of `length` steps at a time, for what has no key."""
+    own = _pieces(pieces, source, sequence, Keys(0, known=True))
+    return flat_map(own, _runs_of_piece, tf.constant(length, tf.int64))
+
+
+def _pieces(pieces: Any, source: Any, sequence: Any, keys: Keys) -> Any:
+    """((key, files), (begin, end)) of pieces."""
     # Pieces come second in zip: a sharded process that has no piece must not ask for one.
     everything = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
     own = flat_map(_numbers_left(keys), _if_sharded, source, sequence)
-    return flat_map(everything.concatenate(own), _steps_of_piece)
+    return everything.concatenate(own)
+
+
+def _runs_of_piece(_: Any, files: Any, begin: Any, end: Any, length: Any) -> Any:
+    begins = tf.range(begin, end, length)
+    ends = tf.minimum(begins + length, end)
+    return tf.data.Dataset.from_tensor_slices((_copies(files, tf.size(begins)), begins, ends))
 
 
 def _steps_of_piece(key: Any, files: Any, begin: Any, end: Any) -> Any:

