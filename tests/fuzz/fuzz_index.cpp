@@ -74,7 +74,7 @@ void repair_sections(Bytes& index, std::uint8_t how) {
   const std::uint64_t pages = PackedOffsets::page_count_of(count);
   const std::uint64_t crcs_bytes = (4 * pages + 7) / 8 * 8;
   const std::uint64_t blocks_bytes = 16 * PackedOffsets::block_count_of(count);
-  if (count < 10'000 && at % 8 == 0 && lies_inside(index, at, bytes, 1) &&
+  if (count > 0 && count < 10'000 && at % 8 == 0 && lies_inside(index, at, bytes, 1) &&
       bytes >= crcs_bytes + blocks_bytes + PackedOffsets::kResidualPadding) {
     const std::uint64_t before_residuals = crcs_bytes + blocks_bytes;
     // Aligned like a mapped file's.
