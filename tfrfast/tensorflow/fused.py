@@ -39,9 +39,10 @@ class FusedDataset(ParsingDataset):
         pipeline = self._pipeline
         fused = ENDED if pipeline is None else pipeline.narrowed(method, *arguments)
         length, numbers = self._length, static_integers(arguments)
-        if length is not None:
-            knows = numbers is not None and method != "shard"
-            length = getattr(Progression(0, 1, length), method)(*numbers).count if knows else None
+        if length is not None and numbers is not None and method != "shard":
+            length = getattr(Progression(0, 1, length), method)(*numbers).count
+        else:
+            length = None
         return self._fused_or(plain, fused, call_text(method, *arguments), length=length)
 
     def take(self, count: Any, name: str | None = None) -> Any:
