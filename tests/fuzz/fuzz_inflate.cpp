@@ -10,6 +10,7 @@
 #include "core/crc32c/crc32c.h"
 #include "core/index/damage_in_words.h"
 #include "core/index/index_file.h"
+#include "core/index/index_format.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/read/reader.h"
@@ -97,17 +98,20 @@ void read_backwards(const std::shared_ptr<const StoredFile>& file,
 
 // Changes some of the seek points or windows, and mends the checksums that would tell.
 void tamper(Bytes& index, std::span<const std::uint8_t> how) {
-  constexpr std::size_t kSpansAt = 96, kSpanCountAt = 104, kSpansCrcAt = 120, kHeaderCrcAt = 156;
-  constexpr std::size_t kEntryBytes = 48;
-  const auto spans_at = load_little_endian<std::uint64_t>(&index[kSpansAt]);
-  const auto spans = load_little_endian<std::uint64_t>(&index[kSpanCountAt]) * kEntryBytes;
+  IndexHeader header;
+  std::memcpy(&header, index.data(), sizeof header);
+  const std::uint64_t section_at = header.shard.seek_points.at;
+  if (header.shard.seek_points.bytes == 0) return;
+  const auto spans = load_little_endian<std::uint64_t>(&index[section_at]) * sizeof(SpanEntry);
   if (spans == 0) return;
+  const std::uint64_t spans_at = section_at + sizeof(SeekHeader);
   for (std::size_t i = 0; i + 2 < how.size() && i < 12; i += 3) {
     const std::size_t at = how[i] + 256u * how[i + 1];
     index[spans_at + at % (index.size() - spans_at)] ^= how[i + 2];
   }
-  store_little_endian<std::uint32_t>(&index[kSpansCrcAt], crc32c(&index[spans_at], spans));
-  store_little_endian<std::uint32_t>(&index[kHeaderCrcAt], crc32c(index.data(), kHeaderCrcAt));
+  header.shard.seek_points_crc = crc32c(&index[section_at], sizeof(SeekHeader) + spans);
+  header.header_crc = crc_of(header);
+  std::memcpy(index.data(), &header, sizeof header);
 }
 
 void check(const std::shared_ptr<const StoredFile>& file, Compression compression,
