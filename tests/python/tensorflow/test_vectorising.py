@@ -12,8 +12,8 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
 
+from random_functions import done, random_steps  # noqa: E402
 from row_by_row import by_batch, by_row, plan, refusal, same_bits  # noqa: E402
 from tfrfast.tensorflow.history import Refusal  # noqa: E402
 from tfrfast.tensorflow.lifting.rules.table import RULES  # noqa: E402
@@ -220,49 +220,6 @@ def test_the_bytes_of_a_row_are_estimated() -> None:
     assert 4000 <= large.row_bytes <= 12000
 
 
-# Steps of random functions, by the types they take. Those that do not fit are left out.
-STEPS: list[tuple[tuple[str, ...], Any]] = [
-    (("f", "f"), lambda x, y: x + y),
-    (("f", "f"), lambda x, y: x - y),
-    (("f", "f"), lambda x, y: x * y),
-    (("f", "f"), lambda x, y: x / y),
-    (("f",), lambda x: x * 0.3),
-    (("f",), lambda x: x / 255.0),
-    (("f",), lambda x: x - 1.7),
-    (("f",), lambda x: x**2),
-    (("f",), lambda x: tf.sqrt(tf.abs(x))),
-    (("f",), tf.floor),
-    (("f", "f"), lambda x, y: tf.where(x < y, x, y)),
-    (("f",), lambda x: tf.clip_by_value(x, -1.0, 1.0)),
-    (("f",), lambda x: tf.cast(tf.clip_by_value(x, -99.0, 99.0), tf.int64)),
-    (("f", "f"), lambda x, y: tf.stack([x, y], -1)),
-    (("f", "f"), lambda x, y: tf.concat([x, y], 0)),
-    (("f",), lambda x: tf.expand_dims(x, 0)),
-    (("f",), lambda x: x[..., -1]),
-    (("f",), lambda x: x[0]),
-    (("f",), tf.transpose),
-    (("f",), lambda x: tf.reshape(x, [-1])),
-    (("f",), lambda x: tf.reduce_max(x, -1)),
-    (("f",), lambda x: tf.cast(x > 0, tf.float32)),
-    (("i",), lambda n: tf.one_hot(n, 3)),
-    (("i", "i"), lambda n, m: n * m + 1),
-    (("i", "i"), lambda n, m: n // m),
-    (("i",), lambda n: n % 7),
-    (("i",), lambda n: tf.cast(n, tf.float32)),
-    (("i",), lambda n: tf.reduce_sum(n)),
-    (("i",), lambda n: tf.gather([4, 5, 6], tf.clip_by_value(n, 0, 2))),
-    (("i",), lambda n: tf.gather(tf.constant([[1.5, 2], [3, 4]]), n)),
-    (("i",), tf.strings.as_string),
-    (("s",), lambda s: tf.cast(tf.strings.length(s), tf.int64)),
-    (("s", "s"), lambda s, t: tf.strings.join([s, t], "-")),
-    (("s",), lambda s: tf.strings.to_hash_bucket_fast(s, 5)),
-    (("s",), lambda s: tf.strings.to_number(s, tf.int64)),
-    (("s",), lambda s: tf.strings.substr(s, 1, 2)),
-    (("s",), lambda s: tf.strings.upper(s)[tf.newaxis]),
-    (("s",), lambda s: tf.cast(STATIC.lookup(s), tf.int64)),
-    (("s", "s"), lambda s, t: tf.cast(s == t, tf.float32)),
-]
-KINDS = {tf.float32: "f", tf.int64: "i", tf.string: "s"}
 COLUMNS = [
     tf.constant(NUMBERS * 1.37 - 4),
     tf.constant(GRID / np.float32(7) - 2),
@@ -273,36 +230,14 @@ COLUMNS = [
 ]
 
 
-def function_of(steps: list[tuple[int, int, int]]) -> Any:
-    """Each step is done to earlier values; the last few are returned."""
-
-    def function(*row: Any) -> Any:
-        pool = list(row)
-        for step, *picks in steps:
-            takes, do = STEPS[step]
-            suitable = [[each for each in pool if KINDS[each.dtype] == kind] for kind in takes]
-            chosen = list(zip(suitable, picks, strict=False))
-            try:
-                new = do(*(some[-1 - pick % len(some)] for some, pick in chosen))
-            except (ValueError, tf.errors.InvalidArgumentError):
-                continue  # shapes that do not go together
-            if new.dtype in KINDS and (new.shape.num_elements() or 0) < 300:
-                pool.append(new)
-        return pool[len(row) - 1 :]
-
-    return tf.autograph.experimental.do_not_convert(function)
+def returning(steps: list[tuple[int, int, int]]) -> Any:
+    return tf.autograph.experimental.do_not_convert(lambda *row: done(steps, list(row)))
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 9), st.integers(0, 9)),
-        min_size=2,
-        max_size=14,
-    )
-)
+@given(random_steps())
 def test_random_functions(steps: list[tuple[int, int, int]]) -> None:
-    function = function_of(steps)
+    function = returning(steps)
     run = plan(function, COLUMNS, exact=True, checked=True)
     if isinstance(run, Refusal):
         assert "round otherwise" in run.why
