@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tfrfast.shuffling import Shuffled, shuffle
     from tfrfast.tensorflow import TFRecordDataset as TFRecordDataset
     from tfrfast.tensorflow import explain as explain
+    from tfrfast.tensorflow import make_batched_features_dataset as make_batched_features_dataset
     from tfrfast.writer import ShardedWriter, Writer
 
 __all__ = [
@@ -113,6 +114,7 @@ _ON_USE = {
     "shuffle": "tfrfast.shuffling",
     "TFRecordDataset": "tfrfast.tensorflow",
     "explain": "tfrfast.tensorflow",
+    "make_batched_features_dataset": "tfrfast.tensorflow",
 }
 
 

@@ -1,6 +1,7 @@
 """The tf.data source. Importing this loads the ops that its graphs need in every process."""
 
+from tfrfast.tensorflow.batched_features import make_batched_features_dataset
 from tfrfast.tensorflow.dataset import TFRecordDataset
 from tfrfast.tensorflow.explaining import Explanation, explain
 
-__all__ = ["Explanation", "TFRecordDataset", "explain"]
+__all__ = ["Explanation", "TFRecordDataset", "explain", "make_batched_features_dataset"]

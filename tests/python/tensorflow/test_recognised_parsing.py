@@ -202,3 +202,47 @@ def test_batched_features_datasets(files: list[str], label: str | None) -> None:
         )
 
     assert made(tfr.TFRecordDataset) == made(tf.data.TFRecordDataset)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+@pytest.mark.parametrize("label", [None, "id"])
+@pytest.mark.parametrize("drop", [False, True])
+def test_our_batched_features_dataset_gives_what_tensorflows_gives(
+    files: list[str], label: str | None, epochs: int, drop: bool
+) -> None:
+    def made(make: Any, **options: Any) -> Any:
+        return make(
+            files,
+            batch_size=8,
+            features=FEATURES,
+            label_key=label,
+            num_epochs=epochs,
+            drop_final_batch=drop,
+            **options,
+        )
+
+    theirs = made(tf.data.experimental.make_batched_features_dataset, shuffle=False)
+    ours = made(tfr.make_batched_features_dataset, shuffle=False)
+    assert elements(ours) == elements(theirs)
+    shuffled = made(tfr.make_batched_features_dataset, shuffle_seed=3)
+    calls = {step.call.partition("(")[0]: step.fused for step in tfr.explain(shuffled).steps}
+    assert [calls[each] for each in ("shuffle", "batch", "parse_example")] == [True] * 3
+    if not drop:
+        ids = tf.data.Dataset.unbatch(shuffled.map(lambda *batch: id_of(*batch)))
+        found = [int(each) for each in ids]
+        expected = tf.data.Dataset.unbatch(theirs.map(lambda *batch: id_of(*batch)))
+        assert sorted(found) == sorted(int(each) for each in expected)
+        assert found != sorted(found)
+
+
+def id_of(*batch: Any) -> Any:
+    return batch[1] if len(batch) == 2 else batch[0]["id"]
+
+
+def test_a_batched_features_dataset_says_what_it_cannot_do(files: list[str]) -> None:
+    with pytest.raises(ValueError, match="label_key is 'none', but must be a feature: one of 'id'"):
+        tfr.make_batched_features_dataset(files, 8, {"id": FEATURES["id"]}, label_key="none")
+    with pytest.raises(TypeError, match="reads TFRecord files"):
+        tfr.make_batched_features_dataset(files, 8, FEATURES, reader=tf.data.TextLineDataset)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="No files matched"):
+        tfr.make_batched_features_dataset(files[0] + "-none-*", 8, FEATURES)

@@ -1,0 +1,78 @@
+"""make_batched_features_dataset: tf.data's, with a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.dataset import TFRecordDataset
+
+
+def make_batched_features_dataset(
+    file_pattern: Any,
+    batch_size: int,
+    features: Mapping[str, Any],
+    reader: Any = None,
+    label_key: str | None = None,
+    reader_args: Any = None,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    shuffle_buffer_size: int = 10_000,
+    shuffle_seed: int | None = None,
+    prefetch_buffer_size: int | None = None,
+    reader_num_threads: int | None = None,
+    parser_num_threads: int | None = None,
+    sloppy_ordering: bool = False,
+    drop_final_batch: bool = False,
+) -> Any:
+    """`tf.data.experimental.make_batched_features_dataset`, read and decoded in whole batches.
+
+        batches = tfr.make_batched_features_dataset("train-*", 256, features, label_key="label")
+        model.fit(batches, steps_per_epoch=1000)
+
+    The shuffle is exact, whatever `shuffle_buffer_size` says. Without one, records come in the order
+    of the sorted file names. Threads are tfrfast's own, and order is kept, so that
+    `reader_num_threads`, `parser_num_threads` and `sloppy_ordering` change nothing.
+
+    Args:
+      file_pattern: names, or globs that match some.
+      batch_size: rows of a batch.
+      features: specs of tf.io by feature.
+      reader: None or `TFRecordDataset`, of tf.data or tfrfast.
+      label_key: a feature that is handed out beside the others, as `(features, label)`.
+      reader_args: further positional arguments of `TFRecordDataset`, such as the compression.
+      num_epochs: None repeats without end, in full batches.
+      shuffle: whether records are shuffled.
+      shuffle_buffer_size: accepted.
+      shuffle_seed: None draws one.
+      prefetch_buffer_size: batches that are read ahead. None: TensorFlow chooses.
+      reader_num_threads: accepted.
+      parser_num_threads: accepted.
+      sloppy_ordering: accepted.
+      drop_final_batch: whether a last batch that is too short is left out.
+    """
+    if reader not in (None, TFRecordDataset, tf.data.TFRecordDataset):
+        raise TypeError(
+            "make_batched_features_dataset() of tfrfast reads TFRecord files: reader must be "
+            f"None or TFRecordDataset, not {reader!r}. tf.data.experimental has it for others."
+        )
+    if label_key is not None and label_key not in features:
+        names = ", ".join(map(repr, features))
+        raise ValueError(f"label_key is {label_key!r}, but must be a feature: one of {names}.")
+    files = tf.data.Dataset.list_files(file_pattern, shuffle=False)
+    dataset = TFRecordDataset(files, *(reader_args or ()))
+    if shuffle:
+        dataset = dataset.shuffle(shuffle_buffer_size, seed=shuffle_seed)
+    if num_epochs != 1:
+        dataset = dataset.repeat(num_epochs)
+    dataset = dataset.batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None)
+    try:
+        dataset = dataset.parse_example(features)
+    except (TypeError, ValueError):  # specs that only TensorFlow knows
+        dataset = dataset.apply(tf.data.experimental.parse_example_dataset(dict(features)))
+    if label_key is not None:
+        dataset = dataset.map(lambda parsed: (parsed, parsed.pop(label_key)))
+    ahead = tf.data.AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size
+    return dataset.prefetch(ahead)
