@@ -78,8 +78,8 @@ def shuffle(
     that of the input. If the call is interrupted, the same call resumes where it stopped.
 
     Every record's checksum is verified. Raises CorruptRecordError or TruncatedRecordError for
-    damage that is not skipped, OSError if a file cannot be read or written, and ValueError for arguments that
-    contradict each other.
+    damage that is not skipped, OSError if a file cannot be read or written, and ValueError for
+    arguments that contradict each other.
     """
     if on_corruption not in ("raise", "skip"):
         raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')

@@ -8,8 +8,8 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// These, among numbers below `end`, with a first one and a stride that are no larger: calculating
-// with those overflows nothing.
+// The same files among numbers below `end`, with a first one and a stride that are no larger than
+// that. So calculating with them cannot overflow.
 Progression bounded(Files files, std::int64_t end) {
   return {std::min(files.first, end), std::min(files.stride, std::max<std::int64_t>(end, 1)),
           kEndless};
@@ -61,7 +61,7 @@ Part::Place Part::place(const std::vector<std::int64_t>& firsts, std::int64_t nu
 
 Sequence Part::own(const Sequence& sequence) const {
   Sequence mine = sequence.over(record_count());
-  // A single record may come with any stride. Bounded, it overflows nothing.
+  // If there is a single record, its stride may be anything. Bounded, it cannot overflow.
   mine.records.stride = std::min(mine.records.stride, std::max<std::int64_t>(record_count(), 1));
   return mine;
 }
@@ -83,8 +83,8 @@ std::vector<std::int64_t> Part::records_of_batch(const Sequence& sequence, std::
 }
 
 Progression Part::in_shard(const Progression& wanted, std::int64_t before) const noexcept {
-  // As if the shard had the records before its own, too: so damage before its first wanted record
-  // is seen.
+  // Counts as if the records before the shard belonged to it, too. So damage before its first
+  // wanted record is seen.
   __int128 first = records_.first + static_cast<__int128>(records_.stride) *
                                         (static_cast<__int128>(wanted.first) - before);
   const __int128 stride = static_cast<__int128>(records_.stride) * wanted.stride;

@@ -27,14 +27,15 @@ class Part {
   const std::shared_ptr<const Source>& source() const noexcept { return source_; }
   Files files() const noexcept { return files_; }
 
-  // Of a planned source: how many batches there are, and the records of a batch, numbered as in the
-  // source. `seed` is the order's. Throws Error.
+  // Planned sources only: how many batches there are, and the records of a batch, numbered as in
+  // the source. `seed` is the order's. Throws Error.
   std::int64_t batch_count(const Sequence& sequence) const;
   std::vector<std::int64_t> records_of_batch(const Sequence& sequence, std::uint64_t seed,
                                              std::int64_t step) const;
 
-  // Of a source without a plan, which is read in blocks: how many there are, and those of one of
-  // these files which `wanted` records may lie in: begin and end. Throw Error out_of_range.
+  // Sources without a plan only, which are read in blocks: how many there are, and the blocks of
+  // one of these files that may hold `wanted` records, as begin and end. The latter throws Error
+  // out_of_range if there is no such file.
   std::int64_t block_count() const noexcept { return first_blocks_.back(); }
   std::pair<std::int64_t, std::int64_t> blocks_of_file(const Progression& wanted,
                                                        std::int64_t turn) const;
@@ -54,10 +55,10 @@ class Part {
   std::int64_t record_count() const noexcept { return first_records_.back(); }
   // The same calls on the records of this part.
   Sequence own(const Sequence& sequence) const;
-  // What is wanted of this part's records, as numbers of a shard before which come `before` of
-  // them.
+  // The `wanted` records of this part as numbers of records in a shard. `before` of this part's
+  // records come before that shard.
   Progression in_shard(const Progression& wanted, std::int64_t before) const noexcept;
-  // How many records of this part come before a shard, which may need a walk through all before it.
+  // How many records of this part come before a shard. May walk through all shards before it.
   std::int64_t records_before(std::size_t turn) const;
   // The same, if it is known without a walk.
   std::optional<std::int64_t> known_before(std::size_t turn) const;
@@ -66,7 +67,7 @@ class Part {
   Files files_;
   Progression shards_;   // the shards that are read
   Progression records_;  // the records that are read in each of them
-  // For each shard, and after the last one.
+  // The first number of each shard, and the one after the last shard.
   std::vector<std::int64_t> first_blocks_{0};   // without a plan
   std::vector<std::int64_t> first_records_{0};  // of a planned source
   struct Counts {

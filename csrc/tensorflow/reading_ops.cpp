@@ -5,7 +5,7 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// Calls read(part), whose result shows every error but those of a graph that makes no sense.
+// Returns read(part). Errors become part of it, except those of a graph that makes no sense.
 template <class Read>
 Found found_by(PartHolder& parts, KernelCall& call, std::shared_ptr<const Source>* source,
                const Read& read) {

@@ -9,7 +9,7 @@ namespace tfrfast::tensorflow {
 //   filenames, skip_damage, zero_copy, compression -> source
 void compute_source(KernelCall& call);
 
-// These two run when an iteration begins, so that it sees files that were replaced.
+// An iteration begins with one of these two, which notice files that were replaced.
 //
 // TfrfastBlocksOfFile: where a file's blocks begin and end, as far as the sequence needs them.
 //   source, sequence, file -> begin, end
@@ -18,7 +18,7 @@ void compute_blocks_of_file(PartHolder& parts, KernelCall& call);
 //   source, sequence, files -> count
 void compute_step_count(PartHolder& parts, KernelCall& call);
 
-// The others return an error in the data as a result, so that the records before it arrive first.
+// The others return errors in the data as results, so that the records before them arrive first.
 // Only batches that have to be full fail.
 //
 // TfrfastReadBlockV2: the records of a block.
@@ -34,8 +34,7 @@ void compute_find_records(PartHolder& parts, KernelCall& call);
 //   source, is_full, addresses -> head, error, tail
 void compute_read_records(PartHolder& parts, KernelCall& call);
 
-// Fails with `error` ("" for none) if the batch has to be full: without the records that the error
-// took, it is not.
+// Fails with `error` ("" for none) if the batch has to be full: without its bad records it is not.
 void fail_if(bool is_full, std::string_view error);  // throws KernelFailure
 
 }  // namespace tfrfast::tensorflow

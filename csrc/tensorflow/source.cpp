@@ -213,7 +213,7 @@ std::int64_t Source::record_count(std::size_t shard) const {
     }
     const std::shared_ptr<const ShardIndex> index = reached->index();
     return index == nullptr ? 0 : static_cast<std::int64_t>(index->record_count());
-  } catch (const Error&) {  // which is told when the shard's turn comes
+  } catch (const Error&) {  // which is reported when the shard's turn comes
     return 0;
   }
 }

@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kBlockBytes = 1 << 20;
 // The same for compressed shards, in bytes of the file. A block has the records of the spans that
 // begin in it: mostly none, else one span of about 1 MiB.
 inline constexpr std::uint64_t kCompressedBlockBytes = 256 << 10;
-// A file that would have more blocks has blocks that are larger, by a power of two. So even a huge
+// A file that would have more blocks than this gets larger ones, by a power of two. So even a huge
 // sparse file is read to its end.
 inline constexpr std::uint64_t kMaxBlocks = 1 << 15;
 
@@ -48,8 +48,9 @@ Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 // Safe from many threads.
 class Source {
  public:
-  // A planned source opens everything, and throws Error if it is not the data that the spec
-  // describes. Any other opens shards when they are reached.
+  // A planned source, which a shuffle needs, opens everything, and throws Error if that is not the
+  // data that the spec describes. Any other is read in file order, and opens shards when they are
+  // reached.
   explicit Source(SourceSpec spec);
   // A planned source over shards that are open already.
   Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards);
@@ -61,7 +62,7 @@ class Source {
   // Reads rows of this source. Errors are in the result.
   Records read(std::span<const Row> rows) const;
   ReadOptions read_options() const { return {spec_.verify, spec_.skip_damage}; }
-  // Tells the storage that these will be read, if they are far away or have been cold lately.
+  // Tells the storage that these will be read, if they lie far away or were lately not in memory.
   void announce(std::span<const Row> rows) const noexcept;
 
   // Planned sources only.
@@ -74,13 +75,13 @@ class Source {
   // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, and the errors there.
   void find(std::size_t shard, std::int64_t begin, std::int64_t end, const Progression& wanted,
             Found& found) const;
-  // Walks through the shard, unless that has been done. 0 for one that cannot be opened.
+  // Walks through the shard if its records have not been counted. 0 for one that cannot be opened.
   std::int64_t record_count(std::size_t shard) const;
   // The index of a shard, if there is one without a walk; null for one that cannot be opened.
   std::shared_ptr<const ShardIndex> index_at_hand(std::size_t shard) const;
   // The block of a shard that a record begins in, by that index.
   std::int64_t block_of(const ShardIndex& index, std::uint64_t number) const;
-  // Which shard a row found here is of.
+  // The shard of a row that was found here.
   std::size_t shard_of(const Row& row) const noexcept {
     return static_cast<std::size_t>(row.shard - late_files_.get());
   }
@@ -109,7 +110,7 @@ class Source {
   SourceSpec spec_;
   std::vector<FileFacts> facts_;  // of each shard when it was opened; all zeros if it was missing
   std::vector<std::int64_t> block_counts_;  // of each shard
-  // Of a source that is not planned. Files are set when their shards are reached.
+  // For a source that is not planned. Files are set when their shards are reached.
   std::unique_ptr<LateShard[]> late_shards_;
   std::unique_ptr<IndexedShard[]> late_files_;
   std::shared_ptr<const Reader> reader_;  // of a planned one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-# What flags do that are not called like the arguments they stand for.
+# Flags that are not called like the arguments they stand for.
 _OTHER_NAMES = {"splits": "split", "threads": "workers"}
 
 

@@ -79,12 +79,12 @@ def _flush_output() -> None:
 
 
 def _text_of(error: Exception, options: argparse.Namespace) -> str:
-    """What to tell the user. An error that we did not foresee comes with its traceback."""
+    """What to tell the user. Prints a traceback first for an error that we did not foresee."""
     from tfrfast.cli._advice import in_flags
     from tfrfast.errors import RecordError
 
     if isinstance(error, OSError) and error.strerror:
-        # Without the `[Errno 2]` before it and the file name, which it has, after it.
+        # str() adds `[Errno 2]`, and the file name that is in the text already.
         return in_flags(error.strerror, options)
     expected = (RecordError, OSError, ValueError, IndexError, ImportError, MemoryError)
     if not isinstance(error, (*expected, AssertionError)):

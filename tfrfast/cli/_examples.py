@@ -1,4 +1,4 @@
-"""Records as columns, for people and scripts to read: tf.train.Examples by feature."""
+"""The features of records, as columns and as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfrfast.features import VarLen
 
 
 class Piece(NamedTuple):
-    """Neighbouring records and their features. A record has those of which it has values.
+    """Some records and their features. A record has the features of which it has values.
 
     `found` names all features of the records, and `columns` has those that are shown.
     """
@@ -33,8 +33,8 @@ class Piece(NamedTuple):
 def pieces_of(batches: Iterable[RecordBatch], fields: Sequence[str] | None) -> Iterator[Piece]:
     """The records with all their features, or with those in `fields`.
 
-    A batch whose records do not agree on the type of a feature, or are not all Examples, is taken
-    apart.
+    A batch whose records do not agree on the type of a feature, or are not all Examples, becomes
+    pieces of one record.
     """
     for batch in batches:
         try:
@@ -60,7 +60,7 @@ def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> Piece:
 
 
 def rows_of(values: Sequence[Any], column: Ragged, limit: int | None) -> Iterator[Sequence[Any]]:
-    """The column's `values`, or what was made of each, row by row. At most `limit` of each row."""
+    """The column's `values`, or what was made of each, row by row, at most `limit` of each row."""
     splits = np.asarray(column.row_splits)
     begins, ends = splits[:-1], splits[1:]
     if limit is not None:

@@ -1,7 +1,7 @@
 """Ctrl-C at any moment ends the program with exit code 130 and one line.
 
-While modules are imported, and after all is done, there is nothing to clean up, and the process
-ends at once. In between, Ctrl-C is a KeyboardInterrupt.
+While modules are imported, and after the command is done, there is nothing to clean up, and the
+process ends at once. In between, Ctrl-C is a KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _end(*_: object) -> None:
 
 
 def _raise_again(unraisable: Any) -> None:
-    """For an interruption in a destructor or a callback, whose exceptions go nowhere."""
+    """For an interruption in a destructor or a callback, where exceptions would be lost."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _thread.interrupt_main()
     else:

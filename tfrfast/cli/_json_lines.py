@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tfrfast.cli._examples import Piece, listed, rows_of
 from tfrfast.columns import Bytes, Ragged
 
-# Between these, the power of ten that moves all digits in front of the point is exact.
+# Between these, the power of ten that moves all digits before the point is exact.
 _SMALL, _LARGE = 1e-12, 1e15
 _FLOAT32_DIGITS = (9, 8, 7, 6)
 _POWERS_OF_TEN = np.array([float(f"1e{power}") for power in range(23)])
@@ -23,13 +23,12 @@ _POWERS_OF_TEN = np.array([float(f"1e{power}") for power in range(23)])
 class JsonLines:
     """Writes `{"record": 5, "bytes": 99, "features": {"label": [1]}}` for each record.
 
-    A number that is not finite is null. A feature of byte strings has one form, settled by the
-    first records: strings if all of them are UTF-8, otherwise `{"hex": "ff00"}`. A later byte of a
-    string that is not UTF-8 is written `\\xff`. A record that is not an Example has "hex" instead
-    of "features".
+    A number that is not finite is null. Byte strings of one feature have one form, which the first
+    records settle: strings if all of them are UTF-8, otherwise `{"hex": "ff00"}`. A later byte that
+    is not UTF-8 is written `\\xff`. A record that is not an Example has "hex", not "features".
 
-    `limit` shortens what has more values, or strings with more bytes. "truncated" then names the
-    features that were.
+    At most `limit` values of a feature and bytes of a string are shown. "truncated" then names the
+    features that were cut.
     """
 
     def __init__(self, limit: int | None, features_only: bool) -> None:

@@ -1,4 +1,4 @@
-"""The records that a command shows, of which damage hides as few as possible."""
+"""The records that a command shows. Damage hides as few of them as possible."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PIECE_RECORDS = 4096
 class Records:
     """The records of a command's PATHS.
 
-    With --skip-corrupt they are the good ones, numbered without the others. Without it, records
-    before the first damage can be had, and asking for any other raises the error about the damage.
+    With --skip-corrupt they are the good ones, numbered without the others. Without it, they are
+    those before the first damage, and asking for any other raises the error about the damage.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -78,7 +78,7 @@ class Records:
             at += len(piece)
 
     def _read(self, piece: Sequence[int]) -> Iterator[RecordBatch]:
-        """In one batch, or, if a record is damaged, in some that end before it."""
+        """In one batch. If a record is damaged, in several, and then raises the error about it."""
         try:
             batch = self._reader.read(piece)
             if len(batch) < len(piece) == 1 and not self._skips:
@@ -115,7 +115,7 @@ class Records:
         return records
 
     def _piece(self, numbers: Sequence[int]) -> Sequence[int]:
-        """As many of these as are read together."""
+        """The first of these, as many as are read together."""
         if self._damage is not None:
             good = next((i for i, number in enumerate(numbers) if number >= self._known), None)
             if good == 0:

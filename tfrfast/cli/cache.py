@@ -1,6 +1,6 @@
 """`tfrfast cache`: the files that opening shards has left in the user's cache.
 
-These are indexes, and proofs of 64 bytes that an index beside the data fits.
+These are indexes, and proofs of 64 bytes, each of which says that an index elsewhere fits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Cached = tuple[str, int, int]  # path, bytes, when it was last used, in ns
 
 
 def data_set_of(path: str) -> str:
-    """The shards' names with a star for the number of each. The cache knows no folders."""
+    """The shards' names with a star for their numbers. The cache does not know their folders."""
     name = re.sub(r"^[0-9a-f]{16}-|\.\w+$", "", os.path.basename(path))
     if re.search(r"\d-of-\d", name):
         return re.sub(r"\d+(?=-of-\d)", "*", name)

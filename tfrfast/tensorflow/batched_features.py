@@ -32,16 +32,16 @@ def make_batched_features_dataset(
         batches = tfr.make_batched_features_dataset("train-*", 256, features, label_key="label")
         model.fit(batches, steps_per_epoch=1000)
 
-    The shuffle is exact, whatever `shuffle_buffer_size` says. Without one, records come in the order
-    of the sorted file names. Threads are tfrfast's own, and order is kept, so that
+    The shuffle is exact, whatever `shuffle_buffer_size` says. With `shuffle=False`, records come in
+    the order of the sorted file names. tfrfast chooses its threads and keeps the order, so
     `reader_num_threads`, `parser_num_threads` and `sloppy_ordering` change nothing.
 
     Args:
-      file_pattern: names, or globs that match some.
+      file_pattern: a file name, a glob, or a list of them.
       batch_size: rows of a batch.
-      features: specs of tf.io by feature.
+      features: the spec of each feature, of tf.io.
       reader: None or `TFRecordDataset`, of tf.data or tfrfast.
-      label_key: a feature that is handed out beside the others, as `(features, label)`.
+      label_key: a feature that is returned apart from the others, as `(features, label)`.
       reader_args: further positional arguments of `TFRecordDataset`, such as the compression.
       num_epochs: None repeats without end, in full batches.
       shuffle: whether records are shuffled.
@@ -51,7 +51,7 @@ def make_batched_features_dataset(
       reader_num_threads: accepted.
       parser_num_threads: accepted.
       sloppy_ordering: accepted.
-      drop_final_batch: whether a last batch that is too short is left out.
+      drop_final_batch: whether a last batch that is not full is left out.
     """
     if reader not in (None, TFRecordDataset, tf.data.TFRecordDataset):
         raise TypeError(

@@ -18,7 +18,7 @@ class Batches(ABC):
     """Batches that are known by some tensors: a step's number, say, or the records' addresses."""
 
     def __init__(self, rows: int | None) -> None:
-        #: The rows of each batch, if all are full. One with a bad record is lost: reading it fails.
+        #: The rows of each batch, if all must be full. Reading one with a bad record fails.
         self.rows = rows
 
     @property
@@ -28,15 +28,15 @@ class Batches(ABC):
 
     @abstractmethod
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        """A batch as strings: those before an error, the error, and the others."""
+        """A batch as strings: those before the first error, all errors, and the others."""
 
     @abstractmethod
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
-        """A batch as columns of its good records, how many these are, and the error."""
+        """A batch as columns of its good records, how many these are, and all errors."""
 
     @abstractmethod
     def finished(self, dataset: Any) -> Any:
-        """What is made of the batches, with its length, and repeated if it has to be."""
+        """What is made of the batches, with its length, and repeated if that was asked for."""
 
     def mapped(self, function: Callable[..., Any]) -> Any:
         return parallel_map(self.known_by, function)

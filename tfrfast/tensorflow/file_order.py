@@ -1,7 +1,7 @@
 """Records in file order: as blocks of strings, or found first, cut into batches, and then read.
 
-Nothing here depends on whether there are indexes. An index only makes it faster to find records. So
-a dataset is the same graph with indexes and without, and a checkpoint fits both.
+Nothing here depends on whether there are indexes. They only make finding records faster. So a
+dataset is the same graph with indexes and without, and a checkpoint fits both.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tfrfast.tensorflow.steps import ALL_FILES, pieces_of_files, runs, steps, st
 
 # A shard's index is made by one thread at a time. The second call waits for it.
 _PARALLEL_FINDS = 2
-# Blocks in which records are found at once: they have one mebibyte. A compressed shard's span is
-# inflated to find its records, and is soon forgotten, so that those are to be read at once.
+# One call finds the records of so many blocks of one mebibyte. In a compressed shard it is one
+# block: spans are inflated to find records, and soon forgotten, so they should be read at once.
 _BLOCKS_AT_ONCE = 4
 # The numbers of an address.
 _ADDRESS = 4
 
 
 class Shards:
-    """Shards that nobody has looked at yet. Their names may be symbolic."""
+    """Shards that are not open yet. Their names may be symbolic."""
 
     def __init__(self, names: Any, skip_damage: bool, zero_copy: bool, compression: str) -> None:
         self._names = names
@@ -50,7 +50,7 @@ class Shards:
         return pieces_of_files(self.source, wanted, files)
 
     def blocks(self) -> Any:
-        """All records in blocks, which TensorFlow cannot shard by file."""
+        """All records in blocks, which TensorFlow does not shard by file."""
         wanted, of_all = tf.constant(EVERYTHING.encode()), tf.constant(ALL_FILES, tf.int64)
 
         def read(block: Any) -> Any:
@@ -65,7 +65,7 @@ class Shards:
     def batches(self, sequence: Sequence, symbolic: bool) -> Batches:
         """The batches of a sequence without a shuffle.
 
-        With `symbolic`, checkpoints can hold positions only. Batches are cut more slowly then.
+        With `symbolic`, checkpoints can hold positions alone, but batches are cut more slowly.
         """
         assert sequence.batch is not None
         size, is_full = sequence.batch.rows, sequence.batch.drop_remainder
@@ -94,7 +94,7 @@ class Shards:
         return flat_map(parallel_map(each, read), emit_block)
 
     def _addresses(self, sequence: Sequence) -> Any:
-        """Where the records are, in runs of some thousand."""
+        """Where the records are, for a few MiB at a time."""
         wanted = tf.constant(sequence.of_one_epoch.encode())
 
         def find(files: Any, begin: Any, end: Any) -> Any:
@@ -112,7 +112,7 @@ class Shards:
 
 
 class _FoundBatches(Batches):
-    """Batches of records whose addresses are known."""
+    """Batches of records that have been found, and are read by their addresses."""
 
     def __init__(
         self, source: Any, addresses: Any, rows: int | None, finished: Callable[[Any], Any]
@@ -142,7 +142,7 @@ def _repeated(dataset: Any, sequence: Sequence) -> Any:
 
 
 def _ended(dataset: Any, sequence: Sequence) -> Any:
-    """Ends after the elements that were asked for, and says so if there is no end."""
+    """Ends after the elements that were asked for. If there is no end, its length says so."""
     if sequence.batch is not None and sequence.batch.ends_with_epoch:  # and is repeated later
         sequence = dataclasses.replace(sequence, epochs=1)
     if sequence.epochs is None:

@@ -85,9 +85,9 @@ class FusedDataset(ParsingDataset):
     ) -> Any:
         """Shuffles all records, exactly, whatever `buffer_size` says.
 
-        Only where the sources are symbolic, or after calls that leave the plan, is it tf.data's
-        shuffle through a buffer; the first time, a warning says so. `order=tfr.BlockShuffle(...)`
-        is for storage where seeks are slow.
+        If the file names are not known, or after calls that leave the plan, it is tf.data's shuffle
+        through a buffer; the first time, a warning says so. `order=tfr.BlockShuffle(...)` is for
+        storage where seeks are slow.
         """
         call = call_text("shuffle", *([] if buffer_size is None else [buffer_size]), seed=seed)
         pipeline = self._pipeline
@@ -232,7 +232,7 @@ class FusedDataset(ParsingDataset):
         pipeline = self._pipeline
         if pipeline is None or pipeline.lifted is None:
             return super().ignore_errors(log_warning, name=name)
-        # Which elements are lost with a bad one, depends on where tf.data's batches begin after it.
+        # Which elements are lost with a bad one depends on where tf.data's batches begin after it.
         one_by_one = self._new()
         history = self._history.one_by_one(_LEAVES_OUT)
         one_by_one._set_up(None, history, make=pipeline.build_one_by_one)

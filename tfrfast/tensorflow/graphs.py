@@ -1,4 +1,4 @@
-"""Plans in tf.data: steps, and the op that reads one."""
+"""Shuffled records in tf.data: steps, and the op that reads one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_BLOCK_RECORDS = 4096
 
 
 class PlannedBatches(Batches):
-    """The batches of a plan, known by a key of the order, the files, and a step's number."""
+    """The batches of a shuffle, known by a key of the order, the files, and a step's number."""
 
     def __init__(self, plan: OpenPlan, sequence: Sequence) -> None:
         assert sequence.batch is not None
@@ -59,7 +59,7 @@ class PlannedBatches(Batches):
 
 
 def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
-    """The records of a plan one by one."""
+    """The records of a shuffle one by one."""
     mean_bytes = plan.file_bytes // max(1, plan.record_count)
     rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // max(1, mean_bytes)))
     blocks = PlannedBatches(plan, dataclasses.replace(sequence, batch=Batch(rows)))
@@ -69,7 +69,7 @@ def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
 
 
 def small_checkpoints() -> Any:
-    """Checkpoints hold positions instead of the records in flight. The user's options come first."""
+    """Checkpoints then hold positions, not records in flight. The user's options come first."""
     options = tf.data.Options()
     options.experimental_symbolic_checkpoint = True
     return options

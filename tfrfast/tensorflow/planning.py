@@ -1,4 +1,4 @@
-"""Opens shards when a dataset is made. What they hold decides what can be planned."""
+"""Opens shards when a dataset is made, to count their records: for a shuffle, or for its length."""
 
 from __future__ import annotations
 

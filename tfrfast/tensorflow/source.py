@@ -1,4 +1,4 @@
-"""The shards of a dataset: how they are planned, and how their records stream."""
+"""The shards of a dataset: how their records are counted, and how they stream."""
 
 from __future__ import annotations
 

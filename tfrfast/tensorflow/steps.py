@@ -1,8 +1,8 @@
 """The steps of an iteration, and the files that they read: all files, or this process's own.
 
 To shard by file, TensorFlow puts a shard() before a flat_map whose function reads files. One such
-flat_map here passes on 0, 1, 2, ... The first two numbers that are left tell this process which
-files are its own, and their steps are counted when the iteration begins. Where nothing was sharded,
+flat_map here passes on 0, 1, 2, ... The first two numbers that sharding leaves tell this process
+which files are its own, and their steps are counted when the iteration begins. Without sharding,
 the steps come in pieces, which tf.data service may split among workers.
 """
 
@@ -42,7 +42,7 @@ def _bounds(number: Any, count: Any, size: Any) -> tuple[Any, Any]:
 
 
 def pieces_of_files(source: Any, sequence: Any, files: Any) -> Any:
-    """The blocks of a source without a plan, file by file, as far as the sequence needs them."""
+    """The blocks of a source in file order, as far as the sequence needs them."""
     return flat_map(files, _blocks_of_file, source, sequence)
 
 
@@ -60,19 +60,19 @@ def steps_of_pieces(pieces: Any) -> Any:
 def steps(pieces: Any, source: Any, sequence: Any, keys: Keys) -> Any:
     """((key, files), step) for each step of `pieces` or, once sharded, of this process's own files.
 
-    Which of the two it is, is found out once for each piece, so that a step costs little.
+    Which of the two is decided once for each piece, so that a step costs little.
     """
     return flat_map(_pieces(pieces, source, sequence, keys), _steps_of_piece)
 
 
 def runs(pieces: Any, source: Any, sequence: Any, length: int) -> Any:
-    """(files, begin, end) of `length` steps at a time, for what has no key."""
+    """(files, begin, end) of up to `length` steps at a time, where no key is needed."""
     own = _pieces(pieces, source, sequence, Keys(0, known=True))
     return flat_map(own, _runs_of_piece, tf.constant(length, tf.int64))
 
 
 def _pieces(pieces: Any, source: Any, sequence: Any, keys: Keys) -> Any:
-    """((key, files), (begin, end)) of pieces."""
+    """((key, files), (begin, end)) for each of the pieces."""
     # Pieces come second in zip: a sharded process that has no piece must not ask for one.
     everything = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
     own = flat_map(_numbers_left(keys), _if_sharded, source, sequence)

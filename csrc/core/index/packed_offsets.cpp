@@ -11,7 +11,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::uint64_t kMaxSlope = std::numeric_limits<std::uint32_t>::max();
-// Bases have 56 bits, one of which is the sign. Lines are never so long that they leave that room.
+// Bases have 56 bits, one of which is the sign. No line under offsets up to this leaves that range.
 constexpr std::uint64_t kMaxLineOffset = std::uint64_t{1} << 54;
 constexpr std::uint64_t kMaxResidualUnits = std::numeric_limits<std::uint32_t>::max();
 
@@ -45,7 +45,7 @@ Fit fit_line(std::span<const std::uint64_t> offsets) {
   return {static_cast<std::uint64_t>(low), slope, width};
 }
 
-// Appends `width` bits of each, from the lowest bit on, in words of 8 bytes.
+// Appends the lowest `width` bits of each value, in words of 8 bytes.
 class BitWriter {
  public:
   explicit BitWriter(std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}

@@ -1,12 +1,13 @@
 // Ascending offsets in few bits each, any of which is found in constant time.
 //
-// Each block of 128 offsets is a line from its first offset to its last, and what each offset lies
-// above the lowest such line that all of them are on or above:
+// Each block of 128 offsets has a line, as steep as that from its first offset to its last, and
+// shifted down until no offset lies below it. What is kept of an offset is its distance from the
+// line, the residual:
 //
 //   offset(j) = base + floor(slope * j / 256) + residual(j)
 //
-// The residuals of a block have one width. In a block that no line fits, base and slope are zero
-// and the residuals are the offsets themselves, in 64 bits.
+// The residuals of a block have one width. If offsets of a block are too large for a base, base and
+// slope are zero and the residuals are the offsets themselves, in 64 bits.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +34,9 @@ class PackedOffsets {
   static constexpr std::size_t kResidualUnit = 16;
   static constexpr std::uint64_t kMaxWidth = 57;   // which one load of 8 bytes always holds
   static constexpr std::uint64_t kWildWidth = 64;  // of offsets that are stored as they are
-  // So many zeros follow the residuals, so that the last one can be loaded like any other.
+  // This many zero bytes follow the residuals, so that the last one can be loaded like any other.
   static constexpr std::size_t kResidualPadding = 8;
-  static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};  // an offset that lies outside
+  static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};  // if the residual lies outside
 
   // A page of blocks has a checksum.
   static constexpr std::size_t kPageOffsets = 4096;
@@ -48,7 +49,8 @@ class PackedOffsets {
   }
 
   PackedOffsets() = default;
-  // `count` offsets, 1 or more, in block_count_of(count) blocks and kResidualPadding bytes or more.
+  // `count` offsets, at least 1, in block_count_of(count) blocks. `residuals` has at least
+  // kResidualPadding bytes.
   PackedOffsets(const OffsetBlock* blocks, std::span<const std::uint8_t> residuals,
                 std::uint64_t count) noexcept
       : blocks_(blocks),
@@ -80,9 +82,9 @@ class PackedOffsets {
     return {begin, in_block + 1 < kBlockOffsets ? line.at(in_block + 1) : operator[](number + 1)};
   }
 
-  // What pair() will read, to prefetch: first the block, then, when that has come, the residual.
-  // (GCC takes a function that only prefetches for one that does nothing.) The first one touches
-  // nothing.
+  // What pair() will read, to prefetch: first the block and, when that has arrived, the residual.
+  // (The caller prefetches, since GCC takes a function that does only that for one that does
+  // nothing.) place_of_block() reads no memory.
   const void* place_of_block(std::uint64_t number) const noexcept {
     return blocks_ + number / kBlockOffsets;
   }
@@ -90,8 +92,8 @@ class PackedOffsets {
     return Line(*this, number / kBlockOffsets).residual_at(number % kBlockOffsets);
   }
 
-  // Writes the offsets of one block, kBlockOffsets or as many as are left, to `out`. Returns how
-  // many.
+  // Writes the offsets of one block to `out`: kBlockOffsets, or fewer of the last block. Returns
+  // how many.
   std::size_t unpack(std::uint64_t block, std::uint64_t* out) const noexcept;
 
   // Computes the CRC-32C of a page's blocks followed by their residuals, to the end if it is the

@@ -1,1 +1,1 @@
-"""The parse of a map function runs ahead of the rest of it, for many records at once."""
+"""Takes the parse out of map functions, so that it and then the rest run on whole batches."""

@@ -1,4 +1,4 @@
-"""Batches that are decoded at once, for maps whose parse has been taken out."""
+"""Batches of maps whose parse has been taken out: decoded whole, or made record by record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lifted_batches(batches: Batches, size: int, lifted: Lifted) -> Any:
 
 
 def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[list[Any], Any]:
-    """The components of a batch of elements, and whether they hold."""
+    """The components of a batch of elements, and whether they count."""
     features, rows = lifted.features, batches.rows
     columns, _, error = batches.decode(features, *batch)
     parsed = features.assemble(features.shaped(columns, rows))
@@ -39,9 +39,9 @@ def _sound(batches: Batches, lifted: Lifted) -> Any:
 
 
 def _checked(batches: Batches, size: int, lifted: Lifted) -> Any:
-    """Where a batch does not hold, TensorFlow makes it of its records, by the original functions.
+    """Where a batch does not count, TensorFlow makes it from records, by the original functions.
 
-    So each error is TensorFlow's, and has the good batches before it.
+    So each error is TensorFlow's, and comes after the good batches before it.
     """
 
     def decode(*batch: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Cuts a function: what it does once some of its tensors are known becomes a function of its own."""
+"""Cuts a function: what it does after some of its tensors becomes a function of its own."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from tfrfast.tensorflow.lifting.rest import Rest
 
 @dataclass(frozen=True)
 class _Part:
-    """Operations of a graph, the known tensors that they and the results begin with, and those among
-    them that operations are fed.
+    """Operations of a graph.
+
+    `begins_with` are the known tensors that they and the results depend on. `fed` are those among
+    them that are inputs of operations.
     """
 
     operations: set[str]
@@ -24,9 +26,9 @@ class _Part:
 
 
 def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
-    """What is left of a traced graph where the tensors `known` are given.
+    """What is left of a traced graph if the tensors `known` are given.
 
-    Each operation that must run stays: asserts and prints, too.
+    Each operation that must run stays, asserts and prints among them.
     """
     results = [_before_return(tensor) for tensor in graph.outputs]
     given = {tensor.name: place for place, tensor in enumerate(known)}
@@ -56,7 +58,7 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
             )
         returned = [tf.identity(tensors[tensor.name]) for tensor in results]
         for tensor, output in zip(returned, graph.outputs, strict=True):
-            tensor.set_shape(output.shape)  # that of what is given may say less
+            tensor.set_shape(output.shape)  # the shape of what is given may say less
         return returned
 
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]
@@ -82,7 +84,7 @@ def _before_return(tensor: Any) -> Any:
 
 
 def _part_from(results: list[Any], must_run: Any, known: set[str]) -> _Part | None:
-    """What leads from known tensors to the results; None if they need others, too."""
+    """What leads from known tensors to the results; None if they need other inputs, too."""
     tensors, operations = list(results), list(must_run)
     part = _Part(set(), set(), set())
     while tensors or operations:

@@ -17,11 +17,11 @@ _NO_PARSE = Refusal("it does not parse Examples")
 
 @dataclass(frozen=True)
 class Parse:
-    """A parse of one record, and what of it a function goes on to use."""
+    """A parse of one record, and which of its outputs the function uses."""
 
-    #: What the core decodes: all that the op parses, since each feature may be an error.
+    #: What the core decodes: all features that the op parses, since any of them may be an error.
     features: TensorFeatures
-    #: The tensors of the op that are used, and the feature that each is.
+    #: The outputs of the op that are used, and the feature of each.
     used: tuple[Any, ...]
     keys: tuple[str, ...]
 

@@ -14,8 +14,8 @@ _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 def without_calls(graph: Any) -> Any:
     """A traced graph whose calls are replaced by what they do, such as those of a @tf.function.
 
-    It has the same arguments, and what must run still does. Where that cannot be, because the
-    graph has branches or loops, it is the graph that was given.
+    It has the same arguments, and what must run still does. Where that is not possible, because the
+    graph has branches or loops, the graph that was given is returned.
     """
     pending, has_calls = [graph], False
     while pending:
@@ -81,7 +81,7 @@ def _copy_op(op: Any, inputs: list[Any], here: Any) -> Any:
 
 
 def _needed(ends: list[Any]) -> set[str]:
-    """The names of the operations that must run before these, and theirs."""
+    """The names of these operations and of all that run before them."""
     needed: set[str] = set()
     while ends:
         op = ends.pop()

@@ -19,10 +19,10 @@ from tfrfast.tensorflow.lifting.vectorising import Vectorised, vectorised
 
 @dataclass(frozen=True)
 class Lifted:
-    """Maps of which the first one parses records, in a form that takes whole batches."""
+    """Maps, the first of which parses records, in a form that takes whole batches."""
 
     features: TensorFeatures
-    #: The features that the first function goes on to use.
+    #: The features that the first function uses after the parse.
     keys: tuple[str, ...]
     #: What the functions do after the parse, one after the other.
     stages: tuple[Vectorised, ...]
@@ -32,9 +32,9 @@ class Lifted:
     specs: tuple[Any, ...]
 
     def run(self, parsed: dict[str, Any], rows: int | None) -> tuple[list[Any], Any]:
-        """The flat components of a batch of elements, and whether they hold (None: they do).
+        """The flat components of a batch of elements, and whether they count (None: they do).
 
-        Where they do not, a row fails, or may fail, and the batch has to be made row by row.
+        If they do not, a row may fail, and the batch has to be made row by row.
         """
         columns, checks = [parsed[key] for key in self.keys], []
         for stage in self.stages:
@@ -46,7 +46,7 @@ class Lifted:
 
     @property
     def is_checked(self) -> bool:
-        """Whether there are rows that can fail."""
+        """Whether rows can fail."""
         return any(stage.checked for stage in self.stages)
 
     def batch_spec(self, rows: int | None) -> Any:

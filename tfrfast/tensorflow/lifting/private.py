@@ -1,4 +1,4 @@
-"""What is known of a map function only by private names of TensorFlow.
+"""What TensorFlow tells of a map function only under private names.
 
 Where a name is missing, nothing is lifted, and `tfr.explain` says so.
 """
@@ -24,12 +24,12 @@ def _is_whole(function: Any) -> bool:
 
 
 def captured(tensor: Any, graph: Any) -> Any:
-    """The tensor of a FuncGraph that stands for one outside of it."""
+    """The tensor of a FuncGraph that stands for one outside it."""
     return graph.capture(tensor)
 
 
 def captures_of(graph: Any) -> list[tuple[Any, Any]]:
-    """Each tensor outside of a FuncGraph, with the one that stands for it."""
+    """Each tensor outside a FuncGraph, with the one that stands for it."""
     return list(graph.captures)
 
 

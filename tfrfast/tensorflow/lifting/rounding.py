@@ -1,9 +1,9 @@
-"""Where TensorFlow rounds otherwise for a row than for a batch.
+"""Where TensorFlow rounds differently for a row than for a batch.
 
-Two things do that. Vector instructions compute some functions by formulas of their own, and add in
-another order (`Rule.rounds`). And tf.data lets an optimiser loose on the functions that it maps: it
-sorts the terms of sums and the factors of products, takes out common factors, and divides by roots
-in one step. What it makes of floats depends on the names of ops. We run ops as they were written.
+There are two reasons. Vector instructions compute some functions by formulas of their own, and add
+in another order (`Rule.rounds`). And tf.data optimises the functions that it maps: it sorts the
+terms of sums and the factors of products, takes out common factors, and divides by roots in one
+step. Which floats come out depends on the names of ops. We run ops as they were written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the rest of a function on a whole batch, where that is the same."""
+"""Runs the rest of a function on a whole batch, where that gives the same as row by row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Vectorised:
     """The rest of a function, for all rows of a batch.
 
     Called in a graph, it adds ops to it. They must run as they stand: TensorFlow's optimiser would
-    round floats otherwise for a batch than for a row.
+    make floats round differently for a batch than for a row.
     """
 
     rest: Rest
@@ -35,18 +35,18 @@ class Vectorised:
     #: The names of the tensors that differ from row to row.
     per_row: frozenset[str]
     shapes: Shapes
-    #: Whether there are rows that have to run one by one, because an error may be among them.
+    #: Whether the rows of some batches have to run one by one, because one of them may fail.
     checked: bool
-    #: The bytes of all values that are made of a row, with a guess for the length of strings.
+    #: The bytes of all values that are made from a row, with a guess for the length of strings.
     row_bytes: int
 
     def __call__(self, columns: Sequence[Any]) -> tuple[list[Any], Any]:
         """Returns the outputs for rows whose columns these are, and whether they count.
 
-        A column has its rows in its first dimension, and so has each output. An output that is an
-        input is the very object that was given. If nothing can fail, they always count, and None is
-        returned for that. Otherwise it is a boolean. If it is false, one of the rows may fail: throw
-        the outputs away and run rest.graph on each row, so that errors come where they belong.
+        Rows are the first dimension of each column and of each output. An output that is an input
+        is the very object that was given. Whether the outputs count is None if nothing can fail:
+        then they always do. Otherwise it is a boolean. If that is false, one of the rows may fail:
+        drop the outputs and run rest.graph on each row, so that errors come where they belong.
         """
         graph, inputs = tf.compat.v1.get_default_graph(), self.rest.graph.inputs
         values = {each.name: column for each, column in zip(inputs, columns, strict=False)}
@@ -75,7 +75,7 @@ def vectorised(rest: Rest, *, exact: bool = False, checked: bool = False) -> Vec
     """How to run the rest of a function on whole batches, or the op that prevents it.
 
     Integers, strings and single steps of arithmetic give the same bits as row by row. With `exact`,
-    other float ops are refused, see rounding.py. Without `checked`, so are ops that fail on values.
+    other float ops are refused (rounding.py). Without `checked`, ops that fail on some values are.
     """
     try:
         return _Planning(rest, exact, checked).planned()
@@ -89,7 +89,7 @@ class _RefusedError(Exception):
 
 
 class _Planning:
-    """What is known of each op so far, in the order in which ops run."""
+    """Plans one op after the other, in the order in which they run."""
 
     def __init__(self, rest: Rest, exact: bool, checked: bool) -> None:
         self._rest, self._exact, self._checked = rest, exact, checked
@@ -107,7 +107,7 @@ class _Planning:
         ops = list(_ops_before(graph.outputs, self._given))
         for op in ops:
             self._plan(op)
-        planned = {each.name for each in ops}  # lookups, for example
+        planned = {each.name for each in ops}  # some of them must run, lookups for example
         for op in graph.control_outputs:
             if op.name not in planned:
                 raise _RefusedError(_why(op, _EFFECT))
@@ -138,7 +138,7 @@ class _Planning:
             raise _RefusedError(_why(op, str(error))) from None
 
     def _plan_for_rows(self, op: Any, per_row: tuple[bool, ...]) -> None:
-        if op.type == "Identity":  # of an input of any shape, perhaps
+        if op.type == "Identity":  # even if the shape of its input is not known
             self._add(op, lambda batch, inputs: inputs)
             return
         if op.type in SHAPES_OF_ROWS:
@@ -163,7 +163,7 @@ class _Planning:
 
     def _plan_once(self, op: Any, per_row: tuple[bool, ...]) -> None:
         if op.type not in CONSTANTS | SHAPES_OF_ROWS | {"Identity"}:
-            # What fails would fail although there are no rows.
+            # It runs even for a batch without rows, so it must not be able to fail.
             _rule(op).plan(Node(op, per_row, self._shapes, self._captured, may_be_checked=False))
         types = [output.dtype for output in op.outputs]
         self._steps.append((op, lambda batch, inputs: batch.op(op.type, inputs, types, like=op)))
@@ -202,7 +202,7 @@ def _ops_before(outputs: Sequence[Any], given: set[str]) -> Iterator[Any]:
 
 
 def _effects_before(op: Any, given: set[str]) -> Iterator[Any]:
-    """What an op waits for. If that has a rule, it has no effect, and need not be waited for."""
+    """What an op waits for. An op with a rule has no effect, and need not be waited for."""
     for each in op.control_inputs:
         if each.type == "NoOp":
             yield from _effects_before(each, given)

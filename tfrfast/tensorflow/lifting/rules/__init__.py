@@ -1,1 +1,1 @@
-"""How each op of a row runs on a batch of rows. An op without a rule here is never vectorised."""
+"""How each op of a row runs on a batch of rows. An op without a rule here never does."""

@@ -1,4 +1,4 @@
-"""Casts. A float that does not fit into an integer becomes anything, depending on its neighbours."""
+"""Casts. What a float becomes that does not fit into an integer depends on its neighbours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
 from tfrfast.tensorflow.lifting.rules.rule import Rule
 
-#: Integers for which vector instructions have another answer than single values.
+#: Integers for which vector instructions give another result than those for single values.
 _NARROW = frozenset([tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32])
 
 

@@ -10,7 +10,7 @@ from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 from tfrfast.tensorflow.lifting.rules.rule import Rule
 
-#: What TensorFlow decodes from strings of a length that is given.
+#: What TensorFlow decodes from strings of a given length.
 _TYPES = (
     *(tf.float32, tf.float64),
     *(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16),
@@ -18,7 +18,7 @@ _TYPES = (
 
 
 def _decode_raw(node: Node) -> Write:
-    """Strings of another length are an error, or values of another shape."""
+    """A string of another length fails, or gives values of another shape."""
     node.can_fail()
     dtype = node.op.outputs[0].dtype
     if dtype not in _TYPES:

@@ -1,4 +1,4 @@
-"""Division. That of integers by zero is an error of its row."""
+"""Division. Dividing an integer by zero is an error of its row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that compute each value from those at the same place: arithmetic, comparisons, casts."""
+"""Ops that compute each value from those at the same place: arithmetic, comparisons, functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrfast.tensorflow.lifting.rules.rule import FLOATS, Rule
 
 
 def _broadcast(node: Node) -> Write:
-    """The op itself, with each row's dimensions aligned at their end, as broadcasting does."""
+    """The op itself. Rows are widened, so that broadcasting aligns their last dimensions."""
     rank = len(node.output_shape())
 
     def write(batch: Batch, inputs: list[Any]) -> list[Any]:
@@ -52,7 +52,8 @@ def _of_one_shape(node: Node) -> Write:
 
 
 def _power(node: Node) -> Write:
-    """TensorFlow's optimiser squares the values of rows if 2 is the exponent, and so do we.
+    """TensorFlow's optimiser squares the values of rows if the exponent is 2, and so do we.
+
     Negative powers of integers fail, so exponents of integers must be constants.
     """
     plain = _broadcast(node)
@@ -80,7 +81,7 @@ _ROUNDS = Rule(_broadcast, rounds=FLOATS)
 _TINY = Rule(_broadcast, tiny=True)
 
 ELEMENTWISE = {
-    # Arithmetic. Each is one rounding of the exact result, in whatever registers.
+    # Arithmetic. Each rounds the exact result once, with any instructions.
     "Abs": _EXACT,
     "Add": _EXACT,
     "AddN": Rule(_of_one_shape),
@@ -129,7 +130,7 @@ ELEMENTWISE = {
     "LeftShift": _EXACT,
     "PopulationCount": _EXACT,
     "RightShift": _EXACT,
-    # The same values, or none of them.
+    # The same values, or only their shape.
     "Identity": _EXACT,
     "OnesLike": _EXACT,
     "StopGradient": _EXACT,

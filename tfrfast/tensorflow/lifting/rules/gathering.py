@@ -1,4 +1,4 @@
-"""Values picked by number. A number that is not there is an error of its row."""
+"""Values picked by their numbers. A number that is out of range is an error of its row."""
 
 from __future__ import annotations
 

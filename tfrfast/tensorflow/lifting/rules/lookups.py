@@ -22,7 +22,7 @@ def _find(node: Node) -> Write:
 
 
 def _is_static(table: Any, keys: Any, values: Any) -> bool:
-    """Tables that can change accept it if we add no keys; those that cannot refuse to."""
+    """Inserts no keys. A table that can change accepts that, and one that cannot refuses."""
     try:
         tf.raw_ops.LookupTableInsertV2(
             table_handle=table, keys=tf.zeros([0], keys), values=tf.zeros([0], values)

@@ -23,16 +23,18 @@ class Node:
     shapes: Shapes
     #: The tensors outside the graph that its inputs stand for, by the inputs' names.
     captured: dict[str, Any]
-    #: Whether conditions may be added under which the batch is right.
+    #: Whether there may be a condition for the batch to be right.
     may_be_checked: bool
     #: Whether there is such a condition.
     is_checked: bool = False
-    #: Whether it rounds as for a row, although its kind of op may not.
+    #: Whether it rounds as for a row, although ops of its kind may not.
     is_exact: bool = False
 
     def can_fail(self) -> None:
-        """Says that the op fails on some values. What is written for it must not: it requires that
-        there are no such values, and computes something for them, too.
+        """Says that the op fails on some values.
+
+        What is written for it must not fail: it requires that there are no such values, and still
+        computes something for them.
         """
         if not self.may_be_checked:
             raise NotVectorisedError("fails on some values")
@@ -55,7 +57,7 @@ class Node:
         return self.shapes.known(self.op.outputs[number])
 
     def constant(self, number: int, what: str) -> Any:
-        """The value of an input that no row changes. Rules need it to write ops."""
+        """The value of an input that is the same for all rows and known before anything runs."""
         value = None if self.per_row[number] else tf.get_static_value(self.op.inputs[number])
         if value is None:
             raise NotVectorisedError(f"takes {what} that is not a constant")
@@ -73,7 +75,7 @@ class Batch:
 
     graph: Any
     count_rows: Callable[[], Any]
-    #: Booleans, one of which is false if the batch is not right.
+    #: Booleans. If one of them is false, the batch is not right.
     conditions: list[Any] = field(default_factory=list)
 
     @functools.cached_property
@@ -81,7 +83,7 @@ class Batch:
         return self.count_rows()
 
     def require(self, condition: Any) -> None:
-        """Makes the batch count only if all of these booleans are true."""
+        """The batch is right only if all of these booleans are true."""
         self.conditions.append(tf.reduce_all(condition))
 
     def is_right(self) -> Any:
@@ -103,7 +105,7 @@ class Batch:
         return list(added.outputs)
 
     def copy(self, node: Node, inputs: Sequence[Any], **attributes: Any) -> list[Any]:
-        """Adds the op of a row, on other inputs."""
+        """Adds the op of a row, with these inputs."""
         types = [output.dtype for output in node.op.outputs]
         return self.op(node.op.type, inputs, types, like=node.op, **attributes)
 

@@ -1,4 +1,4 @@
-"""The shapes that values have in a row, also where tracing did not find them out."""
+"""The shapes that values have in a row, including some that tracing did not find out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Shapes:
             self._found[output.name] = found
 
     def _decoded(self, decoded: Any, texts: Any) -> list[int] | None:
-        """The values that each string must hold, as what is made of them has a fixed shape."""
+        """The shape of decoded strings, if what is made of them has a fixed shape."""
         if not texts.is_fully_defined():
             return None
         count, strings = _count_after(decoded), int(np.prod(texts.as_list(), dtype=np.int64))
@@ -58,12 +58,12 @@ class Shapes:
             return None
 
 
-#: Ops through which the number of values stays, if the other inputs are single values.
+#: Ops that keep the number of values if all other inputs are single values.
 SAME_SHAPE = frozenset(["AddV2", "Cast", "Identity", "Maximum", "Minimum", "Mul", "RealDiv", "Sub"])
 
 
 def _count_after(tensor: Any) -> int | None:
-    """How many values a tensor must have so that the next op that fixes their shape works."""
+    """How many values a tensor must have for the next op that fixes their shape to work."""
     for op in tensor.consumers():
         shape = op.outputs[0].shape if op.outputs else None
         if shape is None:

@@ -25,5 +25,5 @@ class Rule:
     #: The dtypes in which a batch may round otherwise than a row: vector instructions compute some
     #: functions by another formula than single values, and add in another order.
     rounds: Dtypes = NONE
-    #: Whether a zero may get the other sign, and a number too small for all its digits become zero.
+    #: Whether a zero may get the other sign, and a number too small for all its digits become 0.
     tiny: bool = False

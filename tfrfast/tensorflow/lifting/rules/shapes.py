@@ -1,4 +1,4 @@
-"""Ops that move, join, cut or repeat the values of a row. The rows' own dimension goes before."""
+"""Ops that move, join, cut or repeat the values of a row. A batch has one more dimension, first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfrfast.tensorflow.lifting.rules.rule import Rule
 
 
 def moved(axis: Any) -> Any:
-    """An axis of a row as that of a batch. Those that count from the end stay as they are."""
+    """The axis in a batch for an axis of a row. One that counts from the end stays as it is."""
     axis = np.asarray(axis)
     return np.where(axis >= 0, axis + 1, axis).astype(axis.dtype)
 
@@ -35,7 +35,7 @@ def _same(node: Node) -> Write:
 
 
 def _with_constant(position: int, what: str, change: Callable[[Any, Node], Any]) -> Rule:
-    """An op that says in a constant input which dimensions it treats how."""
+    """An op with a constant input that says what to do with each dimension."""
 
     def plan(node: Node) -> Write:
         if any(each for number, each in enumerate(node.per_row) if number != 0):
@@ -52,7 +52,7 @@ def _with_constant(position: int, what: str, change: Callable[[Any, Node], Any])
 
 
 def _before(first: Any) -> Callable[[Any, Node], Any]:
-    """Puts the entry for the rows before those for a row's dimensions."""
+    """Puts the entry for the dimension of rows before those for a row's own dimensions."""
 
     def change(values: Any, node: Node) -> Any:
         return np.concatenate([np.asarray([first], values.dtype), values])

@@ -1,4 +1,4 @@
-"""Ops on strings, each of which is looked at on its own."""
+"""Ops on strings. Each string is treated on its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _each(node: Node) -> Write:
 
 
 def _join(node: Node) -> Write:
-    """Joins what has one shape. A single string goes with each of the others."""
+    """Joins strings at the same places. A single string is joined to each of the others."""
     shape = node.output_shape()
     shapes = [node.shape(number) for number in range(len(node.op.inputs))]
 
@@ -37,7 +37,7 @@ def _join(node: Node) -> Write:
 
 
 def _substring(node: Node) -> Write:
-    """A position that a string does not have is an error of its row."""
+    """A position outside the string is an error of its row."""
     if node.attr("unit") != b"BYTE":
         raise NotVectorisedError("counts characters, which not every string is made of")
     if node.output_shape() != node.shape(0):
@@ -59,7 +59,7 @@ def _substring(node: Node) -> Write:
     return write
 
 
-#: Texts that are numbers in any TensorFlow. It understands more, or says what is wrong.
+#: Texts that any TensorFlow takes for numbers. What else is a number is left to TensorFlow.
 _FLOAT = r"-?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][-+]?\d)?"
 _NUMBERS = {
     tf.float32: _FLOAT,

@@ -25,17 +25,17 @@ RULES: dict[str, Rule] = {
     **DECODING,
 }
 
-#: Ops that only what all rows share may come from, and that need no rule.
+#: Ops that need no rule, but may only make what all rows share.
 CONSTANTS = frozenset(["Const", "Fill", "LinSpace", "Range"])
 
-#: Ops that ask for no more than the shape of a row, which all rows share.
+#: Ops that depend only on the shape of a row, which is the same for all rows.
 SHAPES_OF_ROWS = frozenset(["Rank", "Shape", "Size"])
 
 _IMAGE = "works on one image at a time"
 _CHOICE = "chooses what to run, row by row"
 _RANDOM = "draws other random numbers for a batch than for its rows"
 
-#: Why there is no rule, for ops that are often met.
+#: Why common ops have no rule.
 REASONS = {
     "Case": _CHOICE,
     "DecodeAndCropJpeg": _IMAGE,
