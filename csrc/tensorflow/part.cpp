@@ -99,6 +99,12 @@ Progression Part::in_shard(const Progression& wanted, std::int64_t before) const
           static_cast<std::int64_t>(std::min(stride, most)), count};
 }
 
+void Part::begin() const noexcept {
+  for (std::int64_t turn = 0; turn < shards_.count; ++turn) {
+    source_->begin(shard(static_cast<std::size_t>(turn)));
+  }
+}
+
 std::int64_t Part::records_before(std::size_t turn) const {
   const std::lock_guard lock(counts_->mutex);
   std::vector<std::int64_t>& firsts = counts_->first_records;
@@ -127,6 +133,7 @@ std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(const Progression& wa
     throw_no_such("File", std::to_string(turn), static_cast<std::uint64_t>(shards_.count));
   }
   const auto at = static_cast<std::size_t>(turn);
+  source_->begin(shard(at));
   const std::pair<std::int64_t, std::int64_t> all = {first_blocks_[at], first_blocks_[at + 1]};
   if (wants_all(wanted)) return all;
   const std::optional<std::int64_t> before = known_before(at);
@@ -134,13 +141,13 @@ std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(const Progression& wa
   if (index == nullptr || index->record_count() == 0) return all;
   const auto count = static_cast<std::int64_t>(index->record_count());
   const Progression here = in_shard(wanted, *before);
-  const bool ends_here = here.count == 0 || last_of(here) < count;
-  if (here.first >= count || last_of(here) < 0) return {all.first, all.first};
-  const auto block_of = [&](std::int64_t number) {
-    return all.first + source_->block_of(*index, static_cast<std::uint64_t>(number));
-  };
-  return {here.first > 0 ? block_of(here.first) : all.first,
-          ends_here ? block_of(last_of(here)) + 1 : all.second};
+  // The beginning does not depend on indexes: a checkpoint may count from it. Damage after the last
+  // record belongs to whoever wants what follows.
+  if (here.first > count || last_of(here) < 0) return {all.first, all.first};
+  if (last_of(here) >= count) return all;
+  const auto last = static_cast<std::uint64_t>(last_of(here));
+  return {all.first,
+          std::min(all.second, all.first + source_->block_of(shard(at), *index, last) + 1)};
 }
 
 Found Part::find(const Progression& wanted, std::int64_t begin, std::int64_t end) const {

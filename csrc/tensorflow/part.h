@@ -37,6 +37,7 @@ class Part {
   // one of these files that may hold `wanted` records, as begin and end. The latter throws Error
   // out_of_range if there is no such file.
   std::int64_t block_count() const noexcept { return first_blocks_.back(); }
+  void begin() const noexcept;  // all of its files
   std::pair<std::int64_t, std::int64_t> blocks_of_file(const Progression& wanted,
                                                        std::int64_t turn) const;
   // The `wanted` records of blocks [begin, end). Throws Error out_of_range for blocks that do not

@@ -173,8 +173,11 @@ void Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
   try {
     const std::uint64_t bytes =
         block_bytes_of(spec_.compression != Compression::none, facts_[shard].bytes);
-    stretch = reach(shard)->stretch_in_file(static_cast<std::uint64_t>(begin) * bytes,
-                                            static_cast<std::uint64_t>(end) * bytes);
+    // A file may have grown since its blocks were counted.
+    const std::uint64_t last = end == block_counts_[shard]
+                                   ? std::numeric_limits<std::uint64_t>::max()
+                                   : static_cast<std::uint64_t>(end) * bytes;
+    stretch = reach(shard)->stretch_in_file(static_cast<std::uint64_t>(begin) * bytes, last);
   } catch (const Error& error) {
     found.troubles.push_back({found.rows.size(), encode_error(error)});
     return;
@@ -213,7 +216,8 @@ std::int64_t Source::record_count(std::size_t shard) const {
     }
     const std::shared_ptr<const ShardIndex> index = reached->index();
     return index == nullptr ? 0 : static_cast<std::int64_t>(index->record_count());
-  } catch (const Error&) {  // which is reported when the shard's turn comes
+  } catch (const Error&) {
+    if (!late_shards_[shard].is_begun) throw;
     return 0;
   }
 }
@@ -226,7 +230,8 @@ std::shared_ptr<const ShardIndex> Source::index_at_hand(std::size_t shard) const
   }
 }
 
-std::int64_t Source::block_of(const ShardIndex& index, std::uint64_t number) const {
+std::int64_t Source::block_of(std::size_t shard, const ShardIndex& index,
+                              std::uint64_t number) const {
   const Frame frame = index.frame(number);
   std::uint64_t file_offset = frame.offset;
   if (const auto& points = index.seek_points(); points != nullptr) {
@@ -234,7 +239,7 @@ std::int64_t Source::block_of(const ShardIndex& index, std::uint64_t number) con
   }
   const bool is_compressed = spec_.compression != Compression::none;
   return static_cast<std::int64_t>(file_offset /
-                                   block_bytes_of(is_compressed, index.facts().file_bytes));
+                                   block_bytes_of(is_compressed, facts_[shard].bytes));
 }
 
 const IndexedShard& Source::file(std::size_t shard, std::uint64_t end) const {

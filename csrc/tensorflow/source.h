@@ -1,6 +1,7 @@
 // Shards as the ops read them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -75,12 +76,15 @@ class Source {
   // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, and the errors there.
   void find(std::size_t shard, std::int64_t begin, std::int64_t end, const Progression& wanted,
             Found& found) const;
-  // Walks through the shard if its records have not been counted. 0 for one that cannot be opened.
+  // The turn of a shard has come: what is wrong with it will be told.
+  void begin(std::size_t shard) const noexcept { late_shards_[shard].is_begun = true; }
+  // Walks through the shard if its records have not been counted. 0 for one that cannot be opened,
+  // once its turn has come; before, throws Error.
   std::int64_t record_count(std::size_t shard) const;
   // The index of a shard, if there is one without a walk; null for one that cannot be opened.
   std::shared_ptr<const ShardIndex> index_at_hand(std::size_t shard) const;
   // The block of a shard that a record begins in, by that index.
-  std::int64_t block_of(const ShardIndex& index, std::uint64_t number) const;
+  std::int64_t block_of(std::size_t shard, const ShardIndex& index, std::uint64_t number) const;
   // The shard of a row that was found here.
   std::size_t shard_of(const Row& row) const noexcept {
     return static_cast<std::size_t>(row.shard - late_files_.get());
@@ -97,6 +101,7 @@ class Source {
 
  private:
   struct LateShard {  // a shard that is opened when it is reached
+    std::atomic<bool> is_begun = false;
     std::mutex mutex;
     std::shared_ptr<ProgressiveIndex> shard;
   };

@@ -179,9 +179,8 @@ TEST_CASE("part: take, skip and shard choose among the records of the part, inde
         read.insert(read.end(), payloads.begin(), payloads.end());
       }
       CHECK(read == payloads_of(shards, expected));
-      // A file without bytes looks like one that is missing: it has a block.
-      const std::int64_t needed = 2 * wanted.stride * files.stride;
-      CHECK(blocks <= needed * static_cast<std::int64_t>(expected.size()) + 1);
+      // Files are read from their beginning, up to the last record that is wanted.
+      if (files.stride == 1 && wanted.at(wanted.count) == 2) CHECK(blocks < part.block_count());
     }
   }
 }

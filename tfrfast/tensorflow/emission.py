@@ -73,7 +73,7 @@ def emit_columns(assemble: Callable[[Any], Any]) -> Callable[..., Any]:
         batch = tf.data.Dataset.from_tensors(assemble(columns))
         return tf.cond(
             tf.equal(error, ""),
-            lambda: batch,
+            lambda: batch.take(tf.minimum(rows, 1)),
             lambda: _raising(batch, error).concatenate(batch.take(tf.minimum(rows, 1))),
         )
 

@@ -105,6 +105,8 @@ class Pipeline:
             return None
         if self.sequence.shuffle is not None:
             return self.sequence.length
+        if self.source.skip_damage:  # nobody knows how many are left
+            return None
         return self.sequence.over(plan.record_count).length
 
     @property
@@ -287,7 +289,7 @@ def _streams(source: Source) -> Refusal:
         return Refusal(source.names.why_unknown, instead)
     if source.num_parallel_reads is not None:
         return Refusal("num_parallel_reads mixes the files", "leave it out, or shuffle() first")
-    return Refusal("its files are not indexed", "`tfrfast index` before")
+    return Refusal("it is not given batches of records", "batch() before it")
 
 
 def _refused_shuffle(sequence: Sequence) -> Refusal:

@@ -126,6 +126,36 @@ def symbolic_options() -> Any:
     return options
 
 
+@pytest.mark.parametrize("indexed_first", [False, True], ids=["saved without", "saved with"])
+@pytest.mark.parametrize("symbolic", [False, True], ids=["explicit", "symbolic"])
+def test_restores_what_skips_blocks(
+    symbolic: bool, indexed_first: bool, tmp_path: Path, cache: Path
+) -> None:
+    files = write_shards(tmp_path, [40, 30], longest=600_000)
+    options = tf.data.Options()
+    options.experimental_symbolic_checkpoint = symbolic
+
+    def dataset() -> Any:
+        return tfr.TFRecordDataset(files).skip(23).shard(2, 1).batch(2).with_options(options)
+
+    def set_indexes(there: bool) -> None:
+        shutil.rmtree(cache, ignore_errors=True)
+        if there:
+            tfr.Reader(files).close()
+
+    expected = [plain(batch) for batch in dataset()]
+    for position in (1, 7):
+        set_indexes(indexed_first)
+        iterator = iter(dataset())
+        for _ in range(position):
+            next(iterator)
+        path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
+        set_indexes(not indexed_first)
+        other = iter(dataset())
+        tf.train.Checkpoint(iterator=other).read(path).assert_consumed()
+        assert [plain(batch) for batch in other] == expected[position:]
+
+
 @pytest.mark.parametrize("chain", IN_FILE_ORDER.values(), ids=IN_FILE_ORDER)
 @pytest.mark.parametrize("indexed_first", [False, True], ids=["saved without", "saved with"])
 def test_restores_whether_there_are_indexes_or_not(

@@ -23,10 +23,10 @@ def lifted_batches(batches: Batches, size: int, lifted: Lifted) -> Any:
 def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[list[Any], Any]:
     """The components of a batch of elements, and whether they count."""
     features, rows = lifted.features, batches.rows
-    columns, _, error = batches.decode(features, *batch)
+    columns, good, error = batches.decode(features, *batch)
     parsed = features.assemble(features.shaped(columns, rows))
     components, holds = lifted.run(parsed, rows)
-    is_good = tf.equal(tf.ensure_shape(error, []), "")
+    is_good = tf.logical_and(tf.equal(tf.ensure_shape(error, []), ""), good > 0)
     return components, is_good if holds is None else tf.logical_and(is_good, holds)
 
 

@@ -15,20 +15,26 @@ def without_calls(graph: Any) -> Any:
     """A traced graph whose calls are replaced by what they do, such as those of a @tf.function.
 
     It has the same arguments, and what must run still does. Where that is not possible, because the
-    graph has branches or loops, the graph that was given is returned.
+    graph has branches or loops or is compiled, the graph that was given is returned.
     """
     pending, has_calls = [graph], False
     while pending:
         for op in pending.pop().get_operations():
             if op.type in _CALLS:
                 body = private.body_of(op)
-                if body is None or len(body.inputs) != len(op.inputs):
+                if body is None or len(body.inputs) != len(op.inputs) or _is_compiled(op):
                     return graph
                 pending.append(body)
                 has_calls = True
             elif any(value.HasField("func") for value in op.node_def.attr.values()):
                 return graph
     return _traced_again(graph) if has_calls else graph
+
+
+def _is_compiled(op: Any) -> bool:
+    """Whether XLA compiles the call, which may then round otherwise than its operations."""
+    value = op.node_def.attr.get("_XlaMustCompile")
+    return value is not None and bool(value.b)
 
 
 def _traced_again(graph: Any) -> Any:

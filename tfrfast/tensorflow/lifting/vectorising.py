@@ -215,4 +215,4 @@ def _row_count(inputs: Sequence[Any], columns: Sequence[Any]) -> Any:
         if each.shape.is_fully_defined():
             known = column.shape[0]
             return tf.shape(column)[0] if known is None else tf.constant(known)
-    raise ValueError("None of the columns says how many rows there are.")
+    return tf.shape(columns[0])[0]

@@ -54,6 +54,9 @@ def _substring(node: Node) -> Write:
             batch.require(fits)
             position = tf.where(fits, position, tf.zeros_like(position))
             length = tf.broadcast_to(length, tf.shape(position))
+        elif position.shape.rank:
+            position = tf.broadcast_to(position, tf.shape(text))
+            length = tf.broadcast_to(length, tf.shape(text))
         return batch.copy(node, [text, position, length])
 
     return write
