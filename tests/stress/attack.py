@@ -29,6 +29,12 @@ import killed_processes
 import small_limits
 import stale_files
 
+import tfrfast as tfr
+
+# Names are imported when they are first used. Under a limit it would be the import that fails.
+for _name in tfr.__all__:
+    getattr(tfr, _name)
+
 Attack = Callable[[random.Random, Path], str]
 
 #: Each gets random numbers and an empty folder, and returns the name of the case it tried.
