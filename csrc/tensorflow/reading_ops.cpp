@@ -44,6 +44,7 @@ void compute_step_count(PartHolder& parts, KernelCall& call) {
   if (call.integers(2).back() == 0) return call.set_integer(0, 0);  // a stride of 0: no files
   const auto part = parts.open(call.string(0), files_of(call.integers(2)), true);
   const bool is_planned = part->source()->spec().planned;
+  if (!is_planned) part->begin();
   call.set_integer(
       0, is_planned ? part->batch_count(*parts.sequence(call.string(1))) : part->block_count());
 }

@@ -145,7 +145,7 @@ def datasets(files: list[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("which", ["shuffled", "epochs", "loader", "file order"])
 def test_service_workers_give_each_record_once(files: list[str], service: Any, which: str) -> None:
-    tfr.Reader(files).close()  # planned: in file order a stream is not split
+    tfr.Reader(files).close()
     distributed = datasets(files)[which].apply(
         tf.data.experimental.service.distribute(
             processing_mode=tf.data.experimental.service.ShardingPolicy.DYNAMIC,

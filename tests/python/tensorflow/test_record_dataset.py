@@ -30,7 +30,7 @@ planning = pytest.importorskip("tfrfast.tensorflow.planning")
 
 @pytest.fixture(params=["tensorflow", "tfrfast", "tfrfast, indexed"])
 def make(request: pytest.FixtureRequest) -> Any:
-    """A way to make a TFRecordDataset: TensorFlow's, ours streaming, ours planned."""
+    """A way to make a TFRecordDataset: TensorFlow's, ours without indexes, ours with them."""
     if request.param == "tensorflow":
         return tf.data.TFRecordDataset
     if request.param == "tfrfast":

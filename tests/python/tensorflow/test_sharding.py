@@ -115,6 +115,13 @@ def test_a_stream_is_shared_by_file(unknown: list[str], workers: int) -> None:
         )
 
 
+def test_what_follows_a_missing_file_is_counted_without_it(tmp_path: Path) -> None:
+    files = write_examples(tmp_path, COUNTS)
+    os.remove(files[0])
+    share = sharded(tfr.TFRecordDataset(files).take(COUNT).map(number_of), 2, 0, "FILE")
+    assert of_files(flat(share.ignore_errors())) == [2]
+
+
 @pytest.mark.parametrize("kind", ["names", "parallel"])
 def test_files_read_one_by_one_are_shared_as_tensorflows_are(unknown: list[str], kind: str) -> None:
     def read(library: Any) -> Any:

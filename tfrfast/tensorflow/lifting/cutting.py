@@ -30,7 +30,7 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
 
     Each operation that must run stays, asserts and prints among them.
     """
-    results = [_before_return(tensor) for tensor in graph.outputs]
+    results = [private.before_return(tensor) for tensor in graph.outputs]
     given = {tensor.name: place for place, tensor in enumerate(known)}
     captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
     part = _part_from(results, graph.control_outputs, {*given, *captures})
@@ -72,15 +72,6 @@ def _copy_shapes(traced: Any, imported: Any) -> None:
     """Some shapes are known only to the Python code that made an operation."""
     for theirs, ours in zip(traced.outputs, imported.outputs, strict=True):
         ours.set_shape(theirs.shape)
-
-
-def _before_return(tensor: Any) -> Any:
-    """The result, before the identity that makes a function wait for what must run."""
-    operation = tensor.op
-    waits = operation.control_inputs
-    if operation.type == "Identity" and all(each.type == "NoOp" for each in waits):
-        return operation.inputs[0]
-    return tensor
 
 
 def _part_from(results: list[Any], must_run: Any, known: set[str]) -> _Part | None:

@@ -56,7 +56,7 @@ def _copy(graph: Any, tensors: dict[str, Any], here: Any) -> tuple[list[Any], li
 
     Returns the graph's outputs, and the operations that must run.
     """
-    results = [_before_return(tensor) for tensor in graph.outputs]
+    results = [private.before_return(tensor) for tensor in graph.outputs]
     needed = _needed([*(tensor.op for tensor in results), *graph.control_outputs])
     copies: dict[str, list[Any]] = {}
     for op in graph.get_operations():
@@ -95,10 +95,3 @@ def _needed(ends: list[Any]) -> set[str]:
             needed.add(op.name)
             ends += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
     return needed
-
-
-def _before_return(tensor: Any) -> Any:
-    """The result, before the identity that makes a function wait for what must run."""
-    op = tensor.op
-    waits = all(each.type == "NoOp" for each in op.control_inputs)
-    return op.inputs[0] if op.type == "Identity" and waits else tensor

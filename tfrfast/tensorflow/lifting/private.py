@@ -37,3 +37,12 @@ def body_of(call: Any) -> Any:
     """The graph of the function that an operation calls; None if it cannot be had."""
     find = getattr(call.graph, "_get_function", None)
     return None if find is None else getattr(find(call.get_attr("f").name), "graph", None)
+
+
+def before_return(tensor: Any) -> Any:
+    """The result, before the identity that makes a function wait for what must run."""
+    operation = tensor.op
+    waits = operation.control_inputs
+    if operation.type == "Identity" and all(each.type == "NoOp" for each in waits):
+        return operation.inputs[0]
+    return tensor
