@@ -9,9 +9,12 @@ SECONDS_EACH ?= 120
 FUZZ_SEED ?= 1
 # The oldest TensorFlow. The README's test command installs the newest.
 TENSORFLOW_VERSIONS ?= 2.15
-PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13
+# What passes arrays in and out.
+NUMPY_TESTS := $(patsubst %,tests/python/test_%.py,block_shuffle dlpack encoding hostile_arrays loader \
+  parse_example permutation picking_rows plan record_batch)
+PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 # The cheap stages come first. The wheel is built once for everything after it.
-CI_STAGES ?= lint cpp-test cpp-test-portable test types test-tensorflow test-torch sanitize fuzz
+CI_STAGES ?= lint cpp-test cpp-test-portable test types site test-tensorflow test-torch test-tables test-remote test-numpy sanitize fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -38,7 +41,7 @@ help: ## This list
 
 ## ---- environments and builds
 
-.PHONY: env build wheel wheels-all sdist
+.PHONY: env build wheel wheels-all sdist smoke-sdist
 env: .venv/.installed ## .venv with the tools and the package in it
 
 build: .venv/.installed ## After a change, rebuild what changed and install it
@@ -68,17 +71,24 @@ $(PYTHON_VERSIONS:%=smoke-%): smoke-%: .venv/.tools
 
 .PHONY: wheels-release
 wheels-release: .venv/.tools ## wheelhouse/*.whl as they are published, by cibuildwheel
-	pip install --quiet cibuildwheel
+	pip install --quiet --group release
 	cibuildwheel --output-dir wheelhouse
 
 sdist: .venv/.tools ## dist/tfrfast-*.tar.gz
+	rm -f dist/tfrfast-*.tar.gz
 	pyproject-build --sdist
+
+smoke-sdist: sdist ## The sdist, built and tried in a fresh environment
+	rm -rf .envs/sdist
+	.venv/bin/python -m venv .envs/sdist
+	.envs/sdist/bin/pip install --quiet dist/tfrfast-*.tar.gz
+	.envs/sdist/bin/python -I tests/smoke.py
 
 ## ---- tests
 
-.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch bench report
+.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-numpy bench report
 # A test keeps one processor busy, or waits.
-test test-tensorflow test-torch: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
+test test-tensorflow test-torch test-tables test-remote test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
 test: .venv/.tools ## The README's test command
 	pip install ".[test]" && pytest
 	@touch .venv/.installed
@@ -87,10 +97,10 @@ cpp-test: cpp-test-dev ## C++ tests, debug build
 
 sanitize: cpp-test-asan-ubsan cpp-test-tsan ## C++ tests under each sanitizer
 
-CPP_PRESETS := dev release asan-ubsan tsan portable
+CPP_PRESETS := dev release asan-ubsan tsan portable aarch64
 .PHONY: $(CPP_PRESETS:%=cpp-test-%)
 $(CPP_PRESETS:%=cpp-test-%): cpp-test-%: .venv/.tools
-	@tools/need compiler doctest
+	@tools/need compiler doctest $(filter aarch64,$*)
 	cmake --preset $* >/dev/null
 	cmake --build --preset $*
 	ctest --preset $* --parallel $(JOBS)
@@ -135,10 +145,40 @@ test-torch: .envs/torch/.ready dist/.built ## The wheel with PyTorch, torchdata,
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/torch tests/python/torch ''
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/torch tests/python/grain ''
 
+test-tables: .envs/tables/.ready dist/.built ## The wheel with PyArrow, Polars, DuckDB and pandas
+	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/tables tests/python/tables ''
+
+test-remote: .envs/remote/.ready dist/.built ## The wheel with obstore, against servers of its own
+	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/remote tests/python/remote ''
+
+.envs/remote/.ready: .venv/.tools
+	rm -rf .envs/remote
+	.venv/bin/python -m venv .envs/remote
+	.envs/remote/bin/pip install --quiet --upgrade pip
+	.envs/remote/bin/pip install --quiet obstore 'moto[server]' boto3 numpy 'pytest>=9' pytest-xdist hypothesis
+	@touch $@
+
+.envs/tables/.ready: .venv/.tools
+	rm -rf .envs/tables
+	.venv/bin/python -m venv .envs/tables
+	.envs/tables/bin/pip install --quiet --upgrade pip
+	.envs/tables/bin/pip install --quiet pyarrow polars duckdb pandas 'pytest>=9' pytest-xdist hypothesis
+	@touch $@
+
 .envs/torch/.ready: .venv/.tools tools/install_torch
 	rm -rf .envs/torch
 	.venv/bin/python -m venv .envs/torch
 	tools/install_torch .envs/torch
+	@touch $@
+
+test-numpy: .envs/oldest-numpy/.ready dist/.built ## The wheel with the oldest NumPy; make test uses the newest
+	tools/test_wheel .envs/oldest-numpy tests/python/test_reader.py '' $(NUMPY_TESTS) -m 'not slow'
+
+.envs/oldest-numpy/.ready: .venv/.tools
+	rm -rf .envs/oldest-numpy
+	.venv/bin/python -m venv .envs/oldest-numpy
+	.envs/oldest-numpy/bin/pip install --quiet --upgrade pip
+	.envs/oldest-numpy/bin/pip install --quiet --group oldest-numpy
 	@touch $@
 
 bench: .venv/.installed ## Python benchmarks; results depend on the machine
@@ -151,7 +191,7 @@ report: .venv/.installed ## docs/benchmarks.md, measured here beside all of benc
 
 ## ---- form
 
-.PHONY: lint types api format tidy
+.PHONY: lint types site format tidy
 lint: .venv/.tools ## Style, formatting and the layer rule
 	ruff check
 	ruff format --check
@@ -164,8 +204,9 @@ types: .venv/.installed ## mypy --strict, the native stub against the module, th
 	tools/check_stub
 	pyright --pythonpath .venv/bin/python
 
-api: .venv/.installed ## docs/api.md, from the docstrings
-	python tools/api_reference.py
+site: .venv/.installed ## The documentation site in build/site; a broken link is an error
+	pip install --quiet --group docs
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 format: .venv/.tools ## Rewrite files the way lint wants them
 	ruff check --fix

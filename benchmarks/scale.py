@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import tfrfast as tfr
-from tfrfast._bench.charts import Svg
+from tfrfast._bench.svg import Colour, Svg
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "scale.svg"
@@ -34,7 +34,11 @@ SIZES = [10**power for power in range(6, 11)]
 BATCH = 1024
 ROUNDS = 7
 
-COLOURS = {"locate": "#20506e", "a step of a Plan": "#d98032", "save and load a state": "#4f8a4c"}
+COLOURS: dict[str, Colour] = {
+    "locate": "series0",
+    "a step of a Plan": "series1",
+    "save and load a state": "series2",
+}
 
 
 def index_of_regular_frames(count: int, facts: bytes) -> bytes:
@@ -121,15 +125,21 @@ def draw(measured: dict[int, dict[str, float]]) -> None:
     svg = Svg(left + width + 40, top + height + 50)
     svg.text(12, 24, "Microseconds of processor time, by the number of records", bold=True)
     for power in range(round(math.log10(lowest)), round(math.log10(highest)) + 1):
-        svg.line(left, y_of(10.0**power), left + width, y_of(10.0**power), "#c8c8c8")
-        svg.text(left - 8, y_of(10.0**power) + 4, f"{10.0**power:g}", "end")
+        svg.line(left, y_of(10.0**power), left + width, y_of(10.0**power), "faint")
+        svg.text(left - 8, y_of(10.0**power) + 4, f"{10.0**power:g}", "end", colour="quiet")
     for records in measured:
-        svg.text(x_of(records), top + height + 20, f"10^{round(math.log10(records))}", "middle")
+        svg.text(
+            x_of(records),
+            top + height + 20,
+            f"10^{round(math.log10(records))}",
+            "middle",
+            colour="quiet",
+        )
     sizes = list(measured)
     for name, colour in COLOURS.items():
         for here, there in itertools.pairwise(sizes):
             y, next_y = y_of(measured[here][name]), y_of(measured[there][name])
-            svg.line(x_of(here), y, x_of(there), next_y, colour)
+            svg.line(x_of(here), y, x_of(there), next_y, colour, 1.6)
         for records in sizes:
             svg.rectangle(x_of(records) - 3, y_of(measured[records][name]) - 3, 6, 6, colour)
         above = -8 if name != "a step of a Plan" else 18

@@ -1,12 +1,14 @@
 """TFRecord files as a random-access training format: indexed, verified, globally shuffled, fast."""
 
 import importlib
-from typing import TYPE_CHECKING
 
+# Type checkers know the name. Importing typing would take most of the time of `import tfrfast`.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tfrfast._native import RecordBatch, crc32c, masked_crc32c
     from tfrfast.block_shuffle import BlockShuffle
     from tfrfast.columns import Batch, Bytes, Ragged, Sparse
+    from tfrfast.copying import Copied, copy
     from tfrfast.encoding import encode_example, encode_examples
     from tfrfast.errors import (
         CorruptRecordError,
@@ -19,34 +21,42 @@ if TYPE_CHECKING:
     from tfrfast.example import infer_features, parse_example, parse_sequence_example
     from tfrfast.features import FixedLen, FixedLenSequence, SparseIndexed, VarLen
     from tfrfast.indexing import build_index
+    from tfrfast.keys import Keyed, build_keys
     from tfrfast.loader import Loader, LoaderStats
+    from tfrfast.mixture import Mixture
     from tfrfast.permutation import Permutation
     from tfrfast.plan import Plan
     from tfrfast.reader import Location, Reader, Shard, Skipped
     from tfrfast.record_writer import TFRecordWriter
+    from tfrfast.scanning import Scan, scan
     from tfrfast.shuffling import Shuffled, shuffle
     from tfrfast.tensorflow import TFRecordDataset as TFRecordDataset
     from tfrfast.tensorflow import explain as explain
     from tfrfast.tensorflow import make_batched_features_dataset as make_batched_features_dataset
+    from tfrfast.tfds_folder import TfdsSplit, tfds
     from tfrfast.writer import ShardedWriter, Writer
 
 __all__ = [
     "Batch",
     "BlockShuffle",
     "Bytes",
+    "Copied",
     "CorruptRecordError",
     "FeatureError",
     "FixedLen",
     "FixedLenSequence",
+    "Keyed",
     "Loader",
     "LoaderStats",
     "Location",
+    "Mixture",
     "Permutation",
     "Plan",
     "Ragged",
     "Reader",
     "RecordBatch",
     "RecordError",
+    "Scan",
     "Shard",
     "ShardedWriter",
     "Shuffled",
@@ -56,10 +66,13 @@ __all__ = [
     "SparseIndexed",
     "StaleIndexError",
     "TFRecordWriter",
+    "TfdsSplit",
     "TruncatedRecordError",
     "VarLen",
     "Writer",
     "build_index",
+    "build_keys",
+    "copy",
     "crc32c",
     "encode_example",
     "encode_examples",
@@ -67,30 +80,36 @@ __all__ = [
     "masked_crc32c",
     "parse_example",
     "parse_sequence_example",
+    "scan",
     "shuffle",
+    "tfds",
 ]
 
 __version__ = "0.1.0"
 
 # Each name's module, which is imported when the name is first used. So `tfrfast --version` need not
-# wait for NumPy, and only the last two names need TensorFlow.
+# wait for NumPy, and only the last three names need TensorFlow.
 _ON_USE = {
     "Batch": "tfrfast.columns",
     "BlockShuffle": "tfrfast.block_shuffle",
     "Bytes": "tfrfast.columns",
+    "Copied": "tfrfast.copying",
     "CorruptRecordError": "tfrfast.errors",
     "FeatureError": "tfrfast.errors",
     "FixedLen": "tfrfast.features",
     "FixedLenSequence": "tfrfast.features",
+    "Keyed": "tfrfast.keys",
     "Loader": "tfrfast.loader",
     "LoaderStats": "tfrfast.loader",
     "Location": "tfrfast.reader",
+    "Mixture": "tfrfast.mixture",
     "Permutation": "tfrfast.permutation",
     "Plan": "tfrfast.plan",
     "Ragged": "tfrfast.columns",
     "Reader": "tfrfast.reader",
     "RecordBatch": "tfrfast._native",
     "RecordError": "tfrfast.errors",
+    "Scan": "tfrfast.scanning",
     "Shard": "tfrfast.reader",
     "ShardedWriter": "tfrfast.writer",
     "Shuffled": "tfrfast.shuffling",
@@ -100,10 +119,13 @@ _ON_USE = {
     "SparseIndexed": "tfrfast.features",
     "StaleIndexError": "tfrfast.errors",
     "TFRecordWriter": "tfrfast.record_writer",
+    "TfdsSplit": "tfrfast.tfds_folder",
     "TruncatedRecordError": "tfrfast.errors",
     "VarLen": "tfrfast.features",
     "Writer": "tfrfast.writer",
     "build_index": "tfrfast.indexing",
+    "build_keys": "tfrfast.keys",
+    "copy": "tfrfast.copying",
     "crc32c": "tfrfast._native",
     "encode_example": "tfrfast.encoding",
     "encode_examples": "tfrfast.encoding",
@@ -111,7 +133,9 @@ _ON_USE = {
     "masked_crc32c": "tfrfast._native",
     "parse_example": "tfrfast.example",
     "parse_sequence_example": "tfrfast.example",
+    "scan": "tfrfast.scanning",
     "shuffle": "tfrfast.shuffling",
+    "tfds": "tfrfast.tfds_folder",
     "TFRecordDataset": "tfrfast.tensorflow",
     "explain": "tfrfast.tensorflow",
     "make_batched_features_dataset": "tfrfast.tensorflow",
@@ -124,7 +148,17 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     if f"tfrfast.{name}" in _ON_USE.values():
-        return importlib.import_module(f"tfrfast.{name}")
+        try:
+            return importlib.import_module(f"tfrfast.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != "tfrfast._native":
+                raise
+            raise ModuleNotFoundError(
+                f"There is no native module beside {__file__}. If these are the sources, run "
+                "Python in another folder, where it finds the installed tfrfast. To install it: "
+                "pip install . in the folder of the sources.",
+                name=error.name,
+            ) from None
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

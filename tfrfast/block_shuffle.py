@@ -23,8 +23,8 @@ class BlockShuffle:
     by two workers, except where workers' shares meet in the last blocks of an epoch.
 
     Blocks are dealt in a random order to `streams`, which take turns record by record. Each stream
-    mixes its blocks `window_blocks` at a time. Every record of a window is equally likely at each of
-    its places.
+    mixes its blocks `window_blocks` at a time. Every record of a window is equally likely at each
+    of its places.
 
     - `block_records`: choose it so that a block is one good read: 1 MiB on a disk, 8 MiB or more
       on an object store.
@@ -32,6 +32,11 @@ class BlockShuffle:
       `streams / world * window_blocks` blocks at a time.
     - `streams`: a multiple of every world size that will be used. If `world` does not divide it,
       neighbouring workers share some streams and read their blocks twice.
+
+    >>> shuffle = tfr.BlockShuffle(block_records=100, window_blocks=8, streams=4)
+    >>> plan = tfr.Plan(10_000, batch_size=4, shuffle=shuffle)
+    >>> len(set(plan.indices(0, 0) // 100))  # each record comes from another block
+    4
     """
 
     block_records: int

@@ -17,6 +17,11 @@ class RecordError(Exception):
 
     `path` is the shard, `record` the record's number, and `offset` the byte where the problem
     begins. Each is None where it does not apply.
+
+        try:
+            record = reader[7]
+        except tfr.RecordError as error:
+            print(error.path, error.record, error.offset)
     """
 
     def __init__(
@@ -53,9 +58,12 @@ class FeatureError(RecordError, ValueError):
 
 
 class SlowPathWarning(UserWarning):
-    """A `TFRecordDataset` shuffles through a buffer, or parses single records, where it need not.
+    """Something is much slower than it need be.
 
-    Each of the two is said once in a process; `tfr.explain` says more.
+    A `TFRecordDataset` shuffles through a buffer, or parses single records, where it need not. Or
+    an exact shuffle asks a network for each of many small records.
+
+    Each of them is said once in a process; `tfr.explain` says more about a dataset.
     """
 
 

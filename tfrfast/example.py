@@ -54,7 +54,8 @@ def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
     if not compiled.names_checked:
         compiled.names_checked = True
         check_names(compiled, source.first, stacklevel=3)
-    return Batch(compiled.assemble(native), source.indices, source.valid)
+    columns = compiled.assemble(native)
+    return Batch(columns, source.indices, source.valid, source.source_starts)
 
 
 def parse_sequence_example(
@@ -68,6 +69,14 @@ def parse_sequence_example(
     FixedLenSequence. A sequence feature is a FixedLenSequence (an array `(batch, longest, *shape)`)
     or a VarLen (`Ragged` of `Ragged` steps, which partitions may divide further, or
     three-dimensional `Sparse`). Raises FeatureError if a record does not fit.
+
+        context, steps, lengths = tfr.parse_sequence_example(
+            records,
+            context_features={"label": tfr.FixedLen((), "int64")},
+            sequence_features={"frame": tfr.FixedLenSequence((128,), "float32")},
+        )
+        steps["frame"]                       # float32 array (batch, longest, 128)
+        lengths["frame"]                     # int64 array (batch,)
     """
     context = {} if context_features is None else context_features
     sequences = {} if sequence_features is None else sequence_features
@@ -75,8 +84,8 @@ def parse_sequence_example(
     source = source_of(serialized)
     native = source.parsed_by(compiled.parser)
     context_columns, sequence_columns, lengths = compiled.assemble(native)
-    indices, valid = source.indices, source.valid
-    return Batch(context_columns, indices, valid), Batch(sequence_columns, indices, valid), lengths
+    rows = (source.indices, source.valid, source.source_starts)
+    return Batch(context_columns, *rows), Batch(sequence_columns, *rows), lengths
 
 
 def infer_features(

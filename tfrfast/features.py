@@ -28,6 +28,10 @@ class FixedLen:
     Without a `default` it is a FeatureError. `dtype` is "int64", "float32", "bytes", a narrower
     integer type or "bool"; every value must fit it. With `raw=True`, a record holds one byte string
     of exactly the array's bytes, little-endian, and `dtype` may be any number type.
+
+    >>> records = [tfr.encode_example({"label": 3}), tfr.encode_example({})]
+    >>> tfr.parse_example(records, {"label": tfr.FixedLen((), "int32", default=-1)})["label"]
+    array([ 3, -1], dtype=int32)
     """
 
     shape: int | Sequence[int]
@@ -45,6 +49,10 @@ class FixedLenSequence:
 
     In a SequenceExample each step is one entry of the feature's list, the padding is always zeros
     or b"", and a record without the list is a FeatureError unless `allow_missing`.
+
+    >>> records = [tfr.encode_example({"ids": [1, 2, 3]}), tfr.encode_example({"ids": [4]})]
+    >>> tfr.parse_example(records, {"ids": tfr.FixedLenSequence((), "int64")})["ids"].tolist()
+    [[1, 2, 3], [4, 0, 0]]
     """
 
     shape: int | Sequence[int]
@@ -67,6 +75,10 @@ class VarLen:
     `key` is the feature's name in the record, if it differs from the name of the column.
     `partitions` divide a row further, outermost first, as those of tf.io.RaggedFeature do. Each is
     a pair such as `("row_lengths", "key of an int64 feature")` or `("uniform_row_length", 3)`.
+
+    >>> records = [tfr.encode_example({"ids": [1, 2, 3]}), tfr.encode_example({"ids": [4]})]
+    >>> tfr.parse_example(records, {"ids": tfr.VarLen("int64")})["ids"].tolist()
+    [[1, 2, 3], [4]]
     """
 
     dtype: Any
@@ -82,6 +94,11 @@ class SparseIndexed:
 
     `value_key` names the feature with the values. `index_keys` name int64 features with their
     positions, one for each dimension of `size`. Positions are sorted unless `already_sorted`.
+
+    >>> record = tfr.encode_example({"at": [7, 2], "value": [0.5, 1.0]})
+    >>> spec = tfr.SparseIndexed("at", "value", "float32", size=10)
+    >>> tfr.parse_example([record], {"x": spec})["x"].indices.tolist()
+    [[0, 2], [0, 7]]
     """
 
     index_keys: str | Sequence[str]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tfrfast import _native
 from tfrfast._base.paths import Paths, expand_paths, written_file
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
+from tfrfast._remote.options import Storage
+from tfrfast._remote.urls import is_url
+from tfrfast.reader import Reader
 
 
 class BuiltIndex(NamedTuple):
@@ -30,24 +36,34 @@ def build_index(
     workers: int | None = None,
     progress: bool | None = None,
     force: bool = False,
+    storage: Mapping[str, Any] | None = None,
 ) -> list[BuiltIndex]:
     """Builds the indexes of `paths` and saves them where every reader looks first.
 
         tfr.build_index("imagenet/train-*")
         reader = tfr.Reader("imagenet/train-*")       # opens in milliseconds
 
-    That place is the sibling folder of the data folder (`imagenet/` -> `imagenet.tfrfast/`). With
-    `folder` it is that folder, which may serve many data folders, and which readers must be given
-    as `index=`. Indexes that still fit are kept, unless `force`. Other processes may build the same
-    indexes at the same time.
+    That place is one file for all shards of a folder, in the sibling folder of the data folder
+    (`imagenet/` -> `imagenet.tfrfast/index`). With `folder` it lies in that folder, which may serve
+    many data folders, and which readers must be given as `index=`. Indexes that still fit are kept,
+    unless `force`. Other processes may build the same indexes at the same time.
+
+    Objects behind URLs are read once from beginning to end, in large requests. Their indexes are
+    kept in this machine's cache folder, unless `folder` is given; `storage` says how to reach them,
+    as for Reader.
 
     Returns, for each shard, its path, the path of its index, whether the index was built now, and
     how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
     shard cannot be read or its index cannot be saved.
     """
-    shards = list(dict.fromkeys(expand_paths(paths)))
+    reached = Storage(storage)
+    everything = list(dict.fromkeys(expand_paths(paths, reached)))
+    urls = [each for each in everything if is_url(each)]
+    shards = [each for each in everything if not is_url(each)]
+    built = {} if not urls else _build_for_urls(urls, folder, workers, progress, force, reached)
     total = sum(os.path.getsize(shard) for shard in shards)
     done = 0
+    folders = _native.IndexFolders()
     lock = threading.Lock()
     stop = threading.Event()
 
@@ -63,7 +79,9 @@ def build_index(
 
         def build(shard: str) -> BuiltIndex:
             into = b"" if folder is None else written_file(folder)
-            return BuiltIndex(shard, *_native.build_index(os.fsencode(shard), into, force, advance))
+            return BuiltIndex(
+                shard, *_native.build_index(os.fsencode(shard), into, force, folders, advance)
+            )
 
         with ThreadPoolExecutor(workers or _native.usable_processors()) as pool:
             futures = [pool.submit(build, shard) for shard in shards]
@@ -74,11 +92,62 @@ def build_index(
                 stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
-    return [future.result() for future in futures]
+        done_here = _collected([future.result() for future in futures])
+    built.update((each.shard, each) for each in done_here)
+    return [built[each] for each in everything]
+
+
+def _collected(built: list[BuiltIndex]) -> list[BuiltIndex]:
+    """The same after each folder's loose indexes were collected into one."""
+    for folder in dict.fromkeys(os.path.dirname(each.path) for each in built if each.path):
+        _native.merge_indexes(os.fsencode(folder))
+    return [each._replace(path=_path_now(each.path)) for each in built]
+
+
+def _path_now(path: str) -> str:
+    if not path or os.path.exists(path):
+        return path
+    return _native.folder_index_path(os.fsencode(os.path.dirname(path)))
+
+
+def _build_for_urls(
+    urls: list[str],
+    folder: str | os.PathLike[str] | None,
+    workers: int | None,
+    progress: bool | None,
+    force: bool,
+    storage: Storage,
+) -> dict[str, BuiltIndex]:
+    """Opening a reader builds what is missing, and keeps it."""
+    if force:
+        for url in urls:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(index_path(url, folder))
+    with Reader(
+        urls,
+        on_corruption="skip",
+        index="auto" if folder is None else folder,
+        threads=workers,
+        progress=progress,
+        storage=storage,
+    ) as reader:
+        damage = Counter(each.path for each in reader.skipped)
+        return {
+            shard.path: BuiltIndex(
+                shard.path,
+                shard.index or index_path(shard.path, folder),
+                shard.index is None,
+                shard.num_records,
+                damage[shard.path],
+            )
+            for shard in reader.shards
+        }
 
 
 def index_path(shard: str, folder: str | os.PathLike[str] | None = None) -> str:
     """Where the index of `shard` goes, unless another shard of that name has the place already."""
+    if folder is None and is_url(shard):
+        return _native.cached_index_path(os.fsencode(shard))
     if folder is None:
         return _native.sibling_index_path(os.fsencode(shard))
     return _native.index_path_in(os.fsencode(folder), os.fsencode(shard))

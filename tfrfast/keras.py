@@ -24,9 +24,9 @@ _Base: Any = keras.utils.PyDataset if _HAS_PY_DATASET else keras.utils.Sequence
 class KerasEpochs(_Base):  # type: ignore[misc]
     """The batches of a Loader, of which each pass of Keras takes a whole epoch.
 
-    Keras asks for batches by number: in any order, for some only to look at them, for others that it
-    then throws away, and from several threads. So the first number that it asks for stands for the
-    epoch's first batch, the next new one for the second batch, and so on. Who asks for a number
+    Keras asks for batches by number: in any order, for some only to look at them, for others that
+    it then throws away, and from several threads. So the first number that it asks for stands for
+    the epoch's first batch, the next new one for the second batch, and so on. Who asks for a number
     again gets the same batch again. Each pass over all numbers has each batch once, and the loader
     reads ahead in its own order.
 
@@ -136,8 +136,8 @@ def keras_epochs(loader: Loader, features: str | Sequence[str], label: str | Non
     if loader.step or loader.state_dict()["position"]:
         raise ValueError(
             f"The Loader stands in the middle of epoch {loader.epoch}, and Keras has whole epochs "
-            f"only. Call set_epoch({loader.epoch}) to begin it again, or use to_tf_dataset(), which "
-            "begins where the Loader stands."
+            f"only. Call set_epoch({loader.epoch}) to begin it again, or use to_tf_dataset(), "
+            "which begins where the Loader stands."
         )
     if label is None and loader.plan.remainder == "pad":
         raise ValueError(

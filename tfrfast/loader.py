@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
@@ -13,11 +16,15 @@ from tfrfast._base.paths import Paths
 from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.compiling import compile_features
 from tfrfast._loading.description import LoaderDescription
+from tfrfast._loading.far_records import refuse_far_shards, warn_of_requests
 from tfrfast._loading.planned_features import planned_features
+from tfrfast._loading.records import open_reader, planned_from
 from tfrfast._loading.worker_share import WorkerShare
+from tfrfast._mixture.weights import Weight
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.columns import Batch
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.mixture import Mixture
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
 
@@ -28,17 +35,18 @@ _STATE_VERSION = 1
 class LoaderStats(NamedTuple):
     """Sums since the loader was made."""
 
-    #: Delivered, padding not counted.
     records: int
-    #: Of the delivered payloads.
+    """Delivered, padding not counted."""
     bytes: int
+    """Of the delivered payloads."""
     batches: int
-    #: How long the consumer waited for batches. If this grows, the input is the bottleneck.
+    """Delivered."""
     consumer_waited_s: float
-    #: How long all workers together waited for the consumer. If this grows, it is not.
+    """How long the consumer waited for batches. If this grows, the input is the bottleneck."""
     workers_waited_s: float
-    #: How much was asked for early because it was not in memory.
+    """How long all workers together waited for the consumer. If this grows, it is not."""
     read_ahead_bytes: int
+    """How much was asked for early because it was not in memory."""
 
 
 class Loader:
@@ -50,47 +58,58 @@ class Loader:
     Raises what Reader raises, and FeatureError for features that the records do not have.
 
     Args:
-      source: a Reader, or anything that Reader takes.
+      source: a Reader, anything that Reader takes, or a Mixture. A Mixture brings its own shuffle,
+        seed and indices.
       batch_size: rows of a batch of this rank.
+      batch_tokens, lengths: in place of batch_size, as in Plan; `lengths` are by default the bytes
+        of each record, which the index knows.
       features: what to decode. By default nothing is decoded, and batches are RecordBatches. With a
         dict, as for `parse_example`, they are Batches of columns. A list of names, or "infer" for
         all features, does the same with specs inferred from some records, which `loader.features`
         keeps.
-      shuffle, seed, rank, world, remainder, indices: as in Plan; `world` is 1 by default. In a worker
-        of PyTorch's DataLoader they must say that worker's share, else iterating is an error.
+      shuffle, seed, rank, world, remainder, indices, weights, length: as in Plan; `world` is 1 by
+        default. In a worker of PyTorch's DataLoader they must say that worker's share, else
+        iterating is an error.
       threads: workers that read ahead; by default one for each processor this process may use.
-      prefetch: batches read, or being read, ahead of the consumer; by default two more than threads.
+      prefetch: batches read, or being read, ahead of the consumer; by default two more than
+        threads.
 
-    What a batch holds depends on neither `threads` nor `prefetch`. Each `for` is the next epoch. The
-    first batches of the next epoch are read before this one ends. A batch that cannot be read raises
-    at its place in the order and does not count as received: `next()` tries it again.
+    What a batch holds depends on neither `threads` nor `prefetch`. Each `for` is the next epoch.
+    The first batches of the next epoch are read before this one ends. A batch that cannot be read
+    raises at its place in the order and does not count as received: `next()` tries it again.
 
     Threads may share one iterator: each batch goes to one of them, and the end of the epoch ends
-    all. A second `for` ends the first one, with RuntimeError. A forked child has its own workers. It
-    stands where the parent stood, as a pickled copy does: its first `for` finishes that epoch.
+    all. A second `for` ends the first one, with RuntimeError. A forked child has its own workers.
+    It stands where the parent stood, as a pickled copy does: its first `for` finishes that epoch.
     """
 
     def __init__(
         self,
-        source: Reader | Paths,
-        batch_size: SupportsIndex,
+        source: Reader | Mixture | Paths,
+        batch_size: SupportsIndex | None = None,
         *,
         features: AnyFeatures | None = None,
-        shuffle: bool | BlockShuffle = True,
-        seed: SupportsIndex = 0,
+        shuffle: bool | BlockShuffle | EllipsisType = ...,
+        seed: SupportsIndex | EllipsisType = ...,
         rank: SupportsIndex = 0,
         world: SupportsIndex | None = None,
         remainder: Remainder = "keep",
         indices: IntegerArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        length: SupportsIndex | None = None,
+        batch_tokens: SupportsIndex | None = None,
+        lengths: IntegerArrayLike | None = None,
         threads: int | None = None,
         prefetch: int | None = None,
     ) -> None:
         for name, value in (("threads", threads), ("prefetch", prefetch)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}.")
-        reader = source if isinstance(source, Reader) else Reader(source)
+        reader = open_reader(source, {})
+        if batch_tokens is not None and lengths is None:
+            lengths = np.concatenate([np.empty(0, np.int64), *(s.lengths for s in reader.shards)])
         plan = Plan(
-            len(reader),
+            planned_from(source, reader),
             batch_size,
             shuffle=shuffle,
             seed=seed,
@@ -98,7 +117,12 @@ class Loader:
             world=1 if world is None else world,
             remainder=remainder,
             indices=indices,
+            weights=weights,
+            length=length,
+            batch_tokens=batch_tokens,
+            lengths=lengths,
         )
+        warn_of_requests(reader, plan.shuffle is True)
         self._set_up(reader, plan, planned_features(features, reader, plan), threads, prefetch)
         self._share = WorkerShare(world)
 
@@ -122,6 +146,43 @@ class Loader:
         self._core = _native.Loader(
             reader._core, plan._core, threads, prefetch or threads + 2, feature_schema
         )
+        self._earlier_stats: dict[str, Any] = {}
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """The Mixture that it loads, with all changes of weights; None if it loads one data set."""
+        own_order = self.plan._own_order
+        return own_order if isinstance(own_order, Mixture) else None
+
+    def change_weights(self, weights: Mapping[str, Weight]) -> None:
+        """Changes the weights of a Mixture from where the consumer stands.
+
+        Every rank has to do so at the same place, while no other thread takes a batch from this
+        loader: that batch might come again. The change is part of the state from then on. A
+        `for` that is running ends with RuntimeError at its next batch; the next one goes on from
+        here with the new weights.
+        """
+        if self.mixture is None:
+            raise ValueError("Only a Loader of a Mixture has weights.")
+        epoch, _, position = self._core.place()
+        self._mix(self.mixture.with_weights(weights, epoch=epoch, position=position))
+        self._core.seek(epoch, position)
+
+    def _mix(self, mixture: Mixture) -> None:
+        """Goes on with another mixture of the same sources. The caller says where."""
+        if mixture == self.mixture:
+            return
+        plan = self.plan
+        shares: dict[str, Any] = {
+            "rank": plan.rank,
+            "world": plan.world,
+            "remainder": plan.remainder,
+        }
+        changed = Plan(mixture, plan.batch_size, **shares)
+        old, stats, share = self._core, self.stats()._asdict(), self._share
+        self._set_up(self.reader, changed, self._compiled, self._threads, self._prefetch)
+        self._share, self._earlier_stats = share, stats
+        old.seek(old.place()[0] + 1, 0)  # ends a `for` that is running
 
     def __len__(self) -> int:
         """Steps of a whole epoch."""
@@ -154,7 +215,7 @@ class Loader:
         Counts what has been received, not what has been read ahead.
         """
         epoch, _, position = self._core.place()
-        return {
+        state = {
             "format": _STATE_FORMAT,
             "version": _STATE_VERSION,
             "data": f"{self.reader.fingerprint:016x}",
@@ -162,19 +223,33 @@ class Loader:
             "epoch": epoch,
             "position": position,
         }
+        if self.mixture is not None:
+            state["weights"] = [[*each[:2], [*each[2].values()]] for each in self.mixture.segments]
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes to where `state_dict` was taken; the next `for` finishes that epoch first.
 
         World, rank, batch size, remainder, threads and prefetch may differ. Other data, another
         seed or another shuffle would not continue the same epoch: ValueError. A `for` that is
-        running ends with RuntimeError at its next batch.
+        running ends with RuntimeError at its next batch. The weights of a Mixture become those of
+        the state.
         """
-        self._check_state(state)
+        mixture = self._mixture_of(state)
+        self._check_state(
+            state, self.plan if mixture is None else Plan(mixture, self.plan.batch_size)
+        )
+        if mixture is not None:
+            self._mix(mixture)
         self._core.seek(int(state["epoch"]), int(state["position"]))
 
-    def _check_state(self, state: dict[str, Any]) -> None:
-        mine = self.state_dict()
+    def _mixture_of(self, state: dict[str, Any]) -> Mixture | None:
+        if self.mixture is None or "weights" not in state:
+            return None
+        return self.mixture.with_segments(state["weights"])
+
+    def _check_state(self, state: dict[str, Any], plan: Plan) -> None:
+        mine = self.state_dict() | {"order": plan.order}
         missing = [key for key in mine if key not in state]
         if missing:
             raise ValueError(f"Not a Loader state: missing {', '.join(map(repr, missing))}.")
@@ -206,6 +281,7 @@ class Loader:
             epoch=state["epoch"],
             rest=self.plan.rest_after(state["position"]),
             features=self._compiled,
+            source_starts=self.reader._source_starts,
             threads=self._threads,
         )
 
@@ -215,20 +291,23 @@ class Loader:
         epochs: int | EllipsisType | None = ...,
         with_indices: bool = False,
         with_valid: bool = False,
+        with_sources: bool = False,
     ) -> Any:
         """The batches as a `tf.data.Dataset`, in the order in which iterating gives them.
 
         It begins where the loader stands now, with the rest of that epoch, and goes on for `epochs`
         of them; `None` never ends. RecordBatches become vectors of strings, Batches dicts of dense,
-        ragged and sparse tensors. With `with_indices` or `with_valid` elements are tuples: the
-        batch, its record numbers, which of its rows are real. Reading happens in TensorFlow's
+        ragged and sparse tensors. With `with_indices`, `with_valid` or `with_sources` elements are
+        tuples: the batch, its record numbers, which of its rows are real, which source of a Mixture
+        each is from. Reading happens in TensorFlow's
         threads; the loader does not move.
 
         With `world` 1, `epochs` is 1 unless given, and each further iteration of the dataset has as
         many batches in another order. These orders are not epochs of the loader, and they are the
-        same in each run. With `world` above 1, `epochs` has to be given: every iteration is the same,
-        so that what ranks read does not depend on how often each of them has iterated.
+        same in each run. With `world` above 1, `epochs` has to be given: every iteration is the
+        same, so that what ranks read does not depend on how often each of them has iterated.
         """
+        refuse_far_shards(self.reader, "tf.data reads")
         from tfrfast.tensorflow.loading import dataset_of
 
         if isinstance(epochs, EllipsisType):
@@ -241,7 +320,7 @@ class Loader:
             epochs = 1
         if epochs is not None and operator.index(epochs) < 1:
             raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
-        return dataset_of(self.describe(), epochs, with_indices, with_valid)
+        return dataset_of(self.describe(), epochs, with_indices, with_valid, with_sources)
 
     def to_keras(self, *, features: str | Sequence[str], label: str | None = None) -> Any:
         """The epochs for Keras's `fit`, as a `keras.utils.PyDataset`, or a `Sequence` of Keras 2.
@@ -251,8 +330,8 @@ class Loader:
         Batches are `(inputs, labels)`. `features` names the columns that become inputs: of one name
         the array itself, of several a dict of arrays. `label` names the column of labels; without
         one, batches are `(inputs,)`, as `predict` takes them. With `remainder="pad"` sample weights
-        follow, which are 0 for padding. Where TensorFlow is Keras's backend, columns may be strings,
-        ragged or sparse.
+        follow, which are 0 for padding. Where TensorFlow is Keras's backend, columns may be
+        strings, ragged or sparse.
 
         Each of Keras's epochs is one of the loader's, from the one it stands in, with each record
         once. The loader does not move. Leave `steps_per_epoch` out. What is returned is for one
@@ -264,7 +343,8 @@ class Loader:
 
     def stats(self) -> LoaderStats:
         """Who waits for whom: whether the input is the bottleneck."""
-        return LoaderStats(**self._core.stats())
+        stats = self._core.stats()
+        return LoaderStats(**{key: stats[key] + self._earlier_stats.get(key, 0) for key in stats})
 
     def close(self) -> None:
         """Stops the workers and lets go of what they have read ahead. The reader stays open.
@@ -292,6 +372,7 @@ class _Epoch:
 
     def __init__(self, loader: Loader) -> None:
         self._compiled = loader._compiled
+        self._source_starts = loader.reader._source_starts
         self._next = loader._core.begin().next
 
     def __iter__(self) -> _Epoch:
@@ -305,7 +386,7 @@ class _Epoch:
             records: _native.RecordBatch = batch
             return records
         columns, indices, valid = batch
-        return Batch(self._compiled.assemble(columns), indices, valid)
+        return Batch(self._compiled.assemble(columns), indices, valid, self._source_starts)
 
 
 def _restore(

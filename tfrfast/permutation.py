@@ -33,10 +33,10 @@ class Permutation:
     `perm[i]` gives an int, `perm[array]` and `perm[slice]` an int64 array of the same shape.
     Negative positions count from the end; others outside the range raise `IndexError`.
 
-    `n` may be from 0 to 2**62, `seed` from -2**63 to 2**64 - 1 (a negative seed is the same as
-    `seed + 2**64`) and `epoch` from 0 to 2**64 - 1.
+    `n` may be from 0 to `2**62`, `seed` from `-2**63` to `2**64 - 1` (a negative seed is the same
+    as `seed + 2**64`) and `epoch` from 0 to `2**64 - 1`.
 
-    >>> perm = Permutation(5, seed=1)
+    >>> perm = tfr.Permutation(5, seed=1)
     >>> sorted(perm)
     [0, 1, 2, 3, 4]
     >>> perm.inverse(perm[3])
@@ -55,7 +55,7 @@ class Permutation:
 
     @property
     def seed(self) -> int:
-        """The seed, as a number from 0 to 2**64 - 1."""
+        """The seed, as a number from 0 to `2**64 - 1`."""
         return self._seed
 
     @property

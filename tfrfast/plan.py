@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -18,7 +19,10 @@ from tfrfast._base.arguments import (
     integers,
     seed_number,
 )
+from tfrfast._base.by_length import ByLength
+from tfrfast._base.own_order import OwnOrder
 from tfrfast._base.pickling import rebuild
+from tfrfast._base.whole_weights import whole_weights
 from tfrfast.block_shuffle import BlockShuffle, checked_shuffle, order_of
 
 __all__ = ["Plan"]
@@ -40,9 +44,13 @@ class Plan:
     stands at which position. A step takes the next `world * batch_size` positions and deals them to
     the ranks, so that all ranks together take each position exactly once.
 
-    - `shuffle`: `True` (any record at any place, a new order every epoch), `False` (the given
-      order) or a `BlockShuffle`.
-    - `seed`: from -2**63 to 2**64 - 1. A negative seed is the same as `seed + 2**64`.
+    `num_records` may also be a `Mixture`, which says the rest about the order: then `shuffle`,
+    `seed` and `indices` are its own, and may not be given.
+
+    - `shuffle`: `True` (any record at any place, a new order every epoch; the default), `False`
+      (the given order) or a `BlockShuffle`.
+    - `seed`: from `-2**63` to `2**64 - 1`, 0 by default. A negative seed is the same as
+      `seed + 2**64`.
     - `rank`, `world`: this worker's number, and the number of workers.
     - `remainder`: what becomes of the positions after the last full step. `"keep"` splits them as
       evenly as possible, low ranks first. A rank that gets none has one step fewer, which
@@ -51,12 +59,21 @@ class Plan:
       beginning of the epoch, so that all ranks have the same number of full batches; `rows` tells
       which rows are real. An epoch without records has no batches.
     - `indices`: only these record numbers, in this order before shuffling. Repeats are allowed.
+    - `weights`: one for each record, 0 or more. An epoch draws `length` records, by default as many
+      as there are. Each comes as often as its weight says, rounded down or up: with an expected
+      count of 2.3, 2 or 3 times. Which ones are rounded up differs from epoch to epoch. Not
+      together with `indices`.
+    - `batch_tokens`: in place of a batch size. Every batch then has records of about the same
+      length, and as many of them as fit: its rows times its longest length are at most
+      `batch_tokens`. Each record comes once, batches are in random order, and a rank takes whole
+      ones. A position is a batch, also for `start` and `remainder`.
+    - `lengths`: of all records, for `batch_tokens`.
     - `start`: how many positions of the epoch are already consumed, as `position_after` gives them.
       The plan then covers the rest of the epoch, and its steps count from there. World and batch
       size may differ from those of the run that stopped. With `"keep"` and `"pad"`, nothing is lost
       or repeated. With `"drop"`, the last plan's world and batch size decide what is left out.
 
-    >>> plan = Plan(761, 50, shuffle=False)
+    >>> plan = tfr.Plan(761, 50, shuffle=False)
     >>> plan.steps, len(plan.indices(0, 15))
     (16, 11)
     """
@@ -64,7 +81,9 @@ class Plan:
     __slots__ = (
         "_chosen",
         "_core",
+        "_own_order",
         "_steps",
+        "_weights",
         "batch_size",
         "num_records",
         "rank",
@@ -77,6 +96,8 @@ class Plan:
 
     _core: _native.Plan
     _chosen: Int64Array | None  # indices
+    _own_order: OwnOrder | None
+    _weights: Int64Array | None
     _steps: int
     num_records: int
     batch_size: int
@@ -89,22 +110,48 @@ class Plan:
 
     def __init__(
         self,
-        num_records: SupportsIndex,
-        batch_size: SupportsIndex,
+        num_records: SupportsIndex | OwnOrder,
+        batch_size: SupportsIndex | None = None,
         *,
-        shuffle: bool | BlockShuffle = True,
-        seed: SupportsIndex = 0,
+        shuffle: bool | BlockShuffle | EllipsisType = ...,
+        seed: SupportsIndex | EllipsisType = ...,
         rank: SupportsIndex = 0,
         world: SupportsIndex = 1,
         remainder: Remainder = "keep",
         indices: IntegerArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        length: SupportsIndex | None = None,
+        batch_tokens: SupportsIndex | None = None,
+        lengths: IntegerArrayLike | None = None,
         start: SupportsIndex = 0,
     ) -> None:
+        if batch_tokens is not None:
+            given = [each is not None for each in (batch_size, indices, weights, length)]
+            if shuffle is not ... or any(given):
+                raise TypeError(
+                    "batch_tokens makes batches of all records: leave batch_size, shuffle, "
+                    "indices, weights and length out."
+                )
+            number = seed_number(0 if isinstance(seed, EllipsisType) else seed)
+            num_records = _by_length(num_records, lengths, batch_tokens, number)
+            batch_size, seed = 1, ...
+        elif batch_size is None:
+            raise TypeError("A Plan needs batch_size, or batch_tokens.")
+        elif lengths is not None:
+            raise TypeError("lengths are for batch_tokens.")
+        own_order = None
+        if isinstance(num_records, OwnOrder):
+            own_order = num_records
+            given = [each is not None for each in (indices, weights, length)]
+            if shuffle is not ... or seed is not ... or any(given):
+                kind = type(own_order).__name__
+                raise TypeError(f"shuffle, seed, indices, weights and length are the {kind}'s own.")
+            num_records, seed = own_order.num_records, own_order.seed
         fields: dict[str, Any] = {
             "num_records": integer("num_records", num_records, 0, _native.MAX_RECORDS),
             "batch_size": integer("batch_size", batch_size, 1, 2**31 - 1),
-            "shuffle": checked_shuffle(shuffle),
-            "seed": seed_number(seed),
+            "shuffle": checked_shuffle(True if shuffle is ... else shuffle),
+            "seed": seed_number(0 if isinstance(seed, EllipsisType) else seed),
             "rank": integer("rank", rank, 0, 2**31 - 1),
             "world": integer("world", world, 1, 2**31 - 1),
             "remainder": remainder,
@@ -113,9 +160,16 @@ class Plan:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
         records = fields.pop("num_records")
-        order = _order(fields.pop("shuffle"), indices, records)
+        shuffled = fields.pop("shuffle")
+        if own_order is None:
+            order = _order(shuffled, indices, weights, length, records)
+        else:
+            order = own_order.order_for(fields["batch_size"])
+        object.__setattr__(self, "_own_order", own_order)
         chosen = order.indices if isinstance(order, _native.ChosenOrder) else None
         object.__setattr__(self, "_chosen", chosen)
+        weighted = order.weights if isinstance(order, _native.WeightedOrder) else None
+        object.__setattr__(self, "_weights", weighted)
         core = _native.Plan(order=order, **fields)
         object.__setattr__(self, "_core", core)
         object.__setattr__(self, "_steps", core.steps)
@@ -133,7 +187,7 @@ class Plan:
 
     @property
     def positions(self) -> int:
-        """How many positions a whole epoch has: `num_records`, or the number of `indices`."""
+        """The positions of a whole epoch: `num_records`, the number of `indices`, or `length`."""
         return self._core.positions
 
     @property
@@ -177,8 +231,8 @@ class Plan:
         """
         if operator.index(position) == self.start:
             return self
-        fields = self._fields() | {"indices": self._chosen, "start": position}
-        return Plan(fields.pop("num_records"), fields.pop("batch_size"), **fields)  # type: ignore[arg-type]
+        fields = self._arguments() | {"start": position}
+        return Plan(fields.pop("num_records"), fields.pop("batch_size"), **fields)
 
     def encode(self) -> bytes:
         """This plan as bytes, which the native code of any process decodes."""
@@ -204,23 +258,67 @@ class Plan:
     def __repr__(self) -> str:
         fields = self._fields()
         parts = [str(fields.pop("num_records")), str(fields.pop("batch_size"))]
+        if self._own_order is not None:
+            parts[0] = repr(self._own_order)
+            if self._own_order.rows_vary:
+                parts.pop()
+            del fields["seed"]
         parts += [f"{name}={value!r}" for name, value in fields.items() if value != _DEFAULTS[name]]
         if self._chosen is not None:
             parts.append(f"indices=<{self.positions} record numbers>")
+        if self._weights is not None:
+            parts.append(f"weights=<{self.num_records} weights>, length={self.positions}")
         return f"Plan({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        fields = self._fields() | {"indices": self._chosen}
+        fields = self._arguments()
         arguments = fields.pop("num_records"), fields.pop("batch_size")
         return rebuild, (_native.ORDER_VERSION, Plan, arguments, fields)
+
+    def _arguments(self) -> dict[str, Any]:
+        fields = self._fields() | {"indices": self._chosen}
+        if self._own_order is not None:
+            fields |= {"num_records": self._own_order, "shuffle": ..., "seed": ...}
+        if self._weights is not None:
+            fields |= {"weights": self._weights, "length": self.positions}
+        return fields
 
     def _fields(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in ("num_records", "batch_size", *_DEFAULTS)}
 
 
+def _by_length(
+    num_records: SupportsIndex | OwnOrder,
+    lengths: IntegerArrayLike | None,
+    batch_tokens: SupportsIndex,
+    seed: int,
+) -> ByLength:
+    if lengths is None:
+        raise TypeError("batch_tokens needs lengths, one for each record.")
+    if isinstance(num_records, OwnOrder):
+        raise TypeError("batch_tokens is for one data set.")
+    by_length = ByLength(lengths, batch_tokens, seed)
+    if by_length.num_records != operator.index(num_records):
+        raise ValueError(
+            f"There are {by_length.num_records} lengths, but {operator.index(num_records)} records."
+        )
+    return by_length
+
+
 def _order(
-    shuffle: bool | BlockShuffle, indices: IntegerArrayLike | None, num_records: int
+    shuffle: bool | BlockShuffle,
+    indices: IntegerArrayLike | None,
+    weights: npt.ArrayLike | None,
+    length: SupportsIndex | None,
+    num_records: int,
 ) -> _native.Order:
+    if weights is not None:
+        if indices is not None:
+            raise TypeError("Give weights or indices, not both. A weight of 0 leaves a record out.")
+        draws = num_records if length is None else integer("length", length, 0, _native.MAX_RECORDS)
+        return _native.WeightedOrder(order_of(shuffle, draws), whole_weights(weights, num_records))
+    if length is not None:
+        raise TypeError("length is for weights: how many records an epoch draws.")
     if indices is None:
         return order_of(shuffle, num_records)
     chosen = integers("indices", indices, ValueError)

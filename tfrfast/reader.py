@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, overload
 
@@ -16,25 +16,35 @@ from tfrfast._base.never_opened import NEVER_OPENED
 from tfrfast._base.paths import Paths, expand_paths, written_file
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
+from tfrfast._keys.key_file import KeyFile, key_path
+from tfrfast._keys.keyed import Keyed
+from tfrfast._remote.options import Storage
 
 _INDEX_USES = ("auto", "memory", "require")
 
 
 class Location(NamedTuple):
-    """Where a record lies: the number of its shard, its frame's first byte, its payload's length."""
+    """Where a record lies: its shard's number, its frame's first byte, its payload's length."""
 
     shard: int
+    """The number of the shard in `Reader.shards`."""
     offset: int
+    """The first byte of the record's frame, in the uncompressed shard."""
     length: int
+    """How many bytes the record has, without its frame."""
 
 
 class Skipped(NamedTuple):
     """Bytes that were passed over, and how many records were lost in them (None: unknown)."""
 
     path: str
+    """The shard."""
     begin: int
+    """The first byte that was passed over."""
     end: int
+    """The first byte after them."""
     records: int | None
+    """How many records were lost, or None if that is unknown."""
 
 
 class Shard:
@@ -76,12 +86,13 @@ class Reader:
     Raises FileNotFoundError if nothing matches, and CorruptRecordError for damage.
 
     Args:
-      paths: a path, a glob, or an iterable of either. A path that exists is taken literally; what a
-        glob finds is sorted so that shard 10 follows shard 9.
+      paths: a path, a URL (s3://, gs://, az://, https://), a glob, or an iterable of them. A path
+        that exists is taken literally; what a glob finds is sorted so that shard 10 follows shard
+        9.
       compression: "auto" recognises what each shard is. None or "" (plain), "GZIP" and "ZLIB"
         insist on it.
-      verify: "full" checks both CRCs of every record read, "header" only the length's. The length is
-        compared with the index in either mode.
+      verify: "full" checks both CRCs of every record read, "header" only the length's. The length
+        is compared with the index in either mode.
       on_corruption: "raise", or "skip" to leave damaged records out; see `skipped`.
       io: "mmap" maps shards and "pread" reads them. "auto" maps those on local filesystems.
       index: "auto" uses a valid index or builds one and keeps it in the cache folder; "memory"
@@ -89,8 +100,10 @@ class Reader:
         names the folder that keeps the indexes.
       threads: how many threads index, or serve one read. By default there is one for each processor
         that this process may use.
-      progress: True or False shows or hides a bar on stderr while indexing. By default it appears on
-        a terminal, after a second.
+      progress: True or False shows or hides a bar on stderr while indexing. By default it appears
+        on a terminal, after a second.
+      storage: how to reach URLs, where the environment does not say: region, endpoint, anonymous,
+        profile, account_name, credentials, timeout, connect_timeout, retries, retry_seconds.
 
     Many threads may use one reader. It is pickled as its arguments, and the copy opens the same
     files.
@@ -111,6 +124,7 @@ class Reader:
         index: str | os.PathLike[str] = "auto",
         threads: int | None = None,
         progress: bool | None = None,
+        storage: Mapping[str, Any] | Storage | None = None,
     ) -> None:
         if verify == "none":
             warnings.warn(
@@ -121,7 +135,8 @@ class Reader:
             verify = "header"
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}.")
-        names = expand_paths(paths)
+        reached = storage if isinstance(storage, Storage) else Storage(storage)
+        names = expand_paths(paths, reached)
         index_name = os.fspath(index)
         use, folder = (index_name, "") if index_name in _INDEX_USES else ("auto", index_name)
         self._options: dict[str, Any] = {
@@ -132,6 +147,7 @@ class Reader:
             "index": index_name,
             "threads": threads,
             "progress": progress,
+            "storage": reached,
         }
         self._paths = names
         with core_warnings(1), ProgressBar("Indexing", progress) as bar:
@@ -144,10 +160,34 @@ class Reader:
                 index=use,
                 index_folder=written_file(folder),
                 threads=threads or _native.usable_processors(),
+                storage=reached.access,
                 progress=bar.update,
             )
 
         self._item = self._core.item
+
+    @classmethod
+    def _join(cls, readers: Mapping[str, Reader]) -> Reader:
+        """A reader of their records end to end, which shares their files and indexes.
+
+        Raises ValueError for those that were not opened alike.
+        """
+        (first_name, first), *others = readers.items()
+        options = first._options
+        for name, other in others:
+            for option in options.keys() - {"threads", "progress"}:
+                if other._options[option] != options[option]:
+                    raise ValueError(
+                        f"The reader of {name!r} was opened with "
+                        f"{option}={other._options[option]!r}, and that of {first_name!r} with "
+                        f"{option}={options[option]!r}. The readers of a Mixture need the same."
+                    )
+        joined = cls.__new__(cls)
+        joined._options = options
+        joined._paths = [path for reader in readers.values() for path in reader._paths]
+        joined._core = _native.Reader.joined([reader._core for reader in readers.values()])
+        joined._item = joined._core.item
+        return joined
 
     def __len__(self) -> int:
         return self._core.__len__()
@@ -168,6 +208,16 @@ class Reader:
         """The records asked for, in that order, as a RecordBatch."""
         return self._core.read(indices)
 
+    def by(self, feature: str, *, folder: str | os.PathLike[str] | None = None) -> Keyed:
+        """The records by the key that this feature holds, as in `reader.by("image/id")[b"cat_17"]`.
+
+        Takes the key file that `tfr.build_keys` has made, which is beside the indexes unless
+        `folder` says where. Raises FileNotFoundError if there is none, and StaleIndexError if it is
+        of other data.
+        """
+        path = key_path(self, feature, None if folder is None else os.fspath(folder))
+        return Keyed(self._core, KeyFile(path, self, feature), self._records_within(16 << 20))
+
     def close(self) -> None:
         """Lets go of all files. Using the reader afterwards is an error."""
         self._core.close()
@@ -178,8 +228,17 @@ class Reader:
 
     @property
     def fingerprint(self) -> int:
-        """A number made of shard names, sizes and record counts, which tells these data from others."""
+        """A number made of shard names, sizes and record counts. Other data have another one."""
         return self._core.fingerprint
+
+    @cached_property
+    def _source_starts(self) -> NDArray[np.int64]:
+        return self._core.source_starts()
+
+    def _records_within(self, num_bytes: int) -> int:
+        """How many records take about so many bytes: from 1 to 65,536."""
+        mean = sum(shard.num_bytes for shard in self.shards) // max(len(self), 1)
+        return max(1, min(1 << 16, num_bytes // max(mean, 1)))
 
     @property
     def skips_damage(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, SupportsIndex
 
 from tfrfast._base.arguments import integer, seed_number
-from tfrfast._base.paths import Paths, expand_paths, written_file
+from tfrfast._base.paths import Paths, expand_paths, refuse_urls, written_file
 from tfrfast._base.sizes import parse_bytes
 from tfrfast._shuffle.job import ShuffleJob
 from tfrfast._shuffle.outputs import outputs_of
@@ -101,6 +101,7 @@ def shuffle(
         if unfinished.replaces_its_input():
             return unfinished.finish()
         shards = expand_paths(paths)
+        refuse_urls(shards, "tfr.shuffle reads")
         return ShuffleJob(shards, target, memory, folder, progress, on_corruption == "skip").run()
 
 

@@ -10,8 +10,10 @@ from tfrfast import _native
 from tfrfast._base.arguments import integer
 from tfrfast._base.never_opened import NEVER_OPENED
 from tfrfast._base.paths import written_file
+from tfrfast._columns.arrow_nodes import exports_arrow
 from tfrfast._writing.options import Compression, FilePath, Index, core_options
-from tfrfast.encoding import encode_example
+from tfrfast.columns import Bytes
+from tfrfast.encoding import ArrowTable, encode_example, encoded_table
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -32,9 +34,16 @@ class _ShardWriter:
         """Adds one tf.train.Example, made as `tfr.encode_example` does."""
         self._write(encode_example(features))
 
-    def write_batch(self, records: _native.RecordBatch | Iterable[Buffer]) -> None:
-        """Adds many records: a RecordBatch, whose padding is left out, or any iterable of bytes."""
-        self._core.write_batch(records)
+    def write_batch(self, records: _native.RecordBatch | Iterable[Buffer] | ArrowTable) -> None:
+        """Adds many records: a RecordBatch, whose padding is left out, or any iterable of bytes.
+
+        Tables of Polars, PyArrow and others become Examples, as by `tfr.encode_examples`.
+        """
+        if isinstance(records, (_native.RecordBatch, list, Bytes)) or not exports_arrow(records):
+            self._core.write_batch(records)  # type: ignore[arg-type]
+            return
+        for batch in encoded_table(records):  # type: ignore[arg-type]
+            self._core.write_batch(batch)
 
     def close(self) -> None:
         """Completes and publishes everything. Further calls do nothing."""
@@ -83,8 +92,8 @@ class Writer(_ShardWriter):
         with tfr.Writer("data/train-0.tfrecord") as writer:
             writer.write(tfr.encode_example({"label": 3}))
 
-    Raises FileNotFoundError without its folder and, with `overwrite=False`, FileExistsError if there
-    is such a file.
+    Raises FileNotFoundError without its folder and, with `overwrite=False`, FileExistsError if
+    there is such a file.
 
     Args:
       path: the shard. Its folder must exist. If it is a link, the file it points at is replaced.
@@ -96,8 +105,8 @@ class Writer(_ShardWriter):
         index.
       sync: True waits until everything is on the disk, so that a power cut after `close` loses
         nothing.
-      overwrite: True replaces a file of that name in one step, when the shard is complete, and keeps
-        its permissions. False makes such a file an error.
+      overwrite: True replaces a file of that name in one step, when the shard is complete, and
+        keeps its permissions. False makes such a file an error.
 
     Before `close`, nothing appears under the shard's name. Where the filesystem can do it, nothing
     appears in the folder. If an exception leaves `with`, or the process dies, nothing is published.
@@ -105,6 +114,8 @@ class Writer(_ShardWriter):
     """
 
     _core: _native.Writer = NEVER_OPENED
+    #: Whether the index joins those of the other shards in the folder's index.
+    _collects_indexes = True
 
     def __init__(
         self,
@@ -119,7 +130,9 @@ class Writer(_ShardWriter):
         options = core_options(
             compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
         )
-        self._core = _native.Writer(written_file(path), **options)
+        self._core = _native.Writer(
+            written_file(path), **options, collect_indexes=self._collects_indexes
+        )
         self._write = self._core.write
 
     @property
@@ -138,8 +151,8 @@ class ShardedWriter(_ShardWriter):
     Args:
       prefix: the beginning of the shards' names, folder included. The folder is made if there is
         none.
-      num_shards: the number of shards. Record i goes to shard i % num_shards. So shards differ by at
-        most one record, and reading one record of each in turn gives the order of writing.
+      num_shards: the number of shards. Record i goes to shard i % num_shards. So shards differ by
+        at most one record, and reading one record of each in turn gives the order of writing.
       max_bytes: instead of `num_shards`, the largest size of a shard before compression. Shards are
         filled one after the other, so that reading them in order gives the order of writing. A
         larger record has a shard of its own. Without records there is one empty shard.

@@ -28,7 +28,9 @@ CORE_ORDER = [
     "read",
     "order",
     "example",
+    "keys",
     "load",
+    "arrow",
     "write",
 ]
 

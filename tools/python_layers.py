@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON_ORDER = [
     "_native",
     "errors",
+    "_remote",
     "_base",
     "permutation",
     "block_shuffle",
@@ -22,10 +23,15 @@ PYTHON_ORDER = [
     "columns",
     "features",
     "_features",
+    "_keys",
     "reader",
+    "_mixture",
+    "mixture",
     "indexing",
     "_verifying",
     "example",
+    "_tfds",
+    "tfds_folder",
     "_encoding",
     "encoding",
     "_writing",
@@ -35,21 +41,28 @@ PYTHON_ORDER = [
     "shuffling",
     "_loading",
     "loader",
+    "_scanning",
+    "scanning",
+    "copying",
+    "keys",
+    "_tables",
     "tensorflow",
     "keras",
     "torch",
     "jax",
     "grain",
+    "polars",
     "__init__",
     "_bench",
     "_demo",
+    "_doctor",
     "cli",
     "__main__",
 ]
 
 # What a Python module may import while it is itself being imported.
 ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
-FRAMEWORKS = ("tensorflow", "keras", "torch", "jax", "grain")
+FRAMEWORKS = ("tensorflow", "keras", "torch", "jax", "grain", "polars", "pyarrow", "duckdb")
 
 
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:

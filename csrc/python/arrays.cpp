@@ -6,6 +6,28 @@
 namespace py = pybind11;
 
 namespace tfrfast::python {
+namespace {
+
+constexpr const char* kKeeper = "tfrfast memory";
+
+}  // namespace
+
+py::capsule keeper_of(std::shared_ptr<const void> owner) {
+  using Owner = std::shared_ptr<const void>;
+  return py::capsule(new Owner(std::move(owner)), kKeeper, [](PyObject* capsule) {
+    delete static_cast<Owner*>(PyCapsule_GetPointer(capsule, kKeeper));
+  });
+}
+
+std::shared_ptr<const void> owner_of(const py::array& array) {
+  py::object base = array.base();
+  while (base && py::isinstance<py::array>(base)) {
+    base = py::reinterpret_borrow<py::array>(base).base();
+  }
+  if (!base || !PyCapsule_IsValid(base.ptr(), kKeeper)) return nullptr;
+  return *static_cast<std::shared_ptr<const void>*>(PyCapsule_GetPointer(base.ptr(), kKeeper));
+}
+
 std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t count,
                                          const char* what) {
   py::array array = py::array::ensure(numbers);

@@ -11,14 +11,19 @@
 
 namespace tfrfast::python {
 
-// A writable array over `data` that keeps `owner` alive. The capsule that it is based on is not a
-// buffer, so NumPy never makes an array writable again that was made read-only.
+// A capsule that keeps `owner` alive, for arrays over its memory. It is not a buffer, so NumPy
+// never makes an array over it writable again that was made read-only.
+pybind11::capsule keeper_of(std::shared_ptr<const void> owner);
+
+// Who keeps the memory of an array alive, if that was handed to keeper_of(); else null. What it
+// keeps needs no Python, and may be let go of on any thread.
+std::shared_ptr<const void> owner_of(const pybind11::array& array);
+
+// A writable array over `data` that keeps `owner` alive.
 template <class T, class Owner>
 pybind11::array_t<T> array_over(const T* data, std::size_t count, std::shared_ptr<Owner> owner) {
-  auto* kept = new std::shared_ptr<Owner>(std::move(owner));
-  const pybind11::capsule base(
-      kept, [](void* pointer) { delete static_cast<std::shared_ptr<Owner>*>(pointer); });
-  return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(count), data, base);
+  return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(count), data,
+                              keeper_of(std::move(owner)));
 }
 
 // Whether the array is aligned, so that C++ may read it. c_style and forcecast do not guarantee

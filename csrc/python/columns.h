@@ -4,11 +4,13 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/example/columns.h"
 #include "core/example/schema.h"
+#include "python/arrays.h"
 
 namespace tfrfast::python {
 
@@ -21,11 +23,10 @@ pybind11::list to_python(std::vector<Column> columns,
 // A pooled buffer as an array that owns it. It goes back to the pool with the last array over it.
 template <class Number>
 pybind11::array own(PooledBuffer buffer, std::vector<pybind11::ssize_t> shape) {
-  auto* owner = new PooledBuffer(std::move(buffer));
-  const pybind11::capsule capsule(owner,
-                                  [](void* owned) { delete static_cast<PooledBuffer*>(owned); });
-  return pybind11::array(pybind11::dtype::of<Number>(), std::move(shape), owner->as<Number>(),
-                         capsule);
+  auto owner = std::make_shared<PooledBuffer>(std::move(buffer));
+  auto* const data = owner->as<Number>();
+  return pybind11::array(pybind11::dtype::of<Number>(), std::move(shape), data,
+                         keeper_of(std::move(owner)));
 }
 
 }  // namespace tfrfast::python

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_native, module) {
   register_errors(module);
   register_crc32c(module);
   register_index(module);
+  register_machine(module);
   register_record_batch(module);
   register_pieces(module);
   register_reader(module);
@@ -15,4 +16,8 @@ PYBIND11_MODULE(_native, module) {
   register_loader(module);
   register_order(module);
   register_example(module);
+  register_arrow(module);
+  register_keys(module);
+  register_summary(module);
+  register_arrow_import(module);
 }

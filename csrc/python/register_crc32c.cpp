@@ -39,10 +39,16 @@ void register_crc32c(py::module_& module) {
       "crc32c",
       [](const py::object& data, const py::object& value) { return crc_of(data, crc_from(value)); },
       py::arg("data"), py::arg("value") = 0,
-      "CRC-32C of a bytes-like object; `value` is the CRC of the data before it.");
+      "CRC-32C of a bytes-like object; `value` is the CRC of the data before it.\n\n"
+      ">>> tfr.crc32c(b\"123456789\") == tfr.crc32c(b\"6789\", tfr.crc32c(b\"12345\")) == "
+      "0xe3069283\n"
+      "True");
   module.def(
       "masked_crc32c", [](const py::object& data) { return mask_crc(crc_of(data, 0)).value; },
-      py::arg("data"), "CRC-32C of a bytes-like object, masked as TFRecord files store it.");
+      py::arg("data"),
+      "CRC-32C of a bytes-like object, masked as TFRecord files store it.\n\n"
+      ">>> hex(tfr.masked_crc32c(b\"123456789\"))\n"
+      "'0xc78ab0e5'");
 }
 
 }  // namespace tfrfast::python

@@ -3,13 +3,16 @@
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/warnings.h"
+#include "core/index/folder_merge.h"
 #include "core/index/index_cache.h"
 #include "core/index/index_file.h"
+#include "core/index/index_keeping.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/index/text_index.h"
 #include "core/storage/folders.h"
+#include "core/storage/remote_client.h"
 #include "core/storage/storage.h"
 #include "python/register.h"
 #include "python/text.h"
@@ -26,7 +29,7 @@ void import_text(const std::string& text_path, const std::string& shard_path,
   const auto file = StoredFile::open(shard_path);
   const auto index = import_text_index(text_path, file);
   make_folders(folder_of(index_path));
-  save_index(*index, index_path, true);
+  save_loose(*index, index_path);
 }
 
 void export_text(const std::string& shard_path, const std::string& text_path) {
@@ -39,12 +42,13 @@ void export_text(const std::string& shard_path, const std::string& text_path) {
 // Returns (index path, whether it was built, records, pieces of damage) of one shard. An empty
 // folder means the sibling folder.
 py::tuple build(const std::string& shard_path, const std::string& folder, bool force,
-                const py::object& progress) {
+                const std::shared_ptr<IndexFolders>& folders, const py::object& progress) {
   IndexedShard shard;
   {
     WithoutGil without_gil;
-    shard = build_index(shard_path, folder, force, {},
-                        [&](std::uint64_t bytes) { without_gil.call_back(progress, bytes); });
+    shard = build_index(
+        shard_path, folder, force, {},
+        [&](std::uint64_t bytes) { without_gil.call_back(progress, bytes); }, folders);
   }
   return py::make_tuple(to_text(shard.index_path), shard.was_built, shard.index->record_count(),
                         shard.index->damage().size());
@@ -61,8 +65,36 @@ py::list cached_indexes() {
 }  // namespace
 
 void register_index(py::module_& module) {
+  py::class_<IndexFolders, std::shared_ptr<IndexFolders>>(module, "IndexFolders").def(py::init<>());
   module.def("build_index", &build, py::arg("shard_path"), py::arg("folder"), py::arg("force"),
-             py::arg("progress"));
+             py::arg("folders"), py::arg("progress"));
+  module.def(
+      "merge_indexes",
+      [](const std::string& folder) {
+        const WithoutGil without_gil;
+        return merge_indexes(folder, Merge::now);
+      },
+      py::arg("folder"));
+  module.def(
+      "collect_loose_indexes",
+      [](const std::string& folder, bool only_if_many) {
+        const WithoutGil without_gil;
+        collect_loose_indexes(folder, only_if_many ? Merge::if_many : Merge::now);
+      },
+      py::arg("folder"), py::arg("only_if_many"));
+  module.def(
+      "move_loose_index",
+      [](const std::string& from, const std::string& to) {
+        const WithoutGil without_gil;
+        move_loose(from, to);
+      },
+      py::arg("source"), py::arg("target"));
+  module.def(
+      "folder_index_path",
+      [](const std::string& folder) { return to_text(folder_index_path(folder)); },
+      py::arg("folder"));
+  module.def("remote_client_table",
+             [] { return reinterpret_cast<std::uintptr_t>(&client_table()); });
   module.def("codecs", [] {
     py::list all;
     for (const Codec& codec : codecs()) {

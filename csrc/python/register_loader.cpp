@@ -84,7 +84,9 @@ py::object PythonPass::next() {
       throw std::runtime_error("Another iteration of this loader has begun; this one has ended.");
     case Loader::Wait::moved:
       throw std::runtime_error(
-          "set_epoch() or load_state_dict() has moved this loader; this iteration has ended. "
+          "set_epoch(), change_weights() or load_state_dict() has moved this loader; this "
+          "iteration "
+          "has ended. "
           "The next one begins where the loader is now.");
     case Loader::Wait::pass_ended:
     case Loader::Wait::timed_out:

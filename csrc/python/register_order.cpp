@@ -1,6 +1,7 @@
 // Permutation, the orders and Plan. Arguments arrive checked for type by
 // tfrfast/_base/arguments.py.
 #include <pybind11/numpy.h>
+#include <pybind11/stl.h>
 
 #include <memory>
 #include <string>
@@ -14,9 +15,12 @@
 #include "core/order/chosen_order.h"
 #include "core/order/exact_order.h"
 #include "core/order/given_order.h"
+#include "core/order/length_batches.h"
+#include "core/order/mixture.h"
 #include "core/order/permutation.h"
 #include "core/order/plan.h"
 #include "core/order/sequence.h"
+#include "core/order/weighted_order.h"
 #include "python/arrays.h"
 #include "python/register.h"
 #include "python/without_gil.h"
@@ -86,6 +90,62 @@ py::array_t<std::int64_t> chosen_indices(const py::object& self) {
       py::array_t<std::int64_t>(static_cast<py::ssize_t>(indices.size()), indices.data(), self));
 }
 
+std::shared_ptr<WeightedOrder> make_weighted_order(std::shared_ptr<Order> order,
+                                                   const Int64Array& weights) {
+  return std::make_shared<WeightedOrder>(
+      std::move(order), std::vector<std::int64_t>(weights.data(), weights.data() + weights.size()));
+}
+
+Int64Array weights_of(const WeightedOrder& order) {
+  const std::vector<std::int64_t> weights = order.weights();
+  return Int64Array(static_cast<py::ssize_t>(weights.size()), weights.data());
+}
+
+std::shared_ptr<LengthBatches> make_length_batches(
+    const std::vector<std::pair<std::int64_t, std::int64_t>>& buckets, const Int64Array& members,
+    std::int64_t num_records) {
+  std::vector<LengthBatches::Bucket> shapes;
+  for (const auto& [records, rows] : buckets) shapes.push_back({records, rows});
+  return std::make_shared<LengthBatches>(
+      std::move(shapes), std::vector<std::int64_t>(members.data(), members.data() + members.size()),
+      num_records);
+}
+
+using Segments = std::vector<std::tuple<std::uint64_t, std::int64_t, std::vector<std::int64_t>>>;
+
+std::shared_ptr<Mixture> make_mixture(const std::vector<std::shared_ptr<Order>>& sources,
+                                      const std::string& arrangement, bool repeats,
+                                      std::int64_t length, std::int64_t unit_rows,
+                                      const Segments& segments) {
+  MixtureSpec spec;
+  spec.sources.assign(sources.begin(), sources.end());
+  spec.arrangement = arrangement_named(arrangement);
+  spec.repeats = repeats;
+  spec.length = length;
+  spec.unit_rows = unit_rows;
+  for (const auto& [epoch, position, weights] : segments) {
+    spec.segments.push_back({epoch, position, weights});
+  }
+  const WithoutGil without_gil;
+  return std::make_shared<Mixture>(std::move(spec));
+}
+
+std::vector<std::int64_t> mixture_counts(const Mixture& mixture, std::uint64_t seed,
+                                         std::uint64_t epoch, std::int64_t position) {
+  const WithoutGil without_gil;
+  return mixture.counts(seed, epoch, position);
+}
+
+py::tuple mixture_place(const Mixture& mixture, std::uint64_t seed, std::size_t source,
+                        std::int64_t earlier) {
+  Mixture::Place place;
+  {
+    const WithoutGil without_gil;
+    place = mixture.place_of(seed, source, earlier);
+  }
+  return py::make_tuple(place.epoch, place.position);
+}
+
 Plan make_plan(std::shared_ptr<Order> order, std::uint64_t seed, std::int64_t batch_size,
                std::int64_t rank, std::int64_t world, const py::object& remainder,
                std::int64_t start) {
@@ -115,20 +175,22 @@ py::bytes encode_sequence(const Three& records, std::shared_ptr<Order> order,
 }
 
 py::tuple plan_rows(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
-  const std::size_t count = plan.row_count(step);
+  const auto order = plan.of_epoch(epoch);
+  const std::size_t count = plan.row_count(*order, step);
   Int64Array indices(static_cast<py::ssize_t>(count));
   py::array_t<bool> valid(static_cast<py::ssize_t>(count));
   std::int64_t* out_indices = indices.mutable_data();
   bool* out_valid = valid.mutable_data();
-  compute(count, [&] { plan.rows(epoch, step, out_indices, out_valid); });
+  compute(count, [&] { plan.rows(*order, step, out_indices, out_valid); });
   return py::make_tuple(indices, valid);
 }
 
 Int64Array plan_indices(const Plan& plan, std::uint64_t epoch, std::int64_t step) {
-  const std::size_t count = plan.row_count(step);
+  const auto order = plan.of_epoch(epoch);
+  const std::size_t count = plan.row_count(*order, step);
   Int64Array indices(static_cast<py::ssize_t>(count));
   std::int64_t* out = indices.mutable_data();
-  compute(count, [&] { plan.rows(epoch, step, out, nullptr); });
+  compute(count, [&] { plan.rows(*order, step, out, nullptr); });
   return indices;
 }
 
@@ -159,6 +221,22 @@ void register_order(py::module_& module) {
       .def(py::init(&make_chosen_order), py::arg("order"), py::arg("indices"),
            py::arg("num_records"))
       .def_property_readonly("indices", &chosen_indices);
+
+  py::class_<WeightedOrder, Order, std::shared_ptr<WeightedOrder>>(module, "WeightedOrder")
+      .def(py::init(&make_weighted_order), py::arg("order"), py::arg("weights"))
+      .def_property_readonly("weights", &weights_of);
+
+  py::class_<LengthBatches, Order, std::shared_ptr<LengthBatches>>(module, "LengthBatches")
+      .def(py::init(&make_length_batches), py::arg("buckets"), py::arg("members"),
+           py::arg("num_records"));
+
+  py::class_<Mixture, Order, std::shared_ptr<Mixture>>(module, "MixtureOrder")
+      .def(py::init(&make_mixture), py::kw_only(), py::arg("sources"), py::arg("arrangement"),
+           py::arg("repeats"), py::arg("length"), py::arg("unit_rows"), py::arg("segments"))
+      .def("counts", &mixture_counts, py::arg("seed"), py::arg("epoch"), py::arg("position"))
+      .def("place_of", &mixture_place, py::arg("seed"), py::arg("source"), py::arg("earlier"))
+      .def_static("longest_without_repeats", &Mixture::longest_without_repeats, py::arg("records"),
+                  py::arg("weights"), py::arg("unit_rows"), py::arg("max_length"));
 
   py::class_<Plan>(module, "Plan")
       .def(py::init(&make_plan), py::arg("order"), py::arg("seed"), py::arg("batch_size"),

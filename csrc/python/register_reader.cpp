@@ -26,8 +26,10 @@ std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
                                         const std::string& compression, const std::string& verify,
                                         const std::string& on_corruption, const std::string& io,
                                         const std::string& index, const std::string& index_folder,
-                                        unsigned threads, const py::object& progress) {
+                                        unsigned threads, const std::string& storage,
+                                        const py::object& progress) {
   ShardSetOptions shards;
+  shards.index.access = storage;
   shards.io = io_mode(io);
   shards.index.use = index_use(index);
   shards.index.folder = index_folder;
@@ -41,6 +43,19 @@ std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
   };
   return std::make_unique<OpenReader>(
       std::make_shared<const Reader>(ShardSet::open(paths, shards, report), reading));
+}
+
+// The records of several readers end to end, read as the first one reads.
+std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& readers) {
+  std::vector<std::shared_ptr<const ShardSet>> sets;
+  std::vector<Core> open;  // kept until the sets are joined
+  for (const OpenReader* reader : readers) open.push_back(reader->get());
+  const WithoutGil without_gil;
+  for (const Core& reader : open) {
+    sets.push_back(std::shared_ptr<const ShardSet>(reader, &reader->shards()));
+  }
+  return std::make_unique<OpenReader>(
+      std::make_shared<const Reader>(ShardSet::joined(sets), open.at(0)->options()));
 }
 
 py::bytes read_one(const Core& reader, std::uint64_t record) {
@@ -179,7 +194,14 @@ void register_reader(py::module_& module) {
   py::class_<OpenReader>(module, "Reader")
       .def(py::init(&open_reader), py::arg("paths"), py::arg("compression"), py::arg("verify"),
            py::arg("on_corruption"), py::arg("io"), py::arg("index"), py::arg("index_folder"),
-           py::arg("threads"), py::arg("progress"))
+           py::arg("threads"), py::arg("storage"), py::arg("progress"))
+      .def_static("joined", &join_readers, py::arg("readers"))
+      .def("source_starts",
+           [](const OpenReader& self) {
+             const std::vector<std::int64_t>& starts = self.get()->shards().source_starts();
+             return py::array_t<std::int64_t>(static_cast<py::ssize_t>(starts.size()),
+                                              starts.data());
+           })
       .def("__len__", [](const OpenReader& self) { return self.get()->record_count(); })
       .def_property_readonly(
           "item", [](const py::object& self) { return bind_plainly(item_definition, self); })

@@ -1,5 +1,10 @@
+#include <pybind11/stl.h>
+
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/numbering.h"
@@ -75,7 +80,8 @@ py::list list_of(const RecordBatch& batch) {
 // meanwhile.
 Batch batch_from_parts(const AnyNumbers<std::uint8_t>& data,
                        const AnyNumbers<std::int64_t>& offsets,
-                       const AnyNumbers<std::int64_t>& indices, const AnyNumbers<bool>& valid) {
+                       const AnyNumbers<std::int64_t>& indices, const AnyNumbers<bool>& valid,
+                       const std::optional<AnyNumbers<std::int64_t>>& source_starts) {
   const auto rows = static_cast<std::size_t>(indices.size());
   const auto bytes = static_cast<std::size_t>(data.size());
   auto batch = std::make_shared<RecordBatch>(rows);
@@ -97,9 +103,33 @@ Batch batch_from_parts(const AnyNumbers<std::uint8_t>& data,
     std::memcpy(batch->valid(), valid.data(), rows);
   }
   for (std::size_t row = 0; row < rows; ++row) batch->valid()[row] = batch->is_real(row);
+  if (source_starts) {
+    batch->set_source_starts(std::make_shared<const std::vector<std::int64_t>>(
+        source_starts->data(), source_starts->data() + source_starts->size()));
+  }
   batch->allocate_data();
   if (bytes != 0) std::memcpy(batch->data(), data.data(), bytes);
   return batch;
+}
+
+py::array_t<std::int64_t> source_starts_of(const RecordBatch& batch) {
+  static constexpr std::int64_t kOnlyOne = 0;
+  const RecordBatch::SourceStarts& starts = batch.source_starts();
+  if (starts == nullptr) return py::array_t<std::int64_t>(1, &kOnlyOne);
+  return py::array_t<std::int64_t>(static_cast<py::ssize_t>(starts->size()), starts->data());
+}
+
+py::array_t<std::int64_t> sources_of(const RecordBatch& batch) {
+  py::array_t<std::int64_t> sources(static_cast<py::ssize_t>(batch.size()));
+  std::int64_t* const out = sources.mutable_data();
+  const RecordBatch::SourceStarts& starts = batch.source_starts();
+  for (std::size_t row = 0; row < batch.size(); ++row) {
+    out[row] = starts == nullptr
+                   ? 0
+                   : std::upper_bound(starts->begin(), starts->end(), batch.indices()[row]) -
+                         starts->begin() - 1;
+  }
+  return sources;
 }
 
 }  // namespace
@@ -108,9 +138,11 @@ void register_record_batch(py::module_& module) {
   py::class_<RecordBatch, Batch>(module, "RecordBatch",
                                  "Many records side by side: `data[offsets[i]:offsets[i + 1]]`.\n\n"
                                  "`batch[i]` is a record. A slice, a mask or a list of row numbers "
-                                 "makes a RecordBatch of these rows, a copy.")
+                                 "makes a RecordBatch of these rows, a copy.\n\n"
+                                 "    batch = reader[100:200]\n"
+                                 "    batch[0], batch[[5, 3]].tolist(), batch.indices")
       .def(py::init(&batch_from_parts), py::arg("data"), py::arg("offsets"), py::arg("indices"),
-           py::arg("valid"))
+           py::arg("valid"), py::arg("source_starts") = py::none())
       .def("__len__", &RecordBatch::size)
       .def("__getitem__", [](const RecordBatch& batch,
                              py::ssize_t row) { return payload_of(batch, row_of(batch, row)); })
@@ -144,11 +176,17 @@ void register_record_batch(py::module_& module) {
           "valid",
           [](const Batch& batch) { return array_over(batch->valid(), batch->size(), batch); },
           "False for rows that are padding (bool).")
+      .def_property_readonly("sources", &sources_of,
+                             "Which source of a Mixture each record is from (int64); 0 if there is "
+                             "only one.")
+      .def_property_readonly("source_starts", &source_starts_of,
+                             "Where the record numbers of each source begin (int64).")
       .def("__reduce__",
            [](const py::object& self) {
-             return py::make_tuple(py::type::of(self),
-                                   py::make_tuple(self.attr("data"), self.attr("offsets"),
-                                                  self.attr("indices"), self.attr("valid")));
+             return py::make_tuple(
+                 py::type::of(self),
+                 py::make_tuple(self.attr("data"), self.attr("offsets"), self.attr("indices"),
+                                self.attr("valid"), self.attr("source_starts")));
            })
       .def("__repr__", [](const RecordBatch& batch) {
         return "RecordBatch(" + std::to_string(batch.size()) + " records, " +

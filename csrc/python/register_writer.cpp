@@ -34,12 +34,12 @@ WriteOptions options_of(bool index, const std::string& index_folder, bool durabl
 std::unique_ptr<Output<ShardWriter>> open_shard(const std::string& path, bool index,
                                                 const std::string& index_folder, bool durable,
                                                 bool overwrite, const std::string& compression,
-                                                int level) {
+                                                int level, bool collect_indexes) {
   const WithoutGil without_gil;
   return std::make_unique<Output<ShardWriter>>(
       std::make_unique<ShardWriter>(
           path, options_of(index, index_folder, durable, overwrite, compression, level)),
-      path, durable);
+      path, durable, collect_indexes ? Indexes::collected : Indexes::left_loose);
 }
 
 std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
@@ -52,7 +52,7 @@ std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
       num_shards, max_bytes,
       options_of(index, index_folder, durable, overwrite, compression, level)};
   return std::make_unique<Output<ShardedWriter>>(std::make_unique<ShardedWriter>(prefix, options),
-                                                 prefix, durable);
+                                                 prefix, durable, Indexes::collected);
 }
 
 template <class Core>
@@ -110,7 +110,8 @@ py::bytes frame_of(py::handle record) {
 void register_writer(py::module_& module) {
   declare<ShardWriter>(module, "Writer")
       .def(py::init(&open_shard), py::arg("path"), py::arg("index"), py::arg("index_folder"),
-           py::arg("durable"), py::arg("overwrite"), py::arg("compression"), py::arg("level"));
+           py::arg("durable"), py::arg("overwrite"), py::arg("compression"), py::arg("level"),
+           py::arg("collect_indexes"));
   declare<ShardedWriter>(module, "ShardedWriter")
       .def(py::init(&open_shards), py::arg("prefix"), py::arg("num_shards"), py::arg("max_bytes"),
            py::arg("index"), py::arg("index_folder"), py::arg("durable"), py::arg("overwrite"),

@@ -6,4 +6,11 @@ void WithoutGil::take_gil() noexcept {
   call_python([this] { PyEval_RestoreThread(state_); });
 }
 
+void WithoutGil::check() {
+  take_gil();
+  const bool fine = listen();
+  state_ = PyEval_SaveThread();
+  if (!fine) throw PythonErrorIsSet();
+}
+
 }  // namespace tfrfast::python

@@ -13,6 +13,7 @@
 #include <pybind11/pybind11.h>
 
 #include "core/base/foreign_call.h"
+#include "core/base/waiting.h"
 
 namespace tfrfast::python {
 
@@ -27,8 +28,9 @@ auto call_python(const Call& call) {
 // Thrown through the core by a callback. Python's error is set, and stays set.
 struct PythonErrorIsSet {};
 
-// Releases the GIL while it lives, on the thread that made it.
-class WithoutGil {
+// Releases the GIL while it lives, on the thread that made it. Long waits of the core notice
+// Ctrl-C.
+class WithoutGil final : private WaitCheck {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
   ~WithoutGil() { take_gil(); }
@@ -46,6 +48,7 @@ class WithoutGil {
   }
 
  private:
+  void check() override;
   void take_gil() noexcept;
 
   // False if an error is set, by this call or by an earlier one that the core has not returned
@@ -66,7 +69,7 @@ class WithoutGil {
     return result != nullptr;
   }
 
-  PyThreadState* state_;
+  mutable PyThreadState* state_;  // check() changes it, whoever holds the object as const
 };
 
 }  // namespace tfrfast::python

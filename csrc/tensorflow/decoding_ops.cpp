@@ -40,16 +40,16 @@ void write_decoded(KernelCall& call, const FeatureSchema& features, bool is_full
 
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
   const auto sequence = kernel.sequence(call.string(1));
-  const auto seed = static_cast<std::uint64_t>(call.integer(3));
-  const std::int64_t step = call.integer(4);
+  const Steps steps = steps_of(call.integers(2));
+  const std::int64_t step = steps.at(call.integer(3));
   const auto features = kernel.features(call.string(5));
   const auto decoded = [&]() -> DecodedRows {
     std::shared_ptr<const Source> source;
     std::vector<std::int64_t> records;
     try {
-      const auto part = kernel.part(call.string(0), files_of(call.integers(2)));
+      const auto part = kernel.part(call.string(0), steps.files);
       source = part->source();
-      records = part->records_of_batch(*sequence, seed, step);
+      records = part->records_of_batch(*sequence, steps.seed, step);
       const auto valid = std::make_unique<bool[]>(records.size());
       std::fill_n(valid.get(), records.size(), true);
       LoadedBatch batch = kernel.load(source, features, records, valid.get());
@@ -65,7 +65,7 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
     source->reader()->locate(records, rows.data());
     return kernel.decode(source, features, rows);
   };
-  write_decoded(call, *features, sequence->drop_remainder, decoded());
+  write_decoded(call, *features, call.integer(4) != 0, decoded());
 }
 
 void compute_decode_records(DecodingKernel& kernel, KernelCall& call) {

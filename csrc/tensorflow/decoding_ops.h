@@ -9,9 +9,9 @@ namespace tfrfast::tensorflow {
 //   records, features -> columns...
 void compute_parse_example(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastDecodeBatchV2: a step of a sequence into columns. Where there is an error they are of the
-// step's good records; batches that have to be full fail.
-//   source, sequence, files, seed, step, features -> columns..., rows, error
+// TfrfastDecodeBatchV3: one of some steps of a sequence into columns. Where there is an error they
+// are of the step's good records; batches that have to be full fail.
+//   source, sequence, steps, number, is_full, features -> columns..., rows, error
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
 
 // TfrfastDecodeRecords: the records at these addresses into columns, in the same way.

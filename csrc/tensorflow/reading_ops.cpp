@@ -5,14 +5,15 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// Returns read(part). Errors become part of it, except those of a graph that makes no sense.
-template <class Read>
-Found found_by(PartHolder& parts, KernelCall& call, std::shared_ptr<const Source>* source,
-               const Read& read) {
+// The wanted records of some blocks. Errors are in the result, except those of a graph that makes
+// no sense.
+Found find_blocks(PartHolder& parts, KernelCall& call, std::shared_ptr<const Source>* source) {
+  const Progression wanted = parts.sequence(call.string(1))->records;
+  const Steps blocks = steps_of(call.integers(2));
   try {
-    const auto part = parts.open(call.string(0), files_of(call.integers(2)));
+    const auto part = parts.open(call.string(0), blocks.files);
     *source = part->source();
-    return read(*part);
+    return part->find(wanted, blocks.begin, blocks.end);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::out_of_range) throw;
     return {{}, {{0, encode_error(error)}}};
@@ -49,12 +50,9 @@ void compute_step_count(PartHolder& parts, KernelCall& call) {
       0, is_planned ? part->batch_count(*parts.sequence(call.string(1))) : part->block_count());
 }
 
-void compute_read_block(PartHolder& parts, KernelCall& call) {
-  const Progression wanted = parts.sequence(call.string(1))->records;
-  const std::int64_t block = call.integer(3);
+void compute_read_blocks(PartHolder& parts, KernelCall& call) {
   std::shared_ptr<const Source> source;
-  Found found = found_by(parts, call, &source,
-                         [&](const Part& part) { return part.find(wanted, block, block + 1); });
+  Found found = find_blocks(parts, call, &source);
   Records records = source == nullptr ? Records() : source->read(found.rows);
   for (Trouble& trouble : found.troubles) {
     records.add_trouble(trouble.row, std::move(trouble.error));
@@ -63,12 +61,8 @@ void compute_read_block(PartHolder& parts, KernelCall& call) {
 }
 
 void compute_find_records(PartHolder& parts, KernelCall& call) {
-  const Progression wanted = parts.sequence(call.string(1))->records;
-  const std::int64_t begin = call.integer(3);
-  const std::int64_t end = call.integer(4);
   std::shared_ptr<const Source> source;
-  const Found found = found_by(parts, call, &source,
-                               [&](const Part& part) { return part.find(wanted, begin, end); });
+  const Found found = find_blocks(parts, call, &source);
   write_found(call, 0, source.get(), found);
 }
 
@@ -87,17 +81,17 @@ void compute_read_records(PartHolder& parts, KernelCall& call) {
 
 void compute_read_batch(PartHolder& parts, KernelCall& call) {
   const auto sequence = parts.sequence(call.string(1));
-  const auto seed = static_cast<std::uint64_t>(call.integer(3));
-  const std::int64_t step = call.integer(4);
+  const Steps steps = steps_of(call.integers(2));
+  const std::int64_t step = steps.at(call.integer(3));
   Records records;
   try {
-    const auto part = parts.open(call.string(0), files_of(call.integers(2)));
-    records = part->source()->read(part->records_of_batch(*sequence, seed, step));
+    const auto part = parts.open(call.string(0), steps.files);
+    records = part->source()->read(part->records_of_batch(*sequence, steps.seed, step));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid) throw;
     records = Records::of_error(encode_error(error));
   }
-  fail_if(sequence->drop_remainder, records.error());
+  fail_if(call.integer(4) != 0, records.error());
   records.write(call, 0);
 }
 

@@ -21,14 +21,14 @@ void compute_step_count(PartHolder& parts, KernelCall& call);
 // The others return errors in the data as results, so that the records before them arrive first.
 // Only batches that have to be full fail.
 //
-// TfrfastReadBlockV2: the records of a block.
-//   source, sequence, files, step -> head, error, tail
-void compute_read_block(PartHolder& parts, KernelCall& call);
-// TfrfastReadBatchV2: a step of a planned sequence.
-//   source, sequence, files, seed, step -> head, error, tail
+// TfrfastReadBlocks: the records of some blocks.
+//   source, sequence, steps -> head, error, tail
+void compute_read_blocks(PartHolder& parts, KernelCall& call);
+// TfrfastReadBatchV3: one of some steps of a planned sequence.
+//   source, sequence, steps, number, is_full -> head, error, tail
 void compute_read_batch(PartHolder& parts, KernelCall& call);
-// TfrfastFindRecords: the addresses of the records of some blocks.
-//   source, sequence, files, begin, end -> head, error, tail
+// TfrfastFindRecordsV2: the addresses of the records of some blocks.
+//   source, sequence, steps -> head, error, tail
 void compute_find_records(PartHolder& parts, KernelCall& call);
 // TfrfastReadRecords: the records at these addresses.
 //   source, is_full, addresses -> head, error, tail

@@ -118,6 +118,24 @@ void register_retired(const CApi& api) {
           "TfrfastDecodeBatch",
           {"source: string", "sequence: int64", "seed: int64", "step: int64", "features: string"},
           {"columns: column_types", "rows: int64", "error: string"}, {"column_types: list(type)"}));
+  register_op(api, stateless<compute_retired>(
+                       "TfrfastReadBlockV2",
+                       {"source: string", "sequence: string", "files: int64", "step: int64"},
+                       {"head: string", "error: string", "tail: string"}));
+  register_op(api, stateless<compute_retired>("TfrfastReadBatchV2",
+                                              {"source: string", "sequence: string", "files: int64",
+                                               "seed: int64", "step: int64"},
+                                              {"head: string", "error: string", "tail: string"}));
+  register_op(api, stateless<compute_retired>("TfrfastFindRecords",
+                                              {"source: string", "sequence: string", "files: int64",
+                                               "begin: int64", "end: int64"},
+                                              {"head: int64", "error: string", "tail: int64"}));
+  register_op(api,
+              stateless<compute_retired>("TfrfastDecodeBatchV2",
+                                         {"source: string", "sequence: string", "files: int64",
+                                          "seed: int64", "step: int64", "features: string"},
+                                         {"columns: column_types", "rows: int64", "error: string"},
+                                         {"column_types: list(type)"}));
   register_op(api,
               stateless<compute_retired>("TfrfastLoadBatch",
                                          {"source: string", "plan: int64", "chosen: int64",
@@ -146,20 +164,18 @@ void register_retired(const CApi& api) {
   register_op(*api, keeping<PartHolder, compute_step_count>(
                         "TfrfastStepCount", {"source: string", "sequence: string", "files: int64"},
                         {"count: int64"}));
-  register_op(*api, keeping<PartHolder, compute_read_block>(
-                        "TfrfastReadBlockV2",
-                        {"source: string", "sequence: string", "files: int64", "step: int64"},
+  register_op(*api, keeping<PartHolder, compute_read_blocks>(
+                        "TfrfastReadBlocks", {"source: string", "sequence: string", "steps: int64"},
                         {"head: string", "error: string", "tail: string"}));
   register_op(*api, keeping<PartHolder, compute_read_batch>(
-                        "TfrfastReadBatchV2",
-                        {"source: string", "sequence: string", "files: int64", "seed: int64",
-                         "step: int64"},
+                        "TfrfastReadBatchV3",
+                        {"source: string", "sequence: string", "steps: int64", "number: int64",
+                         "is_full: int64"},
                         {"head: string", "error: string", "tail: string"}));
-  register_op(*api, keeping<PartHolder, compute_find_records>(
-                        "TfrfastFindRecords",
-                        {"source: string", "sequence: string", "files: int64", "begin: int64",
-                         "end: int64"},
-                        {"head: int64", "error: string", "tail: int64"}));
+  register_op(*api,
+              keeping<PartHolder, compute_find_records>(
+                  "TfrfastFindRecordsV2", {"source: string", "sequence: string", "steps: int64"},
+                  {"head: int64", "error: string", "tail: int64"}));
   register_op(*api,
               keeping<PartHolder, compute_read_records>(
                   "TfrfastReadRecords", {"source: string", "is_full: int64", "addresses: int64"},
@@ -174,9 +190,9 @@ void register_retired(const CApi& api) {
                         "TfrfastParseExample", {"records: string", "features: string"},
                         {"columns: column_types"}, {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_decode_batch>(
-                        "TfrfastDecodeBatchV2",
-                        {"source: string", "sequence: string", "files: int64", "seed: int64",
-                         "step: int64", "features: string"},
+                        "TfrfastDecodeBatchV3",
+                        {"source: string", "sequence: string", "steps: int64", "number: int64",
+                         "is_full: int64", "features: string"},
                         {"columns: column_types", "rows: int64", "error: string"},
                         {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_load_batch>(

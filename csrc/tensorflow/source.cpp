@@ -80,6 +80,16 @@ Files files_of(std::span<const std::int64_t> numbers) {
   return {numbers[0], numbers[1]};
 }
 
+Steps steps_of(std::span<const std::int64_t> numbers) {
+  if (numbers.size() != 5 || numbers[3] < 0 || numbers[4] <= numbers[3]) {
+    throw Error(ErrorKind::invalid,
+                "A dataset's steps are given by five numbers: a key, files as a first one and a "
+                "stride, the first step and the one after the last, which is larger.");
+  }
+  return {static_cast<std::uint64_t>(numbers[0]), files_of(numbers.subspan(1, 2)), numbers[3],
+          numbers[4]};
+}
+
 Source::Source(SourceSpec spec) : spec_(std::move(spec)) {
   if (!spec_.planned) {
     const bool is_compressed = spec_.compression != Compression::none;

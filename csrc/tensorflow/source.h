@@ -1,6 +1,7 @@
 // Shards as the ops read them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,20 @@ struct Files {
   bool operator==(const Files&) const = default;
 };
 Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
+
+// Steps [begin, end) of some files, in an order that `seed` chooses: batches of a plan, or blocks.
+struct Steps {
+  std::uint64_t seed = 0;
+  Files files;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  // The number-th step, or the last one if there are fewer.
+  std::int64_t at(std::int64_t number) const noexcept {
+    return begin + std::min(number, end - begin - 1);
+  }
+};
+Steps steps_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 
 // Safe from many threads.
 class Source {

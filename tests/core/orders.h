@@ -9,7 +9,10 @@
 #include "core/order/chosen_order.h"
 #include "core/order/exact_order.h"
 #include "core/order/given_order.h"
+#include "core/order/length_batches.h"
+#include "core/order/mixture.h"
 #include "core/order/plan.h"
+#include "core/order/weighted_order.h"
 
 namespace tfrfast::testing {
 
@@ -29,6 +32,16 @@ inline std::shared_ptr<const Order> choose(std::vector<std::int64_t> indices, st
   const auto count = static_cast<std::int64_t>(indices.size());
   return std::make_shared<const ChosenOrder>(make_order(count, shuffle), std::move(indices),
                                              records);
+}
+
+// Sources of these sizes, shuffled exactly.
+inline MixtureSpec mixed(const std::vector<std::int64_t>& sizes, std::vector<std::int64_t> weights,
+                         std::int64_t length) {
+  MixtureSpec spec;
+  for (const std::int64_t size : sizes) spec.sources.push_back(make_order(size));
+  spec.length = length;
+  spec.segments.push_back({0, 0, std::move(weights)});
+  return spec;
 }
 
 }  // namespace tfrfast::testing

@@ -120,8 +120,9 @@ Error error_of(const std::function<void()>& action);
 bool holds(const std::string& text, const std::string& part);
 
 // The sanitizers' allocators do not handle fork: a child forked while another thread allocates
-// finds their locks held forever. The C library's allocator handles it.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// finds their locks held forever. So do the locks of an emulator. The C library's allocator handles
+// it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TFRFAST_TEST_EMULATED)
 inline constexpr bool kAllocatorSurvivesFork = false;
 #else
 inline constexpr bool kAllocatorSurvivesFork = true;

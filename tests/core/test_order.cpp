@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -51,6 +53,16 @@ std::string refusal(Write write) {
 }  // namespace
 
 TEST_CASE("every order comes back from its encoding as it was") {
+  MixtureSpec changing = mixed({10, 20, 5}, {3, 2, 1}, 64);
+  changing.segments.push_back({2, 30, {0, 1, 7}});
+  changing.segments.push_back({4, 21, {400, 1, 7}});
+  MixtureSpec spread = mixed({10, 20, 7}, {3, 2, 1}, 36);
+  spread.arrangement = Arrangement::spread;
+  spread.repeats = false;
+  spread.length = 18;
+  MixtureSpec units = mixed({10, 20, 7}, {3, 2, 300}, 64);
+  units.unit_rows = 4;
+  units.sources[2] = choose({5, 5, 2, 9}, 10);
   const std::shared_ptr<const Order> orders[] = {
       make_order(100, Shuffle::none),
       make_order(100, Shuffle::exact),
@@ -59,6 +71,13 @@ TEST_CASE("every order comes back from its encoding as it was") {
       choose({5, 5, 2, 9}, 10, Shuffle::exact),
       choose({}, 10),
       make_order(0),
+      std::make_shared<const WeightedOrder>(make_order(7), std::vector<std::int64_t>{3, 0, 1}),
+      std::make_shared<const LengthBatches>(
+          std::vector<LengthBatches::Bucket>{{3, 2}, {0, 7}, {2, 5}},
+          std::vector<std::int64_t>{4, 0, 1, 3, 2}, 5),
+      std::make_shared<const Mixture>(changing),
+      std::make_shared<const Mixture>(spread),
+      std::make_shared<const Mixture>(units),
   };
   for (const auto& order : orders) {
     const std::string bytes = encoded(*order);
@@ -66,6 +85,8 @@ TEST_CASE("every order comes back from its encoding as it was") {
     CAPTURE(copy->describe(3));
     CHECK(copy->describe(3) == order->describe(3));
     CHECK(copy->streams() == order->streams());
+    CHECK(copy->unit() == order->unit());
+    CHECK(copy->max_rows() == order->max_rows());
     CHECK(records_of(*copy, 3, 4) == records_of(*order, 3, 4));
     CHECK(encoded(*copy) == bytes);
   }
@@ -119,4 +140,37 @@ TEST_CASE("a plan comes back from its encoding as it was") {
     }
   }
   CHECK_THROWS_WITH_AS(Plan::decode("tfrfast"), doctest::Contains("This is not a plan"), Error);
+}
+
+TEST_CASE("batches of any number of rows are dealt whole, each once") {
+  std::vector<std::int64_t> members(100);
+  std::iota(members.begin(), members.end(), 0);
+  const auto order = std::make_shared<const LengthBatches>(
+      std::vector<LengthBatches::Bucket>{{40, 7}, {0, 3}, {59, 4}, {1, 9}}, members, 100);
+  REQUIRE(order->positions() == 6 + 15 + 1);
+  CHECK(order->max_rows() == 7);
+  for (std::int64_t world = 1; world < 25; ++world) {
+    std::vector<std::int64_t> taken;
+    for (std::int64_t step = 0; step * world < 22; ++step) {
+      for (std::int64_t rank = 0; rank < world; ++rank) {
+        const Plan plan({order, 9, 1, rank, world, Remainder::pad, 0});
+        const auto epoch = plan.of_epoch(3);
+        const std::size_t rows = plan.row_count(*epoch, step);
+        REQUIRE(rows >= 1);
+        REQUIRE(rows <= plan.row_count(step));
+        std::vector<std::int64_t> records(rows);
+        const auto valid = std::make_unique<bool[]>(rows);
+        REQUIRE(plan.rows(*epoch, step, records.data(), valid.get()) == rows);
+        for (std::size_t i = 0; i < rows; ++i) {
+          CHECK((records[i] < 40) == (records[0] < 40));
+          CHECK(valid[i] == valid[0]);
+          if (valid[i]) taken.push_back(records[i]);
+        }
+      }
+    }
+    std::sort(taken.begin(), taken.end());
+    CHECK(taken == members);
+  }
+  CHECK_THROWS_WITH_AS(Plan({order, 9, 2, 0, 1, Remainder::keep, 0}),
+                       doctest::Contains("batch_size is 2, but must be 1"), Error);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/parallel.h"
+#include "core/base/waiting.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -130,6 +131,38 @@ TEST_CASE("parallel: the caller is called while it waits, and may give up") {
   }
   // The helper may have come too late to take a share at all.
   CHECK((waited == 0 || message == "gave up"));
+}
+
+TEST_CASE("parallel: a caller that gives up ends every wait, that of number 0, too") {
+  struct GivenUp {};
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> helper_waits{false};
+  std::atomic<bool> was_ended{true};
+  const auto give_up = [&] {
+    if (helper_waits) throw GivenUp();
+  };
+  // Who has number 0 waits, as for a network, unless it is the caller.
+  const auto work = [&](std::size_t number) {
+    if (number > 0 || std::this_thread::get_id() == caller) return;
+    helper_waits = true;
+    was_ended = false;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    try {
+      while (std::chrono::steady_clock::now() < end) wait_check()->check();
+    } catch (...) {
+      was_ended = true;
+      throw;
+    }
+  };
+  // Which thread comes first is chance.
+  for (int i = 0; i < 100'000 && !helper_waits; ++i) {
+    try {
+      parallel_for(9, 8, work, give_up);
+    } catch (const GivenUp&) {
+    }
+  }
+  CHECK(helper_waits);
+  CHECK(was_ended);
 }
 
 TEST_CASE("parallel: a forked child has threads of its own") {

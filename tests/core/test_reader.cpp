@@ -258,10 +258,10 @@ TEST_CASE_FIXTURE(Fixture,
   open_reader({shard.path()}, {IoMode::mapped, Verify::full, false, 2, indexes});
   const auto reader =
       open_reader({shard.path()}, {IoMode::mapped, Verify::full, false, 2, indexes});
-  REQUIRE(::truncate((folder / "indexes/shard.index").c_str(), 4096) == 0);
+  REQUIRE(::truncate((folder / "indexes/index").c_str(), 4096) == 0);
   const Error error = error_of([&] { reader->read(numbers_to(kRecords)); });
   CHECK(error.kind() == ErrorKind::stale_index);
-  CHECK(holds(error.message(), "indexes/shard.index"));
+  CHECK(holds(error.message(), "indexes/index"));
   CHECK(error_of([&] { reader->read_range(100'000, kRecords); }).kind() == ErrorKind::stale_index);
 }
 

@@ -36,12 +36,14 @@ struct Place {
     return calls;
   }
 
+  // Without the lock, which is a file where folders cannot be locked.
   std::set<std::string> names(const std::string& below) const {
     std::set<std::string> found;
     if (!std::filesystem::exists(folder / below)) return found;
     for (const auto& entry : std::filesystem::directory_iterator(folder / below)) {
       found.insert(entry.path().filename().string());
     }
+    found.erase(".lock");
     return found;
   }
 };

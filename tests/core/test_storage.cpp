@@ -47,7 +47,7 @@ struct Shelf {
   }
 };
 
-FileFacts examine_item(const std::string& path) {
+FileFacts examine_item(const std::string& path, const std::string& = "") {
   Shelf& shelf = Shelf::instance();
   const std::lock_guard lock(shelf.mutex);
   const auto found = shelf.items.find(path);
@@ -113,7 +113,7 @@ class ShelvedPublication final : public Publication {
 constexpr Storage kShelf = {
     "shelf",
     kShelfTraits,
-    [](const std::string& path, IoMode) -> std::shared_ptr<const StoredFile> {
+    [](const std::string& path, IoMode, const std::string&) -> std::shared_ptr<const StoredFile> {
       return std::make_shared<ShelvedFile>(path);
     },
     examine_item,
@@ -127,7 +127,7 @@ struct Fixture {
     static const bool once = (add_storage(kShelf), true);
     (void)once;
     shard.write_records(500, 100);
-    Shelf::instance().put("shelf://data/shard", shard.bytes());
+    Shelf::instance().put("shelf://data/set/shard", shard.bytes());
     Shelf::instance().forget_requests();
   }
   ~Fixture() { Shelf::instance().items.clear(); }
@@ -144,7 +144,7 @@ struct Fixture {
   const Environment cache{"TFRFAST_CACHE_DIR", folder / "cache"};
   TestShard shard{folder / "shard"};
   Shelf& shelf = Shelf::instance();
-  const std::string path = "shelf://data/shard";
+  const std::string path = "shelf://data/set/shard";
 };
 
 }  // namespace
@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(is_local("://data"));
   CHECK_FALSE(is_local(path));
   CHECK(examine_file(path).bytes == shard.size());
-  const Error missing = error_of([] { StoredFile::open("shelf://data/missing"); });
+  const Error missing = error_of([] { StoredFile::open("shelf://data/set/missing"); });
   CHECK(missing.system_error() == ENOENT);
 }
 
@@ -219,7 +219,7 @@ TEST_CASE_FIXTURE(Fixture,
                   "storage: an index is published beside the data, and fits until they change") {
   const IndexedShard built = build_index(path, "", false);
   CHECK(built.was_built);
-  CHECK(built.index_path == "shelf://data.tfrfast/shard.index");
+  CHECK(built.index_path == "shelf://data/set.tfrfast/shard.index");
   CHECK(shelf.items.contains(built.index_path));
 
   const IndexOptions require{IndexUse::require, "", {}};

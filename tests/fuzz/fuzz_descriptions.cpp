@@ -24,10 +24,12 @@ void check_plan(std::string_view bytes) {
   require(plan.encode() == bytes);
   require(!plan.order_description().empty());
   for (const std::int64_t step : {std::int64_t{0}, plan.steps() - 1}) {
-    const std::size_t rows = plan.row_count(step);
-    if (rows > kMaxRows) continue;
+    if (plan.row_count(step) > kMaxRows) continue;
+    const auto epoch = plan.of_epoch(bytes.size());
+    const std::size_t rows = plan.row_count(*epoch, step);
+    require(rows <= plan.row_count(step));
     std::vector<std::int64_t> records(rows);
-    require(plan.rows(bytes.size(), step, records.data(), nullptr) == rows);
+    require(plan.rows(*epoch, step, records.data(), nullptr) == rows);
     for (const std::int64_t record : records)
       require(record >= 0 && record < plan.order().records());
   }

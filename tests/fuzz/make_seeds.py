@@ -77,8 +77,8 @@ def description_seeds() -> dict[str, bytes]:
     def order(name: bytes, *numbers: int) -> bytes:
         return number(1) + string(name) + b"".join(map(number, numbers))
 
-    def plan(order: bytes) -> bytes:
-        return order + b"".join(map(number, (5, 2, 1, 3))) + string(b"pad") + number(2)
+    def plan(order: bytes, batch_size: int = 2) -> bytes:
+        return order + b"".join(map(number, (5, batch_size, 1, 3))) + string(b"pad") + number(2)
 
     def feature(layout: bytes, kind: bytes, shape: tuple[int, ...], default: bytes) -> bytes:
         sizes = number(len(shape)) + b"".join(map(number, shape))
@@ -88,6 +88,10 @@ def description_seeds() -> dict[str, bytes]:
         every_second = b"".join(map(number, (1, 2, 9)))
         return every_second + order + every_second[:16] + number(4) + b"".join(map(number, calls))
 
+    def mixture(arrangement: bytes, *numbers: int) -> bytes:
+        sources = order(b"exact", 5) + order(b"none", 3)
+        return order(b"mixture", 2) + sources + string(arrangement) + b"".join(map(number, numbers))
+
     chosen = order(b"chosen") + order(b"exact", 3) + b"".join(map(number, (9, 3, 1, 1, 8)))
     strings = number(1) + string(b"") + number(1) + string(b"text")
     return {
@@ -95,6 +99,15 @@ def description_seeds() -> dict[str, bytes]:
         "exact": plan(order(b"exact", 10)),
         "blocks": plan(order(b"blocks", 100, 4, 2, 3)),
         "chosen": plan(chosen),
+        "weighted": plan(
+            order(b"weighted") + order(b"exact", 9) + b"".join(map(number, (3, 5, 0, 1)))
+        ),
+        # Records, then buckets of (records, rows), then their members.
+        "lengths": plan(order(b"lengths", 5, 2, 3, 2, 2, 1, 5, 4, 0, 1, 3, 2), 1),
+        # Repeats, length, rows of a unit; then segments: epoch, position, weights.
+        "permuted": plan(mixture(b"permuted", 1, 20, 1, 2, 0, 0, 2, 3, 1, 2, 7, 2, 0, 9)),
+        "spread": plan(mixture(b"spread", 0, 5, 1, 1, 0, 0, 2, 2, 1)),
+        "units": plan(mixture(b"spread", 1, 20, 5, 1, 0, 0, 2, 2, 1)),
         "once": sequence(order(b"none", 9), 0, 1, 0, 0, 0),
         "repeated": sequence(order(b"exact", 9), 1, -1, 3, 0, 0),
         "batched": sequence(order(b"blocks", 9, 2, 2, 2), 1, 5, 3, 1, 1),
@@ -115,6 +128,11 @@ def main() -> None:
         path = folder / "fuzz_descriptions" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(seed)
+    folder_index = Path(__file__).parent.parent / "golden" / "folder.1.index"
+    for how in (0, 15):
+        path = folder / "fuzz_folder_index" / f"golden-{how}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes([how]) + folder_index.read_bytes())
     # Four times 2**62 bytes; once 2**45.
     for how in (107, 1):
         (folder / "fuzz_framing" / f"huge-{how}").write_bytes(

@@ -25,7 +25,7 @@ def test_index_builds_beside_the_data_and_keeps_what_fits(
     assert run("index", *shards) == 0
     assert "2 shards, 20 records; 2 indexes built, 0 kept" in capsys.readouterr().out
     folder = Path(shards[0]).parent.with_name("data.tfrfast")
-    assert sorted(each.name for each in folder.iterdir()) == ["train-0.index", "train-1.index"]
+    assert sorted(each.name for each in folder.iterdir()) == ["index"]
     assert run("index", "--json", *shards) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [(each["was_built"], each["num_records"]) for each in facts] == [(False, 10)] * 2
@@ -191,8 +191,14 @@ def test_cache_groups_files_by_data_set(
     assert run("cache") == 0
     lines = [line.split()[2:] for line in capsys.readouterr().out.splitlines()[2:]]
     assert {(line[0], line[-1]) for line in lines} == {("2", "train-*"), ("1", "other")}
+    namesake = write_examples(tmp_path / "namesake")
+    tfr.Reader(namesake).close()
+    assert run("cache", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["data_sets"]
+    assert sorted(each["files"] for each in found if each["shards"] == "train-*") == [2, 2]
+    assert len({each["folder"] for each in found}) == 3
     assert run("cache", "--files") == 0
-    assert capsys.readouterr().out.count(".index") == 3
+    assert capsys.readouterr().out.count(".index") == 5
 
 
 @pytest.mark.parametrize(
@@ -201,10 +207,11 @@ def test_cache_groups_files_by_data_set(
         ("0123456789abcdef-train-00001-of-00008.index", "train-*-of-00008"),
         ("0123456789abcdef-v2-7.tfrecord.index", "v2-*.tfrecord"),
         ("0123456789abcdef-whole.index", "whole"),
+        ("0123456789abcdef-part-3.proof.index", "part-*"),
     ],
 )
 def test_a_data_set_is_named_after_its_shards(name: str, data_set: str) -> None:
-    assert data_set_of(f"/cache/{name}") == data_set
+    assert data_set_of(f"/cache/{name}") == ("01234567", data_set)
 
 
 def test_cache_without_a_home(

@@ -154,8 +154,28 @@ def test_output_that_is_closed_goes_nowhere(damaged: list[str]) -> None:
         ("'seed=1' and /a/seed=1 are gone.", "'seed=1' and /a/seed=1 are gone."),
         ('Pass on_corruption="skip".', "Pass --skip-corrupt."),
         ('Pass verify="header".', 'Pass verify="header".'),
+        (
+            "Check what they allow, or pass storage={...}.",
+            "Check what they allow, and the environment's variables that name them.",
+        ),
+        ("Ask again later, or allow more with storage={'retries': ...}.", "Ask again later."),
     ],
 )
 def test_advice_names_flags(message: str, advice: str) -> None:
     options = Namespace(overwrite=False, max_memory=1, seed=0, work=None, skip_corrupt=False)
     assert in_flags(message, options) == advice
+
+
+def test_errors_name_the_file_that_a_flag_names(damaged: list[str], capsys: Output) -> None:
+    assert run("copy", "--records", "absent.txt", "--out", "x", *damaged, "--skip-corrupt") == 2
+    assert capsys.readouterr().err == "tfrfast: 'absent.txt': No such file or directory\n"
+
+
+def test_options_that_mean_nothing_are_named_as_flags(
+    damaged: list[str], tmp_path: Path, capsys: Output
+) -> None:
+    out = str(tmp_path / "x")
+    command = ["shuffle", "--num-shards", "1", "--level", "3", "--skip-corrupt", "--out", out]
+    assert run(*command, *damaged) == 2
+    error = capsys.readouterr().err
+    assert error == "tfrfast: --level is for --compression GZIP, which was not given.\n"

@@ -50,6 +50,21 @@ def import_in_fresh_process(folder: Path) -> tuple[set[str], set[str]]:
     return set(wanted.split()), set(imported.split())
 
 
+def test_sources_without_a_native_module_say_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "tfrfast").mkdir()
+    source = Path(tfr.__file__)
+    for path in source.parent.rglob("*.py"):
+        copy = tmp_path / "tfrfast" / path.relative_to(source.parent)
+        copy.parent.mkdir(exist_ok=True, parents=True)
+        copy.write_bytes(path.read_bytes())
+    code = "import tfrfast; tfrfast.Reader"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    assert run.returncode == 1
+    assert "run Python in another folder" in run.stderr.splitlines()[-1]
+
+
 def test_importing_tfrfast_imports_no_framework(tmp_path: Path) -> None:
     assert import_in_fresh_process(tmp_path)[0] == set()
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import tfrfast as tfr
+from loose_indexes import loose_index
 from tfrecord_model import crc32c, shard_of, write_shard
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -28,11 +29,11 @@ class Decoded(NamedTuple):
     windows: list[bytes]
 
 
-def section_of(index: bytes, at: int) -> bytes:
-    begin, size = struct.unpack_from("<QQ", index, at)
+def section_of(entry: bytes, at: int, within: bytes) -> bytes:
+    begin, size = struct.unpack_from("<QQ", entry, at)
     assert begin % 8 == 0
-    assert begin + size <= len(index)
-    return index[begin : begin + size]
+    assert begin + size <= len(within)
+    return within[begin : begin + size]
 
 
 def offsets_of(section: bytes, count: int, crc: int) -> tuple[list[int], list[int]]:
@@ -72,14 +73,18 @@ def decode(index: bytes) -> Decoded:
     assert index[:16] == b"TFRFIDX\n" + struct.pack("<II", 4, 0)
     assert struct.unpack_from("<Q", index, 16) == (len(index),)
     assert struct.unpack_from("<II", index, 152) == (0, crc32c(index[:156]))
-    (records,) = struct.unpack_from("<Q", index, 80)
-    offsets_crc, damage_crc, seek_crc, zero = struct.unpack_from("<4I", index, 136)
+    return decode_shard(index[24:152], index)
+
+
+def decode_shard(entry: bytes, sections: bytes) -> Decoded:
+    (records,) = struct.unpack_from("<Q", entry, 56)
+    offsets_crc, damage_crc, seek_crc, zero = struct.unpack_from("<4I", entry, 112)
     assert zero == 0
-    offsets, widths = offsets_of(section_of(index, 88), records + 1, offsets_crc)
-    damage = section_of(index, 104)
+    offsets, widths = offsets_of(section_of(entry, 64, sections), records + 1, offsets_crc)
+    damage = section_of(entry, 80, sections)
     assert crc32c(damage) == damage_crc
     spans, windows = [], []
-    seek = section_of(index, 120)
+    seek = section_of(entry, 96, sections)
     if seek:
         (count,) = struct.unpack_from("<Q", seek)
         assert crc32c(seek[: 16 + 48 * count]) == seek_crc
@@ -88,6 +93,31 @@ def decode(index: bytes) -> Decoded:
             windows.append(seek[at : at + size])
             assert crc32c(windows[-1]) == crc
     return Decoded(offsets, list(struct.iter_unpack("<5Q", damage)), widths, spans, windows)
+
+
+def decode_folder(index: bytes) -> dict[str, Decoded]:
+    assert index[:12] == b"TFRFSET\n" + struct.pack("<I", 1)
+    directory_crc, size, count, directory_bytes = struct.unpack_from("<IQQQ", index, 12)
+    assert size == len(index)
+    assert index[40:60] == bytes(20)
+    assert struct.unpack_from("<I", index, 60) == (crc32c(index[:60]),)
+    directory = index[64 : 64 + directory_bytes]
+    assert crc32c(directory) == directory_crc
+    names = directory[160 * count :]
+    shards = {}
+    end = 64 + directory_bytes
+    for number in range(count):
+        entry = directory[160 * number : 160 * number + 160]
+        name_at, name_bytes, zero = struct.unpack_from("<QII", entry, 144)
+        name = names[name_at : name_at + name_bytes].decode()
+        assert zero == 0
+        assert not shards or name > max(shards)
+        begin, sections_bytes = struct.unpack_from("<QQ", entry, 128)
+        assert begin == end
+        end = (begin + sections_bytes + 7) // 8 * 8
+        shards[name] = decode_shard(entry, index[begin : begin + sections_bytes])
+    assert end == len(index)
+    return shards
 
 
 def offsets_in(shard: bytes) -> list[int]:
@@ -108,8 +138,7 @@ def test_a_built_index_is_as_the_page_says(tmp_path: Path, lengths: str, count: 
         "wide": lambda: 200_000 if rng.random() < 0.002 else rng.randrange(10),
     }[lengths]
     shard = write_shard(tmp_path / "shard", [bytes(length()) for _ in range(count)])
-    (built,) = tfr.build_index(shard)
-    decoded = decode(Path(built.path).read_bytes())
+    decoded = decode(loose_index(shard).read_bytes())
     assert decoded.offsets == offsets_in(Path(shard).read_bytes())
     assert decoded.damage == decoded.spans == []
     if lengths == "one":
@@ -119,17 +148,45 @@ def test_a_built_index_is_as_the_page_says(tmp_path: Path, lengths: str, count: 
 def test_a_compressed_and_a_damaged_index_are_as_the_page_says(tmp_path: Path) -> None:
     plain = shard_of(random.Random(1).randbytes(9000) for _ in range(400))
     (tmp_path / "shard").write_bytes(gzip.compress(plain, 1))
-    (built,) = tfr.build_index(tmp_path / "shard")
-    decoded = decode(Path(built.path).read_bytes())
+    decoded = decode(loose_index(tmp_path / "shard").read_bytes())
     assert decoded.offsets == offsets_in(plain)
     assert len(decoded.spans) > 1
     assert decoded.spans[-1][0] == len(plain)
     cut = offsets_in(plain)[-2] + 20
     (tmp_path / "torn").write_bytes(plain[:cut])
-    (built,) = tfr.build_index(tmp_path / "torn")
-    decoded = decode(Path(built.path).read_bytes())
+    decoded = decode(loose_index(tmp_path / "torn").read_bytes())
     assert decoded.offsets == offsets_in(plain)[:-1]
     assert decoded.damage == [(cut - 20, cut, 399, 1, 3)]
+
+
+def test_the_index_of_a_folder_is_as_the_page_says(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    (tmp_path / "data").mkdir()
+    expected = {}
+    for number in (0, 10, 2):
+        records = [rng.randbytes(rng.randrange(100)) for _ in range(rng.choice([0, 7, 5000]))]
+        shard = write_shard(tmp_path / "data" / f"shard-{number}", records)
+        expected[f"shard-{number}"] = offsets_in(Path(shard).read_bytes())
+    plain = shard_of(rng.randbytes(9000) for _ in range(400))
+    (tmp_path / "data" / "packed").write_bytes(gzip.compress(plain, 1))
+    expected["packed"] = offsets_in(plain)
+    (tmp_path / "data" / "torn").write_bytes(plain[:-1])
+    expected["torn"] = offsets_in(plain)[:-1]
+    tfr.build_index(tmp_path / "data" / "*")
+    assert [each.name for each in (tmp_path / "data.tfrfast").iterdir()] == ["index"]
+    decoded = decode_folder((tmp_path / "data.tfrfast" / "index").read_bytes())
+    assert {name: each.offsets for name, each in decoded.items()} == expected
+    assert len(decoded["packed"].spans) > 1
+    assert len(decoded["torn"].damage) == 1
+
+
+def test_the_golden_index_of_a_folder_is_as_the_page_says() -> None:
+    plain = gzip.decompress((GOLDEN / "shard.gz").read_bytes())
+    offsets = offsets_in(plain)
+    decoded = decode_folder((GOLDEN / "folder.1.index").read_bytes())
+    assert list(decoded) == ["damaged", "gzipped", "plain"]
+    assert decoded["plain"].offsets == decoded["gzipped"].offsets == offsets
+    assert decoded["damaged"].offsets == offsets[:100] + offsets[101:]
 
 
 def test_golden_indexes_are_as_the_page_says() -> None:
@@ -172,7 +229,7 @@ def old_index_of(shard: Path, fresh_index: bytes) -> bytes:
 
 
 def test_an_old_index_beside_the_data_is_read_and_stays(shard: Path, cache: Path, io: Any) -> None:
-    index = Path(tfr.build_index(shard)[0].path)
+    index = loose_index(shard)
     fresh = index.read_bytes()
     old = old_index_of(shard, fresh)
     index.write_bytes(old)
@@ -183,8 +240,10 @@ def test_an_old_index_beside_the_data_is_read_and_stays(shard: Path, cache: Path
     assert index.read_bytes() == old
     assert list(cache.rglob("*.index")) == []
     # Until somebody asks for it.
-    assert [each.was_built for each in tfr.build_index(shard)] == [False]
-    assert index.read_bytes() == fresh
+    (built,) = tfr.build_index(shard)
+    assert (built.was_built, built.path) == (False, str(index.with_name("index")))
+    assert not index.exists()
+    assert list(tfr.Reader(shard, index="require", io=io)) == expected
 
 
 def test_an_old_index_in_the_cache_is_upgraded_when_used(shard: Path, cache: Path) -> None:
@@ -199,7 +258,7 @@ def test_an_old_index_in_the_cache_is_upgraded_when_used(shard: Path, cache: Pat
 
 
 def test_an_old_index_that_must_be_proven_is_not_lost(shard: Path) -> None:
-    index = Path(tfr.build_index(shard)[0].path)
+    index = loose_index(shard)
     shutil.copy(GOLDEN / "plain.3.index", index)  # made for another file with the same bytes
     reader = tfr.Reader(shard, index="require")
     assert reader.shards[0].index == str(index)
@@ -207,7 +266,7 @@ def test_an_old_index_that_must_be_proven_is_not_lost(shard: Path) -> None:
 
 
 def test_an_index_of_a_later_version_is_refused_by_name(shard: Path) -> None:
-    index = Path(tfr.build_index(shard)[0].path)
+    index = loose_index(shard)
     later = bytearray(index.read_bytes())
     later[8] = 5
     index.write_bytes(later)

@@ -53,9 +53,8 @@ def test_in_memory_keeps_nothing(shards: list[str], cache: Path) -> None:
 def test_build_index_uses_the_sibling_folder(shards: list[str], tmp_path: Path, io: Any) -> None:
     built = tfr.build_index(tmp_path / "data" / "s*")
     assert [each.shard for each in built] == shards
-    assert [each.path for each in built] == [
-        str(tmp_path / "data.tfrfast" / f"s{i}.index") for i in range(3)
-    ]
+    assert [each.path for each in built] == [str(tmp_path / "data.tfrfast" / "index")] * 3
+    assert files_in(tmp_path / "data.tfrfast") == ["index"]
     assert all(each.was_built and each.num_records == 300 and each.damage == 0 for each in built)
     reader = tfr.Reader(shards, index="require", io=io)
     assert indexes_of(reader) == [each.path for each in built]
@@ -73,9 +72,9 @@ def test_build_index_keeps_what_fits_unless_forced(shards: list[str]) -> None:
 def test_a_named_folder_is_the_only_place(shards: list[str], tmp_path: Path, cache: Path) -> None:
     folder = tmp_path / "else" / "where"
     tfr.build_index(shards[:1], folder=folder)
-    assert indexes_of(tfr.Reader(shards, index=folder)) == [str(folder / "s0.index"), None, None]
-    assert files_in(folder) == ["s0.index", "s1.index", "s2.index"]
-    assert indexes_of(tfr.Reader(shards, index=str(folder)))[2] == str(folder / "s2.index")
+    assert indexes_of(tfr.Reader(shards, index=folder)) == [str(folder / "index"), None, None]
+    assert files_in(folder) == ["index"]
+    assert indexes_of(tfr.Reader(shards, index=str(folder))) == [str(folder / "index")] * 3
     assert files_in(cache) == []
 
 
@@ -86,10 +85,12 @@ def test_a_named_folder_serves_shards_of_one_name(shards: list[str], tmp_path: P
         (tmp_path / str(number)).mkdir()
         others.append(write_shard(tmp_path / str(number) / "s0", RECORDS[: 10 + number]))
     built = tfr.build_index([shards[0], *others], folder=folder, workers=4)
-    assert sorted(each.path for each in built) == [str(folder / name) for name in files_in(folder)]
-    assert len({each.path for each in built}) == 9
+    assert {each.path for each in built} == {str(folder / "index")}
+    assert files_in(folder) == ["index"]
     for shard, each in zip([shards[0], *others], built, strict=True):
-        assert indexes_of(tfr.Reader(shard, index=folder)) == [each.path]
+        with tfr.Reader(shard, index=folder) as reader:
+            assert indexes_of(reader) == [each.path]
+            assert len(reader) == each.num_records
     assert not any(each.was_built for each in tfr.build_index([*others, shards[0]], folder=folder))
 
 
@@ -139,7 +140,8 @@ def test_every_flipped_byte_of_an_index_is_harmless(
     if where == "named":
         options["index"] = tmp_path / "named"
     tfr.Reader(path, **options)
-    index = next((cache if where == "cache" else tmp_path / "named").rglob("*.index"))
+    index = next((cache if where == "cache" else tmp_path / "named").rglob("*index"))
+    index = index if index.is_file() else next(index.iterdir())
     good = index.read_bytes()
     for at in range(len(good)):
         index.write_bytes(good[:at] + bytes([good[at] ^ (1 << at % 8)]) + good[at + 1 :])
@@ -153,9 +155,7 @@ def test_every_flipped_byte_of_an_index_is_harmless(
 
 def test_an_index_of_another_shard(shards: list[str], tmp_path: Path, io: Any) -> None:
     tfr.build_index(shards)
-    folder = tmp_path / "data.tfrfast"
     write_shard(shards[1], [b"x%d" % i for i in range(290)] + [b"y" * 300])
-    (folder / "s1.index").write_bytes((folder / "s0.index").read_bytes())
     with pytest.raises(tfr.StaleIndexError, match="another state of"):
         tfr.Reader(shards[1], index="require", io=io)
     assert tfr.Reader(shards[1], io=io)[290] == b"y" * 300
@@ -247,7 +247,7 @@ def test_processes_and_threads_build_the_same_indexes_at_once(
             assert len(built) == 3
     for process in processes:
         finished(process)
-    assert files_in(tmp_path / "data.tfrfast") == ["s0.index", "s1.index", "s2.index"]
+    assert files_in(tmp_path / "data.tfrfast") == ["index"]
 
 
 def test_killed_while_building_leaves_nothing_that_trips_the_next(tmp_path: Path, io: Any) -> None:
@@ -270,6 +270,33 @@ def test_killed_while_building_leaves_nothing_that_trips_the_next(tmp_path: Path
         assert list(tfr.Reader(shards, io=io)) == RECORDS * 50
         tfr.build_index(shards)
         assert list(tfr.Reader(shards, io=io, index="require")) == RECORDS * 50
+
+
+def test_writers_in_many_processes_lose_no_index(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    code = """
+        import sys, tfrfast as tfr
+        folder, me = sys.argv[1:]
+        for number in range(12):
+            with tfr.Writer(f"{folder}/w{me}-{number}", sync=False) as writer:
+                writer.write(b"%d" % number)
+        with tfr.ShardedWriter(f"{folder}/s{me}", num_shards=3, sync=False) as writer:
+            writer.write_batch([b"record"] * 6)
+    """
+    processes = [in_fresh_process(code, str(tmp_path / "data"), str(me)) for me in range(4)]
+    doomed = in_fresh_process(code, str(tmp_path / "data"), "doomed")
+    for process in processes:
+        finished(process)
+    doomed.kill()
+    doomed.communicate()
+    whole = sorted(set((tmp_path / "data").iterdir()) - set((tmp_path / "data").glob("*doomed*")))
+    assert len(whole) == 4 * (12 + 3)
+    with tfr.Reader(whole, index="require") as reader:
+        assert len(reader) == 4 * (12 + 6)
+        assert None not in indexes_of(reader)
+    tfr.build_index(tmp_path / "data" / "*")
+    assert [name for name in files_in(tmp_path / "data.tfrfast") if name[0] != "."] == ["index"]
+    assert not any(each.was_built for each in tfr.build_index(whole))
 
 
 def test_interrupted_building_stops(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_a_running_loop_ends_when_the_loader_is_moved_and_the_next_one_obeys(
     ]
     for move, (epoch, step) in moves:
         received = 0
-        with pytest.raises(RuntimeError, match=r"set_epoch\(\) or load_state_dict\(\) has moved"):
+        with pytest.raises(RuntimeError, match="has moved this loader"):
             for _ in loader:
                 received += 1
                 move()

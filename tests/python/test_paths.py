@@ -2,6 +2,7 @@
 
 import io as io_module
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ def test_globs_leave_out_folders_and_our_own_indexes(here: Path) -> None:
     write_shard(here / "data" / "train-0", [b"record"])
     (here / "data" / "train-folder").mkdir()
     tfr.build_index("data/train-0")
-    assert (here / "data.tfrfast" / "train-0.index").exists()
+    assert (here / "data.tfrfast" / "index").exists()
+    (here / "data.tfrfast" / "train-1.index").touch()
     assert names(tfr.Reader("data/*")) == ["train-0"]
     assert names(tfr.Reader("data*/*")) == ["train-0"]
     assert names(tfr.Reader("**/train-*")) == ["train-0"]
@@ -170,11 +172,35 @@ def test_what_is_no_path(paths: Any) -> None:
         tfr.Reader(paths)
 
 
-URLS = ["gs://bucket/train-*", "s3://b/x", "az://c/x", "HTTPS://host/x", "hdfs://h/x", "abfs+x://y"]
+OUR_URLS = ["gs://bucket/train-*", "s3://b/x", "az://c/x", "https://host/x"]
+OTHER_URLS = ["HTTPS://host/x", "hdfs://h/x", "abfs+x://y"]
 
 
-@pytest.mark.parametrize("url", URLS)
-def test_urls_are_named_as_what_they_are(here: Path, url: str) -> None:
+@pytest.mark.parametrize("url", OUR_URLS)
+def test_urls_need_obstore(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrfast._remote import library
+
+    monkeypatch.setattr(library, "_loaded", None)
+    for name in ("obstore", "obstore._obstore"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "tfrfast\[remote\]"'):
+        tfr.Reader(url)
+
+
+def test_a_file_whose_name_looks_like_a_url_is_a_file(here: Path) -> None:
+    (here / "s3:" / "bucket").mkdir(parents=True)
+    write_shard(here / "s3:/bucket/shard", [b"record"])
+    assert list(tfr.Reader("s3://bucket/shard")) == [b"record"]
+
+
+@pytest.mark.parametrize("url", ["s3://bucket", "gs://", "az:///x", "https://host/"])
+def test_urls_that_name_no_object(url: str) -> None:
+    with pytest.raises(ValueError, match="names no object"):
+        tfr.Reader(url)
+
+
+@pytest.mark.parametrize("url", OTHER_URLS)
+def test_urls_are_named_as_what_they_are(url: str) -> None:
     open_any: list[Any] = [tfr.Reader, tfr.build_index, lambda url: tfr.Loader(url, 1)]
     for each in open_any:
         for path in (url, [url], url.encode()):
@@ -183,6 +209,10 @@ def test_urls_are_named_as_what_they_are(here: Path, url: str) -> None:
             ) as raised:
                 each(path)
             assert repr(url) in str(raised.value)
+
+
+@pytest.mark.parametrize("url", OUR_URLS + OTHER_URLS)
+def test_nothing_is_written_to_urls(here: Path, url: str) -> None:
     write_shard(here / "shard", [b"record"])
     write_any: list[Any] = [
         tfr.Writer,

@@ -114,7 +114,11 @@ class TestPublication:
             with tfr.ShardedWriter(data / "train", num_shards=count, overwrite=True) as writer:
                 writer.write_batch(RECORDS)
         assert names_in(data) == ["train-00000-of-00002", "train-00001-of-00002"]
-        assert len(names_in(Path(str(data) + ".tfrfast"))) == 2
+        folder = Path(str(data) + ".tfrfast")
+        assert names_in(folder) == ["index"]
+        # Sections of shards that are gone were dropped.
+        assert b"of-00002" in (folder / "index").read_bytes()
+        assert b"of-00005" not in (folder / "index").read_bytes()
 
     def test_a_name_that_is_taken_meanwhile_takes_the_others_back(self, data: Path) -> None:
         writer = tfr.ShardedWriter(data / "train", num_shards=3)

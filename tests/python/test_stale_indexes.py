@@ -109,7 +109,7 @@ def test_data_copied_without_their_times_cost_one_scan(path: Path, tmp_path: Pat
     for use in ("require", "auto"):
         assert not scans(there, index=use)
         reader = tfr.Reader(there, index=use)
-        assert reader.shards[0].index == str(tmp_path / "there.tfrfast" / "shard.index")
+        assert reader.shards[0].index == str(tmp_path / "there.tfrfast" / "index")
         assert list(reader) == RECORDS
     os.utime(there)  # touched a moment ago: believed when it has rested
     assert scans(there, index="require")

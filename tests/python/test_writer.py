@@ -120,7 +120,7 @@ class TestIndex:
         assert names_in(data) == ["shard"]
         with tfr.Reader(data / "shard", index="require") as reader:
             assert list(reader) == RECORDS
-            assert reader.shards[0].index == str(data) + ".tfrfast/shard.index"
+            assert reader.shards[0].index == str(data) + ".tfrfast/index"
 
     def test_of_an_empty_shard_is_found(self, data: Path) -> None:
         with tfr.Writer(data / "shard"):

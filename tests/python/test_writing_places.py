@@ -105,7 +105,13 @@ def test_building_an_index_says_so_before_it_scans(
     scanned: list[int] = []
     build = tfr._native.build_index
     for action in [
-        lambda: build(os.fsencode(shard), os.fsencode(folder), False, scanned.append),
+        lambda: build(
+            os.fsencode(shard),
+            os.fsencode(folder),
+            False,
+            tfr._native.IndexFolders(),
+            scanned.append,
+        ),
         lambda: tfr.Reader(shard, index=folder),
     ]:
         assert refusal(action).errno == errno.EISDIR

@@ -179,7 +179,9 @@ def build_index(folder: Path) -> Call:
 
     def call() -> None:
         done: list[int] = []
-        _, _, records, damage = _native.build_index(os.fsencode(path), b"", True, done.append)
+        _, _, records, damage = _native.build_index(
+            os.fsencode(path), b"", True, _native.IndexFolders(), done.append
+        )
         assert (records, damage) == (len(RECORDS), 0)
         assert sum(done) == os.path.getsize(path)
 

@@ -45,6 +45,18 @@ def loaded_again(files: list[str]) -> Any:
     return loader.to_tf_dataset(with_indices=True).map(lambda _, indices: indices)
 
 
+def row_of(record: Any) -> Any:
+    """Its parse is lifted out. A division can fail."""
+    row = tf.io.parse_single_example(record, FEATURES)
+    return row["id"], (row["dense"][0] - 0.5) / 0.25, tf.constant(60, tf.int64) // (row["id"] + 1)
+
+
+def lifted(files: list[str]) -> Any:
+    """Three epochs of row_of, its first result."""
+    dataset = tfr.TFRecordDataset(files).shuffle(1, seed=7).map(row_of).batch(4).repeat(3)
+    return dataset.map(lambda numbers, *_: numbers)
+
+
 def flat(dataset: Any) -> list[int]:
     return [number for batch in dataset for number in batch.numpy().tolist()]
 
@@ -58,7 +70,9 @@ def restore(make: Callable[[list[str]], Any], path: Path, files: list[str]) -> l
 def run_saved_graph(folder: Path, files: list[str]) -> list[list[int]]:
     module = tf.saved_model.load(str(folder / "model"))
     ids = [tf.io.parse_example(module.stream(tf.constant(files)), FEATURES)["id"]]
-    return [each.numpy().tolist() for each in (*ids, module.shuffle(), module.load())]
+    return [
+        each.numpy().tolist() for each in (*ids, module.shuffle(), module.load(), *module.lift())
+    ]
 
 
 def distribute(files: list[str]) -> dict[str, list[int]]:
@@ -90,6 +104,11 @@ def distribute(files: list[str]) -> dict[str, list[int]]:
             strategy.experimental_distribute_dataset(one_epoch.map(lambda batch: batch["id"]))
         ),
         "loader": seen(strategy.experimental_distribute_dataset(loader.map(lambda _, i: i))),
+        "lifted": seen(
+            strategy.experimental_distribute_dataset(
+                tfr.TFRecordDataset(files).map(row_of).batch(8).map(lambda numbers, *_: numbers)
+            )
+        ),
         "function": seen(strategy.distribute_datasets_from_function(of_pipeline)),
     }
 
@@ -125,6 +144,7 @@ def run_tasks(folder: Path, files: list[str]) -> None:
     )
     tasks: dict[str, Callable[[], Any]] = {
         "restored shuffle": lambda: restore(shuffled, folder / "shuffled", files),
+        "restored lifted": lambda: restore(lifted, folder / "lifted", files),
         "restored loader": lambda: restore(loaded, folder / "loaded", files),
         "restored second iteration": lambda: restore(loaded_again, folder / "again", files),
         "saved graph": lambda: run_saved_graph(folder, files),

@@ -265,6 +265,19 @@ TEST_CASE("part: files are given by a first one and a stride") {
   }
 }
 
+TEST_CASE("part: steps are given by a key, files, and where they begin and end") {
+  const Steps steps = steps_of(Numbers{-1, 2, 3, 5, 7});
+  CHECK(steps.seed == std::numeric_limits<std::uint64_t>::max());
+  CHECK(steps.files == Files{2, 3});
+  CHECK(steps.at(0) == 5);
+  CHECK(steps.at(1) == 6);
+  CHECK(steps.at(2) == 6);
+  for (const Numbers& numbers : {Numbers{}, Numbers{0, 0, 1, 0}, Numbers{0, 0, 1, 0, 0},
+                                 Numbers{0, 0, 1, -1, 1}, Numbers{0, 0, 0, 0, 1}}) {
+    CHECK(error_of([&] { steps_of(numbers); }).kind() == ErrorKind::invalid);
+  }
+}
+
 TEST_CASE("part: a kernel keeps its part until the files or the text are others") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {2, 3});

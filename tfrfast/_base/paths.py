@@ -8,6 +8,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from tfrfast._remote.options import Storage
+from tfrfast._remote.urls import is_url, locate
+
 PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Paths = PathLike | Iterable[PathLike]
 
@@ -15,8 +18,8 @@ Paths = PathLike | Iterable[PathLike]
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
 
-def expand_paths(paths: Paths) -> list[str]:
-    """The shards that `paths` names, in order. It is a path, a glob, or an iterable of either.
+def expand_paths(paths: Paths, storage: Storage | None = None) -> list[str]:
+    """The shards that `paths` names, in order. It is a path, a URL, a glob, or an iterable of them.
 
     A path that exists is taken literally, brackets and all. What a glob finds is sorted so that
     shard 10 comes after shard 9. An iterable keeps its order. Raises TypeError or ValueError for
@@ -25,7 +28,11 @@ def expand_paths(paths: Paths) -> list[str]:
     if isinstance(paths, (set, frozenset)):
         raise TypeError("A set of paths has another order in every process. Pass sorted(paths).")
     many: Iterable[Any] = [paths] if _is_one(paths) else paths  # type: ignore[assignment]
-    return [found for each in many for found in _expand(each)]
+    found = [found for each in many for found in _expand(each, storage)]
+    urls = [each for each in found if is_url(each)]
+    if urls:
+        reach(urls, storage)
+    return found
 
 
 def _is_one(paths: Any) -> bool:
@@ -40,9 +47,9 @@ def written_file(path: PathLike) -> bytes:
 
 
 _READING_URLS = (
-    "but shards are read as files, and URLs are not supported yet. Mount the storage as a folder, or "
-    "copy the shards to a disk. tfr.TFRecordDataset hands such names to TensorFlow, which reads "
-    "those that it has a file system for."
+    "but shards are read from files and from s3://, gs://, az:// and https:// URLs. Mount other "
+    "storages as a folder, or copy the shards to a disk. tfr.TFRecordDataset hands such names to "
+    "TensorFlow, which reads those that it has a file system for."
 )
 _WRITING_URLS = (
     "but files are written here, and URLs are not supported yet. Write into a folder where the "
@@ -75,15 +82,41 @@ def _file_name(path: Any, about_urls: str) -> str:
         )
     if "\0" in name:
         raise ValueError(f"A path cannot hold a null character: {name!r}.")
+    if is_url(name) and os.path.lexists(name):
+        return os.path.join(os.curdir, name)  # a file whose name only looks like a URL
     if _URL.match(name) and not os.path.lexists(name):
+        if is_url(name) and about_urls is _READING_URLS:
+            return name
         if name.lower().startswith("file:"):
             raise ValueError(f"{name!r} is a URL. Pass the path in it.")
         raise ValueError(f"{name!r} is a URL, {about_urls}")
     return name
 
 
-def _expand(path: PathLike) -> list[str]:
+def reach(urls: list[str], storage: Storage | None = None) -> None:
+    """Gets ready to read these URLs. Raises ModuleNotFoundError without obstore, and ValueError for
+    what names no object.
+    """
+    from tfrfast._remote.client import use_client
+
+    for url in urls:
+        locate(url)
+    if storage is not None:
+        storage.remember_secrets(urls)
+    use_client()
+
+
+def refuse_urls(shards: list[str], who: str) -> None:
+    """Raises ValueError where files of this machine are needed."""
+    for shard in shards:
+        if is_url(shard):
+            raise ValueError(f"{shard!r} is a URL, and {who} files of this machine. Copy it first.")
+
+
+def _expand(path: PathLike, storage: Storage | None) -> list[str]:
     name = _file_name(path, _READING_URLS)
+    if is_url(name):
+        return _expand_url(name, storage)
     if not glob.has_magic(name) or os.path.lexists(name):
         return [name]
     found = [each for each in glob.glob(name, recursive=True) if _may_be_shard(each)]
@@ -91,6 +124,23 @@ def _expand(path: PathLike) -> list[str]:
     if not found:
         raise FileNotFoundError(
             2, f"No shard matches the pattern {name!r}. Check the folder and the spelling", name
+        )
+    return sorted(found, key=natural_key)
+
+
+def _expand_url(url: str, storage: Storage | None) -> list[str]:
+    # A server has no listing. Its names may well have brackets, but no one has a star.
+    if not glob.has_magic(url) or not (locate(url).has_folders or "*" in url):
+        return [url]
+    from tfrfast._remote.listing import find_objects
+
+    reach([url], storage)
+    found = find_objects(url, "" if storage is None else storage.access)
+    if not found:
+        raise FileNotFoundError(
+            2,
+            f"No shard matches the pattern {url!r}. Check the bucket, the folder and the spelling",
+            url,
         )
     return sorted(found, key=natural_key)
 
@@ -122,7 +172,8 @@ def _refuse_unreadable_folders(pattern: str) -> None:
 
 def _may_be_shard(name: str) -> bool:
     """False for folders, and for indexes that `build_index` keeps beside the data's folder."""
-    is_index = name.endswith(".index") and os.path.dirname(name).endswith(".tfrfast")
+    folder, last = os.path.split(name)
+    is_index = folder.endswith(".tfrfast") and (last == "index" or last.endswith(".index"))
     return not is_index and not os.path.isdir(name)
 
 

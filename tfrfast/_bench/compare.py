@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tfrfast._bench.duel import Timing, speedups, take_turns
-from tfrfast._bench.pipelines import Epoch, Work, dataset_way, loader_way, tensorflow_ways
+from tfrfast._bench.pipelines import (
+    Epoch,
+    Work,
+    dataset_way,
+    loader_dataset_way,
+    loader_way,
+    tensorflow_ways,
+)
+from tfrfast.mixture import Mixture
 from tfrfast.reader import Reader
 
 TENSORFLOW, DATASET, LOADER = "TensorFlow", "tfr.TFRecordDataset", "tfr.Loader"
+LOADER_DATASET = "Loader.to_tf_dataset"
 _TRIALS = 2  # of each of TensorFlow's configurations, after one that is not counted
 
 
@@ -63,7 +72,7 @@ class Comparison(NamedTuple):
 def compare(
     data: str,
     work: Work,
-    reader: Reader,
+    source: Reader | Mixture,
     *,
     rounds: int = 3,
     max_batches: int | None = None,
@@ -77,17 +86,34 @@ def compare(
     way = _fastest(theirs, max_batches, progress)
     contenders = {
         TENSORFLOW: theirs[way],
-        DATASET: dataset_way(work),
-        LOADER: loader_way(work, reader),
+        LOADER: loader_way(work, source),
     }
+    if isinstance(source, Mixture):
+        contenders[LOADER_DATASET] = loader_dataset_way(work, source)
+        records, payload_bytes = _drawn(source, work)
+    else:
+        contenders[DATASET] = dataset_way(work)
+        records, payload_bytes = len(source), _payload_bytes(source.shards)
     runs = {name: _run_of(start, max_batches, progress) for name, start in contenders.items()}
     timings = take_turns(runs, rounds)
-    records = len(reader)
-    if max_batches is not None:
-        records = min(records, max_batches * work.batch_size)
-    payload_bytes = sum(int(shard.lengths.sum()) for shard in reader.shards)
-    share = records / max(1, len(reader))
-    return Comparison(data, str(work), records, round(payload_bytes * share), way, timings)
+    timed = records if max_batches is None else min(records, max_batches * work.batch_size)
+    timed_bytes = round(payload_bytes * (timed / max(1, records)))
+    return Comparison(data, str(work), timed, timed_bytes, way, timings)
+
+
+def _drawn(mixture: Mixture, work: Work) -> tuple[int, float]:
+    """The records of an epoch, and their bytes."""
+    counts = mixture.counts(1, 0).values()
+    shards = iter(mixture.reader.shards)
+    payload_bytes = 0.0
+    for count, each in zip(counts, work.mixed, strict=True):
+        own = list(itertools.islice(shards, len(each.files)))
+        payload_bytes += count * _payload_bytes(own) / sum(len(shard.lengths) for shard in own)
+    return sum(counts), payload_bytes
+
+
+def _payload_bytes(shards: Iterable[Any]) -> int:
+    return sum(int(shard.lengths.sum()) for shard in shards)
 
 
 def timed_passes(rounds: int) -> int:

@@ -15,19 +15,19 @@ def describe_machine(packages: Iterable[str] = ()) -> dict[str, str]:
     """Processor, memory, system, date, and the version of each package that is installed."""
     facts = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "processor": f"{_processor()}, {_native.usable_processors()} usable",
-        "memory": f"{_memory_gib():.0f} GiB",
+        "processor": f"{processor_name()}, {_native.usable_processors()} usable",
+        "memory": f"{memory_bytes() / (1 << 30):.0f} GiB",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "load": "{:.1f} {:.1f} {:.1f} (1, 5, 15 minutes)".format(*os.getloadavg()),
         "python": platform.python_version(),
     }
     for package in packages:
-        if version := _version(package):
+        if version := version_of(package):
             facts[package] = version
     return facts
 
 
-def _processor() -> str:
+def processor_name() -> str:
     try:
         with open("/proc/cpuinfo") as lines:
             names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
@@ -36,11 +36,11 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def _memory_gib() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+def memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

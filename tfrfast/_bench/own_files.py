@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tfrfast._base.paths import Paths, expand_paths
+from tfrfast._base.paths import Paths, expand_paths, refuse_urls
 from tfrfast._bench.compare import Comparison, compare, timed_passes
-from tfrfast._bench.pipelines import Work, import_tensorflow
+from tfrfast._bench.pipelines import Weighed, Work, import_tensorflow
 from tfrfast._bench.shapes import warm
 from tfrfast.errors import FeatureError
 from tfrfast.example import infer_features
 from tfrfast.features import Features
+from tfrfast.mixture import Mixture, Weight
 from tfrfast.reader import Reader
 
 _BATCH_BYTES = 1 << 20
@@ -42,7 +43,9 @@ def measure(
     Reads only the first shards that together have `max_bytes`, and at most that much of them.
     """
     import_tensorflow()
-    shards = _first(expand_paths(paths), max_bytes)
+    found = expand_paths(paths)
+    refuse_urls(found, "tfrfast bench times")
+    shards = _first(found, max_bytes)
     warm(shards)
     with Reader(shards) as reader:
         if not len(reader):
@@ -56,25 +59,67 @@ def measure(
             for each in ([None] if features is None else [None, features])
             for shuffled in (False, True)
         ]
-        done, total = 0, len(works) * timed_passes(rounds)
-
-        def advance() -> None:
-            nonlocal done
-            done += 1
-            progress(done, total)
-
-        compared = [
-            compare(
-                "these files",
-                work,
-                reader,
-                rounds=rounds,
-                max_batches=max_batches,
-                progress=advance,
-            )
-            for work in works
-        ]
+        compared = _compared("these files", works, reader, rounds, max_batches, progress)
         return Measured(shards, len(reader), rows, features, compared)
+
+
+def measure_mixture(
+    sources: Sequence[tuple[Paths, Weight]],
+    *,
+    batch_size: int | None = None,
+    max_bytes: int,
+    rounds: int = 3,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Measured:
+    """Times a mixture of data sets beside sample_from_datasets: records, and Examples decoded.
+
+    Reads only the first shards of each set that together have `max_bytes`, and at most that much
+    of the mixture.
+    """
+    import_tensorflow()
+    mixed = []
+    for paths, weight in sources:
+        found = expand_paths(paths)
+        refuse_urls(found, "tfrfast bench times")
+        mixed.append(Weighed(_first(found, max_bytes), weight))
+    shards = [path for each in mixed for path in each.files]
+    warm(shards)
+    mixture = Mixture({str(n): (each.files, each.weight) for n, each in enumerate(mixed)})
+    with mixture.reader as reader:
+        records = mixture.length()
+        if not records:
+            raise ValueError("these files have no records to time.")
+        mean_bytes = sum(shard.num_bytes for shard in reader.shards) / len(reader)
+        rows = batch_size or _batch_size(mean_bytes)
+        max_batches = max(1, int(max_bytes / mean_bytes / rows))
+        features = _features(reader)
+        works = [
+            Work([], rows, True, each, tuple(mixed), records)
+            for each in ([None] if features is None else [None, features])
+        ]
+        compared = _compared("this mixture", works, mixture, rounds, max_batches, progress)
+        return Measured(shards, records, rows, features, compared)
+
+
+def _compared(
+    data: str,
+    works: Sequence[Work],
+    source: Reader | Mixture,
+    rounds: int,
+    max_batches: int,
+    progress: Callable[[int, int], None],
+) -> list[Comparison]:
+    done, total = 0, len(works) * timed_passes(rounds)
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        progress(done, total)
+
+    return [
+        compare(data, work, source, rounds=rounds, max_batches=max_batches, progress=advance)
+        for work in works
+    ]
 
 
 def _first(shards: list[str], max_bytes: int) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tfrfast.features import Features, FixedLen, VarLen
 from tfrfast.loader import Loader
+from tfrfast.mixture import Mixture, Weight
 from tfrfast.reader import Reader
 
 WINDOW = 8192
@@ -19,6 +20,13 @@ TENSORFLOW_WAYS = ("file after file", "interleave")
 _FILES_AT_ONCE = 4
 
 Epoch = Callable[[], Iterable[Any]]
+
+
+class Weighed(NamedTuple):
+    """A data set of a mixture."""
+
+    files: list[str]
+    weight: Weight
 
 
 class Work(NamedTuple):
@@ -29,9 +37,13 @@ class Work(NamedTuple):
     shuffled: bool
     features: Features | None = None
     """None for records as they are."""
+    mixed: tuple[Weighed, ...] = ()
+    """The data sets of a mixture. Then there are no other files."""
+    records: int | None = None
+    """How many to read of what has no end."""
 
     def __str__(self) -> str:
-        order = "shuffled" if self.shuffled else "in order"
+        order = "mixed" if self.mixed else "shuffled" if self.shuffled else "in order"
         return f"{'records' if self.features is None else 'decoded'}, {order}"
 
 
@@ -57,20 +69,13 @@ def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
     """TensorFlow's pipeline. `way` says whether files are interleaved or read one by one."""
     tf = import_tensorflow()
     auto = tf.data.AUTOTUNE
-    if way == "interleave":
-        names = tf.data.Dataset.from_tensor_slices(work.files)
-        if work.shuffled:
-            names = names.shuffle(len(work.files))
-        dataset = names.interleave(
-            tf.data.TFRecordDataset,
-            cycle_length=min(_FILES_AT_ONCE, len(work.files)),
-            num_parallel_calls=auto,
-            deterministic=False,
-        )
+    if work.mixed:
+        sources = [_tensorflow_records(each.files, True, way).repeat() for each in work.mixed]
+        total = sum(each.weight for each in work.mixed)
+        weights = [float(each.weight / total) for each in work.mixed]
+        dataset = tf.data.Dataset.sample_from_datasets(sources, weights).take(work.records)
     else:
-        dataset = tf.data.TFRecordDataset(work.files)
-    if work.shuffled:
-        dataset = dataset.shuffle(WINDOW)
+        dataset = _tensorflow_records(work.files, work.shuffled, way)
     dataset = dataset.batch(work.batch_size)
     if work.features is not None:
         specs = tensorflow_features(work.features)
@@ -78,6 +83,23 @@ def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
             lambda records: tf.io.parse_example(records, specs), num_parallel_calls=auto
         )
     return _epochs_of(dataset.prefetch(auto), threads)
+
+
+def _tensorflow_records(files: list[str], shuffled: bool, way: str) -> Any:
+    tf = import_tensorflow()
+    if way == "interleave":
+        names = tf.data.Dataset.from_tensor_slices(files)
+        if shuffled:
+            names = names.shuffle(len(files))
+        dataset = names.interleave(
+            tf.data.TFRecordDataset,
+            cycle_length=min(_FILES_AT_ONCE, len(files)),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=False,
+        )
+    else:
+        dataset = tf.data.TFRecordDataset(files)
+    return dataset.shuffle(WINDOW) if shuffled else dataset
 
 
 def tensorflow_usual_way(work: Work, threads: int | None = None) -> Epoch:
@@ -120,17 +142,26 @@ def dataset_way(work: Work, threads: int | None = None) -> Epoch:
     return _epochs_of(dataset.prefetch(tf.data.AUTOTUNE), threads)
 
 
-def loader_way(work: Work, reader: Reader, threads: int | None = None) -> Epoch:
+def loader_dataset_way(work: Work, data: Reader | Mixture) -> Epoch:
+    """A Loader's batches as a dataset."""
+    loader = _loader(work, data, None)
+    return lambda: loader.to_tf_dataset()
+
+
+def loader_way(work: Work, data: Reader | Mixture, threads: int | None = None) -> Epoch:
     """Batches for NumPy. Each epoch makes a new loader, so that nothing was read ahead before."""
 
     def start() -> Iterable[Any]:
-        loader = Loader(
-            reader, work.batch_size, features=work.features, shuffle=work.shuffled, threads=threads
-        )
+        loader = _loader(work, data, threads)
         yield from loader
         loader.close()
 
     return start
+
+
+def _loader(work: Work, data: Reader | Mixture, threads: int | None) -> Any:
+    options: dict[str, Any] = {} if work.mixed else {"shuffle": work.shuffled}
+    return Loader(data, work.batch_size, features=work.features, threads=threads, **options)
 
 
 def _epochs_of(dataset: Any, threads: int | None) -> Epoch:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfrfast._bench.compare import DATASET, LOADER, TENSORFLOW, Comparison
+from tfrfast._bench.compare import DATASET, LOADER, LOADER_DATASET, TENSORFLOW, Comparison
 
-HEADER = (
-    "data",
-    "work",
-    "TensorFlow, records/s",
-    "configuration",
-    "TFRecordDataset",
-    "(range)",
-    "Loader",
-    "(range)",
-    "processor s per million",
-)
+
+def header_of(dataset: str = DATASET) -> tuple[str, ...]:
+    """The columns of a table whose comparisons have this one beside the Loader."""
+    return (
+        "data",
+        "work",
+        "TensorFlow, records/s",
+        "configuration",
+        dataset.removeprefix("tfr."),
+        "(range)",
+        "Loader",
+        "(range)",
+        "processor s per million",
+    )
+
+
+def _ours(comparison: Comparison) -> tuple[str, str]:
+    return (DATASET if DATASET in comparison.timings else LOADER_DATASET, LOADER)
 
 
 def row_of(comparison: Comparison) -> list[str]:
@@ -26,10 +33,10 @@ def row_of(comparison: Comparison) -> list[str]:
         f"{comparison.records_per_s(TENSORFLOW):,.0f}",
         comparison.tensorflow_way,
     ]
-    for contender in (DATASET, LOADER):
+    for contender in _ours(comparison):
         low, high = comparison.ratio_range(contender)
         cells += [f"{comparison.ratio(contender):.1f} x", f"{low:.1f} to {high:.1f}"]
-    spent = [comparison.processor_s_per_million(each) for each in (TENSORFLOW, DATASET, LOADER)]
+    spent = [comparison.processor_s_per_million(each) for each in (TENSORFLOW, *_ours(comparison))]
     cells.append(", ".join(f"{each:.3g}" for each in spent))
     return cells
 
@@ -40,6 +47,6 @@ def where_slower(comparisons: Sequence[Comparison]) -> list[str]:
         f"{contender} is slower than TensorFlow: {each.data}, {each.work}: "
         f"{each.ratio(contender):.2f} x"
         for each in comparisons
-        for contender in (DATASET, LOADER)
+        for contender in _ours(each)
         if each.ratio(contender) < 1
     ]

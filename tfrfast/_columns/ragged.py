@@ -14,16 +14,21 @@ import numpy.typing as npt
 from tfrfast import _native
 from tfrfast._base.arguments import no_such
 from tfrfast._columns.arrays import Array, aligned, aligned_zeros, as_bytes, splits_of, take_rows
+from tfrfast._columns.arrow import ArrowExport, arrow_of
 from tfrfast._columns.rows import Rows, is_number, row_numbers
 from tfrfast._columns.strings import Bytes
 
 __all__ = ["Ragged", "Values", "take_values"]
 
 
-class Ragged:
+class Ragged(ArrowExport):
     """Rows of any length: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
 
     `values` is an array, `Bytes`, or `Ragged` where rows hold rows.
+
+    >>> column = tfr.Ragged(np.array([5, 6, 7]), np.array([0, 2, 2, 3]))
+    >>> column[0], column.tolist()
+    (array([5, 6]), [[5, 6], [], [7]])
     """
 
     __slots__ = ("row_splits", "values")
@@ -120,6 +125,11 @@ class Ragged:
         values = self.values.tolist()
         splits = self.row_splits.tolist()
         return [values[start:end] for start, end in itertools.pairwise(splits)]
+
+    def _to_arrow(self, name: str) -> _native.ArrowColumn:
+        items = arrow_of("item", self.values)
+        splits = np.ascontiguousarray(self._wide_splits())
+        return _native.ArrowColumn(name, "+L", len(self), [splits], [items])
 
     def __repr__(self) -> str:
         return f"Ragged(rows={len(self)}, values={self.values!r})"

@@ -22,8 +22,11 @@ def is_number(index: object) -> bool:
     return hasattr(index, "__index__")
 
 
-def row_numbers(rows: Any, count: int) -> npt.NDArray[np.int64]:
-    """The numbers of `rows`, none of them negative. Raises IndexError if there is no such row."""
+def row_numbers(rows: Any, count: int, what: str = "Row") -> npt.NDArray[np.int64]:
+    """The numbers of `rows`, none of them negative. Raises IndexError if there is no such row.
+
+    Messages call a row `what`.
+    """
     if isinstance(rows, slice):
         return np.arange(*rows.indices(count), dtype=np.int64)
     chosen = np.asarray(rows)
@@ -31,16 +34,18 @@ def row_numbers(rows: Any, count: int) -> npt.NDArray[np.int64]:
         chosen = chosen.astype(np.int64)  # NumPy turns an empty list into floats
     if isinstance(rows, tuple) or chosen.ndim != 1 or chosen.dtype.kind not in "biu":
         raise TypeError(
-            "Rows are named by a slice, a mask or a list of their numbers, not by "
+            f"{what}s are named by a slice, a mask or a list of their numbers, not by "
             f"{type(rows).__name__} of {chosen.dtype} with {chosen.ndim} dimensions."
         )
     if chosen.dtype.kind == "b":
         if len(chosen) != count:
-            raise IndexError(f"The mask has {len(chosen)} entries, but there are {count} rows.")
+            raise IndexError(
+                f"The mask has {len(chosen)} entries, but there are {count} {what.lower()}s."
+            )
         return np.flatnonzero(chosen)
     outside = np.flatnonzero((chosen >= count) | (chosen < -count))
     if len(outside):
-        raise no_such("Row", int(chosen[outside[0]]), count)
+        raise no_such(what, int(chosen[outside[0]]), count)
     numbers = chosen.astype(np.int64)
     numbers[numbers < 0] += count
     return numbers

@@ -9,15 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast._columns.arrays import Array, take_rows
+from tfrfast._columns.arrow import ArrowExport, arrow_of, struct_of
 from tfrfast._columns.ragged import take_values
 from tfrfast._columns.rows import is_number, row_numbers
 from tfrfast._columns.strings import Bytes
+from tfrfast._native import ArrowColumn
 
 __all__ = ["Sparse"]
 
 
-class Sparse:
-    """Values and their positions: `indices` has one row of positions for each of `values`."""
+class Sparse(ArrowExport):
+    """Values and their positions: `indices` has one row of positions for each of `values`.
+
+    >>> column = tfr.Sparse(np.array([[0, 2], [1, 0]]), np.array([7, 8]), np.array([2, 3]))
+    >>> column.to_dense().tolist()
+    [[0, 0, 7], [8, 0, 0]]
+    """
 
     __slots__ = ("dense_shape", "indices", "values")
 
@@ -65,6 +72,17 @@ class Sparse:
             dense = np.full(self.dense_shape, 0 if fill is None else fill, self.values.dtype)
             dense[tuple(self.indices.T)] = self.values
         return dense
+
+    def _to_arrow(self, name: str) -> ArrowColumn:
+        """Rows of pairs of a position and a value."""
+        rows = self.indices[:, 0]
+        if (rows[1:] < rows[:-1]).any():
+            return self[np.arange(len(self))]._to_arrow(name)
+        positions = self.indices[:, 1] if self.indices.shape[1] == 2 else self.indices[:, 1:]
+        parts = [arrow_of("position", positions), arrow_of("value", self.values)]
+        pairs = struct_of("item", len(self.indices), parts)
+        splits = np.searchsorted(rows, np.arange(len(self) + 1))
+        return ArrowColumn(name, "+L", len(self), [splits], [pairs])
 
     def __repr__(self) -> str:
         return f"Sparse(dense_shape={self.dense_shape.tolist()}, values={self.values!r})"

@@ -13,15 +13,23 @@ import numpy.typing as npt
 from tfrfast import _native
 from tfrfast._base.arguments import no_such
 from tfrfast._columns.arrays import Array, splits_of, take_rows
+from tfrfast._columns.arrow import ArrowExport, fixed_lists
 
 __all__ = ["Bytes"]
 
 
-class Bytes:
+class Bytes(ArrowExport):
     """Byte strings of any length, end to end in one array.
 
     String `i`, counted through the whole `shape`, is `data[offsets[i]:offsets[i + 1]]`. A column is
     indexed and compared like an array of `bytes` objects: `column == b"cat"` is an array of bools.
+
+    >>> column = tfr.parse_example(
+    ...     [tfr.encode_example({"name": name}) for name in (b"cat", b"dog", b"cat")],
+    ...     {"name": tfr.FixedLen((), "bytes")},
+    ... )["name"]
+    >>> column[1], column.tolist(), column == b"cat"
+    (b'dog', [b'cat', b'dog', b'cat'], array([ True, False,  True]))
     """
 
     __slots__ = ("data", "offsets", "shape")
@@ -163,6 +171,15 @@ class Bytes:
         strings = np.empty(self.size, dtype=object)
         strings[:] = [whole[start:end] for start, end in itertools.pairwise(ends)]
         return strings.reshape(self.shape)
+
+    def _to_arrow(self, name: str) -> _native.ArrowColumn:
+        if not self.shape:
+            raise TypeError(f"Column {name!r}: a single string has no rows.")
+        leaf = name if self.ndim == 1 else "item"
+        offsets = np.ascontiguousarray(self.offsets, np.int64)
+        data = np.ascontiguousarray(self.data)
+        strings = _native.ArrowColumn(leaf, "Z", self.size, [offsets, data])
+        return fixed_lists(name, self.shape, strings)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:

@@ -72,10 +72,15 @@ def shuffled_by_tfrfast(shards: list[str], seed: int) -> Any:
     return _numbers(TFRecordDataset(shards).shuffle(WINDOW, seed=seed))
 
 
-def shuffled_by_tensorflow(shards: list[str], seed: int) -> Any:
-    """The same line with TensorFlow's dataset."""
+def shuffled_by_tensorflow(shards: list[str], seed: int, interleaved: bool = False) -> Any:
+    """The same line with TensorFlow's dataset, file after file or a record of each in turn."""
     tf = import_tensorflow()
-    return _numbers(tf.data.TFRecordDataset(shards).shuffle(WINDOW, seed=seed))
+    if interleaved:
+        names = tf.data.Dataset.from_tensor_slices(shards)
+        records = names.interleave(tf.data.TFRecordDataset, cycle_length=len(shards))
+    else:
+        records = tf.data.TFRecordDataset(shards)
+    return _numbers(records.shuffle(WINDOW, seed=seed))
 
 
 def _numbers(records: Any) -> Any:

@@ -15,12 +15,13 @@ from tfrfast import __version__
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.sizes import format_bytes
 from tfrfast._base.tables import format_table
-from tfrfast._bench.charts import Bar, Panel, draw_orders, draw_ratios
 from tfrfast._bench.compare import DATASET, LOADER, Comparison, compare, timed_passes
 from tfrfast._bench.machine import describe_machine
+from tfrfast._bench.order_chart import Panel, draw_orders
 from tfrfast._bench.pipelines import WINDOW, Work, import_tensorflow
+from tfrfast._bench.ratio_chart import Bar, draw_ratios
 from tfrfast._bench.shapes import SHAPES, write_shape
-from tfrfast._bench.table import HEADER, row_of, where_slower
+from tfrfast._bench.table import header_of, row_of, where_slower
 from tfrfast._demo.exactly_once import (
     SIZES,
     count_records,
@@ -69,7 +70,7 @@ def run_demo(out: Path, say: Say, show_progress: bool | None, keep: bool = False
         counts = _exactly_once(data, say)
         training = _train(shards["mnist"], data, say)
         comparisons = _compare(shards, say, show_progress)
-        pictures = _draw(out, data, comparisons)
+        pictures = _draw(out, data, comparisons, f"{tf.__version__} on {_on(machine)}")
     finally:
         if not keep:
             shutil.rmtree(data, ignore_errors=True)
@@ -157,8 +158,8 @@ def _train(shards: list[str], data: Path, say: Say) -> dict[str, Any]:
     with Reader(shards) as reader:
         done = train_and_resume(reader, data)
     say(
-        f"   {done.steps} steps in one go: {done.accuracy:.1%} right at the end; then stopped after "
-        f"{done.stopped_after}, saved ({done.state_bytes} bytes for the input), and resumed:"
+        f"   {done.steps} steps in one go: {done.accuracy:.1%} right at the end; then stopped "
+        f"after {done.stopped_after}, saved ({done.state_bytes} bytes for the input), and resumed:"
     )
     say(f"   same records at every step: {_yes(done.same_records)}")
     say(f"   same weights, bit for bit:  {_yes(done.same_weights)}")
@@ -191,7 +192,7 @@ def _compare(
                     comparisons.append(
                         compare(name, work, reader, rounds=_ROUNDS, progress=advance)
                     )
-    for line in format_table(HEADER, map(row_of, comparisons)):
+    for line in format_table(header_of(), map(row_of, comparisons)):
         say("   " + line)
     for line in where_slower(comparisons):
         say("   " + line)
@@ -199,20 +200,32 @@ def _compare(
     return comparisons
 
 
-def _draw(out: Path, data: Path, comparisons: list[Comparison]) -> list[str]:
+def _on(machine: dict[str, str]) -> str:
+    return f"{machine['processor']}, {machine['memory']}, {machine['date']}"
+
+
+def _draw(out: Path, data: Path, comparisons: list[Comparison], beside: str) -> list[str]:
     ratios, shuffles = out / "ratios.svg", out / "shuffle.svg"
     draw_ratios(
-        ratios, "Times as fast as tf.data.TFRecordDataset at its fastest", bars(comparisons)
+        ratios,
+        "How fast tfrfast reads, beside TensorFlow",
+        "tf.data.TFRecordDataset in its fastest configuration",
+        bars(comparisons),
+        notes=[f"TensorFlow {beside}."],
     )
     count = SIZES[-1]
     numbered = numbered_shards(data, count)
     positions = np.sort(np.random.default_rng(0).choice(count, _POINTS_SHOWN, replace=False))
     orders = {
-        f"TensorFlow, shuffle({WINDOW:,})": shuffled_by_tensorflow(numbered, 0),
-        f"tfrfast, shuffle({WINDOW:,})": shuffled_by_tfrfast(numbered, 0),
+        "TensorFlow, file after file": shuffled_by_tensorflow(numbered, 0),
+        "TensorFlow, interleaved files": shuffled_by_tensorflow(numbered, 0, interleaved=True),
+        "tfrfast": shuffled_by_tfrfast(numbered, 0),
     }
     draw_orders(
         shuffles,
+        f".shuffle({WINDOW:,}) mixes the whole epoch with tfrfast, and neighbours with TensorFlow",
+        f"Each dot is a record: a sample of {_POINTS_SHOWN:,} of the {count:,} records in "
+        f"{len(numbered)} files. A perfect shuffle is an even cloud.",
         [
             Panel(title, positions, np.concatenate(list(order))[positions], count)
             for title, order in orders.items()
@@ -224,7 +237,8 @@ def _draw(out: Path, data: Path, comparisons: list[Comparison]) -> list[str]:
 def bars(comparisons: list[Comparison]) -> list[Bar]:
     return [
         Bar(
-            f"{each.data}: {each.work}",
+            each.data,
+            each.work,
             contender,
             each.ratio(contender),
             *each.ratio_range(contender),

@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
+from tfrfast._columns.arrow_nodes import ArrowNode, exports_arrow
+from tfrfast._columns.joining import joined
 from tfrfast._encoding.values import flat_values, is_nested, join, sequence_values, unfit
 from tfrfast.columns import Array, Bytes, Ragged, Sparse
+from tfrfast.errors import FeatureError
 
-__all__ = ["EncoderColumn", "any_column", "raw_column", "single_column"]
+__all__ = ["EncoderColumn", "any_column", "arrow_column", "raw_column", "single_column"]
 
 
 class EncoderColumn(NamedTuple):
@@ -60,6 +63,8 @@ def any_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
         raise unfit(name, "a single string is not a column: it has no rows.")
     if isinstance(value, (list, tuple)):
         return _list_column(name, value)
+    if exports_arrow(value) and not isinstance(value, np.ndarray):
+        return arrow_column(name, list(ArrowNode.batches(value)))
     array = np.asarray(value)
     if array.ndim == 0:
         raise unfit(name, "a single value is not a column: it has no rows.")
@@ -70,6 +75,19 @@ def any_column(name: str, value: Any) -> tuple[EncoderColumn, int]:
     if isinstance(values, Bytes):
         return EncoderColumn(name, values.data, values.offsets, row_values=row_values), len(array)
     return EncoderColumn(name, values, row_values=row_values), len(array)
+
+
+def arrow_column(name: str, parts: Sequence[ArrowNode]) -> tuple[EncoderColumn, int]:
+    """A column of another program's, in parts. Rows that are null lack the feature."""
+    present = np.concatenate([np.empty(0, np.bool_), *(part.present() for part in parts)])
+    if not present.any():
+        return EncoderColumn(name, None, present=present), len(present)
+    try:
+        values = joined([part.column() for part in parts])
+    except (TypeError, ValueError) as error:
+        raise FeatureError(str(error)) from None
+    column, rows = any_column(name, values)
+    return (column if present.all() else column._replace(present=present)), rows
 
 
 def raw_column(name: str, value: Any) -> tuple[EncoderColumn, int]:

@@ -1,4 +1,4 @@
-"""Compiled features: what the native parser fills, and how its columns become the requested ones."""
+"""Compiled features: what the native parser fills, and how the requested columns are made of it."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Indivisible(Exception):  # noqa: N818
 
 
 def divide(column: Column, partitions: Sequence[Partition], parsed: Mapping[str, Column]) -> Ragged:
-    """Rows divided into rows of rows, the last partition being the innermost. May be Indivisible."""
+    """Rows divided into rows of rows. The last partition is the innermost. May be Indivisible."""
     rows = _as_ragged(column)
     for how, argument in reversed(partitions):
         if how == "uniform_row_length":

@@ -49,6 +49,7 @@ class _Joined(NamedTuple):
     offsets: npt.NDArray[np.int64]
     indices: npt.NDArray[np.int64]
     valid: npt.NDArray[np.bool_]
+    source_starts: npt.NDArray[np.int64] | None
 
     def parsed_by(self, parser: Parser[Columns]) -> Columns:
         return parser.parse_flat(self.data, self.offsets, self.indices)
@@ -69,6 +70,7 @@ class _Separate(NamedTuple):
     """Records that have no numbers yet: they are counted from 0, and all are real."""
 
     records: list[bytes]
+    source_starts: None = None
 
     @property
     def indices(self) -> npt.NDArray[np.int64]:
@@ -101,4 +103,5 @@ def source_of(serialized: Serialized) -> _Joined | _Separate:
         serialized.offsets,
         np.arange(count, dtype=np.int64) if indices is None else indices,
         np.ones(count, np.bool_) if valid is None else valid,
+        getattr(serialized, "source_starts", None),
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from tfrfast._features.compiled import CompiledFeatures
 from tfrfast.plan import Plan
 
@@ -26,5 +29,7 @@ class LoaderDescription:
     rest: Plan
     #: What records are decoded into; None leaves them bytes.
     features: CompiledFeatures | None
+    #: Where the record numbers of each source of a Mixture begin.
+    source_starts: npt.NDArray[np.int64]
     #: How many threads were asked for; None leaves it open.
     threads: int | None

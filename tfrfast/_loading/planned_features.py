@@ -24,16 +24,22 @@ _MAX_SAMPLE_BYTES = 64 << 20
 
 
 def planned_features(
-    features: AnyFeatures | None, reader: Reader, plan: Plan
+    features: AnyFeatures | None, reader: Reader, plan: Plan, sample: int | None = None
 ) -> CompiledFeatures | None:
-    """What a Loader decodes, which fits a sample of its plan's records. It is the same on every rank."""
+    """What a Loader decodes, the same on every rank. It fits a sample of its plan's records.
+
+    `sample` is from how many records to infer features, if that is not the usual number.
+    """
     if features is None:
         return None
 
     def look(count: int) -> Sample:
         return _planned_sample(reader, plan, count)
 
-    compiled = compile_features(settle(features, look))
+    def look_at_sample(count: int) -> Sample:
+        return look(count if sample is None else sample)
+
+    compiled = compile_features(settle(features, look_at_sample))
     if isinstance(features, Mapping):
         check_names(compiled, look, stacklevel=4)
     return compiled
@@ -49,12 +55,17 @@ def _planned_sample(reader: Reader, plan: Plan, count: int) -> Sample:
 
 
 def _planned_numbers(plan: Plan, count: int) -> list[int]:
+    if plan._own_order is not None:
+        return plan._own_order.sample(count)
     positions = np.arange(plan.positions) if plan.positions <= count else None
     if positions is None:
         places = min(_PLACES, count)
         run = count // places
         starts = np.linspace(0, plan.positions - run, places).astype(np.int64)
         positions = (starts[:, None] + np.arange(run)).reshape(-1)
+    if plan._weights is not None:  # a position is a draw: look at records that may be drawn
+        weighted = np.flatnonzero(plan._weights)
+        positions = weighted[positions * len(weighted) // max(plan.positions, 1)]
     numbers: list[int] = (positions if plan._chosen is None else plan._chosen[positions]).tolist()
     return numbers
 

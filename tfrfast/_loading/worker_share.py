@@ -31,9 +31,9 @@ class WorkerShare:
         raise RuntimeError(
             f"This Loader is iterated in worker {number} of the {count} workers of a PyTorch "
             f"DataLoader, and was not told which share of the records is that worker's: every "
-            f"worker would deliver the same records. Leave num_workers at 0, since the Loader reads "
-            f"and decodes in threads of its own. Or use tfrfast.torch.IterableDataset, which shards "
-            f"itself. Or make the Loader in the worker, with world=ranks * "
+            f"worker would deliver the same records. Leave num_workers at 0, since the Loader "
+            f"reads and decodes in threads of its own. Or use tfrfast.torch.IterableDataset, which "
+            f"shards itself. Or make the Loader in the worker, with world=ranks * "
             f"{count} and rank=rank * {count} + torch.utils.data.get_worker_info().id. If its "
             f"files or indices are this worker's only, make it there with world=1."
         )

@@ -27,6 +27,12 @@ _MAX_BUFFER_BYTES = 1 << 20
 _MIN_BUFFER_BYTES = 4 << 10
 
 
+class _UnpublishedShard(Writer):
+    """A finished shard and its index wait in the work folder until they are moved."""
+
+    _collects_indexes = False
+
+
 class ShuffleJob:
     """One shuffle: deals records to buckets, sorts each bucket into shards, and has them published.
 
@@ -237,7 +243,7 @@ class ShuffleJob:
         name = str(len(self._state["written"]))
         totals = [0, 0, 0]
         index = self._work.inside("index") if self._target.index is not False else False
-        with Writer(
+        with _UnpublishedShard(
             self._work.inside("shards", name),
             compression=self._target.compression,
             level=self._target.level,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from typing import NamedTuple
 
 from tfrfast import _native
@@ -15,20 +14,20 @@ from tfrfast.reader import Skipped
 
 
 class Shuffled(NamedTuple):
-    """What a shuffle has made.
-
-    `paths` are all shards, in order, and `splits` has those of each split. `num_bytes` counts the
-    records with their frames, before compression. `content_hash` is the sum of a hash of every
-    record, so it is the same before and after, whatever the order. `skipped` lists the damage that
-    `on_corruption="skip"` has left out.
-    """
+    """What a shuffle has made."""
 
     paths: list[str]
+    """All shards, in order."""
     splits: dict[str, list[str]]
+    """Those of each split."""
     num_records: int
+    """In all shards together."""
     num_bytes: int
+    """Of the records with their frames, before compression."""
     content_hash: str
+    """The sum of a hash of every record, which is the same before and after, in any order."""
     skipped: list[Skipped]
+    """The damage that `on_corruption="skip"` has left out."""
 
 
 class Publication:
@@ -84,13 +83,14 @@ class Publication:
         outputs = self._target.outputs
         splits: dict[str, list[str]] = {output.name: [] for output in outputs}
         folders = set()
+        index_folders = set()
         for name, final, output in state["published"]:
             index_from = self._work.inside("index", f"{name}.index")
             index_to = self._index_path(final)
             if self._target.index is not False and os.path.exists(index_from):
                 os.makedirs(os.path.dirname(index_to), exist_ok=True)
-                _move_index(index_from, index_to)
-                folders.add(os.path.dirname(index_to))
+                _native.move_loose_index(os.fsencode(index_from), os.fsencode(index_to))
+                index_folders.add(os.path.dirname(index_to))
             self._publish_shard(self._work.inside("shards", name), final)
             if self._target.index is not False:
                 # The move changed the shard's ctime, which the index records.
@@ -100,8 +100,10 @@ class Publication:
         if self._target.overwrite:
             self._remove_others()
         if self._target.sync:
-            for folder in folders:
+            for folder in folders | index_folders:
                 _flush_folder(folder)
+        for folder in index_folders:
+            _native.collect_loose_indexes(os.fsencode(folder), only_if_many=False)
         records, payload_bytes, content_hash = state["totals"]
         self._work.forget()
         paths = [path for each in splits.values() for path in each]
@@ -143,15 +145,6 @@ def _own_name(path: str) -> str:
     """The path with its folder resolved. It names a symlink itself, not what that points at."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
-
-
-def _move_index(source: str, target: str) -> None:
-    try:
-        os.replace(source, target)
-    except OSError:  # the index may belong on another filesystem
-        shutil.copyfile(source, f"{target}.new")
-        os.replace(f"{target}.new", target)
-        os.unlink(source)
 
 
 def _flush_folder(folder: str) -> None:

@@ -21,7 +21,7 @@ def compression_level(compression: object, level: SupportsIndex | None) -> int:
     """The level as the core takes it. Raises ValueError if it does not go with the compression."""
     if compression is None or compression == "":
         if level is not None:
-            raise ValueError("level means nothing without compression.")
+            raise ValueError('level is for compression="GZIP", which was not given.')
     elif compression not in _WRITTEN and compression in CODECS:
         raise ValueError(
             f"{compression} is not written here: of several members, which random access needs, "
@@ -46,7 +46,7 @@ def core_options(
     sync: bool,
     overwrite: bool,
 ) -> dict[str, Any]:
-    """The options of both writers as the core takes them. Raises ValueError for one it cannot take."""
+    """The options of both writers as the core takes them. Raises ValueError for a bad one."""
     return {
         "compression": compression or "",
         "level": compression_level(compression, level),

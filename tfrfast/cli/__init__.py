@@ -5,7 +5,9 @@ Exit codes: 0 done; 1 done, and damage was found; 2 could not be done; 130 inter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import keyword
 import os
 import sys
 import traceback
@@ -21,8 +22,13 @@ _COMMANDS = {
     "head": "show the first records",
     "sample": "show records drawn at random",
     "schema": "infer the features of Examples",
+    "stats": "show what features hold, with histograms",
     "shuffle": "shuffle, reshard, merge and split",
+    "copy": "write chosen records to new shards",
+    "export": "write features to Parquet",
+    "import": "write Parquet as Examples",
     "cache": "show or empty the index cache",
+    "doctor": "say what tfrfast finds here, and what is slow",
     "bench": "time these files beside TensorFlow",
     "demo": "show what tfrfast does on this machine",
 }
@@ -42,10 +48,14 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     chosen = next((each for each in given if not each.startswith("-")), None)
     for name, help in _COMMANDS.items():
         if name == chosen:
-            importlib.import_module(f"tfrfast.cli.{name}").add_parser(subparsers, help)
+            importlib.import_module(f"tfrfast.cli.{_module_of(name)}").add_parser(subparsers, help)
         else:
             subparsers.add_parser(name, help=help)
     return parser.parse_args(given)
+
+
+def _module_of(command: str) -> str:
+    return f"{command}_" if keyword.iskeyword(command) else command
 
 
 def run(options: argparse.Namespace) -> int:
@@ -84,8 +94,10 @@ def _text_of(error: Exception, options: argparse.Namespace) -> str:
     from tfrfast.errors import RecordError
 
     if isinstance(error, OSError) and error.strerror:
-        # str() adds `[Errno 2]`, and the file name that is in the text already.
-        return in_flags(error.strerror, options)
+        # str() adds `[Errno 2]`. Our own texts name the file, and those of the system do not.
+        is_own = error.errno is None or error.strerror != os.strerror(error.errno)
+        named = "" if is_own or error.filename is None else f"{os.fsdecode(error.filename)!r}: "
+        return in_flags(f"{named}{error.strerror}", options)
     expected = (RecordError, OSError, ValueError, IndexError, ImportError, MemoryError)
     if not isinstance(error, (*expected, AssertionError)):
         traceback.print_exception(error)

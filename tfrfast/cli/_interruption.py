@@ -2,17 +2,22 @@
 
 While modules are imported, and after the command is done, there is nothing to clean up, and the
 process ends at once. In between, Ctrl-C is a KeyboardInterrupt.
+
+Nothing is imported here that takes time, because until end_at_once() Ctrl-C shows a traceback.
 """
 
 from __future__ import annotations
 
 import _thread
-import contextlib
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import Any
+else:
+    import _signal as signal  # without the enums of `signal`, which take time
 
 EXIT_CODE = 130
 
@@ -23,18 +28,18 @@ def end_at_once() -> None:
         signal.signal(signal.SIGINT, _end)
 
 
-@contextlib.contextmanager
-def raised() -> Iterator[None]:
+class raised:  # noqa: N801
     """In this context, Ctrl-C is raised where it would have ended the process."""
-    if signal.getsignal(signal.SIGINT) is not _end:
-        yield
-        return
-    sys.unraisablehook = _raise_again
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, _end)
+
+    def __enter__(self) -> None:
+        self._was_ending = signal.getsignal(signal.SIGINT) is _end
+        if self._was_ending:
+            sys.unraisablehook = _raise_again
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def __exit__(self, *_: object) -> None:
+        if self._was_ending:
+            signal.signal(signal.SIGINT, _end)
 
 
 def _end(*_: object) -> None:

@@ -39,8 +39,8 @@ def add_showing_command(
         name,
         run,
         help=help,
-        description=f"{description} tf.train.Examples are shown feature by feature, anything else as "
-        "bytes.",
+        description=f"{description} tf.train.Examples are shown feature by feature, anything else "
+        "as bytes.",
         progress=False,
         json=False,
         skip_corrupt=LEAVES_OUT,

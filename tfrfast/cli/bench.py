@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from fractions import Fraction
+from typing import Any
 
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.sizes import format_bytes
 from tfrfast._base.tables import format_table
+from tfrfast._bench.compare import DATASET, LOADER_DATASET
 from tfrfast._bench.machine import describe_machine
-from tfrfast._bench.own_files import measure
-from tfrfast._bench.table import HEADER, row_of, where_slower
+from tfrfast._bench.own_files import measure, measure_mixture
+from tfrfast._bench.table import header_of, row_of, where_slower
 from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
 
 _PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
@@ -26,6 +29,13 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "of tf.data.TFRecordDataset, in turns, from a warm page cache. Needs TensorFlow.",
     )
     parser.add_argument(
+        "--weights",
+        type=_weights,
+        metavar="W,W,...",
+        help="read the PATHS as the data sets of a mixture with these weights, one for each "
+        "argument, beside sample_from_datasets",
+    )
+    parser.add_argument(
         "--batch-size", type=int, metavar="N", help="records in a batch (default: about 1 MiB)"
     )
     parser.add_argument(
@@ -40,19 +50,37 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
 
 
+def _weights(text: str) -> list[Fraction]:
+    try:
+        return [Fraction(each.strip()) for each in text.split(",")]
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no list of weights such as 7,3 or 0.7,0.3"
+        ) from None
+
+
 def run(options: argparse.Namespace) -> int:
     for name in ("batch_size", "rounds", "max_bytes"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}.")
-    with ProgressBar("Timing", options.progress, unit="passes") as bar:
-        measured = measure(
-            options.paths,
-            batch_size=options.batch_size,
-            max_bytes=options.max_bytes,
-            rounds=options.rounds,
-            progress=bar.update,
+    weights = options.weights
+    if weights is not None and len(weights) != len(options.paths):
+        raise ValueError(
+            f"--weights has {len(weights)} weights for {len(options.paths)} data sets. Each "
+            "argument is a data set: quote its glob."
         )
+    with ProgressBar("Timing", options.progress, unit="passes") as bar:
+        arguments: dict[str, Any] = {
+            "batch_size": options.batch_size,
+            "max_bytes": options.max_bytes,
+            "rounds": options.rounds,
+            "progress": bar.update,
+        }
+        if weights is None:
+            measured = measure(options.paths, **arguments)
+        else:
+            measured = measure_mixture(list(zip(options.paths, weights, strict=True)), **arguments)
     machine = describe_machine(_PACKAGES)
     if options.json:
         print_json(
@@ -68,12 +96,20 @@ def run(options: argparse.Namespace) -> int:
         print(f"{name}: {fact}")
     read = measured.comparisons[0]
     print(
-        f"\n{read.records:,} records ({format_bytes(read.payload_bytes)}) of {len(measured.shards)} "
-        f"shards, batches of {measured.batch_size}, median of {options.rounds} rounds. The ratios "
-        "say how many times as fast\nas TensorFlow's fastest configuration each is; processor time is "
-        "TensorFlow's, the dataset's, the Loader's.\n"
+        f"\n{read.records:,} records ({format_bytes(read.payload_bytes)}) of "
+        f"{len(measured.shards)} shards, batches of {measured.batch_size}, "
+        f"median of {options.rounds} rounds. The ratios say how many times as fast\n"
+        "as TensorFlow's fastest configuration each is; processor time is TensorFlow's, the "
+        "dataset's, the Loader's.\n"
     )
-    print("\n".join(format_table(HEADER, map(row_of, measured.comparisons))))
+    print(
+        "\n".join(
+            format_table(
+                header_of(DATASET if weights is None else LOADER_DATASET),
+                map(row_of, measured.comparisons),
+            )
+        )
+    )
     if measured.features is None:
         print("\nThe records are not tf.train.Examples, so decoding was not timed.")
     for line in where_slower(measured.comparisons):

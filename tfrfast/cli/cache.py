@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections import defaultdict
+from typing import NamedTuple
 
 from tfrfast import _native
 from tfrfast._base.sizes import format_bytes
@@ -42,12 +43,20 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 Cached = tuple[str, int, int]  # path, bytes, when it was last used, in ns
 
 
-def data_set_of(path: str) -> str:
-    """The shards' names with a star for their numbers. The cache does not know their folders."""
-    name = re.sub(r"^[0-9a-f]{16}-|\.\w+$", "", os.path.basename(path))
-    if re.search(r"\d-of-\d", name):
-        return re.sub(r"\d+(?=-of-\d)", "*", name)
-    return re.sub(r"\d+(?=\D*$)", "*", name)
+class DataSet(NamedTuple):
+    """Shards of one folder whose names differ in a number alone."""
+
+    folder: str
+    """A mark of the folder, the same for all its shards. The cache does not know its name."""
+    shards: str
+    """Their names, with a star for the number."""
+
+
+def data_set_of(path: str) -> DataSet:
+    file = os.path.basename(path)
+    folder, name = file[:8], re.sub(r"^[0-9a-f]{16}-|(\.proof)?\.\w+$", "", file)
+    number = r"\d+(?=-of-\d)" if re.search(r"\d-of-\d", name) else r"\d+(?=\D*$)"
+    return DataSet(folder, re.sub(number, "*", name))
 
 
 def count(files: int) -> str:
@@ -68,10 +77,15 @@ def run(options: argparse.Namespace) -> int:
                 "limit_bytes": _native.index_cache_limit_bytes(),
                 "bytes": total,
                 "removed": removed,
-                "data_sets": {
-                    name: {"files": len(files), "bytes": sum(size for _, size, _ in files)}
-                    for name, files in _by_data_set(cached).items()
-                },
+                "data_sets": [
+                    {
+                        **data_set._asdict(),
+                        "files": len(files),
+                        "bytes": sum(size for _, size, _ in files),
+                        "last_used": _last_use(files) / 1e9,
+                    }
+                    for data_set, files in _by_data_set(cached).items()
+                ],
                 "indexes": [
                     {"path": path, "bytes": size, "last_used": used / 1e9}
                     for path, size, used in cached
@@ -93,17 +107,17 @@ def run(options: argparse.Namespace) -> int:
         )
     elif cached:
         print_table(
-            ["last used", "files", "bytes", "shards"],
+            ["last used", "files", "bytes", "folder", "shards"],
             [
-                (_date(_last_use(files)), len(files), sum(size for _, size, _ in files), name)
-                for name, files in _by_data_set(cached).items()
+                (_date(_last_use(files)), len(files), sum(size for _, size, _ in files), *data_set)
+                for data_set, files in _by_data_set(cached).items()
             ],
         )
     return 0
 
 
-def _by_data_set(cached: list[Cached]) -> dict[str, list[Cached]]:
-    groups: dict[str, list[Cached]] = defaultdict(list)
+def _by_data_set(cached: list[Cached]) -> dict[DataSet, list[Cached]]:
+    groups: dict[DataSet, list[Cached]] = defaultdict(list)
     for each in cached:
         groups[data_set_of(each[0])].append(each)
     return dict(sorted(groups.items(), key=lambda group: _last_use(group[1])))

@@ -17,8 +17,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "index",
         run,
         help=help,
-        description="Build the indexes of shards and save them in the folder beside the data folder "
-        "(imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
+        description="Build the indexes of shards and save them in the folder beside the data "
+        "folder (imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
     )
     parser.add_argument("--folder", help="save here instead; readers then need index=FOLDER")
     parser.add_argument("--force", action="store_true", help="build even where one still fits")

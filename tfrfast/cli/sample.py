@@ -17,7 +17,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "sample",
         _choose,
         help=help,
-        description="Print records drawn at random, each at most once, in the order of their numbers.",
+        description="Print records drawn at random, each at most once, in the order of their "
+        "numbers.",
     )
     add_count(parser)
     parser.add_argument(

@@ -19,8 +19,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "schema",
         run,
         help=help,
-        description="Infer the features of tf.train.Examples from the first records. Print them as a "
-        "table, and as the Python code that parses them.",
+        description="Infer the features of tf.train.Examples from the first records. Print them as "
+        "a table, and as the Python code that parses them.",
         progress=False,
         skip_corrupt=LEAVES_OUT,
     )

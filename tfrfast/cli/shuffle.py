@@ -6,14 +6,8 @@ import argparse
 
 from tfrfast._base.sizes import format_bytes
 from tfrfast._shuffle.work_folder import can_resume
-from tfrfast.cli._common import (
-    LEAVES_OUT,
-    Subparsers,
-    add_command,
-    parse_size,
-    print_json,
-    print_table,
-)
+from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, parse_size, print_json
+from tfrfast.cli._new_shards import add_output, add_writing, print_left_out, writing_arguments
 from tfrfast.shuffling import Shuffled, shuffle
 
 
@@ -27,16 +21,11 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "memory. After an interruption, the same command resumes where it stopped.",
         skip_corrupt=LEAVES_OUT,
     )
-    parser.add_argument(
-        "--out",
+    add_output(
+        parser,
+        "out/train makes out/train-00000-of-00064",
+        num_shards="shards, of all splits together",
         required=True,
-        metavar="PREFIX",
-        help="the beginning of the new names: out/train makes out/train-00000-of-00064",
-    )
-    size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--num-shards", type=int, metavar="N", help="shards, of all splits together")
-    size.add_argument(
-        "--max-bytes", type=parse_size, metavar="BYTES", help="largest shard, like 200M"
     )
     parser.add_argument("--seed", type=int, default=0, help="determines the order (default: 0)")
     parser.add_argument(
@@ -54,13 +43,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help="about how much memory to use (default: 1GiB)",
     )
     parser.add_argument("--work", metavar="FOLDER", help="where intermediate files go")
-    parser.add_argument("--overwrite", action="store_true", help="replace shards of these names")
-    parser.add_argument("--compression", choices=["GZIP"], help="of the new shards (default: none)")
-    parser.add_argument("--level", type=int, metavar="0-9", help="level of the compression")
-    parser.add_argument("--no-index", action="store_true", help="make no indexes")
-    parser.add_argument(
-        "--no-sync", action="store_true", help="do not wait until everything is on the disk"
-    )
+    add_writing(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,12 +62,7 @@ def run(options: argparse.Namespace) -> int:
         f"{made.num_records} records, {format_bytes(made.num_bytes)}, {len(made.paths)} shards, "
         f"content hash {made.content_hash} before and after"
     )
-    if made.skipped:
-        print("Damage that was left out:")
-        print_table(
-            ["from", "to", "records lost", "shard"],
-            [(d.begin, d.end, d.records or "unknown", d.path) for d in made.skipped],
-        )
+    print_left_out(made.skipped)
     return 1 if made.skipped else 0
 
 
@@ -92,19 +70,12 @@ def _shuffle(options: argparse.Namespace) -> Shuffled:
     return shuffle(
         options.paths,
         options.out,
-        num_shards=options.num_shards,
-        max_bytes=options.max_bytes,
         seed=options.seed,
         splits=dict(options.split) if options.split else None,
         max_memory=options.max_memory,
-        overwrite=options.overwrite,
-        compression=options.compression,
-        level=options.level,
-        index=not options.no_index,
-        sync=not options.no_sync,
         work=options.work,
-        progress=options.progress,
         on_corruption="skip" if options.skip_corrupt else "raise",
+        **writing_arguments(options),
     )
 
 

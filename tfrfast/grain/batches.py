@@ -31,8 +31,9 @@ class IterDataset(grain.IterDataset):
       epochs: how many to deliver, the one that the loader stands in counted; None never ends. Each
         has its own order. `repeat` would deliver the same epochs again.
 
-    The loader's C++ threads read ahead, so reading needs no `mp_prefetch`. If Python's work in `map`
-    needs it, worker i of n decodes batches i, i + n, ... and what arrives is in the same order.
+    The loader's C++ threads read ahead, so reading needs no `mp_prefetch`. If Python's work in
+    `map` needs it, worker i of n decodes batches i, i + n, ... and what arrives is in the same
+    order.
 
     Ranks are the Loader's: give it `rank=jax.process_index()` and `world=jax.process_count()`.
     """

@@ -10,6 +10,7 @@ from tfrfast._base.paths import Paths
 from tfrfast._loading.records import Records
 from tfrfast.columns import Batch, Sparse
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.mixture import Mixture
 from tfrfast.reader import Reader
 
 __all__ = ["Source"]
@@ -22,19 +23,20 @@ class Source:
         dataset = grain.MapDataset.source(source).shuffle(seed=1).batch(256)
 
     Args:
-      source: a Reader, or anything that Reader takes.
+      source: a Reader, anything that Reader takes, or a Mixture, whose sources' records are
+        numbered end to end.
       features: as in `tfrfast.Loader`. With None, record `i` is its bytes; else it is a dict of the
         values of each feature.
       reader_options: are passed on to Reader.
 
-    With `on_corruption="skip"`, a damaged record is None, which a MapDataset leaves out. Any number of
-    threads may read. A pickled source opens the same files. Its repr, which Grain's checkpoints
+    With `on_corruption="skip"`, a damaged record is None, which a MapDataset leaves out. Any number
+    of threads may read. A pickled source opens the same files. Its repr, which Grain's checkpoints
     compare, is the same wherever the same files lie.
     """
 
     def __init__(
         self,
-        source: Reader | Paths,
+        source: Reader | Mixture | Paths,
         *,
         features: AnyFeatures | None = None,
         **reader_options: Any,

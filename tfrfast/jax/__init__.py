@@ -1,4 +1,4 @@
-"""JAX: batches as device arrays. Batches and their columns are pytrees. Nothing needs TensorFlow."""
+"""JAX: batches as device arrays. Batches and columns are pytrees. Nothing needs TensorFlow."""
 
 from tfrfast.jax import _installed  # noqa: F401  # first: it says how to install JAX
 from tfrfast.jax.loader import Loader

@@ -129,7 +129,7 @@ class _Epoch:
         raise StopIteration
 
     def _begin_one(self, columns: Iterator[Batch]) -> None:
-        """Reads a batch and begins to copy it. An error waits until its batch would be delivered."""
+        """Reads a batch and begins to copy it. An error waits until the batch is asked for."""
         owner = self._owner
         try:
             if self._taken is None:

@@ -20,7 +20,8 @@ def place(batch: Batch, sharding: Any) -> Batch:
     """
     columns = {name: _column(f"Feature '{name}'", value, sharding) for name, value in batch.items()}
     indices = _array("A record number", batch.indices, sharding)
-    return Batch(columns, indices, _array("", batch.valid, sharding))
+    valid = _array("", batch.valid, sharding)
+    return Batch(columns, indices, valid, batch.source_starts)
 
 
 def _column(what: str, column: Any, sharding: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from jax import tree_util
 
 from tfrfast.columns import Batch, Bytes, Ragged, Sparse
@@ -15,12 +16,14 @@ __all__ = ["register"]
 def _batch_parts(batch: Batch) -> tuple[Iterable[tuple[Any, Any]], Any]:
     columns = [(tree_util.DictKey(name), column) for name, column in batch.items()]
     rows = [(tree_util.GetAttrKey(name), getattr(batch, name)) for name in ("indices", "valid")]
-    return [*columns, *rows], tuple(batch)
+    return [*columns, *rows], (tuple(batch), tuple(batch.source_starts.tolist()))
 
 
-def _batch_of(names: tuple[str, ...], parts: Iterable[Any]) -> Batch:
+def _batch_of(fixed: tuple[tuple[str, ...], tuple[int, ...]], parts: Iterable[Any]) -> Batch:
+    names, starts = fixed
     *columns, indices, valid = parts
-    return Batch(dict(zip(names, columns, strict=True)), indices, valid)
+    named = dict(zip(names, columns, strict=True))
+    return Batch(named, indices, valid, np.array(starts, np.int64))
 
 
 def _register(kind: type, attributes: tuple[str, ...], fixed: tuple[str, ...] = ()) -> None:

@@ -1,4 +1,8 @@
-"""Batches before they are read, and the datasets of what they hold: strings, or columns."""
+"""Batches before they are read, and the datasets of what they hold: strings, or columns.
+
+Small batches are read several at a time. To call a function of a dataset and to take a dataset
+apart costs as much as reading some hundred records.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +13,56 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.emission import emit_batch, emit_columns, records
+from tfrfast.tensorflow.emission import Columns, Emission, Strings, emit_group
 from tfrfast.tensorflow.functions import flat_map, parallel_map
 from tfrfast.tensorflow.library import ops
+
+# One call reads about this many bytes, and at most so many batches.
+_GROUP_BYTES = 4 << 20
+_MAX_GROUP = 8
+_MOST_CALLS_OF_FEW = 16
+
+
+def group_of(batch_bytes: int, count: int | None = None) -> int:
+    """How many batches of that size one call reads: a power of two, so that pieces are whole.
+
+    If there are few batches, their `count`, then fewer, so that several calls share them.
+    """
+    most = min(_MAX_GROUP, _GROUP_BYTES // max(1, batch_bytes))
+    if count is not None:
+        most = min(most, count // _MOST_CALLS_OF_FEW)
+    return 1 << max(0, most.bit_length() - 1)
 
 
 class Batches(ABC):
     """Batches that are known by some tensors: a step's number, say, or the records' addresses."""
 
-    def __init__(self, rows: int | None) -> None:
-        #: The rows of each batch, if all must be full. Reading one with a bad record fails.
+    def __init__(self, rows: int | None, group: int = 1) -> None:
+        #: The rows of each batch, if all must be full.
         self.rows = rows
+        self._group = group
+        # In a group, a batch with a bad record must not fail those before it.
+        self._fails = tf.constant(int(rows is not None and group == 1), tf.int64)
 
     @property
     @abstractmethod
     def known_by(self) -> Any:
-        """A dataset of the tensors by which batches are known."""
+        """A dataset of the tensors by which batches, or groups of them, are known."""
+
+    @abstractmethod
+    def count(self, *group: Any) -> Any:
+        """How many batches there are in a group."""
+
+    @abstractmethod
+    def member(self, number: int, *group: Any) -> tuple[Any, ...]:
+        """What a batch of a group is known by. Any batch or an empty one, if there are fewer."""
 
     @abstractmethod
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        """A batch as strings: those before the first error, all errors, and the others."""
+        """A batch as strings: those before the first error, all errors, and the others.
+
+        A batch that has to be full fails if a record is bad, unless there are groups.
+        """
 
     @abstractmethod
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
@@ -38,29 +72,43 @@ class Batches(ABC):
     def finished(self, dataset: Any) -> Any:
         """What is made of the batches, with its length, and repeated if that was asked for."""
 
-    def mapped(self, function: Callable[..., Any]) -> Any:
-        return parallel_map(self.known_by, function)
+    def mapped(
+        self, function: Callable[..., Any], *, calls: int | None = None, on_one_thread: bool = True
+    ) -> Any:
+        """What a function makes of each batch. There must be no groups."""
+        assert self._group == 1
+        return parallel_map(
+            self.known_by,
+            lambda *group: function(*self.member(0, *group)),
+            calls=calls,
+            on_one_thread=on_one_thread,
+        )
 
     def strings(self) -> Any:
-        if self.rows is not None:
-            full = [self.rows]
-            batches = self.mapped(lambda *batch: tf.ensure_shape(self.read(*batch)[0], full))
-        else:
-            batches = flat_map(self.mapped(lambda *batch: records(*self.read(*batch))), emit_batch)
-        return self.finished(batches)
+        return self._made(self.read, Strings(self.rows))
 
     def columns(self, features: TensorFeatures) -> Any:
-        def decode(*batch: Any) -> Any:
+        def decode(*batch: Any) -> tuple[Any, ...]:
             columns, good, error = self.decode(features, *batch)
-            columns = features.shaped(columns, self.rows)
-            if self.rows is not None:
-                return features.assemble(columns)
-            return columns, tf.ensure_shape(good, []), tf.ensure_shape(error, [])
+            return (*columns, good, error)
 
-        batches = self.mapped(decode)
-        if self.rows is None:
-            batches = flat_map(batches, emit_columns(features.assemble))
+        return self._made(decode, Columns(features, self.rows))
+
+    def _made(self, read: Callable[..., tuple[Any, ...]], emission: Emission) -> Any:
+        if self._group == 1 and self.rows is not None:
+            batches = self.mapped(
+                lambda *batch: emission.element(
+                    *map(tf.ensure_shape, read(*batch), emission.shapes)
+                )
+            )
+        else:
+            made = parallel_map(self.known_by, lambda *group: self._group_of(read, *group))
+            batches = flat_map(made, emit_group(emission))
         return self.finished(batches)
+
+    def _group_of(self, read: Callable[..., tuple[Any, ...]], *group: Any) -> tuple[Any, ...]:
+        batches = [read(*self.member(number, *group)) for number in range(self._group)]
+        return self.count(*group), *(output for batch in batches for output in batch)
 
 
 class StringBatches(Batches):
@@ -73,6 +121,12 @@ class StringBatches(Batches):
     @property
     def known_by(self) -> Any:
         return self._strings
+
+    def count(self, *_: Any) -> Any:
+        return tf.constant(1, tf.int64)
+
+    def member(self, _: int, *batch: Any) -> tuple[Any, ...]:
+        return batch
 
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
         return batch[0], tf.constant(""), tf.zeros([0], tf.string)

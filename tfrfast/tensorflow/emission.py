@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.data.util import structure
 
+from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.functions import flat_map, show_a_reader, take_while
 from tfrfast.tensorflow.library import ops
 
@@ -39,7 +44,7 @@ def _fails(*element_and_error: Any) -> Any:
 
 
 def _failure(error: Any, records: Any) -> Any:
-    """A dataset without elements, which raises `error` unless it is empty. `records` show a type."""
+    """A dataset without elements. It raises `error` unless that is empty. `records` show a type."""
     is_error = tf.cast(tf.strings.length(error) > 0, tf.int64)
     return _raising(tf.data.Dataset.from_tensors(records).take(is_error), error)
 
@@ -53,31 +58,152 @@ def emit_block(head: Any, error: Any, tail: Any) -> Any:
     )
 
 
-def emit_batch(head: Any, error: Any, tail: Any) -> Any:
-    """A batch. If some of its records are damaged, the error comes first, then the good records.
+class Emission(ABC):
+    """How the outputs of a reading op become a batch, or an error at its place.
 
-    So a damaged batch fails, as TensorFlow's does, and ignore_errors() still gives its good records.
+    If some of its records are damaged, the error comes first, then the good records. So a damaged
+    batch fails, as TensorFlow's does, and ignore_errors() still gives its good records. Of a batch
+    that has to be full, nothing is left.
     """
-    return tf.cond(
-        tf.logical_and(tf.equal(error, ""), tf.size(head) > 0),
-        lambda: tf.data.Dataset.from_tensors(head),
-        lambda: _failure(error, tail).concatenate(_some(tf.concat([head, tail], axis=0))),
-    )
 
+    def __init__(self, rows: int | None, shapes: list[list[int | None]]) -> None:
+        #: The rows of each batch, if all must be full.
+        self.rows = rows
+        #: The shapes of the outputs.
+        self.shapes = shapes
 
-def emit_columns(assemble: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The same as emit_batch for columns, of which `assemble` makes the features."""
+    @abstractmethod
+    def element(self, *outputs: Any) -> Any:
+        """The batch, of outputs with their shapes."""
 
-    def emit(*outputs: Any) -> Any:
-        *columns, rows, error = outputs
-        batch = tf.data.Dataset.from_tensors(assemble(columns))
+    @abstractmethod
+    def error(self, *outputs: Any) -> Any:
+        """All errors; "" if there are none."""
+
+    @abstractmethod
+    def good(self, *outputs: Any) -> Any:
+        """How many good records come before the first error."""
+
+    @abstractmethod
+    def rest(self, *outputs: Any) -> Any:
+        """A dataset of what there is of a batch that need not be full: first its error."""
+
+    def is_sound(self, *outputs: Any) -> Any:
+        """Whether the outputs are a batch, and there is no error."""
+        good = self.good(*outputs)
+        is_batch = good > 0 if self.rows is None else tf.equal(good, self.rows)
+        return tf.logical_and(tf.equal(self.error(*outputs), ""), is_batch)
+
+    def pieces(self, *outputs: Any) -> Any:
+        """A dataset of what there is of a batch that is not sound."""
+        if self.rows is None:
+            return self.rest(*outputs)
+        error = self.error(*outputs)
         return tf.cond(
             tf.equal(error, ""),
-            lambda: batch.take(tf.minimum(rows, 1)),
-            lambda: _raising(batch, error).concatenate(batch.take(tf.minimum(rows, 1))),
+            lambda: tf.data.Dataset.from_tensors(  # fails: the batch is short
+                self.element(*map(tf.ensure_shape, outputs, self.shapes))
+            ),
+            lambda: _raising(self.no_pieces(*outputs, count=1), error),
+        )
+
+    def no_pieces(self, *outputs: Any, count: int = 0) -> Any:
+        """A dataset like that of pieces(), of elements that nobody sees."""
+        element = self.element(*outputs)
+        if self.rows is not None:  # the outputs may have fewer
+            element = _nothing_like(structure.type_spec_from_value(element))
+        return tf.data.Dataset.from_tensors(element).take(count)
+
+
+class Strings(Emission):
+    """Of the records before the first error, all errors, and the other records."""
+
+    def __init__(self, rows: int | None) -> None:
+        super().__init__(rows, [[rows], [], [None]])
+
+    def element(self, *outputs: Any) -> Any:
+        return outputs[0]
+
+    def error(self, *outputs: Any) -> Any:
+        return outputs[1]
+
+    def good(self, *outputs: Any) -> Any:
+        return tf.size(outputs[0])
+
+    def rest(self, *outputs: Any) -> Any:
+        head, error, tail = outputs
+        return _failure(error, tail).concatenate(_some(tf.concat([head, tail], axis=0)))
+
+
+class Columns(Emission):
+    """Of the columns of the good records, how many these are, and all errors."""
+
+    def __init__(self, features: TensorFeatures, rows: int | None) -> None:
+        super().__init__(rows, [*features.shapes(rows), [], []])
+        self._features = features
+
+    def element(self, *outputs: Any) -> Any:
+        return self._features.assemble(outputs[:-2])
+
+    def error(self, *outputs: Any) -> Any:
+        return outputs[-1]
+
+    def good(self, *outputs: Any) -> Any:
+        return outputs[-2]
+
+    def rest(self, *outputs: Any) -> Any:
+        batch = tf.data.Dataset.from_tensors(self.element(*outputs))
+        is_error = tf.cast(tf.strings.length(self.error(*outputs)) > 0, tf.int64)
+        failure = _raising(batch.take(is_error), self.error(*outputs))
+        return failure.concatenate(batch.take(tf.minimum(self.good(*outputs), 1)))
+
+
+def emit_group(emission: Emission) -> Callable[..., Any]:
+    """A dataset of a group of batches, given their number, and the outputs of that many or more."""
+    width = len(emission.shapes)
+
+    def emit(count: Any, *outputs: Any) -> Any:
+        for output, shape in zip(outputs, itertools.cycle(emission.shapes)):
+            output.set_shape(shape)  # is_sound() looks whether it is so
+        batches = [outputs[begin : begin + width] for begin in range(0, len(outputs), width)]
+        sound = tf.stack([emission.is_sound(*batch) for batch in batches])
+        unneeded = tf.range(len(batches), dtype=tf.int64) >= count
+
+        def of_some() -> Any:
+            return functools.reduce(
+                lambda made, more: made.concatenate(more),
+                (
+                    _pieces_if(number < count, emission, *batch)
+                    for number, batch in enumerate(batches)
+                ),
+            )
+
+        return tf.cond(
+            tf.reduce_all(tf.logical_or(sound, unneeded)),
+            lambda: _listed([emission.element(*batch) for batch in batches]).take(count),
+            of_some,
         )
 
     return emit
+
+
+def _pieces_if(is_wanted: Any, emission: Emission, *outputs: Any) -> Any:
+    return tf.cond(
+        is_wanted, lambda: emission.pieces(*outputs), lambda: emission.no_pieces(*outputs)
+    )
+
+
+def _listed(elements: list[Any]) -> Any:
+    """A dataset of these elements, which may have different shapes."""
+    if len(elements) == 1:
+        return tf.data.Dataset.from_tensors(elements[0])
+    spec = structure.type_spec_from_value(elements[0])
+    variant = tf.raw_ops.ListDataset(
+        tensors=[each for element in elements for each in structure.to_tensor_list(spec, element)],
+        output_types=structure.get_flat_tensor_types(spec),
+        output_shapes=structure.get_flat_tensor_shapes(spec),
+    )
+    return tf.data.experimental.from_variant(variant, spec)
 
 
 def with_length(dataset: Any, length: int | None) -> Any:
@@ -90,8 +216,7 @@ def with_length(dataset: Any, length: int | None) -> Any:
 
     def like_it(_: Any) -> Any:
         show_a_reader()  # else sharding by file would fail here
-        nothing = tf.nest.map_structure(_nothing_like, spec, expand_composites=True)
-        return tf.data.Dataset.from_tensors(nothing)
+        return tf.data.Dataset.from_tensors(_nothing_like(spec))
 
     # TensorFlow says that the rest of something endless is endless.
     nothing = flat_map(tf.data.Dataset.range(1), like_it).repeat().skip(-1)
@@ -100,7 +225,12 @@ def with_length(dataset: Any, length: int | None) -> Any:
 
 
 def _nothing_like(spec: Any) -> Any:
-    """A tensor of that type, and of some shape that `spec` allows. Nobody sees it."""
+    """An element like `spec`. Nobody sees it."""
+    return tf.nest.map_structure(_no_tensor_like, spec, expand_composites=True)
+
+
+def _no_tensor_like(spec: Any) -> Any:
+    """A tensor of that type, and of some shape that `spec` allows."""
     sizes = [] if spec.shape.rank is None else [size or 0 for size in spec.shape]
     tensor = tf.zeros(sizes, spec.dtype)
     return tf.ensure_shape(tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=None), spec.shape)

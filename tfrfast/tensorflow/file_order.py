@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches, StringBatches
+from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import emit_block, records, with_length
 from tfrfast.tensorflow.functions import flat_map, parallel_map
@@ -20,7 +20,7 @@ from tfrfast.tensorflow.keys import Keys
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import COMPRESSION_CODES
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
-from tfrfast.tensorflow.steps import ALL_FILES, pieces_of_files, runs, steps, steps_of_pieces
+from tfrfast.tensorflow.steps import pieces_of_files, steps, steps_of_all
 
 # A shard's index is made by one thread at a time. The second call waits for it.
 _PARALLEL_FINDS = 2
@@ -34,7 +34,13 @@ _ADDRESS = 4
 class Shards:
     """Shards that are not open yet. Their names may be symbolic."""
 
-    def __init__(self, names: Any, skip_damage: bool, zero_copy: bool, compression: str) -> None:
+    def __init__(
+        self,
+        names: Any,
+        skip_damage: bool,
+        zero_copy: bool,
+        compression: str,
+    ) -> None:
         self._names = names
         self._is_compressed = bool(compression)
         self._skips_damage = skip_damage
@@ -51,21 +57,20 @@ class Shards:
 
     def blocks(self) -> Any:
         """All records in blocks, which TensorFlow does not shard by file."""
-        wanted, of_all = tf.constant(EVERYTHING.encode()), tf.constant(ALL_FILES, tf.int64)
-
-        def read(block: Any) -> Any:
-            return records(*ops.tfrfast_read_block_v2(self.source, wanted, of_all, block))
-
-        return flat_map(parallel_map(steps_of_pieces(self._pieces(wanted)), read), emit_block)
+        wanted = tf.constant(EVERYTHING.encode())
+        return self._read(steps_of_all(self._pieces(wanted)), wanted)
 
     def records(self, sequence: Sequence) -> Any:
         """A sequence without a shuffle, record by record."""
         return _ended(_repeated(self._payloads(sequence), sequence).unbatch(), sequence)
 
-    def batches(self, sequence: Sequence, symbolic: bool) -> Batches:
+    def batches(
+        self, sequence: Sequence, symbolic: bool, record_bytes: int | None = None
+    ) -> Batches:
         """The batches of a sequence without a shuffle.
 
-        With `symbolic`, checkpoints can hold positions alone, but batches are cut more slowly.
+        With `symbolic`, checkpoints can hold positions alone, but batches are cut more slowly. If
+        it is known how large records are, small batches are read several in a call.
         """
         assert sequence.batch is not None
         size, is_full = sequence.batch.rows, sequence.batch.drop_remainder
@@ -75,30 +80,33 @@ class Shards:
             found = _repeated(found, sequence)
         # TensorFlow has no symbolic checkpoints of rebatch().
         again = found.unbatch().batch if symbolic else found.rebatch
-        cut, rows = _ended(again(size, is_full), sequence), size if is_full else None
 
         def finished(dataset: Any) -> Any:
-            return _repeated(dataset, sequence) if ends_with_epoch else dataset
+            ended = _ended(dataset, sequence)
+            return _repeated(ended, sequence) if ends_with_epoch else ended
 
         if self._skips_damage:  # so that batches are full, records are left out before they are cut
-            return StringBatches(cut, rows, finished)
-        return _FoundBatches(self.source, cut, rows, finished)
+            return StringBatches(again(size, is_full), size if is_full else None, finished)
+        group = 1 if record_bytes is None else group_of(size * record_bytes)
+        cut = again(size * group, is_full and group == 1)
+        return _FoundBatches(self.source, cut, size, is_full, group, finished)
 
     def _payloads(self, sequence: Sequence) -> Any:
         wanted = tf.constant(sequence.of_one_epoch.encode())
+        return self._read(self._steps(wanted), wanted)
 
-        def read(_: Any, files: Any, block: Any) -> Any:
-            return records(*ops.tfrfast_read_block_v2(self.source, wanted, files, block))
+    def _read(self, blocks: Any, wanted: Any) -> Any:
+        def read(block: Any) -> Any:
+            return records(*ops.tfrfast_read_blocks(self.source, wanted, block))
 
-        each = steps(self._pieces(wanted), self.source, wanted, Keys(0, known=True))
-        return flat_map(parallel_map(each, read), emit_block)
+        return flat_map(parallel_map(blocks, read), emit_block)
 
     def _addresses(self, sequence: Sequence) -> Any:
         """Where the records are, for a few MiB at a time."""
         wanted = tf.constant(sequence.of_one_epoch.encode())
 
-        def find(files: Any, begin: Any, end: Any) -> Any:
-            head, error, tail = ops.tfrfast_find_records(self.source, wanted, files, begin, end)
+        def find(blocks: Any) -> Any:
+            head, error, tail = ops.tfrfast_find_records_v2(self.source, wanted, blocks)
             some = [None, _ADDRESS]
             return (
                 tf.ensure_shape(head, some),
@@ -107,30 +115,54 @@ class Shards:
             )
 
         length = 1 if self._is_compressed else _BLOCKS_AT_ONCE
-        each = runs(self._pieces(wanted), self.source, wanted, length)
-        return flat_map(parallel_map(each, find, calls=_PARALLEL_FINDS), emit_block)
+        found = parallel_map(self._steps(wanted, length), find, calls=_PARALLEL_FINDS)
+        return flat_map(found, emit_block)
+
+    def _steps(self, wanted: Any, length: int = 1) -> Any:
+        """The blocks that hold what is wanted."""
+        pieces, no_order = self._pieces(wanted), Keys(0, known=True)
+        return steps(pieces, self.source, wanted, no_order, length)
 
 
 class _FoundBatches(Batches):
     """Batches of records that have been found, and are read by their addresses."""
 
     def __init__(
-        self, source: Any, addresses: Any, rows: int | None, finished: Callable[[Any], Any]
+        self,
+        source: Any,
+        addresses: Any,
+        size: int,
+        is_full: bool,
+        group: int,
+        finished: Callable[[Any], Any],
     ) -> None:
-        super().__init__(rows)
-        self._source, self._addresses, self._finished = source, addresses, finished
-        self._is_full = tf.constant(int(rows is not None), tf.int64)
+        super().__init__(size if is_full else None, group)
+        self._source, self._addresses, self._size, self._finished = (
+            source,
+            addresses,
+            size,
+            finished,
+        )
 
     @property
     def known_by(self) -> Any:
         return self._addresses
 
+    def count(self, *group: Any) -> Any:
+        rows = tf.shape(group[0], tf.int64)[0]
+        return rows // self._size if self.rows is not None else -(-rows // self._size)
+
+    def member(self, number: int, *group: Any) -> tuple[Any, ...]:
+        if self._group == 1:
+            return group
+        return (group[0][number * self._size : (number + 1) * self._size],)
+
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        return ops.tfrfast_read_records(self._source, self._is_full, *batch)
+        return ops.tfrfast_read_records(self._source, self._fails, *batch)
 
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         return ops.tfrfast_decode_records(
-            self._source, self._is_full, *batch, features.text, column_types=features.column_types
+            self._source, self._fails, *batch, features.text, column_types=features.column_types
         )
 
     def finished(self, dataset: Any) -> Any:

@@ -57,10 +57,14 @@ def parallel_reads() -> int:
     return min(_MAX_PARALLEL_READS, _native.usable_processors())
 
 
-def parallel_map(dataset: Any, body: Body, *others: Any, calls: int | None = None) -> Any:
+def parallel_map(
+    dataset: Any, body: Body, *others: Any, calls: int | None = None, on_one_thread: bool = True
+) -> Any:
     """dataset.map(lambda *element: body(*element, *others)), several at once, in order.
 
-    Elements are flattened for `body`, which may return any structure.
+    Elements are flattened for `body`, which may return any structure. Unless it calls functions,
+    each call stays on one thread: one of its ops does all the work, and handing the others from
+    thread to thread takes longer than running them.
     """
     others = tuple(map(tf.convert_to_tensor, others))
     traced = _traced(_tensors_of, body, dataset, others)
@@ -73,13 +77,11 @@ def parallel_map(dataset: Any, body: Body, *others: Any, calls: int | None = Non
         num_parallel_calls=tf.constant(calls or parallel_reads(), tf.int64),
         deterministic="true",
         preserve_cardinality=True,
-        # Each call stays on one thread: one of its ops does all the work, and handing the others
-        # from thread to thread takes longer than running them.
-        use_inter_op_parallelism=False,
+        use_inter_op_parallelism=not on_one_thread,
     )
 
 
-def serial_map(dataset: Any, body: Body, *others: Any) -> Any:
+def serial_map(dataset: Any, body: Body, *others: Any, on_one_thread: bool = True) -> Any:
     """The same, one call at a time, on the thread that asks."""
     others = tuple(map(tf.convert_to_tensor, others))
     traced = _traced(_tensors_of, body, dataset, others)
@@ -93,7 +95,7 @@ def serial_map(dataset: Any, body: Body, *others: Any) -> Any:
         others,
         "f",
         preserve_cardinality=True,
-        use_inter_op_parallelism=False,
+        use_inter_op_parallelism=not on_one_thread,
         **({"force_synchronous": True} if known else {}),
     )
 

@@ -134,7 +134,7 @@ class FusedDataset(ParsingDataset):
         if pipeline is None:
             return self._plain(plain(), call, ENDED, length)
         fused = pipeline.batched(rows, drop)
-        if isinstance(fused, Refusal) and pipeline.parses_needlessly:
+        if isinstance(fused, Refusal) and pipeline.parses_needlessly and pipeline.lifts:
             warn_once("parse", f"Records are parsed one by one before {call}", fused)
         return self._fused_or(plain, fused, call, length=length)
 

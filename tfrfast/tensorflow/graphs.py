@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches
+from tfrfast.tensorflow.batches import Batches, group_of
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import emit_block, records, with_length
 from tfrfast.tensorflow.functions import flat_map
@@ -23,33 +23,41 @@ _MAX_BLOCK_RECORDS = 4096
 
 
 class PlannedBatches(Batches):
-    """The batches of a shuffle, known by a key of the order, the files, and a step's number."""
+    """The batches of a shuffle, known by an order's key, the files, and some steps."""
 
-    def __init__(self, plan: OpenPlan, sequence: Sequence) -> None:
-        assert sequence.batch is not None
-        super().__init__(sequence.batch.rows if sequence.batch.drop_remainder else None)
+    def __init__(self, plan: OpenPlan, sequence: Sequence, *, grouped: bool = False) -> None:
+        batch = sequence.batch
+        assert batch is not None
         encoded = sequence.encode()
+        count = plan.step_count(encoded)
+        group = group_of(batch.rows * _mean_bytes(plan), count) if grouped else 1
+        super().__init__(batch.rows if batch.drop_remainder else None, group)
         self._length = sequence.length
         self._source, self._sequence = tf.constant(plan.source), tf.constant(encoded)
-        pieces = pieces_of_steps(plan.step_count(encoded))
-        self._steps = steps(pieces, self._source, self._sequence, _keys_of(sequence))
+        keys = _keys_of(sequence)
+        self._steps = steps(
+            pieces_of_steps(count, group), self._source, self._sequence, keys, group
+        )
 
     @property
     def known_by(self) -> Any:
         return self._steps
 
+    def count(self, *group: Any) -> Any:
+        return group[0][4] - group[0][3]
+
+    def member(self, number: int, *group: Any) -> tuple[Any, ...]:
+        return (*group, tf.constant(number, tf.int64))
+
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        key, files, step = batch
-        return ops.tfrfast_read_batch_v2(self._source, self._sequence, files, key, step)
+        return ops.tfrfast_read_batch_v3(self._source, self._sequence, *batch, self._fails)
 
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
-        key, files, step = batch
-        return ops.tfrfast_decode_batch_v2(
+        return ops.tfrfast_decode_batch_v3(
             self._source,
             self._sequence,
-            files,
-            key,
-            step,
+            *batch,
+            self._fails,
             features.text,
             column_types=features.column_types,
         )
@@ -60,12 +68,15 @@ class PlannedBatches(Batches):
 
 def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
     """The records of a shuffle one by one."""
-    mean_bytes = plan.file_bytes // max(1, plan.record_count)
-    rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // max(1, mean_bytes)))
+    rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // _mean_bytes(plan)))
     blocks = PlannedBatches(plan, dataclasses.replace(sequence, batch=Batch(rows)))
     read = blocks.mapped(lambda *batch: records(*blocks.read(*batch)))
     elements = with_length(flat_map(read, emit_block).unbatch(), sequence.length)
     return elements.with_options(small_checkpoints())
+
+
+def _mean_bytes(plan: OpenPlan) -> int:
+    return max(1, plan.file_bytes // max(1, plan.record_count))
 
 
 def small_checkpoints() -> Any:

@@ -32,18 +32,30 @@ class Step:
 
 #: What becomes of map() and filter() of single records.
 OF_EACH = "for each record, after what is planned"
-#: What becomes of a map() whose parse is lifted.
-OF_BATCHES = "records are decoded where they are read, and the rest runs on whole batches"
+_OF_BATCHES = "records are decoded where they are read, and the rest runs "
+_SHOWN = 3
 
 
-def lifted_step(step: Step) -> Step:
+def of_batches(by_element: list[str]) -> str:
+    """What becomes of a map() whose parse is lifted. Those ops run row by row."""
+    if not by_element:
+        return f"{_OF_BATCHES}on whole batches"
+    ops = ", ".join(by_element[:_SHOWN])
+    more = len(by_element) - _SHOWN
+    ops += f" and {more} more" if more > 0 else ""
+    return f"{_OF_BATCHES}on whole batches, but row by row from {ops} on"
+
+
+def lifted_step(step: Step, by_element: list[str]) -> Step:
     """A step of a pipeline whose maps are lifted."""
-    return Step(step.call, fused=True, why=OF_BATCHES) if step.why == OF_EACH else step
+    if step.why != OF_EACH:
+        return step
+    return Step(step.call, fused=True, why=of_batches(by_element))
 
 
 def unlifted_step(step: Step) -> Step:
     """The same step once the maps are not lifted any more."""
-    return Step(step.call, fused=False, why=OF_EACH) if step.why == OF_BATCHES else step
+    return Step(step.call, fused=False, why=OF_EACH) if step.why.startswith(_OF_BATCHES) else step
 
 
 @dataclass(frozen=True)

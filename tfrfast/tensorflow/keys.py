@@ -34,7 +34,7 @@ class Keys:
     seeded: bool = True  # by the user
 
     def drawn(self) -> Any:
-        """A dataset of one vector: numbers in an order that each dataset made here draws for itself.
+        """A dataset of one vector: numbers in an order that each dataset made here draws anew.
 
         tf.data service does not split it: all workers get the same order. A checkpoint of the
         iterator holds the order, and how many iterations there have been. Fingerprints of datasets

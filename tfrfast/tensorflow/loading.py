@@ -22,7 +22,11 @@ _READ_AHEAD = 2
 
 
 def dataset_of(
-    loader: LoaderDescription, epochs: int | None, with_indices: bool, with_valid: bool
+    loader: LoaderDescription,
+    epochs: int | None,
+    with_indices: bool,
+    with_valid: bool,
+    with_sources: bool,
 ) -> Any:
     """See `Loader.to_tf_dataset`."""
     plan, rest = loader.plan, loader.rest
@@ -33,8 +37,11 @@ def dataset_of(
     features = None if loader.features is None else TensorFeatures(loader.features)
     source = tf.constant(opened.source)
     encoded = tf.constant(rest.encode())
+    starts = tf.constant(loader.source_starts, tf.int64)
     first_epoch = tf.constant(keys.as_int64(loader.epoch), tf.int64)
     rows = plan.batch_size if plan.remainder != "keep" and not loader.skips_damage else None
+    if plan._own_order is not None and plan._own_order.rows_vary:
+        rows = None
 
     shapes = [[None]] if features is None else features.shapes(None)
     full_shapes = [[rows]] if features is None else features.shapes(rows)
@@ -55,6 +62,9 @@ def dataset_of(
         *columns, indices, valid = _with_shapes(parts[:-1], (*full_shapes, [rows], [rows]))
         batch = columns[0] if features is None else features.assemble(columns)
         extra = [*([indices] if with_indices else []), *([valid] if with_valid else [])]
+        if with_sources:
+            sources = tf.searchsorted(starts, indices, side="right", out_type=tf.int64) - 1
+            extra.append(sources)
         return (batch, *extra) if extra else batch
 
     endless = epochs is None and plan.steps > 0

@@ -73,11 +73,13 @@ class Pipeline:
 
     def _batches(self) -> Batches:
         assert self.sequence is not None
+        grouped = self.lifted is None
         if self.sequence.shuffle is None:
             symbolic = self.options is not None and self.options.experimental_symbolic_checkpoint
-            return self.source.shards().batches(self.sequence, bool(symbolic))
+            record_bytes = self.source.record_bytes if grouped else None
+            return self.source.shards().batches(self.sequence, bool(symbolic), record_bytes)
         assert self.source.plan is not None
-        return graphs.PlannedBatches(self.source.plan, self.sequence)
+        return graphs.PlannedBatches(self.source.plan, self.sequence, grouped=grouped)
 
     def build_one_by_one(self) -> Any:
         """The batches of a pipeline whose maps are lifted, as its maps make them of records."""

@@ -88,7 +88,7 @@ def features_of_map(mapped: Any) -> TensorFeatures | None:
 
 
 def features_of_transformation(transformation: Any) -> TensorFeatures | None:
-    """Those of `tf.data.experimental.parse_example_dataset(features)`, which was given to apply()."""
+    """Those of `tf.data.experimental.parse_example_dataset(features)`, given to apply()."""
     place = "tensorflow.python.data.experimental.ops.parsing_ops"
     name = "parse_example_dataset.<locals>._apply_fn"
     is_it = getattr(transformation, "__module__", "") == place

@@ -136,11 +136,12 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         is_planned = pipeline.sequence is not None
         steps = self._history.steps
         if pipeline.lifted is not None:
-            steps = tuple(map(lifted_step, steps))
+            by_element = pipeline.lifted.by_element
+            steps = tuple(lifted_step(step, by_element) for step in steps)
         return History(pipeline.source.description, is_planned, steps)
 
     def _plain(self, built: Any, call: str, refusal: Refusal, length: int | None = None) -> Any:
-        """What tf.data made, with parse_example() and explain(), and its length if that is known."""
+        """What tf.data made, with parse_example(), explain() and, if known, its length."""
         why, instead = ("", "") if refusal is ENDED else refusal
         dataset = self._new()
         step = Step(call, fused=False, why=why, instead=instead, ends_plan=True)

@@ -12,6 +12,7 @@ from tfrfast.tensorflow.file_order import Shards
 from tfrfast.tensorflow.functions import show_a_reader
 from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.planning import OpenPlan, open_plan
+from tfrfast.tensorflow.sampling import mean_record_bytes
 from tfrfast.tensorflow.schemes import any_has_scheme
 from tfrfast.tensorflow.sequence import EVERYTHING
 
@@ -65,6 +66,15 @@ class Source:
         """Those that are known, or others that are read in the same way."""
         names = self.names.tensor if names is None else names
         return Shards(names, self.skip_damage, self.zero_copy, self.compression)
+
+    @property
+    def record_bytes(self) -> int | None:
+        """About how large records are, by a look into the first file; None if that does not tell.
+
+        The same with an index and without, so that graphs are.
+        """
+        names = self.names.known
+        return None if self.compression or not names else mean_record_bytes(names[0])
 
     def stream(self) -> Any:
         """All records in file order, or as `num_parallel_reads` mixes the files."""

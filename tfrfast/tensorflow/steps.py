@@ -4,6 +4,9 @@ To shard by file, TensorFlow puts a shard() before a flat_map whose function rea
 flat_map here passes on 0, 1, 2, ... The first two numbers that sharding leaves tell this process
 which files are its own, and their steps are counted when the iteration begins. Without sharding,
 the steps come in pieces, which tf.data service may split among workers.
+
+The ops are told what to read by one vector: the order's key, the first of the files and their
+stride, the first step and the one after the last. Each further tensor of a step would take time.
 """
 
 from __future__ import annotations
@@ -20,13 +23,13 @@ from tfrfast.tensorflow.library import ops
 ALL_FILES = (0, 1)
 _MAX_PIECE_STEPS = 64
 # If there are few steps, pieces are smaller, so that there are still about this many.
-_PIECES = 32
+_PIECES = 8
 _COPIES = 4096
 
 
-def pieces_of_steps(count: int) -> Any:
-    """The steps 0 to `count` - 1 in pieces: where each begins and ends."""
-    size = max(1, min(_MAX_PIECE_STEPS, count // _PIECES))
+def pieces_of_steps(count: int, group: int) -> Any:
+    """The steps 0 to `count` - 1 in pieces of whole groups: where each begins and ends."""
+    size = max(1, min(_MAX_PIECE_STEPS // group, count // _PIECES // group)) * group
     pieces = tf.data.Dataset.range(-(-count // size))
     return flat_map(pieces, _piece, tf.constant(count, tf.int64), tf.constant(size, tf.int64))
 
@@ -36,9 +39,9 @@ def _piece(number: Any, count: Any, size: Any) -> Any:
     return tf.data.Dataset.from_tensors(_bounds(number, count, size))
 
 
-def _bounds(number: Any, count: Any, size: Any) -> tuple[Any, Any]:
+def _bounds(number: Any, count: Any, size: Any) -> Any:
     begin = number * size
-    return begin, begin + tf.minimum(count - begin, size)
+    return tf.stack([begin, begin + tf.minimum(count - begin, size)])
 
 
 def pieces_of_files(source: Any, sequence: Any, files: Any) -> Any:
@@ -49,52 +52,42 @@ def pieces_of_files(source: Any, sequence: Any, files: Any) -> Any:
 def _blocks_of_file(file: Any, source: Any, sequence: Any) -> Any:
     show_a_reader()
     begin, end = ops.tfrfast_blocks_of_file(source, sequence, file)
-    return tf.data.Dataset.from_tensors((tf.ensure_shape(begin, []), tf.ensure_shape(end, [])))
+    return tf.data.Dataset.from_tensors(tf.ensure_shape(tf.stack([begin, end]), [2]))
 
 
-def steps_of_pieces(pieces: Any) -> Any:
-    """The numbers of all steps, without files or keys."""
-    return flat_map(pieces, tf.data.Dataset.range)
+def steps_of_all(pieces: Any) -> Any:
+    """Each step of `pieces`, which TensorFlow does not shard by file, without a key."""
+    of_all = tf.constant([0, *ALL_FILES], tf.int64)
+    return flat_map(pieces, _cut_up, of_all, tf.constant(1, tf.int64))
 
 
-def steps(pieces: Any, source: Any, sequence: Any, keys: Keys) -> Any:
-    """((key, files), step) for each step of `pieces` or, once sharded, of this process's own files.
+def _cut_up(bounds: Any, whose: Any, length: Any) -> Any:
+    return _cut(whose, bounds, length)
+
+
+def steps(pieces: Any, source: Any, sequence: Any, keys: Keys, length: int = 1) -> Any:
+    """The steps of `pieces` or, once sharded, of this process's own files, `length` at a time.
 
     Which of the two is decided once for each piece, so that a step costs little.
     """
-    return flat_map(_pieces(pieces, source, sequence, keys), _steps_of_piece)
-
-
-def runs(pieces: Any, source: Any, sequence: Any, length: int) -> Any:
-    """(files, begin, end) of up to `length` steps at a time, where no key is needed."""
-    own = _pieces(pieces, source, sequence, Keys(0, known=True))
-    return flat_map(own, _runs_of_piece, tf.constant(length, tf.int64))
-
-
-def _pieces(pieces: Any, source: Any, sequence: Any, keys: Keys) -> Any:
-    """((key, files), (begin, end)) for each of the pieces."""
     # Pieces come second in zip: a sharded process that has no piece must not ask for one.
     everything = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
     own = flat_map(_numbers_left(keys), _if_sharded, source, sequence)
-    return everything.concatenate(own)
+    return flat_map(everything.concatenate(own), _cut, tf.constant(length, tf.int64))
 
 
-def _runs_of_piece(_: Any, files: Any, begin: Any, end: Any, length: Any) -> Any:
-    begins = tf.range(begin, end, length)
-    ends = tf.minimum(begins + length, end)
-    return tf.data.Dataset.from_tensor_slices((_copies(files, tf.size(begins)), begins, ends))
-
-
-def _steps_of_piece(key: Any, files: Any, begin: Any, end: Any) -> Any:
-    numbers = tf.range(begin, end)
-    return tf.data.Dataset.from_tensor_slices((_copies((key, files), tf.size(numbers)), numbers))
-
-
-def _copies(values: Any, count: Any) -> Any:
-    """Repeats each tensor for from_tensor_slices. Starting a map() would take milliseconds."""
-    return tf.nest.map_structure(
-        lambda value: tf.broadcast_to(value, tf.concat([[count], tf.shape(value)], axis=0)), values
+def _cut(whose: Any, bounds: Any, length: Any) -> Any:
+    begins = tf.range(bounds[0], bounds[1], length)
+    ends = tf.minimum(begins + length, bounds[1])
+    numbers = tf.stack([begins, ends], axis=1)
+    return tf.data.Dataset.from_tensor_slices(
+        tf.concat([_copies(whose, tf.size(begins)), numbers], axis=1)
     )
+
+
+def _copies(vector: Any, count: Any) -> Any:
+    """Rows for from_tensor_slices. Starting a map() would take milliseconds."""
+    return tf.broadcast_to(vector, [count, 3])
 
 
 def _numbers_left(keys: Keys) -> Any:
@@ -117,7 +110,7 @@ def _pass_on(number: Any, key: Any) -> Any:
 
 
 def _unless_sharded(numbers: Any, key: Any) -> Any:
-    of_all = (key[0], tf.constant(ALL_FILES, tf.int64))
+    of_all = tf.stack([key[0], *ALL_FILES])
     # Many copies: a symbolic checkpoint grows with each repetition.
     every = tf.data.Dataset.from_tensor_slices(_copies(of_all, _COPIES)).repeat()
     return every.take(tf.where(_is_sharded(numbers), tf.constant(0, tf.int64), -1))
@@ -129,11 +122,12 @@ def _if_sharded(numbers: Any, key: Any, source: Any, sequence: Any) -> Any:
     count = tf.ensure_shape(ops.tfrfast_step_count(source, sequence, files), [])
     size = tf.constant(_MAX_PIECE_STEPS, tf.int64)
     pieces = tf.data.Dataset.range((count - 1) // size + 1)
-    return serial_map(pieces, _own_piece, key[0], files, count, size)
+    whose = tf.stack([key[0], numbers[0], stride])
+    return serial_map(pieces, _own_piece, whose, count, size)
 
 
-def _own_piece(number: Any, key: Any, files: Any, count: Any, size: Any) -> Any:
-    return (key, files), _bounds(number, count, size)
+def _own_piece(number: Any, whose: Any, count: Any, size: Any) -> Any:
+    return whose, _bounds(number, count, size)
 
 
 def _is_sharded(numbers: Any) -> Any:

@@ -32,7 +32,8 @@ class Batch(dict[str, Any]):
     """The columns of a batch by name, as tensors.
 
     `indices` are the record numbers of the rows, and `valid` is False for rows of padding; both are
-    tensors. They are None in a batch that a framework has put together from the columns alone.
+    tensors. So is `sources`: which source of a Mixture each row is from. They are None in a batch
+    that a framework has put together from the columns alone.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class Batch(dict[str, Any]):
         columns: Any = (),
         indices: torch.Tensor | None = None,
         valid: torch.Tensor | None = None,
+        sources: torch.Tensor | None = None,
     ) -> None:
         super().__init__(columns)
         self.indices = indices
         self.valid = valid
+        self.sources = sources
 
     def to(self, *device: Any, **options: Any) -> Batch:
         """The batch with every tensor on a device, as `torch.Tensor.to` puts it there."""
@@ -59,7 +62,8 @@ class Batch(dict[str, Any]):
 def as_tensors(batch: Columns) -> Batch:
     """Numbers share the columns' memory. Byte strings become lists of bytes."""
     columns = {name: _converted(name, column) for name, column in batch.items()}
-    return Batch(columns, _tensor(batch.indices), _tensor(batch.valid))
+    rows = (batch.indices, batch.valid, batch.sources)
+    return Batch(columns, *map(_tensor, rows))
 
 
 def _converted(name: str, column: Column) -> Any:
@@ -103,7 +107,8 @@ def on_tensors(function: Callable[[torch.Tensor], Any], value: Any) -> Any:
     if isinstance(value, Mapping):
         items = {key: on_tensors(function, each) for key, each in value.items()}
         if isinstance(value, Batch):
-            return Batch(items, *(on_tensors(function, x) for x in (value.indices, value.valid)))
+            rows = (value.indices, value.valid, value.sources)
+            return Batch(items, *(on_tensors(function, each) for each in rows))
         if type(value) is dict or not isinstance(value, MutableMapping):
             return items
         same_kind = copy.copy(value)

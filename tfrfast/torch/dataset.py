@@ -11,6 +11,7 @@ import torch.utils.data
 from tfrfast._base.arguments import integers
 from tfrfast._base.paths import Paths
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.mixture import Mixture
 from tfrfast.reader import Reader
 from tfrfast.torch.batch import Batch, Ragged
 from tfrfast.torch.records import Records
@@ -26,7 +27,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
         DataLoader(dataset, batch_sampler=sampler, collate_fn=tfrfast.torch.collate, num_workers=4)
 
     Args:
-      source: a Reader, or anything that Reader takes.
+      source: a Reader, anything that Reader takes, or a Mixture, whose sources' records are
+        numbered end to end.
       features: as in `tfrfast.Loader`. With None, record `i` is its bytes.
       transform: called with each record; what it returns is the item.
       reader_options: are passed on to Reader.
@@ -37,7 +39,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     def __init__(
         self,
-        source: Reader | Paths,
+        source: Reader | Mixture | Paths,
         *,
         features: AnyFeatures | None,
         transform: Callable[[Any], Any] | None = None,
@@ -68,7 +70,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         return rows[0] if len(rows) else self.reader[index]
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
-        """These records, in this order. `collate` makes a batch of them without taking them apart."""
+        """These records, in this order. `collate` makes a batch of them as they are."""
         numbers = integers("indices", indices)
         valid = indices.valid if isinstance(indices, Rows) else None
         batch = self._records.read(numbers, valid)

@@ -21,11 +21,11 @@ _MOST_BYTES = 1 << 20
 class EpochCounter:
     """Gives each iteration of a DataLoader the next epoch, the same one in all of its workers.
 
-    Workers call `take` in any order, and some may be late. They know one of another by the seed that
-    a DataLoader gives the workers of an iteration. It says which iteration this is, never which
-    epoch: it differs between ranks. Workers that stay keep their seed, so each counts its rounds,
-    too. The numbers lie in a file without a name, so that any process sees them; the system gives a
-    dead process's lock back.
+    Workers call `take` in any order, and some may be late. They know one of another by the seed
+    that a DataLoader gives the workers of an iteration. It says which iteration this is, never
+    which epoch: it differs between ranks. Workers that stay keep their seed, so each counts its
+    rounds, too. The numbers lie in a file without a name, so that any process sees them; the system
+    gives a dead process's lock back.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class EpochCounter:
         self._write({"next": 0, "taken": []})
 
     def choose(self, epoch: int) -> None:
-        """Makes the next iteration this epoch. Late workers of one that has begun keep its epoch."""
+        """Makes the next iteration this epoch. Late workers of an earlier one keep theirs."""
         with self._locked():
             self._write(self._read() | {"next": epoch})
 

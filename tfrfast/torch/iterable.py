@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import torch.utils.data
 
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
 from tfrfast._base.paths import Paths
+from tfrfast._loading.records import planned_from
 from tfrfast._loading.states import check_state
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.mixture import Mixture
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
 from tfrfast.torch.ahead import in_order
@@ -28,11 +31,11 @@ _VERSION = 1
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
     """Batches of tensors for `DataLoader(dataset, batch_size=None, num_workers=...)`.
 
-    Worker w of n yields batches w, w + n, ... of its rank. A DataLoader asks its workers in turn, so
-    it delivers the batches of a Loader in the same order, whatever the number of workers.
+    Worker w of n yields batches w, w + n, ... of its rank. A DataLoader asks its workers in turn,
+    so it delivers the batches of a Loader in the same order, whatever the number of workers.
 
     Args:
-      source: a Reader, or anything that Reader takes.
+      source: a Reader, anything that Reader takes, or a Mixture.
       batch_size: rows of a batch of this rank.
       features: as in `tfrfast.Loader`. With None, batches are RecordBatches.
       transform: called with each Batch; what it returns is delivered.
@@ -49,13 +52,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __init__(
         self,
-        source: Reader | Paths,
+        source: Reader | Mixture | Paths,
         batch_size: SupportsIndex,
         *,
         features: AnyFeatures | None,
         transform: Callable[[Any], Any] | None = None,
-        shuffle: bool | BlockShuffle = True,
-        seed: SupportsIndex = 0,
+        shuffle: bool | BlockShuffle | EllipsisType = ...,
+        seed: SupportsIndex | EllipsisType = ...,
         rank: int | None = None,
         world: int | None = None,
         remainder: Remainder | None = None,
@@ -69,7 +72,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._transform = transform
         self._share = Share(rank, world)
         self._options: dict[str, Any] = {
-            "num_records": len(self.reader),
+            "num_records": planned_from(source, self.reader),
             "batch_size": batch_size,
             "shuffle": shuffle,
             "seed": seed,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import torch
@@ -16,6 +17,7 @@ from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.loader import Loader as ColumnLoader
 from tfrfast.loader import LoaderStats
+from tfrfast.mixture import Mixture, Weight
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
 from tfrfast.torch.output import Output, Placed
@@ -35,11 +37,12 @@ class Loader:
     Batches, their order, states and errors are those of `tfrfast.Loader`.
 
     Args:
-      source: a Reader, or anything that Reader takes.
+      source: a Reader, anything that Reader takes, or a Mixture.
       batch_size: rows of a batch of this rank.
-      features: as in `tfrfast.Loader`. With None, batches are RecordBatches, for `transform` to decode.
-      transform: called with each Batch, in threads; what it returns is delivered, in order. An error
-        in it is raised where its batch would have been delivered.
+      features: as in `tfrfast.Loader`. With None, batches are RecordBatches, for `transform` to
+        decode.
+      transform: called with each Batch, in threads; what it returns is delivered, in order. An
+        error in it is raised where its batch would have been delivered.
       shuffle, seed, indices: as in Plan.
       rank, world: by default torch.distributed's when an epoch begins; 0 and 1 without it.
       remainder: as in Plan; by default "keep" with one rank, and "pad" with several.
@@ -58,13 +61,13 @@ class Loader:
 
     def __init__(
         self,
-        source: Reader | Paths,
+        source: Reader | Mixture | Paths,
         batch_size: SupportsIndex,
         *,
         features: AnyFeatures | None,
         transform: Callable[[Any], Any] | None = None,
-        shuffle: bool | BlockShuffle = True,
-        seed: SupportsIndex = 0,
+        shuffle: bool | BlockShuffle | EllipsisType = ...,
+        seed: SupportsIndex | EllipsisType = ...,
         rank: int | None = None,
         world: int | None = None,
         remainder: Remainder | None = None,
@@ -85,17 +88,20 @@ class Loader:
             **order,
         }
         output = Output(transform, pin_memory, None if device is None else torch.device(device))
-        self._set_up(open_reader(source, reader_options), features, share, options, output)
+        if not isinstance(source, Mixture) or reader_options:
+            source = open_reader(source, reader_options)
+        self._set_up(source, features, share, options, output)
 
     def _set_up(
         self,
-        reader: Reader,
+        source: Reader | Mixture,
         features: AnyFeatures | None,
         share: Share,
         options: dict[str, Any],
         output: Output,
     ) -> None:
-        self.reader = reader
+        self._source = source
+        self.reader = open_reader(source, {})
         self._share = share
         self._options = options
         self._output = output
@@ -112,7 +118,7 @@ class Loader:
         options["threads"] = self._threads()
         # In workers of a DataLoader, a Loader that was told nothing must know that.
         options["world"] = world if self._share.given or world > 1 else None
-        return ColumnLoader(self.reader, features=features, rank=rank, **options)
+        return ColumnLoader(self._source, features=features, rank=rank, **options)
 
     def _threads(self) -> int:
         threads: int | None = self._options["threads"]
@@ -167,8 +173,8 @@ class Loader:
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Makes the next `for` deliver this epoch, from its beginning.
 
-        If a state of this epoch has just been loaded, the next `for` finishes the epoch, as it would
-        without this call.
+        If a state of this epoch has just been loaded, the next `for` finishes the epoch, as it
+        would without this call.
         """
         number = epoch_number(epoch)
         if self._at_beginning and self._place[0] == number:
@@ -193,6 +199,17 @@ class Loader:
         another seed or another shuffle would not continue the same epoch: ValueError.
         """
         self._loader.load_state_dict(state)
+        self._at_beginning = True
+        self._running = None
+        self._place = self._loader._core.place()
+
+    def change_weights(self, weights: Mapping[str, Weight]) -> None:
+        """Changes the weights of a Mixture from where the user stands, on every rank alike.
+
+        A `for` that is running ends with RuntimeError at its next batch.
+        """
+        self._rewind()
+        self._loader.change_weights(weights)
         self._at_beginning = True
         self._running = None
         self._place = self._loader._core.place()
@@ -227,7 +244,7 @@ class Loader:
         return self._output.of(self._taken(columns, before), self._threads())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = self.reader, self.features, self._share, self._options, self._output
+        arguments = self._source, self.features, self._share, self._options, self._output
         return _restored, (arguments, self.state_dict())
 
     def __repr__(self) -> str:

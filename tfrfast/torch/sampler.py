@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import torch.utils.data
 
 from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number, integer
+from tfrfast._base.own_order import OwnOrder
 from tfrfast._loading.states import check_state
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.plan import Plan
@@ -24,23 +26,24 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
     """The batches of a Plan as lists of record numbers, for `DataLoader(batch_sampler=...)`.
 
     Args:
-      num_records_or_plan: how many records there are; or a Plan, which says everything else too.
+      num_records_or_plan: how many records there are, or a Mixture; or a Plan, which says
+        everything else too.
       batch_size: rows of a batch of this rank.
       shuffle, seed, indices: as in Plan.
       rank, world: by default torch.distributed's when an epoch begins; 0 and 1 without it.
-      remainder: as in Plan; by default "keep" with one rank, and "pad" with several. A Dataset marks
-        rows of padding in `batch.valid`.
+      remainder: as in Plan; by default "keep" with one rank, and "pad" with several. A Dataset
+        marks rows of padding in `batch.valid`.
 
     Each `for` is the next epoch.
     """
 
     def __init__(
         self,
-        num_records_or_plan: SupportsIndex | Plan,
+        num_records_or_plan: SupportsIndex | OwnOrder | Plan,
         batch_size: SupportsIndex | None = None,
         *,
-        shuffle: bool | BlockShuffle = True,
-        seed: SupportsIndex = 0,
+        shuffle: bool | BlockShuffle | EllipsisType = ...,
+        seed: SupportsIndex | EllipsisType = ...,
         rank: int | None = None,
         world: int | None = None,
         remainder: Remainder | None = None,
@@ -48,8 +51,8 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
     ) -> None:
         options = {"shuffle": shuffle, "seed": seed, "remainder": remainder, "indices": indices}
         if isinstance(num_records_or_plan, Plan):
-            given = [batch_size, rank, world, remainder, indices, *([] if shuffle is True else [1])]
-            if seed != 0 or any(each is not None for each in given):
+            given = [each is not None for each in (batch_size, rank, world, remainder, indices)]
+            if shuffle is not ... or seed is not ... or any(given):
                 raise TypeError("A Plan says everything about the order: give nothing beside it.")
             plan = num_records_or_plan
             self._share = Share(plan.rank, plan.world)
@@ -110,8 +113,8 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Makes the next `for` deliver this epoch, from its beginning.
 
-        If a state of this epoch has just been loaded, the next `for` finishes the epoch, as it would
-        without this call.
+        If a state of this epoch has just been loaded, the next `for` finishes the epoch, as it
+        would without this call.
         """
         number = epoch_number(epoch)
         if not self._at_beginning or self._epoch != number:
@@ -121,8 +124,8 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         """Where the user stands: a few hundred bytes, JSON-able, the same for every rank.
 
         A DataLoader asks for batches ahead of what it delivers, and tells its sampler nothing. So
-        count the batches that the current `for` has delivered, and give their number as `delivered`.
-        Without it, the state counts all that were asked for.
+        count the batches that the current `for` has delivered, and give their number as
+        `delivered`. Without it, the state counts all that were asked for.
         """
         current = self._current
         if current is None:

@@ -17,6 +17,7 @@
 #include "core/base/platform.h"
 #include "core/base/process.h"
 #include "core/base/thread.h"
+#include "core/base/waiting.h"
 
 #if defined(TFRFAST_LINUX)
 #include <sched.h>
@@ -24,6 +25,8 @@
 
 namespace tfrfast {
 namespace {
+
+struct Abandoned {};
 
 // One parallel_for: threads claim numbers from `next`, and the last one to finish wakes the caller.
 struct Job {
@@ -35,6 +38,7 @@ struct Job {
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> finished{0};
   std::atomic<std::size_t> first_failed{SIZE_MAX};  // lower numbers are still worked on
+  std::atomic<bool> caller_failed{false};           // nothing is
 
   std::mutex mutex;
   std::condition_variable all_finished;
@@ -46,6 +50,7 @@ struct Job {
       if (number >= count) return;
       if (number < first_failed.load(std::memory_order_relaxed)) {
         try {
+          const EndIfFailed end_if_failed(*this, number);
           work(number);
         } catch (...) {
           fail(number);
@@ -58,6 +63,24 @@ struct Job {
     }
   }
 
+  // Ends waits for what nobody wants any more, and asks the caller's own check, if this is its
+  // thread.
+  class EndIfFailed final : public WaitCheck {
+   public:
+    EndIfFailed(const Job& job, std::size_t number) noexcept : job_(job), number_(number) {}
+    void check() override {
+      if (job_.caller_failed.load(std::memory_order_relaxed) ||
+          job_.first_failed.load(std::memory_order_relaxed) < number_) {
+        throw Abandoned();
+      }
+      if (outer() != nullptr) outer()->check();
+    }
+
+   private:
+    const Job& job_;
+    const std::size_t number_;
+  };
+
   void fail(std::size_t number) {
     std::lock_guard lock(mutex);
     if (number >= first_failed) return;
@@ -68,15 +91,18 @@ struct Job {
   void wait(const std::function<void()>& while_waiting) {
     std::unique_lock lock(mutex);
     const auto done = [this] { return finished.load(std::memory_order_acquire) == count; };
+    WaitCheck* const check = wait_check();
     while (!done()) {
-      if (!while_waiting) {
+      if (!while_waiting && check == nullptr) {
         all_finished.wait(lock, done);
       } else if (!all_finished.wait_for(lock, std::chrono::milliseconds(100), done)) {
         lock.unlock();
         try {
-          while_waiting();
+          if (check != nullptr) check->check();
+          if (while_waiting) while_waiting();
         } catch (...) {
           fail(0);  // the caller's exception counts before that of any work
+          caller_failed = true;
         }
         lock.lock();
       }

@@ -32,6 +32,8 @@ class InflatedFile final : public StoredFile {
   using StoredFile::read;
   void read(std::span<const ReadRange> ranges) const override;
   void announce(std::span<const FileRange> ranges) const noexcept override;
+  void forget_announced() const noexcept override { file_->forget_announced(); }
+  std::string access() const override { return file_->access(); }
   bool is_cached(std::uint64_t offset) const noexcept override;
   FileFacts facts_now() const override { return file_->facts_now(); }
   bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }

@@ -28,6 +28,10 @@ struct Column {
   PooledBuffer offsets;         // bytes: value_count + 1 int64, where each string starts
   PooledBuffer row_splits;      // ragged: rows + 1 int64, where each row starts
   PooledBuffer indices;         // sparse: value_count pairs of int64, (row, column)
+  // If the decoder was asked for it: how many rows lack the feature, and, if any do, a bit for each
+  // row that says whether it has it. Such a row is empty, or holds the default.
+  std::size_t absent_rows = 0;
+  PooledBuffer presence;
 };
 
 // Why a feature's values did not go into its column.

@@ -67,7 +67,8 @@ inline std::size_t usual_header_bytes(const std::uint8_t* value, std::size_t lef
 
 }  // namespace
 
-BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRecord path_of)
+BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRecord path_of,
+                           bool tracks_presence)
     : schema_(std::move(schema)), path_of_(std::move(path_of)), entries_(schema_->size()) {
   const auto features = static_cast<std::uint32_t>(schema_->size());
   slots_.reserve(features + 1);
@@ -96,6 +97,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRe
   first.opening_bytes = 0xffffffff;
   first.successor = features == 0 ? 0 : features;
   slots_.push_back(first);
+  if (tracks_presence) absences_.resize(features);
 }
 
 void BatchDecoder::begin(std::size_t rows) {
@@ -103,6 +105,7 @@ void BatchDecoder::begin(std::size_t rows) {
   next_row_ = 0;
   for (Slot& slot : slots_) slot.seen = 0;
   for (ColumnBuilder& column : columns_) column.begin(rows);
+  for (Absence& absence : absences_) absence = Absence();
 }
 
 void BatchDecoder::decode(std::span<const WireBytes> records,
@@ -116,12 +119,15 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
     const std::int64_t record_number =
         record_numbers.empty() ? static_cast<std::int64_t>(next_row_) : record_numbers[i];
     fixed_seen_ = 0;
+    seen_ = 0;
     if (decode_usual(records[i]) == Attempt::done) [[likely]] {
       if (fixed_seen_ != fixed_features_) fill_missing(record_number);
     } else {
       roll_back_row();
+      seen_ = 0;
       decode_exactly(records[i], record_number);
     }
+    if (seen_ != absences_.size() && !absences_.empty()) note_absences();
     ++next_row_;
   }
 }
@@ -198,6 +204,7 @@ inline BatchDecoder::Attempt BatchDecoder::put_usual(std::uint32_t number,
   if (slot.seen == stamp) return Attempt::unusual;
   slot.seen = stamp;
   fixed_seen_ += slot.fixed;
+  ++seen_;
   ColumnBuilder& column = columns_[number];
   const auto left = static_cast<std::size_t>(entry_end - value);
   // The key comes before the value, so the eight bytes before the record's end belong to the
@@ -242,6 +249,20 @@ void BatchDecoder::fill_missing(std::int64_t record_number) {
   }
 }
 
+// The features that this row lacks.
+void BatchDecoder::note_absences() {
+  const std::size_t bytes = rows_ / 8 + 1;
+  for (std::uint32_t slot = 0; slot < absences_.size(); ++slot) {
+    if (slots_[slot].seen == next_row_ + 1) continue;
+    Absence& absence = absences_[slot];
+    if (absence.rows++ == 0) {
+      absence.presence = PooledBuffer(bytes);
+      std::memset(absence.presence.data(), 0xff, bytes);
+    }
+    absence.presence.data()[next_row_ / 8] &= static_cast<std::uint8_t>(~(1u << next_row_ % 8));
+  }
+}
+
 void BatchDecoder::roll_back_row() noexcept {
   for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
     if (slots_[slot].seen != next_row_ + 1) continue;
@@ -255,6 +276,7 @@ void BatchDecoder::decode_exactly(WireBytes record, std::int64_t record_number) 
   for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
     if (!entries_[slot].present) continue;
     slots_[slot].seen = next_row_ + 1;
+    ++seen_;
     put_exactly(slot, entries_[slot].feature, record, record_number);
   }
   fill_missing(record_number);
@@ -272,7 +294,7 @@ void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number)
     if (!read_list_kind(feature, kind)) complain_no_list(place, spec);
     // An empty Feature replaces an earlier one of the same name, but not for features with a shape.
     const bool shaped = spec.layout->has_shape;
-    if (kind != ListKind::none || !shaped) entries_[slot] = {feature, true};
+    if (kind != ListKind::none || !shaped) entries_[slot] = {feature, kind != ListKind::none};
   });
   if (stopped != nullptr) {
     complain_malformed(place, static_cast<std::size_t>(stopped - record.data()));
@@ -298,6 +320,10 @@ std::vector<Column> BatchDecoder::finish() {
   std::vector<Column> columns;
   columns.reserve(columns_.size());
   for (ColumnBuilder& column : columns_) columns.push_back(column.finish(next_row_));
+  for (std::size_t slot = 0; slot < absences_.size(); ++slot) {
+    columns[slot].absent_rows = absences_[slot].rows;
+    columns[slot].presence = std::move(absences_[slot].presence);
+  }
   rows_ = next_row_ = 0;
   return columns;
 }

@@ -28,7 +28,9 @@ namespace tfrfast {
 // stay in one core's caches, and nothing has to be merged.
 class BatchDecoder {
  public:
-  explicit BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRecord path_of = {});
+  // With `tracks_presence`, columns say which rows have the feature.
+  explicit BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRecord path_of = {},
+                        bool tracks_presence = false);
 
   void begin(std::size_t rows);
 
@@ -70,6 +72,7 @@ class BatchDecoder {
   Attempt put_usual(std::uint32_t slot, const std::uint8_t* value, const std::uint8_t* entry_end,
                     WireBytes record);
   void fill_missing(std::int64_t record_number);
+  void note_absences();
   void roll_back_row() noexcept;
 
   void decode_exactly(WireBytes record, std::int64_t record_number);
@@ -82,8 +85,15 @@ class BatchDecoder {
   std::vector<Slot> slots_;  // and one more, whose successor is the record's first feature
   std::vector<ColumnBuilder> columns_;
   std::vector<Entry> entries_;
+  // For each feature, the rows that lack it, as in Column.
+  struct Absence {
+    std::size_t rows = 0;
+    PooledBuffer presence;
+  };
+  std::vector<Absence> absences_;  // empty unless presence is tracked
   std::size_t fixed_features_ = 0;
   std::size_t fixed_seen_ = 0;  // in this row
+  std::size_t seen_ = 0;        // in this row, of all features
   std::size_t rows_ = 0;
   std::size_t next_row_ = 0;
 };

@@ -172,16 +172,16 @@ bool cpu_has_bmi2() noexcept {
 }
 #endif
 
-DecodeVarints choose_kernel() noexcept {
-  for (const char* name : {"avx512", "bmi2"}) {
-    if (const DecodeVarints kernel = varint_kernel(name)) return kernel;
-  }
-  return &decode_portably;
-}
-
-const DecodeVarints kKernel = choose_kernel();
+const DecodeVarints kKernel = varint_kernel(active_varint_kernel());
 
 }  // namespace
+
+const char* active_varint_kernel() noexcept {
+  for (const char* name : {"avx512", "bmi2"}) {
+    if (varint_kernel(name) != nullptr) return name;
+  }
+  return "portable";
+}
 
 DecodeVarints varint_kernel(const char* name) noexcept {
   if (std::strcmp(name, "portable") == 0) return &decode_portably;

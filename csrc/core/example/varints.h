@@ -32,5 +32,7 @@ bool decode_one_varint(WireBytes varint, WireBytes around, std::int64_t& value) 
 // (else null).
 using DecodeVarints = std::ptrdiff_t (*)(WireBytes, WireBytes, std::int64_t*, std::size_t) noexcept;
 DecodeVarints varint_kernel(const char* name) noexcept;
+// The name of the one in use: the fastest that the CPU has.
+const char* active_varint_kernel() noexcept;
 
 }  // namespace tfrfast

@@ -21,9 +21,10 @@ void refuse_index(const std::string& path, const std::string& what) {
       {path, {}, {}});
 }
 
-IndexBytes::IndexBytes(const std::string& path) : path_(path) {
-  const bool is_small = examine_file(path).bytes <= kSmallFileBytes;
-  auto file = StoredFile::open(path, is_small ? IoMode::pread : IoMode::mapped);
+IndexBytes::IndexBytes(const std::string& path, const std::string& access)
+    : path_(path), header_bytes_(kIndexHeaderBytes) {
+  const bool is_small = is_local(path) && examine_file(path).bytes <= kSmallFileBytes;
+  auto file = StoredFile::open(path, is_small ? IoMode::pread : IoMode::mapped, access);
   size_ = file->bytes();
   owner_ = file->facts().owner;
   if (file->mapping() != nullptr) {
@@ -32,10 +33,25 @@ IndexBytes::IndexBytes(const std::string& path) : path_(path) {
     return;
   }
   // The open file's size counts: another file may have the name by now.
+  read_from(*file, 0);
+}
+
+IndexBytes::IndexBytes(std::shared_ptr<const StoredFile> file, std::uint64_t begin,
+                       std::uint64_t bytes)
+    : path_(file->path()), size_(bytes), owner_(file->facts().owner) {
+  if (file->mapping() == nullptr) {
+    read_from(*file, begin);
+  } else {
+    bytes_ = file->mapping() + begin;
+    file_ = std::move(file);
+  }
+}
+
+void IndexBytes::read_from(const StoredFile& file, std::uint64_t begin) {
   check_memory_for(size_, 1);
   owned_.resize((static_cast<std::size_t>(size_) + 7) / 8);
   auto* const bytes = reinterpret_cast<std::uint8_t*>(owned_.data());
-  file->read(0, bytes, static_cast<std::size_t>(size_));
+  file.read(begin, bytes, static_cast<std::size_t>(size_));
   bytes_ = bytes;
 }
 

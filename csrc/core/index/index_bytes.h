@@ -1,4 +1,4 @@
-// The bytes of an index file, in memory or mapped.
+// The bytes of an index, in memory or mapped.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,11 @@ inline constexpr std::size_t kIndexHeaderBytes = 160;
 // Small files are read whole. Larger ones are mapped, and keep no descriptor.
 class IndexBytes {
  public:
-  explicit IndexBytes(const std::string& path);  // throws Error io
+  // A file that is one shard's index. Throws Error io.
+  explicit IndexBytes(const std::string& path, const std::string& access = "");
+  // A section of a folder's index, which lies inside `file`. Counts from its own beginning. Throws
+  // Error io and stale_index.
+  IndexBytes(std::shared_ptr<const StoredFile> file, std::uint64_t begin, std::uint64_t bytes);
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
@@ -30,7 +34,7 @@ class IndexBytes {
   // Whether there can be a section with `count` values from `offset`.
   template <class T>
   bool holds(std::uint64_t offset, std::uint64_t count) const {
-    return offset % alignof(T) == 0 && offset >= kIndexHeaderBytes && offset <= size() &&
+    return offset % alignof(T) == 0 && offset >= header_bytes_ && offset <= size() &&
            count <= (size() - offset) / sizeof(T);
   }
 
@@ -45,6 +49,7 @@ class IndexBytes {
   }
 
  private:
+  void read_from(const StoredFile& file, std::uint64_t begin);
   void check_memory_for(std::uint64_t count, std::size_t width) const;
   void copy_to(void* out, std::uint64_t offset, std::size_t count) const;
 
@@ -52,6 +57,7 @@ class IndexBytes {
   std::shared_ptr<const StoredFile> file_;  // if mapped
   std::vector<std::uint64_t> owned_;
   const std::uint8_t* bytes_ = nullptr;
+  std::size_t header_bytes_ = 0;
   std::uint64_t size_ = 0;
   std::uint32_t owner_ = 0;
 };

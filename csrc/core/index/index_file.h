@@ -21,7 +21,8 @@ void save_index(const ShardIndex& index, const std::string& path, bool durable,
 // if it is not a whole index of a known version that covers all of its shard, io if it cannot be
 // read. ShardIndex checks the offsets later, page by page. Stores the file's owner in `owner`.
 std::shared_ptr<const ShardIndex> load_index(const std::string& path,
-                                             std::uint32_t* owner = nullptr);
+                                             std::uint32_t* owner = nullptr,
+                                             const std::string& access = "");
 
 // Whether the file, which must not be a link, begins like an index of any version. This does not
 // count as a use. Never throws.

@@ -24,6 +24,11 @@ struct Section {
   std::uint64_t at;
   std::uint64_t bytes;
 };
+inline constexpr std::uint64_t kSectionAlignment = 8;
+
+constexpr std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+}
 
 // All there is to know about a shard before one of its sections is read.
 struct ShardEntry {

@@ -4,20 +4,29 @@
 #include <exception>
 
 #include "core/base/error.h"
+#include "core/index/folder_merge.h"
 #include "core/index/index_file.h"
+#include "core/index/index_folders.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
+#include "core/storage/folder_lock.h"
 #include "core/storage/folders.h"
 #include "core/storage/place.h"
+#include "core/storage/published_file.h"
 
 namespace tfrfast {
 namespace {
 
-// Whether the index at `path` is of another shard, or of another state of this one.
-bool is_anothers(const std::string& path, const ShardIndex& scanned,
+// How long to wait for others who collect loose indexes. After that, one may be saved while an
+// older one of its name is removed, and then a scan has to make it again.
+constexpr int kLooseWaitMs = 30'000;
+
+// Whether the index that has `name` in the folder is of another shard, or of another state of this
+// one.
+bool is_anothers(const IndexFolder& folder, const std::string& name, const ShardIndex& scanned,
                  const std::shared_ptr<const StoredFile>& file) {
   try {
-    const auto index = load_index(path);
+    const auto index = folder.load(name);
     return index != nullptr && !is_proven_by(scanned, *index, file);
   } catch (const Error&) {
     return false;
@@ -50,31 +59,59 @@ void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
   }
 }
 
-void check_index_places(const std::vector<std::string>& places) {
-  make_folders(folder_of(places.back()));
-  const NameKind last = look_at_name(places.back()).kind;
-  const bool is_taken = places.size() > 1 && last != NameKind::nothing && last != NameKind::folder;
-  check_place(is_taken ? places.front() : places.back(), "Keeping an index in",
+void check_index_places(const std::string& folder, const std::vector<std::string>& names) {
+  make_folders(folder);
+  const std::string last = loose_index_path(folder, names.back());
+  const NameKind found = look_at_name(last).kind;
+  const bool is_taken = names.size() > 1 && found != NameKind::nothing && found != NameKind::folder;
+  check_place(is_taken ? loose_index_path(folder, names.front()) : last, "Keeping an index in",
               "Name another folder for indexes.");
+}
+
+void save_loose(const ShardIndex& index, const std::string& path, Existing existing) {
+  const FolderLock lock(folder_of(path), kLooseWaitMs);
+  save_index(index, path, false, existing);
+}
+
+void commit_loose(Publication& index) {
+  const FolderLock lock(folder_of(index.path()), kLooseWaitMs);
+  index.commit(false);
+}
+
+void move_loose(const std::string& from, const std::string& to) {
+  const FolderLock lock(folder_of(to), kLooseWaitMs);
+  try {
+    move_file(from, to, Existing::replace);
+  } catch (const Error& error) {
+    if (error.system_error() != EXDEV) throw;
+    if (const auto index = load_index(from)) save_index(*index, to, true);
+    remove_file(from);
+  }
 }
 
 std::string save_in_shared_folder(const ShardIndex& index, const std::string& folder,
                                   const std::shared_ptr<const StoredFile>& file) {
-  const std::string plain = index_path_in(folder, file->path());
-  const std::string second = second_index_path_in(folder, file->path());
-  if (look_at(second).kind == NameKind::nothing) {
-    try {
-      save_index(index, plain, true, Existing::keep);
-      return plain;
-    } catch (const Error& error) {
-      if (error.system_error() != EEXIST) throw;
+  const std::vector<std::string> names = names_in_shared_folder(file->path());
+  const std::string plain = loose_index_path(folder, names.back());
+  const std::string second = loose_index_path(folder, names.front());
+  // While the lock is held, names do not move from loose indexes into the folder's.
+  const FolderLock lock(folder, kLooseWaitMs);
+  const IndexFolder known(folder);
+  if (!known.may_have_loose(names.front()) && !known.has_section(names.front())) {
+    if (!known.has_section(names.back())) {
+      try {
+        save_index(index, plain, false, Existing::keep);
+        return plain;
+      } catch (const Error& error) {
+        if (error.system_error() != EEXIST) throw;
+      }
     }
-    if (!is_anothers(plain, index, file)) {
-      save_index(index, plain, true);
+    if (!is_anothers(known, names.back(), index, file)) {
+      save_index(index, plain, false);
       return plain;
     }
   }
-  save_index(index, second, true);
+  save_index(index, second, false);
   return second;
 }
 

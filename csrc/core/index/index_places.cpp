@@ -11,7 +11,7 @@
 namespace tfrfast {
 namespace {
 
-constexpr const char* kSuffix = ".index";
+constexpr std::string_view kSuffix = ".index";
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -42,41 +42,69 @@ std::string hash_as_hex(const std::string& text) {
   return hex;
 }
 
-// A path in the cache that `key` determines and that contains `name`; empty without a cache.
-std::string path_in_cache(const std::string& key, std::string name) {
+// A path in the cache that `key` determines; empty without a cache. It begins with a mark of the
+// shard's folder and contains `name`, so that a listing of the cache can be grouped by data set.
+std::string path_in_cache(const std::string& shard, const std::string& key, std::string name) {
   const std::string folder = index_cache_folder();
   if (folder.empty()) return "";
+  const std::string mark = hash_as_hex(folder_of(shard)).substr(0, 8);
   if (name.size() > 100) name.erase(50, name.size() - 100);  // file names have at most 255 bytes
-  return folder + "/" + hash_as_hex(key) + "-" + name + kSuffix;
+  return folder + "/" + mark + hash_as_hex(key).substr(8) + "-" + name + std::string(kSuffix);
 }
 
 }  // namespace
 
-std::string sibling_index_path(const std::string& shard_path) {
+std::string sibling_index_folder(const std::string& shard_path) {
   std::string folder = folder_of(shard_path);
   if (folder == "." || folder == ".." || folder.ends_with("/.") || folder.ends_with("/..")) {
     folder = resolve_path(folder);
   }
-  return index_path_in(folder == "/" ? "/.tfrfast" : folder + ".tfrfast", shard_path);
+  return folder == "/" ? "/.tfrfast" : folder + ".tfrfast";
+}
+
+std::string folder_index_path(const std::string& folder) {
+  return folder + "/index";
+}
+
+std::vector<std::string> names_in_shared_folder(const std::string& shard_path) {
+  const std::string name = name_of(shard_path);
+  return {name + "-" + hash_as_hex(resolve_path(folder_of(shard_path))), name};
+}
+
+bool is_loose_index(std::string_view file_name) {
+  return file_name.size() > kSuffix.size() && file_name.ends_with(kSuffix) &&
+         !file_name.starts_with(".tmp-");
+}
+
+std::string name_of_loose(const std::string& file_name) {
+  return file_name.substr(0, file_name.size() - kSuffix.size());
+}
+
+std::string loose_index_path(const std::string& folder, const std::string& name) {
+  return folder + "/" + name + std::string(kSuffix);
+}
+
+std::string sibling_index_path(const std::string& shard_path) {
+  return index_path_in(sibling_index_folder(shard_path), shard_path);
 }
 
 std::string index_path_in(const std::string& folder, const std::string& shard_path) {
-  return folder + "/" + name_of(shard_path) + kSuffix;
+  return loose_index_path(folder, name_of(shard_path));
 }
 
 std::string second_index_path_in(const std::string& folder, const std::string& shard_path) {
-  const std::string data_folder = resolve_path(folder_of(shard_path));
-  return folder + "/" + name_of(shard_path) + "-" + hash_as_hex(data_folder) + kSuffix;
+  return loose_index_path(folder, names_in_shared_folder(shard_path).front());
 }
 
 std::string cached_index_path(const std::string& shard_path) {
   const std::string resolved = resolve_path(shard_path);
-  return path_in_cache(resolved, name_of(resolved));
+  return path_in_cache(resolved, resolved, name_of(resolved));
 }
 
 std::string proof_path(const std::string& shard_path, const std::string& index_path) {
   const std::string resolved = resolve_path(shard_path);
-  return path_in_cache(resolved + "\n" + resolve_path(index_path), name_of(resolved) + ".proof");
+  const std::string both = resolved + "\n" + resolve_path(index_path);
+  return path_in_cache(resolved, both, name_of(resolved) + ".proof");
 }
 
 std::string index_cache_folder() {

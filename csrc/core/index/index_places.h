@@ -2,10 +2,24 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace tfrfast {
 
-// Beside the data, never among it: `<data folder>.tfrfast/<shard name>.index`.
+// Beside the data, never among it: `<data folder>.tfrfast`.
+std::string sibling_index_folder(const std::string& shard_path);
+// The index of all shards that have one in `folder`: `<folder>/index`.
+std::string folder_index_path(const std::string& folder);
+// The names that an index of the shard may have in a folder that serves many data folders, in the
+// order of trying: `<shard name>-<hash of the resolved data folder>`, then `<shard name>`.
+std::vector<std::string> names_in_shared_folder(const std::string& shard_path);
+
+// Loose indexes, of one shard each: `<folder>/<name>.index`.
+bool is_loose_index(std::string_view file_name);
+std::string name_of_loose(const std::string& file_name);
+std::string loose_index_path(const std::string& folder, const std::string& name);
+// In the sibling folder: `<data folder>.tfrfast/<shard name>.index`.
 std::string sibling_index_path(const std::string& shard_path);
 // `<folder>/<shard name>.index`.
 std::string index_path_in(const std::string& folder, const std::string& shard_path);

@@ -25,49 +25,112 @@ bool has_proof(const ShardIndex& index, const StoredFile& file) {
   return proven && is_in_state(*proven, index, file);
 }
 
-void look_at(const std::string& path, const StoredFile& file, Compression compression,
-             Proofs proofs, FoundIndex* found) {
-  try {
-    std::uint32_t owner = 0;
-    std::shared_ptr<const ShardIndex> index = load_index(path, &owner);
-    if (index == nullptr) return;
-    if (!may_be_believed(owner, file)) {
-      found->why_not = "Index '" + path + "' is ignored: it belongs to " + name_of_user(owner) +
-                       ", who is neither you, nor root, nor the owner of '" + file.path() + "'.";
-      // Once for each folder, because it probably holds more such indexes.
-      warn_once("owner " + std::to_string(owner) + " " + folder_of(path),
-                found->why_not + " Remove it, or keep your own elsewhere: index=\"...\".");
-      return;
+class Search {
+ public:
+  Search(const StoredFile& file, Compression compression, Proofs proofs, FoundIndex& found)
+      : file_(file), compression_(compression), proofs_(proofs), found_(found) {}
+
+  // False if there is no such file.
+  bool look_at_file(const std::string& path) {
+    try {
+      std::uint32_t owner = 0;
+      std::shared_ptr<const ShardIndex> index = load_index(path, &owner, file_.access());
+      if (index == nullptr) return false;
+      if (is_believed(path, owner)) judge(std::move(index));
+    } catch (const Error& error) {
+      found_.why_not = error.message();
     }
-    const ShardFacts& facts = index->facts();
-    const bool may_fit = facts.compression == compression && facts.file_bytes == file.facts().bytes;
-    if (may_fit &&
-        (index_fits(*index, file) || (proofs == Proofs::count && has_proof(*index, file)))) {
-      // Others, who may still read it with an older tfrfast, do not see the cache.
-      if (index->is_old() && path == cached_index_path(file.path())) {
-        keep_in_cache(*index, file.path());
-      }
-      found->fitting = std::move(index);
-      return;
-    }
-    found->why_not = "Index '" + path + "' was made for another state of '" + file.path() + "' (" +
-                     std::to_string(facts.file_bytes) + " bytes then, " +
-                     std::to_string(file.facts().bytes) + " now, or other records).";
-    if (may_fit) found->unproven.push_back(std::move(index));
-  } catch (const Error& error) {
-    found->why_not = error.message();
+    return true;
   }
-}
+
+  void look_in_folder_index(const IndexFolder& folder, const std::string& name) {
+    const FolderIndex* const index = folder.index().get();
+    if (index == nullptr) {
+      if (!folder.why_not().empty()) found_.why_not = folder.why_not();
+      return;
+    }
+    const DirectoryEntry* const entry = index->find(name);
+    if (entry == nullptr) return;
+    try {
+      if (is_believed(index->path(), index->file_facts().owner)) judge(index->open(*entry));
+    } catch (const Error& error) {
+      found_.why_not = error.message();
+    }
+  }
+
+ private:
+  bool is_believed(const std::string& path, std::uint32_t owner) {
+    if (may_be_believed(owner, file_)) return true;
+    found_.why_not = "Index '" + path + "' is ignored: it belongs to " + name_of_user(owner) +
+                     ", who is neither you, nor root, nor the owner of '" + file_.path() + "'.";
+    // Once for each folder, because it probably holds more such indexes.
+    warn_once("owner " + std::to_string(owner) + " " + folder_of(path),
+              found_.why_not + " Remove it, or keep your own elsewhere: index=\"...\".");
+    return false;
+  }
+
+  void judge(std::shared_ptr<const ShardIndex> index) {
+    const ShardFacts& facts = index->facts();
+    const bool may_fit =
+        facts.compression == compression_ && facts.file_bytes == file_.facts().bytes;
+    if (may_fit &&
+        (index_fits(*index, file_) || (proofs_ == Proofs::count && has_proof(*index, file_)))) {
+      // Others, who may still read it with an older tfrfast, do not see the cache.
+      if (index->is_old() && index->origin() == cached_index_path(file_.path())) {
+        keep_in_cache(*index, file_.path());
+      }
+      found_.fitting = std::move(index);
+      return;
+    }
+    found_.why_not = "Index '" + index->origin() + "' was made for another state of '" +
+                     file_.path() + "' (" + std::to_string(facts.file_bytes) + " bytes then, " +
+                     std::to_string(file_.facts().bytes) + " now, or other records).";
+    if (may_fit) found_.unproven.push_back(std::move(index));
+  }
+
+  const StoredFile& file_;
+  const Compression compression_;
+  const Proofs proofs_;
+  FoundIndex& found_;
+};
 
 }  // namespace
 
-FoundIndex look_for_index(const std::vector<std::string>& places, const StoredFile& file,
+std::string IndexPlaces::in_words() const {
+  std::string words;
+  const auto add = [&words](const std::string& path) {
+    words += (words.empty() ? "'" : ", '") + path + "'";
+  };
+  if (!folder.empty()) add(folder_index_path(folder));
+  for (const std::string& name : names) add(loose_index_path(folder, name));
+  if (!cached.empty()) add(cached);
+  return words;
+}
+
+FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, const StoredFile& file,
                           Compression compression, Proofs proofs) {
   FoundIndex found;
-  for (const std::string& place : places) {
-    look_at(place, file, compression, proofs, &found);
-    if (found.fitting != nullptr) break;
+  Search search(file, compression, proofs, found);
+  const bool is_far = file.traits().is_far;
+  // A look at the cache costs nothing, and one at a far storage a round trip.
+  if (is_far && !places.cached.empty()) search.look_at_file(places.cached);
+  if (found.fitting != nullptr || places.folder.empty()) {
+    if (!is_far && !places.cached.empty()) search.look_at_file(places.cached);
+    return found;
   }
+  std::shared_ptr<const IndexFolder> folder = folders.at(places.folder, file.access());
+  for (const std::string& name : places.names) {
+    if (is_far) search.look_in_folder_index(*folder, name);
+    if (found.fitting != nullptr) return found;
+    if (folder->may_have_loose(name) &&
+        !search.look_at_file(loose_index_path(places.folder, name)) && folder->is_listed()) {
+      // It was collected into the folder's index since it was listed.
+      folder = folders.again(places.folder, folder, file.access());
+    }
+    if (found.fitting == nullptr && !is_far) search.look_in_folder_index(*folder, name);
+    if (found.fitting != nullptr) return found;
+  }
+  if (!is_far && !places.cached.empty()) search.look_at_file(places.cached);
   return found;
 }
 

@@ -6,10 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "core/index/index_folders.h"
 #include "core/index/shard_index.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
+
+// Where an index of a shard may be.
+struct IndexPlaces {
+  std::string folder;              // of indexes; may be empty
+  std::vector<std::string> names;  // in it, in the order of trying
+  std::string cached;              // a file in the user's cache; may be empty
+
+  std::string in_words() const;
+};
 
 // What was found.
 struct FoundIndex {
@@ -24,9 +34,10 @@ struct FoundIndex {
 enum class Proofs : std::uint8_t { count, ignored };
 
 // Looks at `places` in turn, up to the first index that fits `file`, the file as stored, with that
-// compression. One that belongs to neither this user, nor root, nor the shard's owner is passed
-// over, with a warning. Throws only std::bad_alloc: `why_not` says why an index cannot be used.
-FoundIndex look_for_index(const std::vector<std::string>& places, const StoredFile& file,
+// compression. Loose indexes come before the index of a folder. One that belongs to neither this
+// user, nor root, nor the shard's owner is passed over, with a warning. Throws only std::bad_alloc:
+// `why_not` says why an index cannot be used.
+FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, const StoredFile& file,
                           Compression compression, Proofs proofs = Proofs::count);
 
 // The one that `scanned` proves right; null if there is none.

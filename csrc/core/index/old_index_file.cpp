@@ -8,6 +8,7 @@
 #include "core/crc32c/crc32c.h"
 #include "core/index/damage_section.h"
 #include "core/index/index_format.h"
+#include "core/index/index_sections.h"
 #include "core/index/seek_section.h"
 
 namespace tfrfast {
@@ -106,9 +107,11 @@ std::shared_ptr<const ShardIndex> load_old_index(const std::shared_ptr<const Ind
     }
     if (points == nullptr) refuse_index(path, "its seek points make no sense for such a shard.");
   }
-  return std::make_shared<const ShardIndex>(
+  auto index = std::make_shared<const ShardIndex>(
       old_facts(header), old_offsets(*bytes, header, block_crcs), load_damage(path, entries),
       std::move(points), IndexSource{nullptr, path, header.header_crc, true});
+  refuse_unless_covered(*index);
+  return index;
 }
 
 }  // namespace tfrfast

@@ -1,5 +1,7 @@
 #include "core/index/opening.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/codec/inflated_file.h"
 #include "core/index/index_file.h"
@@ -7,6 +9,8 @@
 #include "core/index/index_places.h"
 #include "core/index/index_search.h"
 #include "core/index/index_state.h"
+#include "core/storage/folders.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
@@ -23,15 +27,26 @@ IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Comp
   return {as_indexed(file, *index), index, true, {}};
 }
 
-std::vector<std::string> places_for(const std::string& shard_path, const IndexOptions& options) {
+// The folder beside a whole bucket would be another bucket, which may be somebody else's.
+bool has_sibling_folder(const std::string& path) {
+  return is_local(path) || folder_of(path).find('/', path.find("://") + 3) != std::string::npos;
+}
+
+IndexPlaces places_for(const std::string& shard_path, const IndexOptions& options) {
   if (!options.folder.empty()) {
-    return {second_index_path_in(options.folder, shard_path),
-            index_path_in(options.folder, shard_path)};
+    return {options.folder, names_in_shared_folder(shard_path), {}};
   }
   if (options.use == IndexUse::memory) return {};
-  std::vector<std::string> places{sibling_index_path(shard_path)};
-  if (index_cache_is_ours()) places.push_back(cached_index_path(shard_path));
-  return places;
+  const std::string cached = index_cache_is_ours() ? cached_index_path(shard_path) : "";
+  if (!has_sibling_folder(shard_path)) return {"", {}, cached};
+  return {sibling_index_folder(shard_path), {name_of(shard_path)}, cached};
+}
+
+FoundIndex look_in(const IndexPlaces& places, const IndexOptions& options, const StoredFile& file,
+                   Compression compression) {
+  IndexFolders own;
+  return look_for_index(places, options.folders == nullptr ? own : *options.folders, file,
+                        compression);
 }
 
 }  // namespace
@@ -56,14 +71,14 @@ IndexedShard unreadable_shard(std::shared_ptr<const StoredFile> file, Compressio
 
 std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression compression,
                                              const IndexOptions& options) {
-  return look_for_index(places_for(file.path(), options), file, compression).fitting;
+  return look_in(places_for(file.path(), options), options, file, compression).fitting;
 }
 
 void remember_scan(const std::shared_ptr<const StoredFile>& file, const ShardIndex& scanned,
                    const IndexOptions& options) noexcept {
   try {
     const FoundIndex found =
-        look_for_index(places_for(file->path(), options), *file, scanned.facts().compression);
+        look_in(places_for(file->path(), options), options, *file, scanned.facts().compression);
     if (found.fitting != nullptr) return;  // another process was faster
     if (const auto index = proven_by(scanned, found, file); index != nullptr) {
       remember_proof(*index, scanned, file->path());
@@ -93,26 +108,28 @@ std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression c
 
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const ScanProgress& progress) {
-  const std::shared_ptr<const StoredFile> file = StoredFile::open(shard_path, io);
+  return open_indexed(StoredFile::open(shard_path, io, options.access), options, progress);
+}
+
+IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
+                          const IndexOptions& options, const ScanProgress& progress) {
+  const std::string& shard_path = file->path();
   const std::optional<Compression> resolved = resolve_compression(*file, options.compression);
   if (!resolved) return unreadable_shard(file, *options.compression);
   const Compression compression = *resolved;
-  const std::vector<std::string> places = places_for(shard_path, options);
-  const FoundIndex found = look_for_index(places, *file, compression);
+  const IndexPlaces places = places_for(shard_path, options);
+  const FoundIndex found = look_in(places, options, *file, compression);
   if (found.fitting != nullptr) {
     if (progress) progress(file->bytes());
     return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
   }
   const auto throw_without_index = [&] {
-    std::string searched;
-    for (const std::string& place : places)
-      searched += (searched.empty() ? "'" : ", '") + place + "'";
-    throw Error(
-        ErrorKind::stale_index,
-        (found.why_not.empty() ? "'" + shard_path + "' has no index (looked at " + searched + ")."
-                               : found.why_not) +
-            " Build it: `tfrfast index " + shard_path + "`, or open with index=\"auto\".",
-        {shard_path, {}, {}});
+    throw Error(ErrorKind::stale_index,
+                (found.why_not.empty()
+                     ? "'" + shard_path + "' has no index (looked at " + places.in_words() + ")."
+                     : found.why_not) +
+                    " Build it: `tfrfast index " + shard_path + "`, or open with index=\"auto\".",
+                {shard_path, {}, {}});
   };
   const bool requires_one = options.use == IndexUse::require || options.use == IndexUse::proven;
   if (requires_one && (options.use == IndexUse::proven || found.unproven.empty())) {
@@ -121,7 +138,7 @@ IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexO
   const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();
   // Not if the scan may prove an index that is there.
   if (!options.folder.empty() && !requires_one && found.unproven.empty()) {
-    check_index_places(places);
+    check_index_places(options.folder, places.names);
   }
   bool is_whole = true;
   IndexedShard shard =
@@ -141,29 +158,31 @@ IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexO
 }
 
 IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
-                         std::optional<Compression> compression, const ScanProgress& progress) {
+                         std::optional<Compression> compression, const ScanProgress& progress,
+                         const std::shared_ptr<IndexFolders>& folders) {
   const std::shared_ptr<const StoredFile> file = StoredFile::open(shard_path);
   const std::optional<Compression> resolved = resolve_compression(*file, compression);
   if (!resolved) return unreadable_shard(file, *compression);
   const Compression kind = *resolved;
-  const std::vector<std::string> places =
-      folder.empty() ? std::vector<std::string>{sibling_index_path(shard_path)}
-                     : places_for(shard_path, {IndexUse::automatic, folder, {}});
+  IndexPlaces places = places_for(shard_path, {IndexUse::automatic, folder, {}});
+  places.cached.clear();
   if (!force) {
     // A proof serves this user only, and the index may serve everybody.
-    const FoundIndex found = look_for_index(places, *file, kind, Proofs::ignored);
+    IndexFolders own;
+    const FoundIndex found =
+        look_for_index(places, folders == nullptr ? own : *folders, *file, kind, Proofs::ignored);
     if (found.fitting != nullptr) {
       if (found.fitting->is_old()) save_index(*found.fitting, found.fitting->origin(), true);
       if (progress) progress(file->bytes());
       return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
     }
   }
-  check_index_places(places);
+  check_index_places(places.folder, places.names);
   bool is_whole = true;
   IndexedShard shard = scan_into_index(file, kind, AtDamage::get_over, true, progress, &is_whole);
   if (folder.empty()) {
-    shard.index_path = places.front();
-    save_index(*shard.index, shard.index_path, true);
+    shard.index_path = loose_index_path(places.folder, places.names.front());
+    save_loose(*shard.index, shard.index_path);
   } else {
     shard.index_path = save_in_shared_folder(*shard.index, folder, file);
   }

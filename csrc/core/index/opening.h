@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/index/index_folders.h"
 #include "core/index/scan.h"
 #include "core/index/shard_index.h"
 #include "core/storage/stored_file.h"
@@ -24,8 +25,11 @@ struct IndexOptions {
   IndexUse use = IndexUse::automatic;
   std::string folder;                      // if not empty: look and keep here, nowhere else
   std::optional<Compression> compression;  // what the shard is; empty: find out
+  std::string access = "";                 // how to reach the shard, if it is not on this machine
   // If damage will be raised anyway, the scan may stop there. Such an index is not kept.
   AtDamage at_damage = AtDamage::get_over;
+  // So that each folder of indexes is looked into once for many shards; may be null.
+  std::shared_ptr<IndexFolders> folders = nullptr;
 };
 
 struct IndexedShard {
@@ -41,6 +45,9 @@ struct IndexedShard {
 // io for the shard, stale_index under `require`. An unusable cache is not an error.
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const ScanProgress& progress = nullptr);
+// The same for a file that is open.
+IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
+                          const IndexOptions& options, const ScanProgress& progress = nullptr);
 
 // What `file` is compressed with. Empty if it does not begin like the compression `expected`.
 std::optional<Compression> resolve_compression(const StoredFile& file,
@@ -69,10 +76,12 @@ void remember_scan(const std::shared_ptr<const StoredFile>& file, const ShardInd
 std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression compression,
                                            ShardScan scan, bool settled);
 
-// Builds the index of a shard and saves it, durable, in `folder` (if empty, in the sibling folder),
-// unless a fitting one is there and `force` is false. Returns what open_indexed would.
+// Builds the index of a shard and saves it in `folder` (if empty, in the sibling folder), unless a
+// fitting one is there and `force` is false. It is a loose one, and not flushed: the caller
+// collects those of all shards with merge_indexes(). Returns what open_indexed would.
 IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
                          std::optional<Compression> compression = {},
-                         const ScanProgress& progress = nullptr);
+                         const ScanProgress& progress = nullptr,
+                         const std::shared_ptr<IndexFolders>& folders = nullptr);
 
 }  // namespace tfrfast

@@ -67,7 +67,10 @@ void ShardScanner::advance(std::uint64_t limit) {
   found_.offsets.insert(found_.offsets.end(), chunk_.begin(), chunk_.begin() + step.frames);
   if (step.frames > 0) {
     good_end_ = step.next;
-    const bool large = (step.next - at_) / step.frames > file_->traits().request_bytes / kLargePart;
+    // Where each request is a round trip, everything in large ones is faster than any header alone.
+    const StorageTraits& traits = file_->traits();
+    const bool large =
+        !traits.is_far && (step.next - at_) / step.frames > traits.request_bytes / kLargePart;
     walker_->expect(large ? ShardWalker::Wanted::here_and_there : ShardWalker::Wanted::everything);
   }
   at_ = step.next;

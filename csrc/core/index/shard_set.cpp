@@ -13,6 +13,7 @@
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/index/damage_in_words.h"
+#include "core/index/folder_merge.h"
 #include "core/index/index_cache.h"
 #include "core/storage/folders.h"
 #include "core/storage/storage.h"
@@ -28,6 +29,8 @@ class ProgressMeter {
  public:
   ProgressMeter(const OpeningProgress& report, std::uint64_t all_bytes)
       : report_(report), all_bytes_(all_bytes) {}
+
+  void expect_more(std::uint64_t bytes) { all_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
   void add(std::uint64_t bytes) {
     done_bytes_.fetch_add(bytes, std::memory_order_relaxed);
@@ -45,7 +48,7 @@ class ProgressMeter {
 
  private:
   const OpeningProgress& report_;
-  const std::uint64_t all_bytes_;
+  std::atomic<std::uint64_t> all_bytes_;
   const std::thread::id reporting_thread_ = std::this_thread::get_id();
   std::chrono::steady_clock::time_point last_report_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> done_bytes_{0};
@@ -117,6 +120,23 @@ ShardSet::ShardSet(std::vector<IndexedShard> shards, ShardSetOptions options)
   }
   if (shards_.empty()) first_records_.push_back(0);  // so that place() may look at a first shard
   fingerprint_ = fingerprint_of(shards_);
+  source_starts_ = std::make_shared<const std::vector<std::int64_t>>(1, 0);
+}
+
+std::shared_ptr<const ShardSet> ShardSet::joined(
+    const std::vector<std::shared_ptr<const ShardSet>>& sets) {
+  if (sets.empty()) throw Error(ErrorKind::invalid, "There are no sets of shards to join.");
+  std::vector<IndexedShard> shards;
+  std::vector<std::int64_t> starts;
+  std::uint64_t records = 0;
+  for (const auto& set : sets) {
+    starts.push_back(static_cast<std::int64_t>(std::min(records, kMaxRecords)));
+    records = add_or_max(records, set->record_count());
+    for (std::size_t shard = 0; shard < set->size(); ++shard) shards.push_back((*set)[shard]);
+  }
+  const auto all = std::make_shared<ShardSet>(std::move(shards), sets[0]->options());
+  all->source_starts_ = std::make_shared<const std::vector<std::int64_t>>(std::move(starts));
+  return all;
 }
 
 std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& paths,
@@ -135,7 +155,10 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   if (progress) {
     std::uint64_t all_bytes = 0;
     for (const std::string& path : distinct) {
-      all_bytes = add_or_max(all_bytes, examine_file(path).bytes);
+      // Of a far one it is known once it is open.
+      if (!storage_of(path).traits.is_far) {
+        all_bytes = add_or_max(all_bytes, examine_file(path).bytes);
+      }
     }
     meter = std::make_unique<ProgressMeter>(progress, all_bytes);
     scanned = [&](std::uint64_t bytes) { interruption.pass_on([&] { meter->add(bytes); }); };
@@ -144,13 +167,16 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
 
   IndexOptions index = options.index;
   if (!options.skip_damage) index.at_damage = AtDamage::stop;
+  if (index.folders == nullptr) index.folders = std::make_shared<IndexFolders>();
   std::vector<IndexedShard> opened(distinct.size());
   std::atomic<bool> built_any{false};
   try {
     parallel_for(
         distinct.size(), threads_to_open(distinct, options.threads),
         [&](std::size_t number) {
-          IndexedShard shard = open_indexed(distinct[number], options.io, index, scanned);
+          const auto file = StoredFile::open(distinct[number], options.io, options.index.access);
+          if (meter != nullptr && file->traits().is_far) meter->expect_more(file->bytes());
+          IndexedShard shard = open_indexed(file, index, scanned);
           if (shard.was_built) built_any = true;
           if (!options.skip_damage && !shard.index->damage().empty()) {
             throw_damage(shard, shard.index->damage().front());
@@ -165,6 +191,9 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   if (meter) meter->finish();
   if (built_any && options.index.use == IndexUse::automatic && options.index.folder.empty()) {
     prune_index_cache(index_cache_limit_bytes(), FreshIndexes::keep);
+  }
+  if (built_any && !options.index.folder.empty()) {
+    collect_loose_indexes(options.index.folder, Merge::now);
   }
 
   std::vector<IndexedShard> shards;

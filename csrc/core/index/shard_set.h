@@ -40,6 +40,17 @@ class ShardSet {
   // Throws Error invalid if there are more records than an int64 can number.
   explicit ShardSet(std::vector<IndexedShard> shards, ShardSetOptions options = {});
 
+  // The records of several sets end to end, as one set with the options of the first. It shares
+  // their files and indexes. Throws Error invalid for no sets, or too many records.
+  static std::shared_ptr<const ShardSet> joined(
+      const std::vector<std::shared_ptr<const ShardSet>>& sets);
+
+  // Where the records of each joined set begin. Of a set that was not joined, 0.
+  const std::vector<std::int64_t>& source_starts() const noexcept { return *source_starts_; }
+  const std::shared_ptr<const std::vector<std::int64_t>>& shared_source_starts() const noexcept {
+    return source_starts_;
+  }
+
   // With which it was opened.
   const ShardSetOptions& options() const noexcept { return options_; }
 
@@ -68,6 +79,7 @@ class ShardSet {
   std::vector<IndexedShard> shards_;
   std::vector<std::uint64_t> first_records_;  // of each shard, and the record count at the end
   std::uint64_t fingerprint_ = 0;
+  std::shared_ptr<const std::vector<std::int64_t>> source_starts_;
 };
 
 }  // namespace tfrfast

@@ -20,14 +20,14 @@ PathOfRecord path_in(const std::shared_ptr<const Reader>& reader) {
 }  // namespace
 
 BatchWork::BatchWork(std::shared_ptr<const Reader> reader,
-                     std::shared_ptr<const FeatureSchema> features)
+                     std::shared_ptr<const FeatureSchema> features, bool tracks_presence)
     : reader_(std::move(reader)) {
   if (features == nullptr) return;
   piece_rows_ = static_cast<std::size_t>(
       std::max<std::uint64_t>(1, kPieceBytes / (reader_->mean_record_bytes() + 1)));
   // Rows of compressed shards are read in the order of their places, so larger pieces are better.
   if (reader_->inflates()) piece_rows_ = std::numeric_limits<std::size_t>::max();
-  decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(reader_));
+  decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(reader_), tracks_presence);
 }
 
 LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,

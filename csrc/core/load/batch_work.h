@@ -26,8 +26,10 @@ struct LoadedBatch {
 // For one thread. Keeps a decoder, which learns from batch to batch.
 class BatchWork {
  public:
-  // `features` may be null: then batches are records.
-  BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features);
+  // `features` may be null: then batches are records. With `tracks_presence`, columns say which
+  // rows have the feature.
+  BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features,
+            bool tracks_presence = false);
 
   // The records must have been announced. Throws Error, or ReadCancelled soon after `cancelled` was
   // set.

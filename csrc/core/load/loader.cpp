@@ -171,8 +171,8 @@ void Loader::start_workers(const PlanRun& run) {
     reader = reader_;
     features = features_;
   }
-  auto workers = std::make_shared<Workers>(std::move(reader), std::move(features), run,
-                                           options_.threads, options_.prefetch, counters_);
+  auto workers =
+      std::make_shared<Workers>(std::move(reader), std::move(features), run, options_, counters_);
   const std::lock_guard lock(every_loader);
   if (reader_ != nullptr && workers_ == nullptr && run_from_here() == run) {
     workers_ = std::move(workers);

@@ -16,8 +16,10 @@ class Workers;
 struct LoaderCounters;
 
 struct LoaderOptions {
-  unsigned threads = 1;   // workers; they start when a consumer first waits for a batch
-  unsigned prefetch = 2;  // batches that are read ahead of the consumers, at least 1
+  unsigned threads = 1;          // workers; they start when a consumer first waits for a batch
+  unsigned prefetch = 2;         // batches that are read ahead of the consumers, at least 1
+  bool tracks_presence = false;  // columns say which rows have the feature
+  bool one_pass = false;         // nothing is read ahead past the end of the first pass
 };
 
 // Sums since the loader was made. They show whether the workers or their consumers are slower.

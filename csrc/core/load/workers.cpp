@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/thread.h"
+#include "core/base/waiting.h"
 
 namespace tfrfast {
 namespace {
@@ -30,7 +31,7 @@ class Workers::RowNumbers {
       plan_ = step.plan;
       epoch_number_ = step.epoch;
     }
-    count_ = plan_->row_count(step.step);
+    count_ = plan_->row_count(*epoch_, step.step);
     const std::size_t bytes = count_ * (sizeof(std::int64_t) + sizeof(bool));
     if (memory_.capacity() < bytes) memory_ = PooledBuffer(bytes);
     plan_->rows(*epoch_, step.step, records(), valid());
@@ -49,17 +50,19 @@ class Workers::RowNumbers {
 };
 
 Workers::Workers(std::shared_ptr<const Reader> reader,
-                 std::shared_ptr<const FeatureSchema> features, PlanRun run, unsigned threads,
-                 unsigned prefetch, std::shared_ptr<LoaderCounters> counters)
+                 std::shared_ptr<const FeatureSchema> features, PlanRun run,
+                 const LoaderOptions& options, std::shared_ptr<LoaderCounters> counters)
     : reader_(std::move(reader)),
       features_(std::move(features)),
       run_(std::move(run)),
+      tracks_presence_(options.tracks_presence),
+      ticket_limit_(options.one_pass ? run_.steps_left() : ~std::uint64_t{0}),
       counters_(std::move(counters)),
-      outcomes_(prefetch),
+      outcomes_(options.prefetch),
       read_ahead_(reader_->mean_record_bytes(), reader_->is_far()) {
-  threads_.reserve(threads);
+  threads_.reserve(options.threads);
   try {
-    while (threads_.size() < threads) threads_.push_back(start_thread([this] { work(); }));
+    while (threads_.size() < options.threads) threads_.push_back(start_thread([this] { work(); }));
   } catch (...) {
     // The system has no more threads, or no memory for them. One thread is enough; none is an
     // error.
@@ -78,8 +81,10 @@ void Workers::stop() noexcept {
   }
   room_.notify_all();
   ready_.notify_all();
+  if (threads_.empty()) return;
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+  reader_->forget_announced();
 }
 
 Workers::Taking Workers::take() {
@@ -119,13 +124,28 @@ bool Workers::wait_for(std::uint64_t ticket, double seconds) {
   return in_time;
 }
 
+// Ends a wait for the network once the loader stops.
+class Workers::EndIfStopping final : public WaitCheck {
+ public:
+  explicit EndIfStopping(const std::atomic<bool>& stopping) noexcept : stopping_(stopping) {}
+  void check() override {
+    if (stopping_) throw ReadCancelled();
+  }
+
+ private:
+  const std::atomic<bool>& stopping_;
+};
+
 void Workers::work() {
+  const EndIfStopping end_if_stopping(stopping_);
   RowNumbers rows;
   RowNumbers ahead;
   std::optional<BatchWork> batch_work;
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto may_claim = [this] { return stopping_ || claimed_ < taken_ + outcomes_.size(); };
+    const auto may_claim = [this] {
+      return stopping_ || (claimed_ < taken_ + outcomes_.size() && claimed_ < ticket_limit_);
+    };
     if (!may_claim()) {
       const Clock::time_point began = Clock::now();
       room_.wait(lock, may_claim);
@@ -136,7 +156,7 @@ void Workers::work() {
     lock.unlock();
     Outcome result;
     try {
-      if (!batch_work) batch_work.emplace(reader_, features_);
+      if (!batch_work) batch_work.emplace(reader_, features_, tracks_presence_);
       announce_after(number, ahead);
       rows.fill(run_.at(number));
       result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_);
@@ -158,7 +178,7 @@ void Workers::work() {
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
   const std::uint64_t depth = outcomes_.size();
   const std::uint64_t first = number > 0 ? number + depth : reader_->is_far() ? 0 : 1;
-  for (std::uint64_t next = first; next <= number + depth; ++next) {
+  for (std::uint64_t next = first; next <= number + depth && next < ticket_limit_; ++next) {
     const PlanRun::Step later = run_.at(next);
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);

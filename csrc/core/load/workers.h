@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/load/batch_work.h"
+#include "core/load/loader.h"
 #include "core/order/plan_run.h"
 #include "core/read/reader.h"
 
@@ -35,8 +36,7 @@ class Workers {
  public:
   // Throws Error io if the system has no threads to give.
   Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features,
-          PlanRun run, unsigned threads, unsigned prefetch,
-          std::shared_ptr<LoaderCounters> counters);
+          PlanRun run, const LoaderOptions& options, std::shared_ptr<LoaderCounters> counters);
   ~Workers();  // stops them
 
   Workers(const Workers&) = delete;
@@ -66,6 +66,7 @@ class Workers {
   void stop() noexcept;
 
  private:
+  class EndIfStopping;
   class RowNumbers;
   struct Outcome {
     LoadedBatch batch;
@@ -79,6 +80,8 @@ class Workers {
   const std::shared_ptr<const Reader> reader_;
   const std::shared_ptr<const FeatureSchema> features_;
   const PlanRun run_;
+  const bool tracks_presence_;
+  const std::uint64_t ticket_limit_;  // the first ticket that nobody may claim
   const std::shared_ptr<LoaderCounters> counters_;
 
   std::mutex mutex_;

@@ -14,7 +14,7 @@ class ChosenEpoch final : public EpochOrder {
       : order_(std::move(order)), indices_(indices) {}
 
   void evaluate(const std::int64_t* positions, std::size_t count,
-                std::int64_t* out) const noexcept override {
+                std::int64_t* out) const override {
     order_->evaluate(positions, count, out);
     for (std::size_t i = 0; i < count; ++i) out[i] = indices_[out[i]];
   }

@@ -4,7 +4,10 @@
 #include "core/order/chosen_order.h"
 #include "core/order/exact_order.h"
 #include "core/order/given_order.h"
+#include "core/order/length_batches.h"
+#include "core/order/mixture.h"
 #include "core/order/ranges.h"
+#include "core/order/weighted_order.h"
 
 namespace tfrfast {
 namespace {
@@ -15,10 +18,10 @@ struct NamedOrder {
 };
 
 constexpr NamedOrder kOrders[] = {
-    {GivenOrder::kName, &GivenOrder::decode},
-    {ExactOrder::kName, &ExactOrder::decode},
-    {BlockShuffle::kName, &BlockShuffle::decode},
-    {ChosenOrder::kName, &ChosenOrder::decode},
+    {GivenOrder::kName, &GivenOrder::decode},       {ExactOrder::kName, &ExactOrder::decode},
+    {BlockShuffle::kName, &BlockShuffle::decode},   {ChosenOrder::kName, &ChosenOrder::decode},
+    {LengthBatches::kName, &LengthBatches::decode}, {Mixture::kName, &Mixture::decode},
+    {WeightedOrder::kName, &WeightedOrder::decode},
 };
 
 }  // namespace

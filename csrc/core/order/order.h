@@ -24,7 +24,13 @@ class EpochOrder {
   // The record at each of many positions, which must exist. `positions` and `out` may be the same
   // array.
   virtual void evaluate(const std::int64_t* positions, std::size_t count,
-                        std::int64_t* out) const noexcept = 0;
+                        std::int64_t* out) const = 0;
+
+  // If positions are batches: how many rows the one at a position has, and their records.
+  virtual std::int64_t rows_at(std::int64_t) const { return 1; }
+  virtual void write_rows(std::int64_t position, std::int64_t* out) const {
+    evaluate(&position, 1, out);
+  }
 };
 
 // A pure function of seed, epoch and position. Immutable, any number of threads.
@@ -41,6 +47,12 @@ class Order {
   // Position p belongs to stream p % streams(). Streams have blocks of records of their own:
   // ranks that take whole streams share no blocks.
   std::int64_t streams() const noexcept { return streams_; }
+
+  // How many neighbouring positions belong together: they go to one rank, in one batch.
+  virtual std::int64_t unit() const noexcept { return 1; }
+
+  // The rows of the largest batch if each position is a batch. 0 if positions are rows.
+  virtual std::int64_t max_rows() const noexcept { return 0; }
 
   // Made once for many positions, in about a microsecond. Refers to the order.
   virtual std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,

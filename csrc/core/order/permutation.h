@@ -13,7 +13,16 @@ namespace tfrfast {
 inline constexpr std::int64_t kMaxPermutationSize = kMaxGridSize;
 
 // What a key is for, so that no two uses of one (seed, epoch) share a key.
-enum class KeyPurpose : std::uint32_t { permutation = 0, blocks = 1, windows = 2 };
+enum class KeyPurpose : std::uint32_t {
+  permutation = 0,
+  blocks = 1,
+  windows = 2,
+  periods = 3,  // of a mixture
+  sources = 4,
+  draws = 5,  // by weight
+  batches = 6,
+  buckets = 7,  // of lengths
+};
 SipKey derive_key(KeyPurpose purpose, std::uint64_t seed, std::uint64_t epoch) noexcept;
 
 // Immutable, about 200 bytes, cheap to make (well under a microsecond); any number of threads.

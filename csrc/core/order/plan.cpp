@@ -47,6 +47,18 @@ Plan::Plan(PlanOptions options) : options_(std::move(options)) {
            "0 or more and at most the positions of an epoch, which are " +
                std::to_string(positions()));
   }
+  if (const std::int64_t unit = order().unit(); unit != 1) {
+    if (options_.batch_size != unit) {
+      refuse("batch_size", options_.batch_size,
+             std::to_string(unit) + ", the rows that this order keeps together");
+    }
+    if (options_.start % unit != 0) {
+      refuse("start", options_.start, "a multiple of " + std::to_string(unit));
+    }
+  }
+  if (order().max_rows() > 0 && options_.batch_size != 1) {
+    refuse("batch_size", options_.batch_size, "1, since the order itself makes batches");
+  }
   global_batch_ = options_.world * options_.batch_size;
   const std::int64_t remaining = positions() - options_.start;
   full_steps_ = remaining / global_batch_;
@@ -54,7 +66,8 @@ Plan::Plan(PlanOptions options) : options_(std::move(options)) {
   steps_ = full_steps_;
   if (left_over_ == 0 || options_.remainder == Remainder::drop) return;
   // Rows are dealt to the low ranks first, so rank r has one if there are more than r.
-  if (options_.remainder == Remainder::pad || left_over_ > options_.rank) ++steps_;
+  const std::int64_t left_units = left_over_ / order().unit();
+  if (options_.remainder == Remainder::pad || left_units > options_.rank) ++steps_;
 }
 
 std::string Plan::encode() const {
@@ -88,8 +101,10 @@ Plan::Slice Plan::slice(std::int64_t step) const noexcept {
   Slice slice;
   slice.step_position = options_.start + step * global_batch_;
   slice.step_rows = step < full_steps_ ? global_batch_ : left_over_;
-  const std::int64_t below = rows_below(slice.step_rows, options_.rank, options_.world);
-  slice.real_rows = rows_below(slice.step_rows, options_.rank + 1, options_.world) - below;
+  const std::int64_t unit = order().unit();
+  const std::int64_t units = slice.step_rows / unit;
+  const std::int64_t below = rows_below(units, options_.rank, options_.world) * unit;
+  slice.real_rows = rows_below(units, options_.rank + 1, options_.world) * unit - below;
   if (options_.remainder == Remainder::pad) {
     slice.padding_rows = options_.batch_size - slice.real_rows;
     slice.first_padding = options_.rank * options_.batch_size - below;
@@ -113,7 +128,8 @@ void Plan::write_positions(const Slice& slice, std::int64_t* out) const noexcept
   }
   const std::int64_t group_rows = (slice.step_rows - options_.rank % groups + groups - 1) / groups;
   const std::int64_t first_stream = first % streams / groups;
-  std::int64_t skip = rows_below(group_rows, options_.rank / groups, group_ranks);
+  const std::int64_t unit = order().unit();  // 1 if there are several streams
+  std::int64_t skip = rows_below(group_rows / unit, options_.rank / groups, group_ranks) * unit;
   std::int64_t left = slice.real_rows;
   for (std::int64_t stream = 0; left > 0; ++stream) {
     // The stream's rows of the group are row, row + group_streams, ...
@@ -138,15 +154,44 @@ void Plan::write_padding(const Slice& slice, std::int64_t* out) const noexcept {
 
 std::size_t Plan::row_count(std::int64_t step) const noexcept {
   const Slice at = slice(step);
-  return static_cast<std::size_t>(at.real_rows + at.padding_rows);
+  const std::int64_t rows = std::max<std::int64_t>(order().max_rows(), 1);
+  return static_cast<std::size_t>((at.real_rows + at.padding_rows) * rows);
+}
+
+std::vector<std::int64_t> Plan::positions_of(const Slice& slice) const {
+  std::vector<std::int64_t> positions(
+      static_cast<std::size_t>(slice.real_rows + slice.padding_rows));
+  if (positions.empty()) return positions;
+  write_positions(slice, positions.data());
+  write_padding(slice, positions.data() + slice.real_rows);
+  return positions;
+}
+
+std::size_t Plan::row_count(const EpochOrder& epoch, std::int64_t step) const {
+  if (order().max_rows() == 0) return row_count(step);
+  std::int64_t rows = 0;
+  for (const std::int64_t position : positions_of(slice(step))) rows += epoch.rows_at(position);
+  return static_cast<std::size_t>(rows);
 }
 
 std::size_t Plan::rows(const EpochOrder& epoch, std::int64_t step, std::int64_t* out_indices,
-                       bool* out_valid) const noexcept {
+                       bool* out_valid) const {
   const Slice at = slice(step);
   const auto real_rows = static_cast<std::size_t>(at.real_rows);
   const auto count = static_cast<std::size_t>(at.real_rows + at.padding_rows);
   if (count == 0) return 0;
+  if (order().max_rows() > 0) {
+    std::size_t rows = 0;
+    std::int64_t left = at.real_rows;
+    for (const std::int64_t position : positions_of(at)) {
+      const auto batch = static_cast<std::size_t>(epoch.rows_at(position));
+      epoch.write_rows(position, out_indices + rows);
+      if (out_valid != nullptr) std::fill_n(out_valid + rows, batch, left > 0);
+      rows += batch;
+      --left;
+    }
+    return rows;
+  }
 
   write_positions(at, out_indices);
   write_padding(at, out_indices + real_rows);

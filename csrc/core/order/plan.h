@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/order/order.h"
 
@@ -40,7 +41,8 @@ inline constexpr std::int64_t kMaxWorld = (std::int64_t{1} << 31) - 1;
 // The positions are dealt to the ranks by the order's streams. If the number of streams is a
 // multiple of the world, rank r takes every world-th position from the r-th on, and so whole
 // streams. Otherwise some ranks share a stream. With a single stream, each rank takes a contiguous
-// slice.
+// slice. Positions that the order wants together are dealt as one. If positions are batches, each
+// rank takes one in each step, and batch_size is 1.
 //
 // Immutable, any number of threads. Apart from its order it takes hardly any memory.
 class Plan {
@@ -57,18 +59,21 @@ class Plan {
   std::int64_t positions() const noexcept { return order().positions(); }  // of a whole epoch
   std::int64_t steps() const noexcept { return steps_; }  // from `start`, for this rank
 
-  // Rows of the batch, padding included. 0 for a step that does not exist.
+  // Rows of the batch, padding included. 0 for a step that does not exist. If the order's positions
+  // are batches, this is the most that it may have.
   std::size_t row_count(std::int64_t step) const noexcept;
+  // The rows that it has in an epoch.
+  std::size_t row_count(const EpochOrder& epoch, std::int64_t step) const;
 
   // Made once for many steps. Refers to the plan's order.
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t epoch) const {
     return order().of_epoch(options_.seed, epoch);
   }
 
-  // Writes row_count(step) record numbers, and for each whether it is real: real rows come first.
-  // A padding row repeats a record from the beginning of the epoch. `out_valid` may be null.
+  // Writes row_count(epoch, step) record numbers, and for each whether it is real: real rows come
+  // first. A padding row repeats a record from the beginning of the epoch. `out_valid` may be null.
   std::size_t rows(const EpochOrder& epoch, std::int64_t step, std::int64_t* out_indices,
-                   bool* out_valid) const noexcept;
+                   bool* out_valid) const;
   // The same for a single step.
   std::size_t rows(std::uint64_t epoch, std::int64_t step, std::int64_t* out_indices,
                    bool* out_valid) const {
@@ -94,6 +99,7 @@ class Plan {
   };
   Slice slice(std::int64_t step) const noexcept;
   void write_positions(const Slice& slice, std::int64_t* out) const noexcept;
+  std::vector<std::int64_t> positions_of(const Slice& slice) const;
   void write_padding(const Slice& slice, std::int64_t* out) const noexcept;
 
   PlanOptions options_;

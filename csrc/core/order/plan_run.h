@@ -19,9 +19,14 @@ struct PlanRun {
     std::int64_t step = 0;
     const Plan* plan = nullptr;
   };
+  // Batches before the run enters the next epoch.
+  std::uint64_t steps_left() const noexcept {
+    return static_cast<std::uint64_t>(first->steps() - step);
+  }
+
   // Batch `number` of the run. If whole epochs have no steps, there is none after `first`.
   Step at(std::uint64_t number) const noexcept {
-    const auto left = static_cast<std::uint64_t>(first->steps() - step);
+    const std::uint64_t left = steps_left();
     const auto steps = static_cast<std::uint64_t>(whole->steps());
     if (number < left || steps == 0) {
       return {epoch, step + static_cast<std::int64_t>(number), first.get()};

@@ -28,8 +28,9 @@ class SipHash {
     bytes_ += 8;
   }
 
-  constexpr std::uint64_t finish() noexcept {
-    compress(bytes_ << 56);
+  // `tail` has the bytes after the last whole word, fewer than eight.
+  constexpr std::uint64_t finish(std::uint64_t tail = 0, std::uint64_t tail_bytes = 0) noexcept {
+    compress((bytes_ + tail_bytes) << 56 | tail);
     v2_ ^= 0xff;
     for (int i = 0; i < 4; ++i) round();
     return v0_ ^ v1_ ^ v2_ ^ v3_;

@@ -155,7 +155,7 @@ class FrameReading {
     return batch_rows_ == nullptr ? first_row_ + i : batch_rows_[i];
   }
 
-  bool stopped() const { return at_bad_row_ == AtBadRow::stop && !bad_.empty(); }
+  bool stopped() const { return gave_up_ || (at_bad_row_ == AtBadRow::stop && !bad_.empty()); }
 
   void read_piece(std::size_t first, std::size_t count) {
     if (rows_[first].shard->file->mapping() != nullptr) {
@@ -187,6 +187,7 @@ class FrameReading {
     try {
       copy_run(rows_.subspan(first, count), data_, offsets_ + first, seals.data());
     } catch (const Error& error) {
+      if (rows_[first].shard->file->traits().is_far) return fail_far(first, count, error);
       return fail_singly(first, count, error, &FrameReading::read_run);
     }
     for (std::size_t i = 0; i < count && !stopped(); ++i) judge(first + i, seals[i]);
@@ -198,8 +199,36 @@ class FrameReading {
       const MaskedCrc crc = read_long_payload(rows_[i], verify_, data_ + offsets_[i], &seal);
       judge(i, seal, verify_ == Verify::full ? std::optional(crc) : std::nullopt);
     } catch (const Error& error) {
+      if (rows_[i].shard->file->traits().is_far) return fail_far(i, 1, error);
       bad_.push_back({batch_row(i), error, false});
     }
+  }
+
+  // A failure that has outlasted many attempts. To try each row would take as long for each, so the
+  // row that lies where it happened stands for it, and none after it is read.
+  void fail_far(std::size_t first, std::size_t count, const Error& error) {
+    std::size_t failed = first;
+    if (error.place().offset && !rows_[first].shard->file->is_inflated()) {
+      const auto at = static_cast<std::uint64_t>(*error.place().offset);
+      for (std::size_t i = first; i < first + count; ++i) {
+        const Frame& frame = rows_[i].frame;
+        if (frame.offset <= at && at - frame.offset < frame.payload_bytes + kFrameOverhead) {
+          failed = i;
+          break;
+        }
+      }
+    }
+    if (failed > first) read_run(first, failed - first);
+    if (stopped()) return;
+    ErrorPlace place{rows_[failed].shard->file->path(),
+                     static_cast<std::int64_t>(rows_[failed].number),
+                     static_cast<std::int64_t>(rows_[failed].frame.offset)};
+    bad_.push_back(
+        {batch_row(failed),
+         Error(error.kind(), "Reading " + describe(rows_[failed]) + ": " + error.message(),
+               std::move(place), error.system_error()),
+         false});
+    gave_up_ = true;
   }
 
   void explain_fault(std::size_t first, std::size_t count) {
@@ -248,6 +277,7 @@ class FrameReading {
   const std::size_t* const batch_rows_;
   const SkipAdvice advice_;
   HeaderCheck header_check_;
+  bool gave_up_ = false;
   std::vector<BadRow> bad_;
 };
 

@@ -27,7 +27,11 @@ std::vector<FileRange> ranges_of(std::span<const Row> rows) {
     std::uint64_t end = begin;
     for (; row < rows.size(); ++row) {
       const Frame& frame = rows[row].frame;
-      if (frame.offset > end && frame.offset - end > traits.gap_bytes) break;
+      // A far storage bridges gaps itself, and counts what will be read from it.
+      if (traits.is_far ? frame.offset != end
+                        : frame.offset > end && frame.offset - end > traits.gap_bytes) {
+        break;
+      }
       end = std::max(end, frame.offset + frame.payload_bytes + kFrameOverhead);
     }
     ranges.push_back({begin, std::min(end - begin, left)});

@@ -57,6 +57,15 @@ std::vector<std::size_t> order_of_places(std::span<const Row> rows) {
   return order;
 }
 
+struct ForgetUnlessRead {
+  explicit ForgetUnlessRead(const Reader& of) : reader(of) {}
+  ~ForgetUnlessRead() {
+    if (!all_read) reader.forget_announced();
+  }
+  const Reader& reader;
+  bool all_read = false;
+};
+
 // Where each task's rows begin: about kBytesPerTask each.
 std::vector<std::size_t> cut_tasks(const RecordBatch& batch) {
   std::vector<std::size_t> starts{0};
@@ -154,6 +163,9 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
                                   const ReadRequest& request, AtBadRow at_bad_row) const {
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
   RecordBatch& batch = *outcome.batch;
+  if (shards_->source_starts().size() > 1) {
+    batch.set_source_starts(shards_->shared_source_starts());
+  }
   const PooledBuffer memory(bytes_for<Row>(count));
   Row* const rows = memory.as<Row>();
   std::uninitialized_default_construct_n(rows, count);
@@ -178,6 +190,8 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   const std::vector<std::size_t> starts =
       order.empty() ? cut_tasks(batch) : cut_tasks_at_spans(sorted);
   std::mutex mutex;
+  // Rows that are not read after a failure were announced, too.
+  ForgetUnlessRead forget(*this);
   parallel_for(starts.size() - 1, request.threads, [&](std::size_t task) {
     if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();
     const std::size_t first = starts[task];
@@ -195,6 +209,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   });
   std::sort(outcome.bad.begin(), outcome.bad.end(),
             [](const BadRow& a, const BadRow& b) { return a.row < b.row; });
+  forget.all_read = outcome.bad.empty();
   return outcome;
 }
 
@@ -260,7 +275,15 @@ std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) cons
   return std::move(outcome.batch);
 }
 
+void Reader::forget_announced() const noexcept {
+  if (!is_far_) return;
+  for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
+    (*shards_)[shard].file->forget_announced();
+  }
+}
+
 void Reader::read_into(const Row& row, std::uint8_t* out) const {
+  if (is_far_) announce_rows({&row, 1});  // as one request, however long it is
   read_frame(row, options_.verify,
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out);
 }

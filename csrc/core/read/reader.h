@@ -84,6 +84,9 @@ class Reader {
   // this itself.
   void announce(std::span<const Row> rows) const noexcept;
 
+  // What was announced will not be read after all. Never fails.
+  void forget_announced() const noexcept;
+
   // Reads one record into `out`, which has room for the payload that locate() found. Call
   // check_room() before allocating it. Throws for damage even with `skip_damage`.
   void read_into(const Row& row, std::uint8_t* out) const;

@@ -42,6 +42,7 @@ std::shared_ptr<RecordBatch> RecordBatch::rows(std::span<const std::int64_t> row
     chosen->indices()[i] = indices()[row];
     chosen->valid()[i] = is_real(row);
   }
+  chosen->set_source_starts(source_starts_);
   chosen->allocate_data();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::span<const std::uint8_t> payload = (*this)[static_cast<std::size_t>(rows[i])];

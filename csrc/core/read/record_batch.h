@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/pool.h"
@@ -47,6 +48,11 @@ class RecordBatch {
   // read it. The first call makes it. One thread at a time. It lives as long as the batch.
   const std::int64_t* offsets_to_show() const;
 
+  // Where the record numbers of each source begin, ascending from 0; null if there is only one.
+  using SourceStarts = std::shared_ptr<const std::vector<std::int64_t>>;
+  const SourceStarts& source_starts() const noexcept { return source_starts_; }
+  void set_source_starts(SourceStarts starts) noexcept { source_starts_ = std::move(starts); }
+
   // A new batch of these rows, in that order. Each must be less than size().
   std::shared_ptr<RecordBatch> rows(std::span<const std::int64_t> rows) const;
 
@@ -59,6 +65,7 @@ class RecordBatch {
   std::size_t rows_;
   PooledBuffer numbers_;
   PooledBuffer data_;
+  SourceStarts source_starts_;
   mutable PooledBuffer shown_offsets_;  // empty until offsets_to_show() is called
 };
 

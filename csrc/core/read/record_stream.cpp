@@ -1,6 +1,7 @@
 #include "core/read/record_stream.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -89,12 +90,16 @@ const std::uint8_t* RecordStream::bytes_ahead(std::uint64_t count) {
     const auto wanted = static_cast<std::size_t>(std::min(
         std::max<std::uint64_t>(count, file_->traits().request_bytes), file_->bytes() - offset_));
     announce_ahead(*file_, offset_, announced_end_);
-    if (buffer_.capacity() < wanted) {
-      buffer_ = PooledBuffer();
-      buffer_ = PooledBuffer(wanted);
-    }
+    // What the buffer already has is not read again.
+    const bool goes_on = offset_ >= buffer_begin_ && offset_ < buffer_end_;
+    const auto kept = static_cast<std::size_t>(goes_on ? buffer_end_ - offset_ : 0);
+    PooledBuffer larger;
+    if (buffer_.capacity() < wanted) larger = PooledBuffer(wanted);
+    std::uint8_t* const into = larger.data() == nullptr ? buffer_.data() : larger.data();
+    if (kept > 0) std::memmove(into, buffer_.data() + (offset_ - buffer_begin_), kept);
     buffer_end_ = buffer_begin_ = 0;  // after a failed read the buffer holds nothing
-    file_->read(offset_, buffer_.data(), wanted);
+    if (larger.data() != nullptr) buffer_ = std::move(larger);
+    file_->read(offset_ + kept, buffer_.data() + kept, wanted - kept);
     buffer_begin_ = offset_;
     buffer_end_ = offset_ + wanted;
   }

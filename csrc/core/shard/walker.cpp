@@ -1,6 +1,8 @@
 #include "core/shard/walker.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/base/pool.h"
@@ -19,6 +21,10 @@ class MappedWalker final : public ShardWalker {
 class PreadWalker final : public ShardWalker {
  public:
   using ShardWalker::ShardWalker;
+  ~PreadWalker() override {
+    // A walk from header to header passes over payloads, and may end before the shard does.
+    if (announced_end_ > 0) file().forget_announced();
+  }
   ShardWindow window(std::uint64_t offset, std::size_t wanted) override {
     offset = std::min(offset, file().bytes());
     const std::uint64_t end = offset + std::min<std::uint64_t>(wanted, file().bytes() - offset);
@@ -36,9 +42,17 @@ class PreadWalker final : public ShardWalker {
     const auto count =
         static_cast<std::size_t>(std::min<std::uint64_t>(size, file().bytes() - offset));
     if (everything) announce_ahead(file(), offset, announced_end_);
-    if (buffer_.capacity() < size) buffer_ = PooledBuffer(size);
-    file().read(offset, buffer_.data(), count);
-    window_ = {buffer_.data(), offset, offset + count, file().bytes()};
+    // What the last window already has is not read again.
+    const bool goes_on = offset >= window_.begin && offset < window_.end;
+    const auto kept = static_cast<std::size_t>(goes_on ? window_.end - offset : 0);
+    PooledBuffer larger;
+    if (buffer_.capacity() < size) larger = PooledBuffer(size);
+    std::uint8_t* const into = larger.data() == nullptr ? buffer_.data() : larger.data();
+    if (kept > 0) std::memmove(into, buffer_.data() + (offset - window_.begin), kept);
+    window_ = {};  // after a failed read it holds nothing
+    if (larger.data() != nullptr) buffer_ = std::move(larger);
+    if (kept < count) file().read(offset + kept, buffer_.data() + kept, count - kept);
+    window_ = {buffer_.data(), offset, offset + std::max(count, kept), file().bytes()};
   }
 
   std::uint64_t announced_end_ = 0;

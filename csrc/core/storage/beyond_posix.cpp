@@ -1,6 +1,7 @@
 #include "core/storage/beyond_posix.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -110,6 +111,44 @@ std::uint64_t data_in_file(int, std::uint64_t offset) noexcept {
 
 std::optional<bool> cached_in_file(int, std::uint64_t) noexcept {
   return {};
+}
+
+#endif
+
+#if defined(TFRFAST_LINUX) || (defined(__APPLE__) && !defined(TFRFAST_PORTABLE))
+
+const bool kLocksKeepThreadsOut = true;
+
+int try_lock(int descriptor) noexcept {
+  int failed = 0;
+  do {
+    failed = ::flock(descriptor, LOCK_EX | LOCK_NB);
+  } while (failed != 0 && errno == EINTR);
+  return failed;
+}
+
+void unlock(int descriptor) noexcept {
+  ::flock(descriptor, LOCK_UN);
+}
+
+#else
+
+const bool kLocksKeepThreadsOut = false;
+
+int try_lock(int descriptor) noexcept {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  const int failed = ::fcntl(descriptor, F_SETLK, &whole);
+  if (failed != 0 && errno == EACCES) errno = EWOULDBLOCK;
+  return failed;
+}
+
+void unlock(int descriptor) noexcept {
+  struct flock whole = {};
+  whole.l_type = F_UNLCK;
+  whole.l_whence = SEEK_SET;
+  ::fcntl(descriptor, F_SETLK, &whole);
 }
 
 #endif

@@ -18,6 +18,13 @@ int give_name(int descriptor, const std::string& path) noexcept;
 // may replace a file that another process makes in that moment.
 int rename_to_free_name(const std::string& from, const std::string& to) noexcept;
 
+// Takes the lock of a file that is open for reading and writing. 0, or -1 and EWOULDBLOCK while it
+// is taken. It is given back at the latest when the process ends. Where the system has only the
+// locks of POSIX, other threads of this process are not kept out.
+extern const bool kLocksKeepThreadsOut;
+int try_lock(int descriptor) noexcept;
+void unlock(int descriptor) noexcept;
+
 // Reserves disk space beyond a file's end. False where that is not known to help.
 bool reserve_space(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;
 

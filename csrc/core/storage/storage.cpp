@@ -7,12 +7,35 @@
 #include "core/base/error.h"
 #include "core/storage/local_file.h"
 #include "core/storage/published_file.h"
+#include "core/storage/remote_file.h"
 
 namespace tfrfast {
 namespace {
 
+std::shared_ptr<const StoredFile> open_local(const std::string& path, IoMode mode,
+                                             const std::string&) {
+  return open_local_file(path, mode);
+}
+
+FileFacts examine_local(const std::string& path, const std::string&) {
+  return examine_local_file(path);
+}
+
+std::unique_ptr<Publication> refuse_to_publish(const std::string& url) {
+  throw Error(ErrorKind::invalid,
+              "'" + url +
+                  "' is a URL, and files are not written to URLs yet. Write into a folder, "
+                  "and copy what was written.",
+              {url, {}, {}});
+}
+
 constexpr Storage kStorages[] = {
-    {"", kLocalTraits, open_local_file, examine_local_file, publish_local_file},
+    {"", kLocalTraits, open_local, examine_local, publish_local_file},
+    {"s3", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
+    {"gs", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
+    {"az", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
+    {"https", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
+    {"http", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
 };
 constexpr const Storage& kLocal = kStorages[0];
 

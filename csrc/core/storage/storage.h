@@ -15,9 +15,11 @@ namespace tfrfast {
 struct Storage {
   std::string_view scheme;
   StorageTraits traits;  // of its files, unless they have their own
-  // These throw Error io (ENOENT if there is nothing) and invalid.
-  std::shared_ptr<const StoredFile> (*open)(const std::string& path, IoMode mode);
-  FileFacts (*examine)(const std::string& path);
+  // These throw Error io (ENOENT if there is nothing) and invalid. `access` holds options of the
+  // storage, in its own words and without secrets; empty for the usual ones.
+  std::shared_ptr<const StoredFile> (*open)(const std::string& path, IoMode mode,
+                                            const std::string& access);
+  FileFacts (*examine)(const std::string& path, const std::string& access);
   std::unique_ptr<Publication> (*publish)(const std::string& path);
 };
 
@@ -29,8 +31,8 @@ bool is_local(std::string_view path) noexcept;
 // until the process has used it for the last time. Throws Error invalid if there are too many.
 void add_storage(const Storage& storage);
 
-inline FileFacts examine_file(const std::string& path) {
-  return storage_of(path).examine(path);
+inline FileFacts examine_file(const std::string& path, const std::string& access = "") {
+  return storage_of(path).examine(path, access);
 }
 inline std::unique_ptr<Publication> publish_file(const std::string& path) {
   return storage_of(path).publish(path);

@@ -14,8 +14,9 @@ StoredFile::StoredFile(std::string path, const FileFacts& facts, const StorageTr
                        const std::uint8_t* mapping)
     : path_(std::move(path)), facts_(facts), traits_(traits), mapping_(mapping) {}
 
-std::shared_ptr<const StoredFile> StoredFile::open(const std::string& path, IoMode mode) {
-  return storage_of(path).open(path, mode);
+std::shared_ptr<const StoredFile> StoredFile::open(const std::string& path, IoMode mode,
+                                                   const std::string& access) {
+  return storage_of(path).open(path, mode, access);
 }
 
 FileFacts StoredFile::facts_now() const {

@@ -38,8 +38,10 @@ class StoredFile {
  public:
   // Opens it from the storage that the path's scheme names. Where bytes can be mapped, `mode` says
   // whether they are. Throws Error io (ENOENT if there is nothing) and invalid.
+  // `access` says how to reach a storage that is not this machine's.
   static std::shared_ptr<const StoredFile> open(const std::string& path,
-                                                IoMode mode = IoMode::automatic);
+                                                IoMode mode = IoMode::automatic,
+                                                const std::string& access = "");
   virtual ~StoredFile() = default;
   StoredFile(const StoredFile&) = delete;
   StoredFile& operator=(const StoredFile&) = delete;
@@ -49,6 +51,9 @@ class StoredFile {
   virtual std::uint64_t bytes() const noexcept { return facts_.bytes; }
   const FileFacts& facts() const noexcept { return facts_; }  // the file itself, when opened
   const StorageTraits& traits() const noexcept { return traits_; }
+  // How it was reached, if it is not on this machine. Other files of its storage are reached so,
+  // too.
+  virtual std::string access() const { return ""; }
 
   // The facts of whatever the path names now. Throws Error io.
   virtual FileFacts facts_now() const;
@@ -73,6 +78,9 @@ class StoredFile {
 
   // Says that these ranges will be read soon; the storage may begin to fetch them. Never fails.
   virtual void announce(std::span<const FileRange> ranges) const noexcept { (void)ranges; }
+
+  // What was announced and not read will not be wanted after all. Never fails.
+  virtual void forget_announced() const noexcept {}
 
   // The first byte at or after `offset` that is not in a hole, or bytes(). A hole is a run of zeros
   // that takes no space. Where the storage cannot tell, there are no holes. Never fails.

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/index/index_file.h"
+#include "core/index/index_keeping.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
@@ -164,7 +165,7 @@ void ShardWriter::finish() {
 void ShardWriter::publish() {
   refuse_after_failure();
   failed_ = true;
-  if (index_file_) index_file_->commit(false);
+  if (index_file_) commit_loose(*index_file_);
   try {
     file_->commit(false, options_.existing);
   } catch (const Error&) {

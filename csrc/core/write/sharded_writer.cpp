@@ -188,8 +188,7 @@ void ShardedWriter::close() {
   if (options_.shard.existing == Existing::replace) remove_others();
   if (!options_.shard.durable) return;
   flush_folder(folder_of(prefix_));
-  const std::string& index_path = shards_.front()->index_path();
-  if (!index_path.empty()) flush_folder(folder_of(index_path));
+  if (!index_path().empty()) flush_folder(folder_of(index_path()));
 }
 
 void ShardedWriter::finish_all() {

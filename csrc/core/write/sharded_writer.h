@@ -50,6 +50,8 @@ class ShardedWriter {
 
   const std::string& prefix() const noexcept { return prefix_; }
   std::vector<std::string> paths() const;  // final ones after close()
+  // Of any shard; empty: without one.
+  const std::string& index_path() const noexcept { return shards_.front()->index_path(); }
   std::uint64_t record_count() const noexcept { return record_count_; }
   std::uint64_t bytes() const noexcept;
 

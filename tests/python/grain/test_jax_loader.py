@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,9 +139,9 @@ def test_numbers_that_do_not_fit_are_an_error_and_no_batch_is_passed_over(tmp_pa
 
 
 PROCESS = """
-import sys
+import json, pathlib, sys
 import jax
-port, rank, *shards = sys.argv[1:]
+port, rank, results, *shards = sys.argv[1:]
 jax.distributed.initialize(f"localhost:{port}", 2, int(rank))
 import numpy as np
 import tfrfast as tfr, tfrfast.jax
@@ -149,32 +150,31 @@ from torch_data import ID
 rows = NamedSharding(Mesh(np.array(jax.devices()), ("rows",)), PartitionSpec("rows"))
 loader = tfr.Loader(shards, 4, features=ID, seed=3, remainder="pad",
                     rank=jax.process_index(), world=jax.process_count())
+steps = []
 for batch in tfrfast.jax.Loader(loader, rows):
     total = jax.jit(lambda id, valid: (id * valid).sum())(batch["id"], batch.valid)
     mine = np.concatenate([np.asarray(part.data) for part in batch["id"].addressable_shards])
     valid = np.concatenate([np.asarray(part.data) for part in batch.valid.addressable_shards])
-    print(batch["id"].shape[0], int(total), *mine[valid])
+    steps.append([batch["id"].shape[0], int(total), *mine[valid].tolist()])
+pathlib.Path(results).write_text(json.dumps(steps))
 """
 
 
-def test_two_processes_give_the_rows_of_global_arrays(shards: list[str]) -> None:
+def test_two_processes_give_the_rows_of_global_arrays(shards: list[str], tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
+    # In files, since what connects the processes writes to standard output itself.
+    results = [tmp_path / f"steps-{rank}.json" for rank in range(2)]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", PROCESS, port, str(rank), *shards],
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", PROCESS, port, str(rank), str(results[rank]), *shards],
+            stdout=subprocess.DEVNULL,
         )
         for rank in range(2)
     ]
-    outputs = [process.communicate(timeout=300)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    steps = [
-        [[int(each) for each in line.split()] for line in out.splitlines() if line[0].isdigit()]
-        for out in outputs
-    ]
+    assert [process.wait(timeout=300) for process in processes] == [0, 0]
+    steps = [json.loads(result.read_text()) for result in results]
     for ours, theirs in zip(*steps, strict=True):
         assert ours[:2] == theirs[:2] == [8, sum(ours[2:]) + sum(theirs[2:])]
     seen = flat([step[2:] for rank in steps for step in rank])

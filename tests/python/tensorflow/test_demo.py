@@ -73,6 +73,27 @@ def test_bench_times_examples_both_ways(tmp_path: Path, capsys: pytest.CaptureFi
     assert "decoded, shuffled" in capsys.readouterr().out
 
 
+def test_bench_of_a_mixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, count in (("web", 300), ("code", 100)):
+        with tfr.Writer(tmp_path / name) as writer:
+            for number in range(count):
+                writer.write_example({"label": number})
+    paths = [str(tmp_path / "web"), str(tmp_path / "code")]
+    arguments = ["bench", "--rounds", "1", "--batch-size", "16"]
+    assert main([*arguments, "--json", "--weights", "0.7,0.3", *paths]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [each["work"] for each in facts["comparisons"]] == ["records, mixed", "decoded, mixed"]
+    assert [each["records"] for each in facts["comparisons"]] == [400, 400]
+    assert set(facts["comparisons"][0]["ratio"]) == {"tfr.Loader", "Loader.to_tf_dataset"}
+    assert main([*arguments, "--weights", "7,3", *paths]) == 0
+    assert "to_tf_dataset" in capsys.readouterr().out
+    assert main([*arguments, "--weights", "7,3,1", *paths]) == 2
+    assert "3 weights for 2 data sets" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*arguments, "--weights", "much", *paths])
+    assert "no list of weights" in capsys.readouterr().err
+
+
 def test_bench_of_other_records_and_of_part_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

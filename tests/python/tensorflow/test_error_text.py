@@ -23,6 +23,8 @@ Chain = Callable[[Any], Any]
 CHAINS: dict[str, Chain] = {
     "records": lambda source: source,
     "batches": lambda source: source.batch(4),
+    "full batches": lambda source: source.batch(4, drop_remainder=True),
+    "full columns": lambda source: source.batch(4, drop_remainder=True).parse_example(FEATURES),
     "shuffled": lambda source: source.shuffle(100),
     "shuffled batches": lambda source: source.shuffle(100).batch(4),
     "columns": lambda source: source.batch(4).parse_example(FEATURES),
@@ -54,9 +56,12 @@ def test_damage_comes_first(damaged: str, chain: Chain) -> None:
     assert message.startswith(f"Corrupt payload: record 5 of '{damaged}'")
 
 
-def test_damage_of_a_full_batch_is_told_after_tensorflows_words(damaged: str) -> None:
-    message = message_of(TFRecordDataset(damaged).batch(4, drop_remainder=True))
-    assert f"Corrupt payload: record 5 of '{damaged}'" in message
+def test_damage_of_large_full_batches_is_told_after_tensorflows_words(tmp_path: Path) -> None:
+    records = [bytes(3 << 20)] * 2
+    path = write_shard(tmp_path / "large", records)
+    flip_payload_byte(path, records, 1)
+    message = message_of(TFRecordDataset(path).batch(2, drop_remainder=True))
+    assert f"Corrupt payload: record 1 of '{path}'" in message
 
 
 # Of a Loader, with what it reads as full batches and not, dense and not.

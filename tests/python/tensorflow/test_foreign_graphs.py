@@ -42,8 +42,12 @@ def int64(value: Any) -> Any:
 
 
 def read(source: bytes, sequence: bytes) -> list[bytes]:
-    head, error, _ = ops.tfrfast_read_batch_v2(
-        source=source, sequence=sequence, files=int64([0, 1]), seed=int64(0), step=int64(1)
+    head, error, _ = ops.tfrfast_read_batch_v3(
+        source=source,
+        sequence=sequence,
+        steps=int64([0, 0, 1, 1, 2]),
+        number=int64(0),
+        is_full=int64(0),
     )
     assert error == b""
     return list(head.numpy())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,192 +15,21 @@ from record_files import flip_payload_byte, write_shard
 tf = pytest.importorskip("tensorflow")
 private = pytest.importorskip("tfrfast.tensorflow.lifting.private")
 
+from map_functions import (  # noqa: E402
+    LIFTED,
+    NOT_LIFTED,
+    VARIABLE,
+    Function,
+    as_dataset,
+    divided,
+    is_lifted,
+    looked_up,
+    parse,
+    popped,
+    table,
+)
+
 COUNTS = [20, 0, 11]
-FEATURES: dict[str, Any] = {
-    "id": tf.io.FixedLenFeature([], tf.int64),
-    "label": tf.io.FixedLenFeature([], tf.int64),
-    "dense": tf.io.FixedLenFeature([3], tf.float32),
-    "name": tf.io.FixedLenFeature([], tf.string),
-    "absent": tf.io.FixedLenFeature([2], tf.string, [b"one", b"two"]),
-    "missing": tf.io.FixedLenFeature([], tf.float32, 0.5),
-}
-VARIABLE: dict[str, Any] = {
-    "sparse": {"words": tf.io.VarLenFeature(tf.string)},
-    "ragged": {"numbers": tf.io.RaggedFeature(tf.int64)},
-    "sequence": {"weights": tf.io.FixedLenSequenceFeature([], tf.float32, True)},
-    "placed": {"placed": tf.io.SparseFeature("positions", "marks", tf.int64, 10)},
-}
-Pair = collections.namedtuple("Pair", ["left", "right"])
-
-Function = Callable[[Any], Any]
-
-
-def parse(record: Any) -> Any:
-    return tf.io.parse_single_example(record, FEATURES)
-
-
-def popped(record: Any) -> Any:
-    parsed = parse(record)
-    label = parsed.pop("label")
-    return parsed, label
-
-
-def named(record: Any) -> Any:
-    parsed = parse(record)
-    return Pair(parsed["name"], {"of": (parsed["id"],)})
-
-
-def of_some(record: Any) -> Any:
-    parsed = parse(record)
-    return parsed["id"], parsed["id"]
-
-
-class Parser:
-    def parse(self, record: Any) -> Any:
-        return tf.io.parse_single_example(record, FEATURES)
-
-
-def table() -> Any:
-    """Made on first use: a module that is imported makes no resources."""
-    keys = tf.lookup.KeyValueTensorInitializer([0, 1], [b"no", b"yes"], tf.int64, tf.string)
-    return tf.lookup.StaticHashTable(keys, b"")
-
-
-def computed(record: Any) -> Any:
-    parsed = parse(record)
-    label = tf.one_hot(parsed["label"], 2)
-    return {
-        "scaled": (parsed["dense"] - 0.5) / 0.25,
-        "small": tf.cast(parsed["id"] * 3, tf.int32),
-        "column": parsed["dense"][:, tf.newaxis],
-        "length": tf.strings.length(parsed["name"]),
-        "constant": tf.constant([1, 2]),
-    }, label
-
-
-def looked_up(found_in: Any) -> Function:
-    def look_up(record: Any) -> Any:
-        parsed = parse(record)
-        return found_in.lookup(parsed["label"]), parsed["id"]
-
-    return look_up
-
-
-@tf.function
-def doubled(x: Any) -> Any:
-    return x + x, tf.one_hot(1, 3) + x
-
-
-@tf.function
-def helped(record: Any) -> Any:
-    parsed = parse(record)
-    twice, more = doubled(parsed["dense"])
-    return parsed["name"], doubled(parsed["missing"])[0], twice, more, parsed["label"]
-
-
-def divided(record: Any) -> Any:
-    return tf.constant(60, tf.int64) // (parse(record)["id"] - 9)
-
-
-LIFTED: dict[str, Function] = {
-    "computed": computed,
-    "dict": parse,
-    "tf.function": tf.function(computed),
-    "tf.functions in each other": helped,
-    "lambda": lambda record: tf.io.parse_single_example(record, FEATURES),
-    "partial": functools.partial(tf.io.parse_single_example, features=FEATURES),
-    "method": Parser().parse,
-    "parse_example": lambda record: tf.io.parse_example(record, FEATURES),
-    "popped": popped,
-    "named": named,
-    "some features": of_some,
-}
-
-
-def with_record(record: Any) -> Any:
-    return parse(record), record
-
-
-def with_length(record: Any) -> Any:
-    return parse(record)["id"], tf.strings.length(record)
-
-
-def twice(record: Any) -> Any:
-    one = tf.io.parse_single_example(record, {"id": FEATURES["id"]})
-    two = tf.io.parse_single_example(record, {"label": FEATURES["label"]})
-    return one, two
-
-
-def changed(record: Any) -> Any:
-    return tf.io.parse_single_example(tf.strings.join([record, ""]), FEATURES)
-
-
-def printing(record: Any) -> Any:
-    parsed = parse(record)
-    tf.print(parsed["id"], output_stream="file:///dev/null")
-    return parsed
-
-
-@tf.function
-def printing_inside(record: Any) -> Any:
-    return printing(record)
-
-
-def asserting(record: Any) -> Any:
-    parsed = parse(record)
-    tf.debugging.assert_less(parsed["id"], tf.constant(1000, tf.int64))
-    return parsed
-
-
-def in_python(record: Any) -> Any:
-    parsed = parse(record)
-    return tf.py_function(lambda number: number + 1, [parsed["id"]], tf.int64)
-
-
-def as_dataset(record: Any) -> Any:
-    return tf.data.Dataset.from_tensors(parse(record)["dense"])
-
-
-def unused(record: Any) -> Any:
-    parse(record)
-    return tf.constant(1)
-
-
-def of_keys_made_in_the_graph(record: Any) -> Any:
-    key = tf.strings.join([tf.strings.substr(["idle"], 0, 2), [""]])
-    return tf.raw_ops.ParseExampleV2(
-        serialized=record,
-        names=tf.constant([], tf.string),
-        sparse_keys=tf.constant([], tf.string),
-        dense_keys=tf.random.shuffle(key),
-        ragged_keys=tf.constant([], tf.string),
-        dense_defaults=[tf.constant([], tf.int64)],
-        num_sparse=0,
-        sparse_types=[],
-        ragged_value_types=[],
-        ragged_split_types=[],
-        dense_shapes=[[]],
-    )[3][0]
-
-
-NOT_LIFTED: dict[str, tuple[Function, str]] = {
-    "with the record": (with_record, "for more than the parse"),
-    "with its length": (with_length, "for more than the parse"),
-    "twice": (twice, "parses twice"),
-    "changed": (changed, "changes the record"),
-    "printing": (printing, "must run"),
-    "printing in a tf.function": (printing_inside, "must run"),
-    "asserting": (asserting, "must run"),
-    "in Python": (in_python, ""),
-    "unused": (unused, "does not parse"),
-    "keys": (of_keys_made_in_the_graph, "not constants"),
-    **{
-        kind: (functools.partial(tf.io.parse_single_example, features=features), "")
-        for kind, features in VARIABLE.items()
-        if kind != "ragged"
-    },
-}
-
 CHAINS: dict[str, Callable[[Any, Function], Any]] = {
     "batch": lambda source, f: source.map(f).batch(4),
     "in parallel": lambda source, f: source.map(f, tf.data.AUTOTUNE).batch(4).prefetch(1),
@@ -241,14 +68,6 @@ def until_error(dataset: Any) -> tuple[list[Any], Any]:
     return found, None
 
 
-def is_lifted(dataset: Any) -> bool:
-    steps = [
-        each for each in tfr.explain(dataset).steps if each.call.startswith(("map(", "batch("))
-    ]
-    batch = next(i for i, step in enumerate(steps) if step.call.startswith("batch("))
-    return all(step.fused for step in steps[: batch + 1])
-
-
 @pytest.mark.parametrize(
     ("chain", "function"),
     [*((chain, "popped") for chain in CHAINS), *(("batch", function) for function in LIFTED)],
@@ -278,6 +97,34 @@ def test_what_is_not_lifted_is_the_same(files: list[str], function: str) -> None
     assert not is_lifted(ours)
     refused = next(step for step in tfr.explain(ours).steps if step.call.startswith("batch("))
     assert why in refused.why
+
+
+def test_attrs_classes_are_kept(files: list[str]) -> None:
+    attr = pytest.importorskip("attr")
+    row_class = attr.make_class("Row", ["left", "right"])
+
+    def f(record: Any) -> Any:
+        parsed = parse(record)
+        return row_class(parsed["name"], {"of": parsed["id"] * 2})
+
+    ours, theirs = (
+        reader(files).map(f).batch(4) for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert ours.element_spec == theirs.element_spec
+    assert is_lifted(ours)
+    for row, expected in zip(ours, theirs, strict=True):
+        assert type(row) is row_class
+        assert plain((row.left, row.right)) == plain((expected.left, expected.right))
+
+
+def test_random_numbers_differ_from_row_to_row(files: list[str]) -> None:
+    def f(record: Any) -> Any:
+        return parse(record)["id"], tf.random.uniform([])
+
+    ours = tfr.TFRecordDataset(files).map(f).batch(31)
+    ((ids, numbers),) = ours
+    assert ids.numpy().tolist() == list(range(31))
+    assert len(set(numbers.numpy().tolist())) == 31
 
 
 def test_nested_datasets_are_not_lifted(files: list[str]) -> None:
@@ -516,15 +363,3 @@ def test_in_a_graph_nothing_is_lifted(files: list[str]) -> None:
         )
 
     assert total().numpy() == sum(range(31))
-
-
-def test_a_strategy_distributes_lifted_batches(files: list[str]) -> None:
-    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
-    batches = tfr.TFRecordDataset(files).shuffle(31, seed=1).map(parse).batch(8)
-    assert is_lifted(batches)
-    ids = [
-        number
-        for batch in strategy.experimental_distribute_dataset(batches)
-        for number in batch["id"].numpy().tolist()
-    ]
-    assert sorted(ids) == list(range(31))

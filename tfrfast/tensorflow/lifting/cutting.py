@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +32,32 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
     Each operation that must run stays, asserts and prints among them.
     """
     results = [private.before_return(tensor) for tensor in graph.outputs]
+    function = cut(graph, known, results, graph.control_outputs)
+    if isinstance(function, Refusal):
+        return function
+    for tensor, output in zip(function.outputs, graph.outputs, strict=True):
+        tensor.set_shape(output.shape)  # the shape of what is given may say less
+    return Rest(function.graph, len(known), tuple(function.captured_inputs))
+
+
+def needed_of(
+    graph: Any, known: Sequence[Any], results: Sequence[Any], must_run: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Which of the known tensors, and which operations, the results need."""
+    captures = {inner.name for _, inner in private.captures_of(graph)}
+    part = _part_from(results, must_run, {*(each.name for each in known), *captures})
+    assert part is not None
+    used = [each for each in known if each.name in part.begins_with]
+    return used, [op for op in graph.get_operations() if op.name in part.operations]
+
+
+def cut(
+    graph: Any, known: Sequence[Any], results: Sequence[Any], must_run: Sequence[Any]
+) -> Any | Refusal:
+    """A function of `known` that returns `results`, and runs what must run: a ConcreteFunction."""
     given = {tensor.name: place for place, tensor in enumerate(known)}
     captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
-    part = _part_from(results, graph.control_outputs, {*given, *captures})
+    part = _part_from(results, must_run, {*given, *captures})
     if part is None:
         return Refusal("it needs the record again")
     outside = {name: captures[name] for name in sorted(part.begins_with) if name in captures}
@@ -56,16 +80,13 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
             _copy_shapes(
                 graph.get_operation_by_name(name), here.get_operation_by_name(f"rest/{name}")
             )
-        returned = [tf.identity(tensors[tensor.name]) for tensor in results]
-        for tensor, output in zip(returned, graph.outputs, strict=True):
-            tensor.set_shape(output.shape)  # the shape of what is given may say less
-        return returned
+        return [tf.identity(tensors[tensor.name]) for tensor in results]
 
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]
     function = tf.function(run, specs, autograph=False).get_concrete_function()
-    if len(function.graph.control_outputs) < len(graph.control_outputs):
+    if len(function.graph.control_outputs) < len(must_run):
         return Refusal("it has operations that must run, and cannot be kept")
-    return Rest(function.graph, len(known), tuple(function.captured_inputs))
+    return function
 
 
 def _copy_shapes(traced: Any, imported: Any) -> None:
@@ -74,7 +95,7 @@ def _copy_shapes(traced: Any, imported: Any) -> None:
         ours.set_shape(theirs.shape)
 
 
-def _part_from(results: list[Any], must_run: Any, known: set[str]) -> _Part | None:
+def _part_from(results: Sequence[Any], must_run: Any, known: set[str]) -> _Part | None:
     """What leads from known tensors to the results; None if they need other inputs, too."""
     tensors, operations = list(results), list(must_run)
     part = _Part(set(), set(), set())

@@ -47,7 +47,23 @@ class Lifted:
     @property
     def is_checked(self) -> bool:
         """Whether rows can fail."""
-        return any(stage.checked for stage in self.stages)
+        return any(stage.checked for stage in self.stages) or self.raises
+
+    @property
+    def raises(self) -> bool:
+        """Whether run() itself can fail, as what runs row by row can."""
+        return any(stage.by_element is not None for stage in self.stages)
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes are made of a row."""
+        return sum(stage.row_bytes for stage in self.stages)
+
+    @property
+    def by_element(self) -> list[str]:
+        """The types of the ops that run row by row."""
+        parts = (stage.by_element for stage in self.stages)
+        return [kind for part in parts if part is not None for kind in part.kinds]
 
     def batch_spec(self, rows: int | None) -> Any:
         return tf.nest.map_structure(
@@ -77,11 +93,17 @@ def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
         rest = rest_after(graph, known)
         if isinstance(rest, Refusal):
             return rest
-        stage = vectorised(rest, exact=lifts == "exact", checked=True)
+        stage = vectorised(rest, exact=lifts == "exact", checked=True, splits=True)
         if isinstance(stage, Refusal):
             return stage
         stages.append(stage)
         if place + 1 < len(functions):
+            if stage.by_element is not None and not stage.by_element.has_fixed_shapes:
+                return Refusal(
+                    "a map() before the last one makes rows of different shapes, as far as is "
+                    "known",
+                    "one map() that does both",
+                )
             known = tuple(graphs[place + 1].inputs[: len(tf.nest.flatten(spec))])
     return Lifted(parse.features, parse.keys, tuple(stages), tuple(functions), tuple(specs))
 

@@ -39,6 +39,16 @@ def body_of(call: Any) -> Any:
     return None if find is None else getattr(find(call.get_attr("f").name), "graph", None)
 
 
+def is_stateful(kind: str) -> bool:
+    """Whether TensorFlow says that ops of this type have effects, or draw from what they keep."""
+    try:
+        from tensorflow.python.framework import op_def_registry
+    except ImportError:
+        return True
+    definition = op_def_registry.get(kind)
+    return definition is None or definition.is_stateful
+
+
 def before_return(tensor: Any) -> Any:
     """The result, before the identity that makes a function wait for what must run."""
     operation = tensor.op

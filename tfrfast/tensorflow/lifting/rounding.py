@@ -23,6 +23,21 @@ _TRANSPARENT = frozenset(
 )
 
 
+# Others that tf.data's optimiser replaces, alone or together with what they are given.
+_REPLACED = frozenset(["Exp", "Log", "Pow", "Rsqrt", "Sqrt", "Square"])
+
+
+def is_rewritten(op: Any) -> bool:
+    """Whether tf.data may compute an op on floats by another formula, even for a row."""
+    dtypes = {each.dtype for each in (*op.inputs, *op.outputs)}
+    return bool(dtypes & FLOATS) and (op.type in _REPLACED or _may_be_rewritten(op))
+
+
+def may_be_rewritten(kind: str) -> bool:
+    """The same of ops of a type, whatever they are given."""
+    return kind in _REPLACED | _SUMS | _PRODUCTS | _QUOTIENTS | {"Sub"}
+
+
 def may_round_otherwise(op: Any, rule: Rule) -> bool:
     """Whether an op may differ in the last bits from TensorFlow's result for a row."""
     dtypes = {each.dtype for each in (*op.inputs, *op.outputs)}

@@ -1,4 +1,7 @@
-"""Runs the rest of a function on a whole batch, where that gives the same as row by row."""
+"""Runs the rest of a function on a whole batch, where that gives the same as row by row.
+
+Ops that have no form for batches, and what follows them, run row by row.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting.by_element import ByElement, by_element
 from tfrfast.tensorflow.lifting.rest import Rest
 from tfrfast.tensorflow.lifting.rounding import may_round_otherwise
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
@@ -19,6 +23,7 @@ from tfrfast.tensorflow.lifting.rules.table import CONSTANTS, REASONS, RULES, SH
 
 _BYTES_OF_A_STRING = 32
 _EFFECT = "must run for each record"
+_HELPERS = frozenset(["Identity", "NoOp"])
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class Vectorised:
     checked: bool
     #: The bytes of all values that are made from a row, with a guess for the length of strings.
     row_bytes: int
+    #: What runs row by row, after the steps.
+    by_element: ByElement | None = None
 
     def __call__(self, columns: Sequence[Any]) -> tuple[list[Any], Any]:
         """Returns the outputs for rows whose columns these are, and whether they count.
@@ -46,7 +53,8 @@ class Vectorised:
         Rows are the first dimension of each column and of each output. An output that is an input
         is the very object that was given. Whether the outputs count is None if nothing can fail:
         then they always do. Otherwise it is a boolean. If that is false, one of the rows may fail:
-        drop the outputs and run rest.graph on each row, so that errors come where they belong.
+        drop the outputs and run rest.graph on each row, so that errors come where they belong. The
+        same has to be done if what runs row by row fails.
         """
         graph, inputs = tf.compat.v1.get_default_graph(), self.rest.graph.inputs
         values = {each.name: column for each, column in zip(inputs, columns, strict=False)}
@@ -59,8 +67,10 @@ class Vectorised:
                 values[output.name] = value
                 if output.name in self.per_row and op.type != "Identity":
                     value.set_shape([None, *self.shapes.known(output)])
+        if self.by_element is not None:
+            batch.conditions += self.by_element(values)
         outputs = [self._output(each, values, batch) for each in self.rest.graph.outputs]
-        return outputs, batch.is_right() if self.checked else None
+        return outputs, batch.is_right() if batch.conditions else None
 
     def _output(self, output: Any, values: dict[str, Any], batch: Batch) -> Any:
         value = values[output.name]
@@ -71,14 +81,19 @@ class Vectorised:
         return repeated
 
 
-def vectorised(rest: Rest, *, exact: bool = False, checked: bool = False) -> Vectorised | Refusal:
+def vectorised(
+    rest: Rest, *, exact: bool = False, checked: bool = False, splits: bool = False
+) -> Vectorised | Refusal:
     """How to run the rest of a function on whole batches, or the op that prevents it.
+
+    With `splits`, ops that have no form for batches run row by row, where their order and time do
+    not matter.
 
     Integers, strings and single steps of arithmetic give the same bits as row by row. With `exact`,
     other float ops are refused (rounding.py). Without `checked`, ops that fail on some values are.
     """
     try:
-        return _Planning(rest, exact, checked).planned()
+        return _Planning(rest, exact, checked, splits).planned()
     except _RefusedError as refused:
         return refused.refusal
 
@@ -91,8 +106,12 @@ class _RefusedError(Exception):
 class _Planning:
     """Plans one op after the other, in the order in which they run."""
 
-    def __init__(self, rest: Rest, exact: bool, checked: bool) -> None:
+    def __init__(self, rest: Rest, exact: bool, checked: bool, splits: bool) -> None:
         self._rest, self._exact, self._checked = rest, exact, checked
+        self._splits = splits
+        self._left: dict[str, Any] = {}  # ops that run row by row
+        self._causes: list[str] = []  # their types, where not only what they are given is the cause
+        self._known = list(rest.graph.inputs[: rest.row_inputs])
         inputs = rest.graph.inputs
         self._per_row = {each.name for each in inputs[: rest.row_inputs]}
         outside = zip(inputs[rest.row_inputs :], rest.captures, strict=True)
@@ -104,9 +123,12 @@ class _Planning:
 
     def planned(self) -> Vectorised:
         graph = self._rest.graph
-        ops = list(_ops_before(graph.outputs, self._given))
+        last = [each.op for each in graph.outputs]
+        if self._splits:
+            last += graph.control_outputs
+        ops = list(_ops_before(last, self._given))
         for op in ops:
-            self._plan(op)
+            self._plan_or_leave(op)
         planned = {each.name for each in ops}  # some of them must run, lookups for example
         for op in graph.control_outputs:
             if op.name not in planned:
@@ -114,6 +136,7 @@ class _Planning:
         for each in graph.outputs:
             if each.dtype in (tf.resource, tf.variant):
                 raise _RefusedError(f"it returns a {each.dtype.name}")
+        part = self._by_element() if self._left else None
         return Vectorised(
             self._rest,
             tuple(self._steps),
@@ -121,7 +144,33 @@ class _Planning:
             self._shapes,
             self._is_checked,
             self._row_bytes,
+            part,
         )
+
+    def _by_element(self) -> ByElement:
+        graph = self._rest.graph
+        results = [each for each in graph.outputs if each.op.name in self._left]
+        must_run = [each for each in graph.control_outputs if each.name in self._left]
+        found = by_element(graph, self._known, results, must_run, self._causes, exact=self._exact)
+        if isinstance(found, Refusal):
+            raise _RefusedError(*found)
+        self._per_row.update(found.makes)
+        known = (each for each in found.function.outputs if each.shape.is_fully_defined())
+        self._row_bytes += sum(map(self._bytes, known))
+        return found
+
+    def _plan_or_leave(self, op: Any) -> None:
+        if any(each.op.name in self._left for each in op.inputs):
+            self._left[op.name] = op
+            return
+        try:
+            self._plan(op)
+        except _RefusedError:
+            if not self._splits:
+                raise
+            self._left[op.name] = op
+            if op.type not in _HELPERS:
+                self._causes.append(op.type)
 
     def _plan(self, op: Any) -> None:
         effect = next(_effects_before(op, self._given), None)
@@ -171,6 +220,7 @@ class _Planning:
     def _add(self, op: Any, write: Write) -> None:
         self._steps.append((op, write))
         self._per_row.update(each.name for each in op.outputs)
+        self._known += op.outputs
 
     def _bytes(self, output: Any) -> int:
         size = _BYTES_OF_A_STRING if output.dtype == tf.string else output.dtype.size
@@ -188,16 +238,16 @@ def _why(op: Any, why: str) -> str:
     return f"the op {op.type} ({op.name}) {why}"
 
 
-def _ops_before(outputs: Sequence[Any], given: set[str]) -> Iterator[Any]:
-    """The ops that make the outputs from what is given, in an order in which they can run."""
+def _ops_before(last: Sequence[Any], given: set[str]) -> Iterator[Any]:
+    """These ops and those before them, after what is given, in an order in which they can run."""
     needed: set[str] = set()
-    pending = [output.op for output in outputs]
+    pending = list(last)
     while pending:
         op = pending.pop()
         if op.name not in needed and op.name not in given:
             needed.add(op.name)
             pending.extend(each.op for each in op.inputs)
-    ops = outputs[0].graph.get_operations() if outputs else ()
+    ops = last[0].graph.get_operations() if last else ()
     return (op for op in ops if op.name in needed)
 
 

@@ -13,16 +13,19 @@ from tfrfast.tensorflow.lifting.rules.rule import Rule
 
 def _find(node: Node) -> Write:
     node.is_only_per_row(1)
-    table = node.captured.get(node.op.inputs[0].name)
-    if not tf.is_tensor(table) or not hasattr(table, "numpy"):
-        raise NotVectorisedError("looks into a table that is not known yet")
-    if not _is_static(table, node.attr("Tin"), node.attr("Tout")):
+    if not is_static_lookup(node.op, node.captured.get(node.op.inputs[0].name)):
         raise NotVectorisedError("looks into a table that may change between two rows")
     return lambda batch, inputs: batch.copy(node, inputs)
 
 
-def _is_static(table: Any, keys: Any, values: Any) -> bool:
-    """Inserts no keys. A table that can change accepts that, and one that cannot refuses."""
+def is_static_lookup(op: Any, table: Any) -> bool:
+    """Whether a lookup's table, the tensor outside the graph, is known and can never change.
+
+    No keys are inserted. A table that can change accepts that, and one that cannot refuses.
+    """
+    if not tf.is_tensor(table) or not hasattr(table, "numpy"):
+        return False
+    keys, values = op.get_attr("Tin"), op.get_attr("Tout")
     try:
         tf.raw_ops.LookupTableInsertV2(
             table_handle=table, keys=tf.zeros([0], keys), values=tf.zeros([0], values)

@@ -1,0 +1,107 @@
+#include "core/arrow/column_data.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/utf8.h"
+
+namespace tfrfast {
+namespace {
+
+ArrowData leaf_data(Column& column, const ArrowField& field, std::size_t count) {
+  ArrowData data;
+  data.length = static_cast<std::int64_t>(count);
+  data.buffers.emplace_back();
+  if (field.format == "Z" || field.format == "U")
+    data.buffers.emplace_back(std::move(column.offsets));
+  if (field.format == "b") {
+    data.buffers.emplace_back(bits_of_bytes(column.values.data(), count));
+  } else {
+    data.buffers.emplace_back(std::move(column.values));
+  }
+  return data;
+}
+
+// `count` items, each of which may be a fixed list.
+ArrowData item_data(Column& column, const ArrowField& field, std::size_t count) {
+  if (!field.is_fixed_list()) return leaf_data(column, field, count);
+  ArrowData data;
+  data.length = static_cast<std::int64_t>(count);
+  data.buffers.emplace_back();
+  data.children.push_back(item_data(column, field.children[0], count * field.fixed_list_size()));
+  return data;
+}
+
+// Throws Error(feature) unless all strings are text.
+void check_text(const Column& column, const ArrowField& field,
+                std::span<const std::int64_t> record_numbers) {
+  const auto* offsets = column.offsets.as<std::int64_t>();
+  for (std::size_t i = 0; i < column.value_count; ++i) {
+    const WireBytes string{column.values.data() + offsets[i],
+                           static_cast<std::size_t>(offsets[i + 1] - offsets[i])};
+    if (is_utf8(string)) continue;
+    std::size_t row = i / std::max<std::size_t>(field.row_values(), 1);
+    if (field.is_list()) {
+      const auto* splits = column.row_splits.as<std::int64_t>();
+      row = static_cast<std::size_t>(
+          std::upper_bound(splits, splits + column.rows, static_cast<std::int64_t>(i)) - splits -
+          1);
+    }
+    const std::int64_t record = record_numbers[row];
+    throw Error(ErrorKind::feature,
+                "Feature '" + column.name + "' of record " + std::to_string(record) +
+                    " is not text in UTF-8. Leave it out of text=, to get bytes.",
+                {{}, record, {}});
+  }
+}
+
+// The rows' starts, counted in items of `item_values` values.
+void divide_splits(Column& column, std::size_t item_values,
+                   std::span<const std::int64_t> record_numbers) {
+  auto* splits = column.row_splits.as<std::int64_t>();
+  const auto size = static_cast<std::int64_t>(item_values);
+  for (std::size_t row = 0; row <= column.rows; ++row) {
+    if (size != 0 && splits[row] % size == 0) {
+      splits[row] /= size;
+      continue;
+    }
+    const std::int64_t record = row == 0 ? 0 : record_numbers[row - 1];
+    throw Error(ErrorKind::feature,
+                "Feature '" + column.name + "' of record " + std::to_string(record) +
+                    " has a number of values that is not a multiple of " + std::to_string(size) +
+                    ", the number that each of its steps has.",
+                {{}, record, {}});
+  }
+}
+
+}  // namespace
+
+ArrowData column_data(Column column, const ArrowField& field,
+                      std::span<const std::int64_t> record_numbers) {
+  ArrowData data;
+  const std::size_t rows = column.rows;
+  const ArrowField& values = (field.is_list() ? field.children.at(0) : field).innermost();
+  if (values.format == "U") check_text(column, field, record_numbers);
+  ArrowBuffer present;
+  if (column.absent_rows != 0) present = ArrowBuffer(std::move(column.presence));
+  const auto absent_rows = static_cast<std::int64_t>(column.absent_rows);
+  if (field.is_list()) {
+    const ArrowField& item = field.children.at(0);
+    const std::size_t item_values = item.row_values();
+    if (item_values != 1) divide_splits(column, item_values, record_numbers);
+    const auto items = static_cast<std::size_t>(column.row_splits.as<std::int64_t>()[rows]);
+    data.length = static_cast<std::int64_t>(rows);
+    data.buffers.emplace_back();
+    data.buffers.emplace_back(std::move(column.row_splits));
+    data.children.push_back(item_data(column, item, items));
+  } else {
+    data = item_data(column, field, rows);
+  }
+  data.buffers[0] = std::move(present);
+  data.null_count = absent_rows;
+  return data;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,38 @@
+// The type of an Arrow column, and of the columns inside it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/arrow/c_data.h"
+
+namespace tfrfast {
+
+// `format` is a format string of Arrow's C data interface: "l" is int64, "Z" large binary, "+L" a
+// large list, "+w:3" a list of exactly three items, "+s" a struct.
+struct ArrowField {
+  std::string name;
+  std::string format;
+  bool nullable = false;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<ArrowField> children;
+  // Of the values that the column's numbers stand for, if it is a dictionary; else null.
+  std::shared_ptr<const ArrowField> dictionary;
+
+  bool is_list() const noexcept { return format == "+L"; }
+  bool is_fixed_list() const noexcept { return format.starts_with("+w:"); }
+  std::size_t fixed_list_size() const;  // throws Error(invalid) if it is not a number
+  // How many values of the innermost kind a row has: the product of the sizes of fixed lists.
+  std::size_t row_values() const;
+  // The innermost column of nested fixed lists, which may be this one.
+  const ArrowField& innermost() const noexcept;
+};
+
+// Writes the type to `out`, which owns a copy.
+void export_schema(const ArrowField& field, ArrowSchema* out);
+
+}  // namespace tfrfast

@@ -1,0 +1,198 @@
+#include "core/arrow/scan_stream.h"
+
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "core/arrow/column_data.h"
+#include "core/base/error.h"
+
+namespace tfrfast {
+namespace {
+
+// Waking now and then costs nothing, and no wait is without an end.
+constexpr double kSecondsOfOneWait = 3600;
+
+// The paths of all shards, as the values of a dictionary.
+ArrowData shard_names(const ShardSet& shards) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) bytes += shards[i].file->path().size();
+  PooledBuffer offsets((shards.size() + 1) * sizeof(std::int64_t));
+  PooledBuffer text(bytes + 1);
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    offsets.as<std::int64_t>()[i] = static_cast<std::int64_t>(used);
+    const std::string& path = shards[i].file->path();
+    path.copy(text.as<char>() + used, path.size());
+    used += path.size();
+  }
+  offsets.as<std::int64_t>()[shards.size()] = static_cast<std::int64_t>(used);
+  ArrowData names;
+  names.length = static_cast<std::int64_t>(shards.size());
+  names.buffers.emplace_back();
+  names.buffers.emplace_back(std::move(offsets));
+  names.buffers.emplace_back(std::move(text));
+  return names;
+}
+
+// A stream as the C interface has it: errors are numbers and a text.
+class ExportedStream {
+ public:
+  explicit ExportedStream(const ArrowScan& scan) : stream_(scan) {}
+
+  ArrowScanStream& stream() noexcept { return stream_; }
+  const std::string& last_error() const noexcept { return last_error_; }
+
+  // Runs `work` and returns 0, or keeps the error's text and returns its number.
+  template <class Work>
+  int guard(const Work& work) noexcept {
+    try {
+      work();
+      return 0;
+    } catch (const Error& error) {
+      return keep(error.what(), error.kind() == ErrorKind::feature  ? EINVAL
+                                : error.kind() == ErrorKind::memory ? ENOMEM
+                                                                    : EIO);
+    } catch (const std::bad_alloc& error) {
+      return keep(error.what(), ENOMEM);
+    } catch (const std::exception& error) {
+      return keep(error.what(), EIO);
+    }
+  }
+
+ private:
+  int keep(const char* what, int number) noexcept {
+    try {
+      last_error_ = what;
+    } catch (...) {
+      last_error_.clear();
+    }
+    return number;
+  }
+
+  ArrowScanStream stream_;
+  std::string last_error_;
+};
+
+ExportedStream& exported(ArrowArrayStream* stream) {
+  return *static_cast<ExportedStream*>(stream->private_data);
+}
+
+int get_schema(ArrowArrayStream* stream, ArrowSchema* out) {
+  ExportedStream& self = exported(stream);
+  return self.guard([&] { export_schema(self.stream().field(), out); });
+}
+
+int get_next(ArrowArrayStream* stream, ArrowArray* out) {
+  ExportedStream& self = exported(stream);
+  *out = {};  // which means the end
+  return self.guard([&] {
+    ArrowData batch;
+    if (self.stream().next(&batch)) export_array(std::move(batch), out);
+  });
+}
+
+const char* get_last_error(ArrowArrayStream* stream) {
+  return exported(stream).last_error().c_str();
+}
+
+void release_stream(ArrowArrayStream* stream) {
+  delete static_cast<ExportedStream*>(stream->private_data);
+  stream->release = nullptr;
+}
+
+}  // namespace
+
+ArrowScanStream::ArrowScanStream(const ArrowScan& scan)
+    : reader_(scan.reader),
+      columns_(scan.columns),
+      field_(scan_field(columns_)),
+      loader_(reader_, scan.plan, scan.loader, scan.features) {
+  for (const ScanColumn& column : columns_) {
+    if (column.content == ScanColumn::kShard && shard_names_ == nullptr) {
+      shard_names_ = std::make_shared<const ArrowData>(shard_names(reader_->shards()));
+    }
+  }
+}
+
+bool ArrowScanStream::next(ArrowData* out) {
+  if (ended_) return false;
+  if (pass_ == nullptr) pass_ = loader_.begin();
+  LoadedBatch batch;
+  Loader::Wait wait;
+  do {
+    wait = loader_.wait_next(*pass_, kSecondsOfOneWait, &batch);
+  } while (wait == Loader::Wait::timed_out);
+  if (wait != Loader::Wait::ready) {
+    ended_ = true;
+    loader_.close();
+    return false;
+  }
+  *out = batch_data(std::move(batch));
+  return true;
+}
+
+ArrowData ArrowScanStream::batch_data(LoadedBatch batch) const {
+  const std::size_t rows = batch.rows;
+  const std::span<const std::int64_t> numbers{batch.indices.as<std::int64_t>(), rows};
+  const auto indices = std::make_shared<PooledBuffer>(std::move(batch.indices));
+  ArrowData data;
+  data.length = static_cast<std::int64_t>(rows);
+  data.buffers.emplace_back();
+  for (const ScanColumn& column : columns_) {
+    if (column.content == ScanColumn::kRecordNumber) {
+      ArrowData& added = data.children.emplace_back();
+      added.length = data.length;
+      added.buffers.emplace_back();
+      added.buffers.emplace_back(indices->data(), indices);
+    } else if (column.content == ScanColumn::kShard) {
+      data.children.push_back(shards_of(numbers));
+    } else if (const ArrowData* same = made_before(column, data.children)) {
+      data.children.push_back(ArrowData(*same));
+    } else {
+      data.children.push_back(
+          column_data(std::move(batch.columns.at(column.content)), column.field, numbers));
+    }
+  }
+  return data;
+}
+
+// A feature may be in several columns of one type, which share its memory.
+const ArrowData* ArrowScanStream::made_before(const ScanColumn& column,
+                                              const std::vector<ArrowData>& made) const noexcept {
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (columns_[i].content == column.content) return &made[i];
+  }
+  return nullptr;
+}
+
+ArrowData ArrowScanStream::shards_of(std::span<const std::int64_t> numbers) const {
+  PooledBuffer places(numbers.size() * sizeof(std::int32_t) + 1);
+  std::size_t shard = 0;
+  for (std::size_t row = 0; row < numbers.size(); ++row) {
+    shard = reader_->shards().place(static_cast<std::uint64_t>(numbers[row]), shard).shard;
+    places.as<std::int32_t>()[row] = static_cast<std::int32_t>(shard);
+  }
+  ArrowData data;
+  data.length = static_cast<std::int64_t>(numbers.size());
+  data.buffers.emplace_back();
+  data.buffers.emplace_back(std::move(places));
+  data.dictionary = shard_names_;
+  return data;
+}
+
+ArrowField scan_field(const std::vector<ScanColumn>& columns) {
+  ArrowField all;
+  all.format = "+s";
+  for (const ScanColumn& column : columns) all.children.push_back(column.field);
+  return all;
+}
+
+void export_scan(const ArrowScan& scan, ArrowArrayStream* out) {
+  auto stream = std::make_unique<ExportedStream>(scan);
+  *out = {&get_schema, &get_next, &get_last_error, &release_stream, stream.release()};
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,65 @@
+// A pass over records as an Arrow stream: what a Loader in the order given delivers, batch by
+// batch.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/arrow/c_data.h"
+#include "core/arrow/data.h"
+#include "core/arrow/field.h"
+#include "core/load/loader.h"
+
+namespace tfrfast {
+
+struct ScanColumn {
+  // What is in the column: a feature, counted as in the schema, or one of these.
+  static constexpr std::size_t kRecordNumber = ~std::size_t{0};
+  static constexpr std::size_t kShard = kRecordNumber - 1;
+
+  ArrowField field;
+  std::size_t content = kRecordNumber;
+};
+
+struct ArrowScan {
+  std::shared_ptr<const Reader> reader;
+  PlanOptions plan;
+  std::shared_ptr<const FeatureSchema> features;
+  std::vector<ScanColumn> columns;
+  LoaderOptions loader;
+};
+
+// Nothing is read, and no thread started, before the first batch is asked for. A stream keeps all
+// that it needs, so the reader may be closed meanwhile. One thread at a time. A batch that cannot
+// be read is an error, and asking again tries it again.
+class ArrowScanStream {
+ public:
+  explicit ArrowScanStream(const ArrowScan& scan);  // throws Error(invalid)
+
+  const ArrowField& field() const noexcept { return field_; }  // of a batch
+  bool next(ArrowData* out);                                   // false at the end
+
+ private:
+  ArrowData batch_data(LoadedBatch batch) const;
+  ArrowData shards_of(std::span<const std::int64_t> numbers) const;
+  const ArrowData* made_before(const ScanColumn& column,
+                               const std::vector<ArrowData>& made) const noexcept;
+
+  const std::shared_ptr<const Reader> reader_;
+  const std::vector<ScanColumn> columns_;
+  const ArrowField field_;
+  std::shared_ptr<const ArrowData> shard_names_;  // if there is a column of shards
+  Loader loader_;
+  std::shared_ptr<LoaderPass> pass_;
+  bool ended_ = false;
+};
+
+// The stream as the C interface has it. Each batch may be released on any thread, at any time.
+void export_scan(const ArrowScan& scan, ArrowArrayStream* out);  // throws Error(invalid)
+
+// The type of its batches: a struct of the columns.
+ArrowField scan_field(const std::vector<ScanColumn>& columns);
+
+}  // namespace tfrfast

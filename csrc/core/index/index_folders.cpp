@@ -1,0 +1,81 @@
+#include "core/index/index_folders.h"
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/waiting.h"
+#include "core/index/index_file.h"
+#include "core/index/index_places.h"
+#include "core/storage/folders.h"
+#include "core/storage/storage.h"
+
+namespace tfrfast {
+
+IndexFolder::IndexFolder(std::string folder, const std::string& access)
+    : folder_(std::move(folder)) {
+  if (is_local(folder_)) {
+    try {
+      for (const std::string& file : list_folder(folder_)) {
+        if (is_loose_index(file)) loose_.insert(name_of_loose(file));
+      }
+      is_listed_ = true;
+    } catch (const Error& error) {
+      // A folder that may be entered but not listed: names have to be tried.
+      is_listed_ = error.system_error() == ENOENT || error.system_error() == ENOTDIR;
+      if (is_listed_) return;
+    }
+  }
+  try {
+    index_ = FolderIndex::load(folder_index_path(folder_), access);
+  } catch (const Error& error) {
+    why_not_ = error.message();
+  }
+}
+
+std::shared_ptr<const ShardIndex> IndexFolder::load(const std::string& name) const {
+  if (may_have_loose(name)) {
+    if (auto loose = load_index(loose_index_path(folder_, name)); loose != nullptr) return loose;
+  }
+  const DirectoryEntry* const entry = index_ == nullptr ? nullptr : index_->find(name);
+  return entry == nullptr ? nullptr : index_->open(*entry);
+}
+
+std::shared_ptr<const IndexFolder> IndexFolders::at(const std::string& folder,
+                                                    const std::string& access) {
+  return again(folder, nullptr, access);
+}
+
+std::shared_ptr<const IndexFolder> IndexFolders::again(
+    const std::string& folder, const std::shared_ptr<const IndexFolder>& known,
+    const std::string& access) {
+  std::unique_lock lock(mutex_);
+  while (is_looking_) {
+    looked_.wait_for(lock, std::chrono::milliseconds(100));
+    if (WaitCheck* const check = wait_check(); is_looking_ && check != nullptr) {
+      lock.unlock();
+      check->check();
+      lock.lock();
+    }
+  }
+  if (const auto entry = folders_[folder]; entry != known) return entry;
+  is_looking_ = true;
+  lock.unlock();
+  const auto looked = [&] {
+    lock.lock();
+    is_looking_ = false;
+    looked_.notify_all();
+  };
+  std::shared_ptr<const IndexFolder> found;
+  try {
+    found = std::make_shared<const IndexFolder>(folder, access);
+  } catch (...) {
+    looked();
+    throw;
+  }
+  looked();
+  return folders_[folder] = std::move(found);
+}
+
+}  // namespace tfrfast

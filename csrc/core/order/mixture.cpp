@@ -1,0 +1,364 @@
+#include "core/order/mixture.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/order/mixture_epoch.h"
+#include "core/order/permutation.h"
+#include "core/order/ranges.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr std::int64_t kMostRecords = kMaxPermutationSize;
+
+std::int64_t records_of(const std::vector<std::shared_ptr<const Order>>& sources) {
+  check_range("the number of sources", static_cast<std::int64_t>(sources.size()), 1,
+              static_cast<std::int64_t>(kMaxSources));
+  std::int64_t records = 0;
+  for (const auto& source : sources) {
+    check_range("num_records", source->records(), 0, kMostRecords - records);
+    records += source->records();
+  }
+  return records;
+}
+
+std::shared_ptr<const Slots> period_of(const std::vector<std::int64_t>& weights,
+                                       Arrangement arrangement) {
+  auto slots = std::make_shared<Slots>(weights);
+  if (arrangement == Arrangement::spread) slots->spread(weights);
+  return slots;
+}
+
+std::string joined(const std::vector<std::int64_t>& numbers, const char* separator) {
+  std::string text;
+  for (const std::int64_t number : numbers) {
+    if (!text.empty()) text += separator;
+    text += std::to_string(number);
+  }
+  return text;
+}
+
+}  // namespace
+
+Mixture::Mixture(MixtureSpec spec)
+    : Order(spec.length, records_of(spec.sources)), spec_(std::move(spec)) {
+  first_records_.push_back(0);
+  for (const auto& source : spec_.sources) {
+    first_records_.push_back(first_records_.back() + source->records());
+  }
+  check_segments();
+  const std::int64_t units = spec_.length / spec_.unit_rows;
+  for (const MixtureSpec::Segment& segment : spec_.segments) {
+    const std::int64_t begin = segment.position / spec_.unit_rows;
+    const auto period = period_of(segment.weights, spec_.arrangement);
+    parts_.push_back({segment.epoch, begin, Stretch(period, spec_.arrangement, units - begin),
+                      Stretch(period, spec_.arrangement, units)});
+  }
+  check_capacities();
+}
+
+void Mixture::check_segments() const {
+  check_range("unit_rows", spec_.unit_rows, 1, kMaxUnitRows);
+  check_range("length", spec_.length, 0, kMostRecords);
+  if (spec_.length % spec_.unit_rows != 0) {
+    refuse("length", spec_.length, "a multiple of " + std::to_string(spec_.unit_rows));
+  }
+  if (spec_.segments.empty() || spec_.segments[0].epoch != 0 || spec_.segments[0].position != 0) {
+    throw Error(ErrorKind::invalid, "A mixture needs weights from position 0 of epoch 0 on.");
+  }
+  for (const auto& source : spec_.sources) {
+    if (source->unit() == 1 && source->max_rows() == 0) continue;
+    throw Error(ErrorKind::invalid, "The order of a source may not keep rows together.");
+  }
+  std::int64_t slots = 0;
+  const MixtureSpec::Segment* before = nullptr;
+  for (const MixtureSpec::Segment& segment : spec_.segments) {
+    if (segment.position != 0) {
+      check_range("the position at which weights change", segment.position, 0, spec_.length - 1);
+    }
+    if (segment.position % spec_.unit_rows != 0) {
+      refuse("the position at which weights change", segment.position,
+             "a multiple of " + std::to_string(spec_.unit_rows));
+    }
+    if (before != nullptr &&
+        std::pair(segment.epoch, segment.position) <= std::pair(before->epoch, before->position)) {
+      throw Error(ErrorKind::invalid, "Each change of weights must come after the one before it.");
+    }
+    before = &segment;
+    if (segment.weights.size() != spec_.sources.size()) {
+      refuse("the number of weights", static_cast<std::int64_t>(segment.weights.size()),
+             "that of the sources, which is " + std::to_string(spec_.sources.size()));
+    }
+    std::int64_t period = 0;
+    for (std::size_t s = 0; s < segment.weights.size(); ++s) {
+      check_range("a weight", segment.weights[s], 0, kMaxPeriod);
+      period += segment.weights[s];
+      if (segment.weights[s] > 0 && spec_.repeats && spec_.length > 0 &&
+          spec_.sources[s]->positions() == 0) {
+        throw Error(ErrorKind::invalid,
+                    "Source " + std::to_string(s) + " has no records, and a weight.");
+      }
+    }
+    check_range("the sum of all weights", period, 1, kMaxPeriod);
+    slots += period;
+    check_range("the sum of the weights of all segments", slots, 1, kMaxPeriodSum);
+  }
+}
+
+std::int64_t Mixture::capacity(std::size_t source) const noexcept {
+  return spec_.sources[source]->positions() / spec_.unit_rows;
+}
+
+// Draws that weights have interrupted may or may not have come, so they count.
+void Mixture::check_capacities() const {
+  if (spec_.repeats) return;
+  std::vector<std::int64_t> before(spec_.sources.size());  // in the epoch where the part begins
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const Part& part = parts_[p];
+    if (p > 0) {
+      const Part& last = parts_[p - 1];
+      const Stretch& stretch = last.in(part.epoch);
+      const std::int64_t at = part.position - last.begin_in(part.epoch);
+      const std::int64_t period = at / stretch.period_size();
+      for (std::size_t s = 0; s < before.size(); ++s) {
+        if (last.epoch != part.epoch) before[s] = 0;
+        before[s] += stretch.draws_before(s, period);
+        if (at % stretch.period_size() != 0) before[s] += stretch.slots(period).owned(s);
+      }
+    }
+    for (std::size_t s = 0; s < before.size(); ++s) {
+      const std::int64_t needed = std::max(before[s] + part.first.draws(s), part.whole.draws(s));
+      if (needed <= capacity(s)) continue;
+      throw Error(ErrorKind::invalid,
+                  "Source " + std::to_string(s) + " has " +
+                      std::to_string(spec_.sources[s]->positions()) +
+                      " records, but an epoch needs " + std::to_string(needed * spec_.unit_rows) +
+                      " of them. Make the epoch shorter with length=, or let sources repeat.");
+    }
+  }
+}
+
+Mixture::Wide Mixture::Part::draws_before(std::size_t source, std::uint64_t of_epoch) const {
+  if (of_epoch == epoch) return 0;
+  return static_cast<Wide>(first.draws(source)) +
+         static_cast<Wide>(of_epoch - epoch - 1) * static_cast<Wide>(whole.draws(source));
+}
+
+std::vector<Mixture::Beginning> Mixture::beginnings_after(std::uint64_t seed,
+                                                          const std::vector<Beginning>& before,
+                                                          const Part& part,
+                                                          const Part& next) const {
+  const Stretch& stretch = part.in(next.epoch);
+  const std::int64_t begin = part.begin_in(next.epoch);
+  const std::int64_t period = (next.position - begin) / stretch.period_size();
+  const std::int64_t in_period = (next.position - begin) % stretch.period_size();
+  const Slots& slots = stretch.slots(period);
+  const PeriodShuffle shuffle(seed, next.epoch);
+  std::vector<bool> taken;
+  if (in_period != 0) taken = stretch.slots_before(shuffle, begin, period, in_period);
+
+  std::vector<Beginning> after(before.size());
+  for (std::size_t s = 0; s < before.size(); ++s) {
+    const Wide of_epoch = part.draws_before(s, next.epoch);
+    Beginning from = before[s];
+    if (!spec_.repeats && next.epoch != part.epoch) {  // each epoch has draws of its own
+      from.left_over.clear();
+      from.next = static_cast<Wide>(next.epoch) * static_cast<Wide>(capacity(s)) - of_epoch;
+    }
+    Wide number = of_epoch + static_cast<Wide>(stretch.draws_before(s, period));
+    after[s].drawn = from.drawn + number;
+    if (in_period != 0) {
+      for (std::int64_t i = 0; i < slots.owned(s); ++i, ++number) {
+        if (taken[static_cast<std::size_t>(slots.first(s) + i)]) {
+          ++after[s].drawn;
+        } else {
+          after[s].left_over.push_back(from.draw(number));
+        }
+      }
+    }
+    for (; number < from.left_over.size(); ++number) {
+      after[s].left_over.push_back(from.draw(number));
+    }
+    after[s].next = from.draw(number);
+  }
+  return after;
+}
+
+std::shared_ptr<const Mixture::Beginnings> Mixture::beginnings(std::uint64_t seed) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (remembered_.beginnings != nullptr && remembered_.seed == seed) {
+      return remembered_.beginnings;
+    }
+  }
+  auto all = std::make_shared<Beginnings>();
+  all->emplace_back(spec_.sources.size());
+  for (std::size_t p = 1; p < parts_.size(); ++p) {
+    all->push_back(beginnings_after(seed, all->back(), parts_[p - 1], parts_[p]));
+  }
+  const std::lock_guard lock(mutex_);
+  remembered_ = {seed, all};
+  return all;
+}
+
+std::size_t Mixture::part_at(std::uint64_t epoch, std::int64_t position) const noexcept {
+  std::size_t part = parts_.size() - 1;
+  while (std::pair(parts_[part].epoch, parts_[part].position) > std::pair(epoch, position)) --part;
+  return part;
+}
+
+std::vector<std::int64_t> Mixture::counts(std::uint64_t seed, std::uint64_t epoch,
+                                          std::int64_t position) const {
+  check_range("position", position, 0, positions());
+  const auto all = beginnings(seed);
+  const std::int64_t units = position / spec_.unit_rows;
+  // At the very end of an epoch the weights of the next one do not apply yet.
+  const std::size_t number = part_at(epoch, std::max<std::int64_t>(units - 1, 0));
+  const Part& part = parts_[number];
+  const Stretch& stretch = part.in(epoch);
+  const std::int64_t begin = part.begin_in(epoch);
+  const std::vector<std::int64_t> draws =
+      stretch.draws_before_position(PeriodShuffle(seed, epoch), begin, units - begin);
+  std::vector<std::int64_t> counts;
+  std::int64_t broken_source = -1;
+  if (position % spec_.unit_rows != 0) {
+    std::int64_t one = position, record = 0;
+    of_epoch(seed, epoch)->evaluate(&one, 1, &record);
+    broken_source = std::upper_bound(first_records_.begin(), first_records_.end(), record) -
+                    first_records_.begin() - 1;
+  }
+  for (std::size_t s = 0; s < spec_.sources.size(); ++s) {
+    Wide count = (*all)[number][s].drawn + part.draws_before(s, epoch);
+    count += static_cast<Wide>(draws[s]);
+    count *= static_cast<Wide>(spec_.unit_rows);
+    if (broken_source == static_cast<std::int64_t>(s)) {
+      count += static_cast<Wide>(position % spec_.unit_rows);
+    }
+    if (count > static_cast<Wide>(std::numeric_limits<std::int64_t>::max())) {
+      throw Error(ErrorKind::invalid,
+                  "So many records cannot be counted: epoch is " + std::to_string(epoch) + ".");
+    }
+    counts.push_back(static_cast<std::int64_t>(count));
+  }
+  return counts;
+}
+
+Mixture::Place Mixture::place_of(std::uint64_t seed, std::size_t source,
+                                 std::int64_t earlier) const {
+  const auto all = beginnings(seed);
+  const auto unit = static_cast<Wide>(earlier / spec_.unit_rows);
+  std::size_t number = parts_.size() - 1;
+  while ((*all)[number][source].drawn > unit) --number;
+  const Part& part = parts_[number];
+  Wide left = unit - (*all)[number][source].drawn;
+  std::uint64_t epoch = part.epoch;
+  if (const auto first = static_cast<Wide>(part.first.draws(source)); left >= first) {
+    left -= first;
+    const auto whole = static_cast<Wide>(part.whole.draws(source));
+    if (whole == 0) {
+      throw Error(ErrorKind::invalid, "No epoch has so many records of source " +
+                                          std::to_string(source) + ": its weight is too small.");
+    }
+    epoch += 1 + static_cast<std::uint64_t>(left / whole);
+    left %= whole;
+  }
+  const std::int64_t begin = part.begin_in(epoch);
+  const std::int64_t position =
+      begin + part.in(epoch).position_of(PeriodShuffle(seed, epoch), begin, source,
+                                         static_cast<std::int64_t>(left));
+  return {epoch, position * spec_.unit_rows + earlier % spec_.unit_rows};
+}
+
+std::int64_t Mixture::longest_without_repeats(const std::vector<std::int64_t>& records,
+                                              const std::vector<std::int64_t>& weights,
+                                              std::int64_t unit_rows, std::int64_t max_length) {
+  const std::int64_t period = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+  std::int64_t periods = max_length / unit_rows / period;
+  for (std::size_t s = 0; s < weights.size(); ++s) {
+    if (weights[s] > 0) periods = std::min(periods, records[s] / unit_rows / weights[s]);
+  }
+  const std::int64_t most = std::min(max_length / unit_rows - periods * period, period - 1);
+  const auto fits = [&](std::int64_t rest) {
+    // A look at the quotas' lower bounds is cheaper than the quotas.
+    for (std::size_t s = 0; s < weights.size(); ++s) {
+      if (rest * weights[s] / period > records[s] / unit_rows - periods * weights[s]) return false;
+    }
+    const std::vector<std::int64_t> quotas = largest_remainders(weights, rest);
+    for (std::size_t s = 0; s < weights.size(); ++s) {
+      if (quotas[s] > records[s] / unit_rows - periods * weights[s]) return false;
+    }
+    return true;
+  };
+  std::int64_t rest = std::max<std::int64_t>(most, 0);
+  while (rest > 0 && !fits(rest)) --rest;
+  return (periods * period + rest) * unit_rows;
+}
+
+std::unique_ptr<const EpochOrder> Mixture::of_epoch(std::uint64_t seed, std::uint64_t epoch) const {
+  return std::make_unique<const MixtureEpoch>(*this, seed, epoch);
+}
+
+std::shared_ptr<const Order> Mixture::over(std::int64_t records) const {
+  if (records != this->records()) {
+    refuse("the number of records", records,
+           "that of the mixture's sources, which is " + std::to_string(this->records()));
+  }
+  return std::make_shared<const Mixture>(spec_);
+}
+
+std::string Mixture::describe_shuffle(std::uint64_t seed) const {
+  std::string text = std::string("mixture=") + name_of(spec_.arrangement) +
+                     " repeats=" + (spec_.repeats ? "yes" : "no") +
+                     " length=" + std::to_string(spec_.length) +
+                     " unit=" + std::to_string(spec_.unit_rows);
+  for (const MixtureSpec::Segment& segment : spec_.segments) {
+    text += " from=" + std::to_string(segment.epoch) + "/" + std::to_string(segment.position) +
+            " weights=" + joined(segment.weights, ":");
+  }
+  return text + " seed=" + std::to_string(seed);
+}
+
+std::string Mixture::describe_records() const {
+  std::string text = Order::describe_records();
+  for (const auto& source : spec_.sources) {
+    text += " (" + source->describe_shuffle(0) + " " + source->describe_records() + ")";
+  }
+  return text;
+}
+
+void Mixture::encode(Encoder& encoder) const {
+  encoder.number(spec_.sources.size());
+  for (const auto& source : spec_.sources) encode_order(encoder, *source);
+  encoder.string(name_of(spec_.arrangement));
+  encoder.flag(spec_.repeats);
+  encoder.integer(spec_.length);
+  encoder.integer(spec_.unit_rows);
+  encoder.number(spec_.segments.size());
+  for (const MixtureSpec::Segment& segment : spec_.segments) {
+    encoder.number(segment.epoch);
+    encoder.integer(segment.position);
+    encoder.integers(segment.weights);
+  }
+}
+
+std::shared_ptr<const Order> Mixture::decode(Decoder& decoder) {
+  MixtureSpec spec;
+  spec.sources.resize(decoder.count());
+  for (auto& source : spec.sources) source = decode_order(decoder);
+  spec.arrangement = arrangement_named(decoder.string());
+  spec.repeats = decoder.flag();
+  spec.length = decoder.integer();
+  spec.unit_rows = decoder.integer();
+  spec.segments.resize(decoder.count());
+  for (MixtureSpec::Segment& segment : spec.segments) {
+    segment.epoch = decoder.number();
+    segment.position = decoder.integer();
+    segment.weights = decoder.integers();
+  }
+  return std::make_shared<const Mixture>(std::move(spec));
+}
+
+}  // namespace tfrfast

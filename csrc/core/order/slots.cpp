@@ -1,0 +1,98 @@
+#include "core/order/slots.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace tfrfast {
+namespace {
+
+// A source that waits for its next position. Sources that wait equally long come in their order.
+struct Waiting {
+  std::int64_t numerator;  // the time that it waits for, as a fraction
+  std::int64_t denominator;
+  std::size_t source;
+
+  bool operator>(const Waiting& other) const noexcept {
+    const std::int64_t mine = numerator * other.denominator;
+    const std::int64_t others = other.numerator * denominator;
+    return mine != others ? mine > others : source > other.source;
+  }
+};
+using Earliest = std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>>;
+
+}  // namespace
+
+Slots::Slots(std::vector<std::int64_t> owned) : owned_(std::move(owned)) {
+  first_.reserve(owned_.size() + 1);
+  first_.push_back(0);
+  for (const std::int64_t slots : owned_) first_.push_back(first_.back() + slots);
+  source_of_.reserve(static_cast<std::size_t>(size()));
+  for (std::size_t source = 0; source < owned_.size(); ++source) {
+    source_of_.insert(source_of_.end(), static_cast<std::size_t>(owned_[source]),
+                      static_cast<std::uint16_t>(source));
+  }
+}
+
+// Tijdeman's chairman assignment. With S sources and d = 1 / (2 S - 2), a source may take its slot
+// number j from the time on at which its share is j + d, and should before its share is j + 1 - d.
+// Among those that may, the one whose deadline comes first takes the position. In a whole period no
+// source is ever further than 1 - d from its share.
+void Slots::spread(std::span<const std::int64_t> weights) {
+  const std::int64_t period = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+  const auto sharing = std::count_if(weights.begin(), weights.end(), [](auto w) { return w > 0; });
+  const std::int64_t twice = std::max<std::int64_t>(2 * (sharing - 1), 1);  // 1 / d
+  std::vector<std::int64_t> taken(sources());
+  Earliest early, ready;
+  // Times are in units of period / twice.
+  const auto wait = [&](std::size_t source) {
+    if (taken[source] == owned_[source]) return;
+    early.push({taken[source] * twice + 1, weights[source], source});
+  };
+  for (std::size_t source = 0; source < sources(); ++source) wait(source);
+  slot_at_.reserve(source_of_.size());
+  position_of_.resize(source_of_.size());
+  for (std::int64_t position = 0; position < size(); ++position) {
+    // If nobody may take it, which happens only in a part of a period, the next one does.
+    while (!early.empty() &&
+           (ready.empty() ||
+            static_cast<__int128>(early.top().numerator) * period <=
+                static_cast<__int128>(position + 1) * twice * early.top().denominator)) {
+      const std::size_t source = early.top().source;
+      early.pop();
+      ready.push({(taken[source] + 1) * twice - 1, weights[source], source});
+    }
+    const std::size_t source = ready.top().source;
+    ready.pop();
+    const std::int64_t slot = first_[source] + taken[source]++;
+    slot_at_.push_back(static_cast<std::uint32_t>(slot));
+    position_of_[static_cast<std::size_t>(slot)] = static_cast<std::uint32_t>(position);
+    wait(source);
+  }
+}
+
+std::int64_t Slots::owned_before(std::size_t source, std::int64_t position) const noexcept {
+  const auto begin = position_of_.begin() + first_[source];
+  const auto end = begin + owned_[source];
+  return std::lower_bound(begin, end, position) - begin;
+}
+
+std::vector<std::int64_t> largest_remainders(std::span<const std::int64_t> weights,
+                                             std::int64_t count) {
+  const std::int64_t period = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+  std::vector<std::int64_t> slots(weights.size());
+  std::vector<std::pair<std::int64_t, std::size_t>> remainders;
+  std::int64_t left = count;
+  for (std::size_t source = 0; source < weights.size(); ++source) {
+    slots[source] = count * weights[source] / period;
+    left -= slots[source];
+    remainders.emplace_back(-(count * weights[source] % period), source);
+  }
+  std::sort(remainders.begin(), remainders.end());
+  for (std::int64_t i = 0; i < left; ++i) ++slots[remainders[static_cast<std::size_t>(i)].second];
+  return slots;
+}
+
+}  // namespace tfrfast

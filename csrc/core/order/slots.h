@@ -1,0 +1,56 @@
+// How the positions of a period are shared among the sources of a mixture.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tfrfast {
+
+inline constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 20;
+inline constexpr std::size_t kMaxSources = 1024;
+
+// As many slots as there are positions, side by side: each source owns a range of them. Immutable,
+// any number of threads. Holds 2 bytes for each slot, and 8 more if they are spread.
+class Slots {
+ public:
+  // At most kMaxSources sources, which own at most kMaxPeriod slots together.
+  explicit Slots(std::vector<std::int64_t> owned);
+
+  // Gives each position a slot so that, at every position, each source has had about as many as its
+  // share of a period: `weights` of the sum of all weights.
+  void spread(std::span<const std::int64_t> weights);
+
+  std::size_t sources() const noexcept { return owned_.size(); }
+  std::int64_t size() const noexcept { return first_.back(); }
+  std::int64_t owned(std::size_t source) const noexcept { return owned_[source]; }
+  std::int64_t first(std::size_t source) const noexcept { return first_[source]; }
+  std::size_t source(std::int64_t slot) const noexcept {
+    return source_of_[static_cast<std::size_t>(slot)];
+  }
+
+  // Only after spread(). A source's slots stand at ascending positions.
+  std::int64_t slot_at(std::int64_t position) const noexcept {
+    return slot_at_[static_cast<std::size_t>(position)];
+  }
+  std::int64_t position_of(std::int64_t slot) const noexcept {
+    return position_of_[static_cast<std::size_t>(slot)];
+  }
+  // How many of the source's slots stand before `position`.
+  std::int64_t owned_before(std::size_t source, std::int64_t position) const noexcept;
+
+ private:
+  std::vector<std::int64_t> owned_;
+  std::vector<std::int64_t> first_;  // and one past the last slot
+  std::vector<std::uint16_t> source_of_;
+  std::vector<std::uint32_t> slot_at_;
+  std::vector<std::uint32_t> position_of_;
+};
+
+// `count` slots, fewer than the sum of the weights, by largest remainders. If remainders are equal,
+// the first source gets the slot.
+std::vector<std::int64_t> largest_remainders(std::span<const std::int64_t> weights,
+                                             std::int64_t count);
+
+}  // namespace tfrfast

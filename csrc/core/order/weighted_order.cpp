@@ -1,0 +1,112 @@
+#include "core/order/weighted_order.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/order/permutation.h"
+#include "core/order/ranges.h"
+#include "core/order/siphash.h"
+
+namespace tfrfast {
+namespace {
+
+// Draw number d falls on weight (d * sum + offset) / draws, and takes the record that it belongs
+// to. So the draws are evenly spaced, and a record's share of them is rounded.
+class WeightedEpoch final : public EpochOrder {
+ public:
+  WeightedEpoch(std::unique_ptr<const EpochOrder> order, const std::vector<std::int64_t>& sums,
+                std::int64_t draws, std::uint64_t random) noexcept
+      : order_(std::move(order)),
+        sums_(&sums),
+        draws_(static_cast<Wide>(draws)),
+        sum_(sums.empty() ? 0 : static_cast<Wide>(sums.back())),
+        offset_(static_cast<Wide>(random) * sum_ >> 64) {}
+
+  void evaluate(const std::int64_t* positions, std::size_t count,
+                std::int64_t* out) const override {
+    order_->evaluate(positions, count, out);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Wide place = (static_cast<Wide>(out[i]) * sum_ + offset_) / draws_;
+      out[i] = std::upper_bound(sums_->begin(), sums_->end(), static_cast<std::int64_t>(place)) -
+               sums_->begin();
+    }
+  }
+
+ private:
+  using Wide = unsigned __int128;
+
+  std::unique_ptr<const EpochOrder> order_;
+  const std::vector<std::int64_t>* sums_;
+  Wide draws_;
+  Wide sum_;
+  Wide offset_;  // less than sum_
+};
+
+}  // namespace
+
+WeightedOrder::WeightedOrder(std::shared_ptr<const Order> order,
+                             const std::vector<std::int64_t>& weights)
+    : Order(order->positions(), static_cast<std::int64_t>(weights.size()), order->streams()),
+      order_(std::move(order)) {
+  if (order_->records() != order_->positions() || order_->unit() != 1) {
+    throw Error(ErrorKind::invalid, "Draws need an order with a position for each of them.");
+  }
+  sums_.reserve(weights.size());
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] < 0 || weights[i] > kMaxWeightSum - sum) {
+      refuse("weights[" + std::to_string(i) + "]", weights[i],
+             "0 or more, and all together at most " + std::to_string(kMaxWeightSum));
+    }
+    sum += weights[i];
+    sums_.push_back(sum);
+  }
+  if (sum == 0 && positions() > 0) {
+    throw Error(ErrorKind::invalid, "weights need a record whose weight is above 0.");
+  }
+}
+
+std::vector<std::int64_t> WeightedOrder::weights() const {
+  std::vector<std::int64_t> weights(sums_);
+  for (std::size_t i = weights.size(); i-- > 1;) weights[i] -= weights[i - 1];
+  return weights;
+}
+
+std::shared_ptr<const Order> WeightedOrder::decode(Decoder& decoder) {
+  std::shared_ptr<const Order> order = decode_order(decoder);
+  return std::make_shared<const WeightedOrder>(std::move(order), decoder.integers());
+}
+
+void WeightedOrder::encode(Encoder& encoder) const {
+  encode_order(encoder, *order_);
+  encoder.integers(weights());
+}
+
+std::unique_ptr<const EpochOrder> WeightedOrder::of_epoch(std::uint64_t seed,
+                                                          std::uint64_t epoch) const {
+  const std::uint64_t random = siphash(derive_key(KeyPurpose::draws, seed, epoch), {0});
+  return std::make_unique<const WeightedEpoch>(order_->of_epoch(seed, epoch), sums_, positions(),
+                                               random);
+}
+
+std::shared_ptr<const Order> WeightedOrder::over(std::int64_t records) const {
+  if (records != this->records()) {
+    refuse("the number of records", records,
+           "that of the weights, which is " + std::to_string(this->records()));
+  }
+  return std::make_shared<const WeightedOrder>(order_, weights());
+}
+
+// Even in the given order, the seed decides which records are rounded up.
+std::string WeightedOrder::describe_shuffle(std::uint64_t seed) const {
+  return order_->describe_shuffle(seed) + " draws=" + std::to_string(positions()) +
+         " drawn_by=" + std::to_string(seed);
+}
+
+std::string WeightedOrder::describe_records() const {
+  SipHash hash(SipKey{});
+  for (const std::int64_t sum : sums_) hash.add(static_cast<std::uint64_t>(sum));
+  return Order::describe_records() + " weights=" + std::to_string(hash.finish());
+}
+
+}  // namespace tfrfast

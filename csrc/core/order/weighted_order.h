@@ -1,0 +1,41 @@
+// Records in proportion to their weights, in another order's order.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/order/order.h"
+
+namespace tfrfast {
+
+inline constexpr std::int64_t kMaxWeightSum = std::int64_t{1} << 62;
+
+// An epoch draws as many records as `order` has positions. Each record comes as often as its weight
+// says, rounded down or up. Which ones are rounded up differs from epoch to epoch.
+// docs/permutation.md specifies it. Holds 8 bytes for each record.
+class WeightedOrder final : public Order {
+ public:
+  static constexpr const char* kName = "weighted";
+
+  // There are as many records as weights. Throws Error(invalid) for a weight below 0, and unless
+  // their sum is from 1 to kMaxWeightSum or nothing is drawn.
+  WeightedOrder(std::shared_ptr<const Order> order, const std::vector<std::int64_t>& weights);
+  static std::shared_ptr<const Order> decode(Decoder& decoder);
+
+  std::vector<std::int64_t> weights() const;
+
+  std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
+                                             std::uint64_t epoch) const override;
+  std::shared_ptr<const Order> over(std::int64_t records) const override;
+  std::string describe_shuffle(std::uint64_t seed) const override;
+  std::string describe_records() const override;
+  const char* name() const noexcept override { return kName; }
+  void encode(Encoder& encoder) const override;
+
+ private:
+  std::shared_ptr<const Order> order_;
+  std::vector<std::int64_t> sums_;  // of the weights up to each record, this one included
+};
+
+}  // namespace tfrfast

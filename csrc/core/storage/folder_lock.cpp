@@ -1,0 +1,126 @@
+#include "core/storage/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "core/base/fork.h"
+#include "core/storage/beyond_posix.h"
+#include "core/storage/storage.h"
+
+namespace tfrfast {
+namespace {
+
+enum class Attempt { locked, taken, impossible };
+
+// Tries until `attempt` returns something else than `taken`, but no longer than that.
+template <class Try>
+Attempt within(int max_wait_ms, const Try& attempt) {
+  for (int waited_ms = 0, pause_ms = 1;; pause_ms = std::min(2 * pause_ms, 50)) {
+    const Attempt result = attempt();
+    if (result != Attempt::taken || waited_ms >= max_wait_ms) return result;
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+    waited_ms += pause_ms;
+  }
+}
+
+// Closes the descriptor unless it is locked.
+Attempt lock_within(int descriptor, int max_wait_ms) noexcept {
+  if (descriptor < 0) return Attempt::impossible;
+  const Attempt result = within(max_wait_ms, [&] {
+    if (try_lock(descriptor) == 0) return Attempt::locked;
+    return errno == EWOULDBLOCK || errno == EAGAIN ? Attempt::taken : Attempt::impossible;
+  });
+  if (result != Attempt::locked) ::close(descriptor);
+  return result;
+}
+
+constinit std::mutex held_mutex;
+
+// The folders that threads of this process hold, where the system's locks do not keep them apart.
+// Never destroyed: threads may run until the very end.
+std::set<FolderIdentity>& held() {
+  static auto* const held = new std::set<FolderIdentity>;
+  return *held;
+}
+
+}  // namespace
+
+// A forked child has none of the threads that hold folders, and inherits no locks of POSIX.
+void hold_none_in_child() noexcept {
+  if (!kLocksKeepThreadsOut) held().clear();
+}
+
+namespace {
+
+std::mutex& mutex_of_held() noexcept {
+  return held_mutex;
+}
+
+[[maybe_unused]] const int kHeldIsGuarded = make_fork_wait_for<mutex_of_held, hold_none_in_child>();
+
+Attempt hold(const FolderIdentity& folder) {
+  const std::scoped_lock lock(held_mutex);
+  return held().insert(folder).second ? Attempt::locked : Attempt::taken;
+}
+
+void let_go(const FolderIdentity& folder) noexcept {
+  const std::scoped_lock lock(held_mutex);
+  held().erase(folder);
+}
+
+int open_lock_file(const std::string& path) noexcept {
+  const int opened = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  // Another user's can be locked nevertheless.
+  return opened < 0 && errno == EACCES ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : opened;
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::string& folder, int max_wait_ms) noexcept {
+  try {
+    if (is_local(folder) && (kLocksKeepThreadsOut || keep_threads_out(folder, max_wait_ms))) {
+      keep_processes_out(folder, max_wait_ms);
+    }
+  } catch (const std::exception&) {
+    // No memory for a path: not held.
+  }
+  if (!is_held() && identity_) let_go(*identity_);
+}
+
+FolderLock::~FolderLock() {
+  if (!is_held()) return;
+  // Not by closing alone: a forked child may have the descriptor, too.
+  unlock(descriptor_);
+  ::close(descriptor_);
+  if (identity_) let_go(*identity_);
+}
+
+bool FolderLock::keep_threads_out(const std::string& folder, int max_wait_ms) {
+  struct stat status;
+  if (::stat(folder.c_str(), &status) != 0) return false;
+  const FolderIdentity identity{status.st_dev, status.st_ino};
+  if (within(max_wait_ms, [&] { return hold(identity); }) != Attempt::locked) return false;
+  identity_ = identity;
+  return true;
+}
+
+void FolderLock::keep_processes_out(const std::string& folder, int max_wait_ms) {
+  int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  Attempt attempt = lock_within(opened, max_wait_ms);
+  if (attempt == Attempt::impossible) {
+    opened = open_lock_file(folder + "/.lock");
+    attempt = lock_within(opened, max_wait_ms);
+  }
+  if (attempt == Attempt::locked) descriptor_ = opened;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,94 @@
+#include "core/storage/remote_client.h"
+
+#include <exception>
+#include <string>
+
+#include "core/storage/remote_exchange.h"
+
+namespace tfrfast {
+namespace {
+
+RemoteExchange& exchange() {
+  return RemoteExchange::instance();
+}
+
+ErrorKind kind_of_code(std::int32_t code) noexcept {
+  return code == 1 ? ErrorKind::stale_index : code == 2 ? ErrorKind::invalid : ErrorKind::io;
+}
+
+// Memory is all that these functions could lack. Then the request fails, or waits for the next one.
+template <class Action>
+bool carefully(const Action& action) noexcept {
+  try {
+    action();
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::int32_t begin() noexcept {
+  std::int32_t descriptor = -1;
+  carefully([&] { descriptor = exchange().begin_serving(); });
+  return descriptor;
+}
+
+void end(const char* why) noexcept {
+  carefully([&] { exchange().end_serving(why); });
+}
+
+void acknowledge() noexcept {
+  exchange().acknowledge();
+}
+
+std::int32_t take(ClientRequest* out) noexcept {
+  RemoteExchange::Request taken;
+  carefully([&] { taken = exchange().take(); });
+  if (taken == nullptr) return 0;
+  const bool is_read = taken->kind == RemoteRequest::Kind::read;
+  *out = {taken->number,
+          taken->offset,
+          is_read ? taken->bytes : 0,
+          taken->object->url.c_str(),
+          taken->object->access.c_str(),
+          taken->object->version.c_str(),
+          taken->kind == RemoteRequest::Kind::open,
+          0};
+  return 1;
+}
+
+std::uint64_t take_abandoned() noexcept {
+  return exchange().take_abandoned().value_or(0);
+}
+
+void finish_read(std::uint64_t number, const void* bytes, std::uint64_t count) noexcept {
+  carefully([&] { exchange().finish_read(number, bytes, count); });
+}
+
+void finish_facts(std::uint64_t number, const ClientFacts* facts, const char* version) noexcept {
+  carefully([&] {
+    FileFacts found;
+    found.bytes = facts->bytes;
+    found.mtime_ns = facts->mtime_ns;
+    found.version = {{facts->version[0], facts->version[1], facts->version[2]}};
+    found.version_lasts = facts->version_lasts != 0;
+    exchange().finish_examination(number, found, version);
+  });
+}
+
+void fail(std::uint64_t number, std::int32_t code, std::int32_t system_error,
+          const char* message) noexcept {
+  carefully([&] { exchange().fail(number, Error(kind_of_code(code), message, {}, system_error)); });
+}
+
+constexpr ClientTable kTable = {
+    begin, end, acknowledge, take, take_abandoned, finish_read, finish_facts, fail,
+};
+
+}  // namespace
+
+const ClientTable& client_table() noexcept {
+  return kTable;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,299 @@
+#include "core/storage/remote_exchange.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "core/base/fork.h"
+#include "core/base/waiting.h"
+#include "core/storage/remote_file.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr auto kBetweenChecks = std::chrono::milliseconds(100);
+
+constexpr const char* kNoClient =
+    "nothing in this process makes requests. Open the data with tfrfast first, which starts what "
+    "does.";
+
+constinit std::mutex exchange_mutex;
+constinit RemoteExchange* the_exchange = nullptr;
+
+}  // namespace
+
+void mend_exchange_in_child() noexcept {
+  if (the_exchange != nullptr) the_exchange->lose_everything();
+}
+
+namespace {
+
+[[maybe_unused]] const int kGuarded =
+    make_fork_wait_for<RemoteExchange::mutex, mend_exchange_in_child>();
+
+Error not_served(const RemoteRequest& request, const std::string& why) {
+  return Error(ErrorKind::io, "'" + request.object->url + "' cannot be read: " + why,
+               {request.object->url, {}, {}}, EIO);
+}
+
+}  // namespace
+
+std::mutex& RemoteExchange::mutex() noexcept {
+  return exchange_mutex;
+}
+
+RemoteExchange::RemoteExchange() : over_(new std::condition_variable), why_not_served_(kNoClient) {}
+
+RemoteExchange& RemoteExchange::instance() {
+  // Never destroyed: threads may wait in it until the process ends.
+  static RemoteExchange* const made = [] {
+    auto* const exchange = new RemoteExchange;
+    const std::lock_guard lock(mutex());
+    the_exchange = exchange;
+    return exchange;
+  }();
+  return *made;
+}
+
+void RemoteExchange::add(const Request& request) {
+  if (!is_served_) throw not_served(*request, why_not_served_);
+  request->number = ++last_number_;
+  (request->is_urgent ? urgent_ : ahead_).push_back(request);
+  wake_client();
+}
+
+void RemoteExchange::hurry(const Request& request) {
+  if (request->is_urgent) return;
+  if (request->state != RemoteRequest::State::waiting) return;
+  // Its other place in the queue is passed over by take().
+  request->is_urgent = true;
+  urgent_.push_back(request);
+  wake_client();
+}
+
+void RemoteExchange::stop_counting(RemoteRequest& request) noexcept {
+  if (!request.is_counted) return;
+  request.is_counted = false;
+  ahead_bytes_ -= request.bytes;
+  if (!ahead_.empty()) wake_client();
+}
+
+void RemoteExchange::let_go(const Request& request) noexcept {
+  if (--request->users > 0) return;
+  stop_counting(*request);
+  if (request->is_over()) return;
+  if (request->state == RemoteRequest::State::taken) {
+    try {
+      abandoned_.push_back(request->number);
+      wake_client();
+    } catch (const std::exception&) {
+      // Then the client finishes it, and nobody looks.
+    }
+  }
+  request->state = RemoteRequest::State::abandoned;
+}
+
+void RemoteExchange::wait_for(const Request& request, std::unique_lock<std::mutex>& lock) {
+  WaitCheck* const check = wait_check();
+  while (!request->is_over()) {
+    over_->wait_for(lock, kBetweenChecks);
+    if (request->is_over() || check == nullptr) continue;
+    lock.unlock();
+    check->check();
+    lock.lock();
+  }
+}
+
+void RemoteExchange::wake_client() noexcept {
+  if (is_woken_ || pipe_[1] < 0) return;
+  const char byte = 1;
+  // The pipe is empty, so this cannot fail for want of room.
+  while (::write(pipe_[1], &byte, 1) < 0 && errno == EINTR) {
+  }
+  is_woken_ = true;
+}
+
+void RemoteExchange::acknowledge() noexcept {
+  const std::lock_guard lock(mutex());
+  if (!is_woken_ || pipe_[0] < 0) return;
+  char byte;
+  while (::read(pipe_[0], &byte, 1) < 0 && errno == EINTR) {
+  }
+  is_woken_ = false;
+}
+
+void RemoteExchange::close_pipe() noexcept {
+  for (int& end : pipe_) {
+    if (end >= 0) ::close(end);
+    end = -1;
+  }
+  is_woken_ = false;
+}
+
+int RemoteExchange::begin_serving() {
+  std::unordered_map<std::uint64_t, Request> lost;
+  const std::lock_guard lock(mutex());
+  lost.swap(lost_);
+  close_pipe();
+  if (::pipe(pipe_) != 0) {
+    const int reason = errno;
+    pipe_[0] = pipe_[1] = -1;
+    throw Error(ErrorKind::io,
+                "A pipe could not be made: " + std::string(std::strerror(reason)) +
+                    ". Raise the limit of open files (`ulimit -n`).",
+                {}, reason);
+  }
+  for (const int end : pipe_) ::fcntl(end, F_SETFD, FD_CLOEXEC);
+  is_served_ = true;
+  if (!urgent_.empty() || !ahead_.empty()) wake_client();
+  return pipe_[0];
+}
+
+void RemoteExchange::end_serving(const std::string& why) {
+  std::vector<Request> all;
+  const std::lock_guard lock(mutex());
+  is_served_ = false;
+  why_not_served_ = why;
+  close_pipe();
+  all.assign(urgent_.begin(), urgent_.end());
+  all.insert(all.end(), ahead_.begin(), ahead_.end());
+  for (const auto& [number, each] : taken_) all.push_back(each);
+  urgent_.clear();
+  ahead_.clear();
+  taken_.clear();
+  abandoned_.clear();
+  for (const Request& each : all) {
+    if (each->is_over()) continue;
+    each->error = not_served(*each, why);
+    each->state = RemoteRequest::State::failed;
+  }
+  over_->notify_all();
+}
+
+// In a forked child, which has none of the parent's threads.
+void RemoteExchange::lose_everything() noexcept {
+  const auto lose = [this](const Request& each) {
+    if (!each->is_over()) each->state = RemoteRequest::State::abandoned;
+    lost_.emplace(each->number, each);
+  };
+  for (const Request& each : urgent_) lose(each);
+  for (const Request& each : ahead_) lose(each);
+  for (const auto& [number, each] : taken_) lose(each);
+  urgent_.clear();
+  ahead_.clear();
+  taken_.clear();
+  abandoned_.clear();
+  is_served_ = false;
+  why_not_served_ =
+      "this process was forked by something other than Python, so it has no client of its own. "
+      "Start it with Python's multiprocessing, or open the data in it.";
+  close_pipe();
+  over_ = new std::condition_variable;  // the old one may count threads that are not here
+}
+
+RemoteExchange::Request RemoteExchange::take() {
+  std::vector<Request> passed_over;  // destroyed after the lock is given back
+  std::unique_lock lock(mutex());
+  for (;;) {
+    const bool is_ahead = urgent_.empty();
+    std::deque<Request>& queue = is_ahead ? ahead_ : urgent_;
+    if (queue.empty()) return nullptr;
+    const Request& request = passed_over.emplace_back(queue.front());
+    const bool is_stale =
+        request->state != RemoteRequest::State::waiting || (is_ahead && request->is_urgent);
+    if (!is_stale && is_ahead) {
+      if (ahead_bytes_ > 0 && ahead_bytes_ + request->bytes > kMaxAheadBytes) return nullptr;
+      ahead_bytes_ += request->bytes;
+      request->is_counted = true;
+    }
+    queue.pop_front();
+    if (is_stale) continue;
+    request->state = RemoteRequest::State::taken;
+    taken_.emplace(request->number, request);
+    if (request->kind != RemoteRequest::Kind::read) return request;
+    lock.unlock();
+    try {
+      PooledBuffer memory(static_cast<std::size_t>(std::max<std::uint64_t>(request->bytes, 1)));
+      lock.lock();
+      request->bytes_read = std::move(memory);
+      return request;
+    } catch (const std::exception&) {
+      fail(request->number,
+           Error(ErrorKind::memory,
+                 "There is no memory for the " + std::to_string(request->bytes) + " bytes from " +
+                     std::to_string(request->offset) + " on of '" + request->object->url + "'.",
+                 {request->object->url, {}, static_cast<std::int64_t>(request->offset)}));
+      lock.lock();
+    }
+  }
+}
+
+std::optional<std::uint64_t> RemoteExchange::take_abandoned() {
+  const std::lock_guard lock(mutex());
+  if (abandoned_.empty()) return {};
+  const std::uint64_t number = abandoned_.back();
+  abandoned_.pop_back();
+  return number;
+}
+
+// Null if it is unknown.
+RemoteExchange::Request RemoteExchange::find_taken(std::uint64_t number) const {
+  const auto found = taken_.find(number);
+  return found == taken_.end() ? nullptr : found->second;
+}
+
+void RemoteExchange::finish(const Request& request, RemoteRequest::State how) {
+  taken_.erase(request->number);
+  if (request->is_over()) return;  // abandoned, or too late
+  request->state = how;
+  over_->notify_all();
+}
+
+void RemoteExchange::finish_read(std::uint64_t number, const void* bytes, std::uint64_t count) {
+  Request request;  // destroyed after the lock is given back
+  std::unique_lock lock(mutex());
+  request = find_taken(number);
+  if (request == nullptr) return;
+  // Nobody else touches the memory before `state` says that it is filled. Meanwhile the request
+  // stays among those taken, so that a child that is forked now knows of it.
+  lock.unlock();
+  if (count == request->bytes) std::memcpy(request->bytes_read.data(), bytes, count);
+  lock.lock();
+  if (count == request->bytes) return finish(request, RemoteRequest::State::done);
+  request->error =
+      not_served(*request, "the client handed in " + std::to_string(count) + " bytes instead of " +
+                               std::to_string(request->bytes) + ".");
+  finish(request, RemoteRequest::State::failed);
+}
+
+void RemoteExchange::finish_examination(std::uint64_t number, const FileFacts& facts,
+                                        std::string version) {
+  Request request;  // destroyed after the lock is given back
+  const std::lock_guard lock(mutex());
+  request = find_taken(number);
+  if (request == nullptr) return;
+  request->facts = facts;
+  request->version = std::move(version);
+  finish(request, RemoteRequest::State::done);
+}
+
+void RemoteExchange::fail(std::uint64_t number, const Error& error) {
+  Request request;  // destroyed after the lock is given back
+  const std::lock_guard lock(mutex());
+  request = find_taken(number);
+  if (request == nullptr) return;
+  ErrorPlace place{request->object->url, {}, {}};
+  if (request->kind == RemoteRequest::Kind::read) {
+    place.offset = static_cast<std::int64_t>(request->offset);
+  }
+  request->error.emplace(error.kind(), error.message(), std::move(place), error.system_error());
+  finish(request, RemoteRequest::State::failed);
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,45 @@
+#include <pybind11/stl.h>
+
+#include "core/base/error.h"
+#include "core/codec/isal_inflater.h"
+#include "core/codec/zlib.h"
+#include "core/crc32c/crc32c.h"
+#include "core/example/varints.h"
+#include "core/storage/stored_file.h"
+#include "python/register.h"
+#include "python/without_gil.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+// (what inflates, the version of zlib). None for what this machine lacks.
+py::tuple inflaters() {
+  py::object isal = py::none();
+  py::object version = py::none();
+  try {
+    version = py::str(zlib().version());
+    if (make_isal_inflater() != nullptr) isal = py::str("ISA-L");
+  } catch (const Error&) {
+    // There is no zlib, and ISA-L is not used without it.
+  }
+  return py::make_tuple(isal, version);
+}
+
+bool is_mapped(const std::string& path) {
+  const WithoutGil without_gil;
+  const auto file = StoredFile::open(path);
+  return file->mapping() != nullptr;
+}
+
+}  // namespace
+
+void register_machine(py::module_& module) {
+  module.def("crc32c_kernel", [] { return active_crc32c_kernel().name; });
+  module.def("varint_kernel", [] { return active_varint_kernel(); });
+  module.def("inflaters", &inflaters);
+  module.def("is_mapped", &is_mapped, py::arg("path"));
+}
+
+}  // namespace tfrfast::python

@@ -1,0 +1,102 @@
+// Summaries of many values, for `tfrfast stats`.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <bit>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/example/value_summary.h"
+#include "python/register.h"
+#include "python/without_gil.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+template <class T>
+using SummedArray = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+// A summary of values of one kind, which many threads may add to.
+class PythonSummary {
+ public:
+  void add_ints(const SummedArray<std::int64_t>& values) { add_numbers(values); }
+  void add_floats(const SummedArray<float>& values) { add_numbers(values); }
+
+  void add_strings(const SummedArray<std::uint8_t>& data,
+                   const SummedArray<std::int64_t>& offsets) {
+    // A copy, which is checked and then used.
+    const std::vector<std::int64_t> bounds(offsets.data(), offsets.data() + offsets.size());
+    const std::uint8_t* const bytes = data.data();
+    const std::int64_t size = data.size();
+    const WithoutGil without_gil;
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      if (bounds[i] < 0 || bounds[i] > bounds[i + 1] || bounds[i + 1] > size) {
+        throw Error(ErrorKind::invalid, "The offsets of the strings do not lie within their data.");
+      }
+      summary_.add(
+          WireBytes{bytes + bounds[i], static_cast<std::size_t>(bounds[i + 1] - bounds[i])});
+    }
+  }
+
+  py::dict facts(std::size_t frequent, const std::string& kind) const {
+    py::dict all;
+    all["count"] = summary_.count();
+    all["distinct"] = summary_.distinct();
+    all["exact"] = summary_.is_exact();
+    all["uncounted"] = summary_.uncounted();
+    all["nan"] = summary_.not_numbers();
+    all["sum"] = summary_.sum();
+    if (kind == "int64") {
+      all["min"] = summary_.min_int();
+      all["max"] = summary_.max_int();
+    } else if (kind == "float32") {
+      all["min"] = summary_.min_float();
+      all["max"] = summary_.max_float();
+    }
+    py::list values;
+    for (const ValueSummary::Frequent& each : summary_.most_frequent(frequent)) {
+      py::object value;
+      if (kind == "int64") {
+        value = py::int_(static_cast<std::int64_t>(each.bits));
+      } else if (kind == "float32") {
+        value = py::float_(std::bit_cast<float>(static_cast<std::uint32_t>(each.bits)));
+      } else {
+        value = py::bytes(each.string);
+      }
+      values.append(py::make_tuple(value, each.count));
+    }
+    all["frequent"] = values;
+    return all;
+  }
+
+ private:
+  template <class T>
+  void add_numbers(const SummedArray<T>& values) {
+    const std::span<const T> all{values.data(), static_cast<std::size_t>(values.size())};
+    const WithoutGil without_gil;
+    const std::lock_guard lock(mutex_);
+    summary_.add(all);
+  }
+
+  std::mutex mutex_;
+  ValueSummary summary_;
+};
+
+}  // namespace
+
+void register_summary(py::module_& module) {
+  py::class_<PythonSummary>(module, "ValueSummary")
+      .def(py::init<>())
+      .def("add_ints", &PythonSummary::add_ints, py::arg("values"))
+      .def("add_floats", &PythonSummary::add_floats, py::arg("values"))
+      .def("add_strings", &PythonSummary::add_strings, py::arg("data"), py::arg("offsets"))
+      .def("facts", &PythonSummary::facts, py::arg("frequent"), py::arg("kind"));
+}
+
+}  // namespace tfrfast::python

@@ -1,0 +1,247 @@
+"""Requests that fail: tried again within a bound, then one error that says everything but secrets."""
+
+from __future__ import annotations
+
+import errno
+import pickle
+import time
+from pathlib import Path
+
+import pytest
+
+import tfrfast as tfr
+from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first
+from record_files import write_shard
+
+pytest.importorskip("obstore", reason="needs obstore")
+
+QUICK = {"retries": 3, "timeout": 2}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"status": 500},
+        {"status": 503},
+        {"status": 429},
+        {"reset": True},
+        {"short_by": 1},
+        {"short_by": 7, "says_less": True},
+    ],
+    ids=str,
+)
+def test_what_passes_is_tried_again(
+    server: RangeServer, urls: list[str], shards: list[str], how: dict[str, object]
+) -> None:
+    server.trouble = fails_at_first(2, **how)
+    assert list(tfr.Reader(urls, storage=QUICK)) == list(tfr.Reader(shards))
+
+
+def test_a_server_that_is_silent_is_asked_again(
+    server: RangeServer, urls: list[str], shards: list[str]
+) -> None:
+    reader = tfr.Reader(urls, storage={"timeout": 0.5, "retries": 2})
+    server.trouble = fails_at_first(1, silent=True)
+    assert reader[17] == tfr.Reader(shards)[17]
+    server.trouble = lambda *_: Trouble(silent=True)
+    with pytest.raises(TimeoutError, match="3 times"):
+        reader[500]
+
+
+def test_an_error_says_what_was_tried(server: RangeServer, urls: list[str]) -> None:
+    reader = tfr.Reader(urls, storage=QUICK)
+    server.trouble = lambda seen, _: Trouble(503, "<Error><Code>SlowDown</Code></Error>")
+    with pytest.raises(OSError, match="failed") as caught:
+        reader.read([310])
+    text = str(caught.value)
+    frame = reader.locate(310)
+    assert caught.value.errno == errno.EIO
+    assert caught.value.filename == urls[2]
+    assert "record 10 of" in text
+    assert urls[2] in text
+    assert f"bytes {frame.offset} to {frame.offset + frame.length + 15}" in text
+    assert "tried 4 times" in text
+    assert "SlowDown" in text
+    # Nothing is broken by it.
+    server.trouble = lambda *_: None
+    assert len(reader.read([310])) == 1
+
+
+def test_the_record_that_could_not_be_read_is_the_one_that_is_named(
+    server: RangeServer, urls: list[str], shards: list[str], tmp_path: Path
+) -> None:
+    records = [bytes([number]) * (90_000 if number % 2 else 100) for number in range(40)]
+    server.put("set/apart", Path(write_shard(tmp_path / "apart", records)).read_bytes())
+    reader = tfr.Reader([*urls, f"{server.url}/set/apart"], storage={"retries": 0})
+    bad = reader.locate(820)
+    server.trouble = lambda seen, _: Trouble(500) if seen.begin == bad.offset else None
+    with pytest.raises(OSError, match=r"record 20 of .*\(record 820 of all\)"):
+        reader.read([810, 804, 305, 820, 802, 830])
+    with pytest.raises(OSError, match=r"record 20 of .*\(record 820 of all\)"):
+        reader[820]
+    # Those before it in the same batch are all right.
+    batches = iter(tfr.Loader(reader, 6, indices=[810, 804, 305, 820, 802, 830], shuffle=False))
+    with pytest.raises(OSError, match="record 820 of all"):
+        next(batches)
+    server.trouble = lambda *_: None
+    assert [each[:1] for each in next(batches)][3:] == [bytes([20]), bytes([2]), bytes([30])]
+
+
+def test_a_batch_that_failed_is_tried_again_at_its_place(
+    server: RangeServer, urls: list[str], shards: list[str]
+) -> None:
+    loader = tfr.Loader(tfr.Reader(urls, storage={"retries": 0}), 64, seed=2)
+    expected = [list(batch) for batch in tfr.Loader(shards, 64, seed=2)]
+    it = iter(loader)
+    got = [list(next(it)) for _ in range(3)]
+    server.trouble = lambda seen, _: Trouble(500) if seen.begin is not None else None
+    failures = 0
+    while len(got) < len(expected):
+        try:
+            got.append(list(next(it)))
+        except OSError:
+            failures += 1
+            server.trouble = lambda *_: None
+    assert failures
+    assert got == expected
+
+
+def test_a_missing_object_is_a_missing_file(server: RangeServer, urls: list[str]) -> None:
+    with pytest.raises(FileNotFoundError, match="There is no object") as caught:
+        tfr.Reader([*urls, f"{server.url}/set/none"])
+    assert caught.value.filename == f"{server.url}/set/none"
+    assert len([each for each in server.seen if each.path == "set/none"]) == 1
+
+
+def test_a_server_that_is_not_there(server: RangeServer) -> None:
+    began = time.monotonic()
+    with pytest.raises(OSError, match="tried 3 times"):
+        tfr.Reader("http://127.0.0.1:9/set/x", storage={"retries": 2})
+    assert time.monotonic() - began < 30
+
+
+def test_what_is_refused_is_not_asked_for_often(server: RangeServer, urls: list[str]) -> None:
+    reader = tfr.Reader(urls)
+    server.forget()
+    server.trouble = lambda *_: Trouble(403)
+    with pytest.raises(PermissionError, match="Check the credentials"):
+        reader[0]
+    assert len(server.seen) == 3  # credentials that have expired are read again
+
+
+def test_credentials_that_expire_are_read_again(
+    server: RangeServer, shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "credentials"
+
+    def write_keys(name: str) -> None:
+        keys.write_text(
+            f"[default]\naws_access_key_id={name}\naws_secret_access_key=secret{name}\n"
+        )
+
+    write_keys("FIRSTKEY")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(keys))
+    server.put("bucket/set/x", Path(shards[0]).read_bytes())
+    valid = "FIRSTKEY"
+
+    def trouble(seen: Seen, _: int) -> Trouble | None:
+        if valid in seen.headers.get("authorization", ""):
+            return None
+        return Trouble(400, "<Error><Code>ExpiredToken</Code><Message>expired</Message></Error>")
+
+    server.trouble = trouble
+    reader = tfr.Reader(
+        "s3://bucket/set/x", storage={"endpoint": server.url, "region": "us-east-1"}
+    )
+    here = tfr.Reader(shards[0])
+    assert reader[3] == here[3]
+    valid = "OTHERKEY"
+    write_keys("OTHERKEY")
+    assert reader[4] == here[4]
+    valid = "NOKEY"
+    with pytest.raises(PermissionError, match="ExpiredToken") as caught:
+        reader[5]
+    assert "OTHERKEY" not in str(caught.value)
+
+
+@pytest.mark.parametrize("honours", [True, False])
+def test_an_object_that_is_replaced_is_never_read(
+    server: RangeServer, urls: list[str], shards: list[str], honours: bool
+) -> None:
+    server.honours_conditions = honours
+    reader = tfr.Reader(urls)
+    before = reader[310]
+    server.put("set/data-002", bytes(reversed(server.objects["set/data-002"].data)), OLD + 5)
+    for read in (lambda: reader[310], lambda: reader.read([310, 320]), lambda: list(reader)):
+        with pytest.raises(tfr.StaleIndexError, match="was replaced by another object") as caught:
+            read()
+        assert caught.value.path == urls[2]
+    server.put("set/data-002", server.objects["set/data-002"].data[:100], OLD + 9)
+    with pytest.raises(tfr.StaleIndexError):
+        reader[790]
+    server.put("set/data-002", Path(shards[2]).read_bytes(), OLD)
+    assert reader[310] == before
+
+
+def test_secrets_appear_nowhere(server: RangeServer, shards: list[str]) -> None:
+    secret = "VERY-SECRET-VALUE"
+    server.put("bucket/set/x", Path(shards[0]).read_bytes())
+    storage = {
+        "endpoint": server.url,
+        "region": "us-east-1",
+        "access_key_id": "KEY-" + secret,
+        "secret_access_key": secret,
+        "session_token": "TOKEN-" + secret,
+        "retries": 0,
+    }
+    reader = tfr.Reader("s3://bucket/set/x", storage=storage)
+    loader = tfr.Loader(reader, 10)
+    server.trouble = lambda seen, _: Trouble(
+        403, f"<Error><Code>No</Code><Message>{seen.headers['authorization']}</Message></Error>"
+    )
+    with pytest.raises(PermissionError) as caught:
+        reader[0]
+    assert "***" in str(caught.value)
+    texts = [
+        str(caught.value),
+        repr(reader),
+        repr(loader),
+        repr(reader._options),
+        repr(loader.state_dict()),
+        repr(pickle.dumps(reader)),
+        repr(reader.describe()),
+        repr(tfr.build_index),
+        *(
+            Path(index).read_bytes().decode("latin-1")
+            for index in [reader.shards[0].index]
+            if index
+        ),
+    ]
+    assert not [text for text in texts if secret in text]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://user:VERYSECRET@host/x", "https://host/x?sig=VERYSECRET", "s3://VERYSECRET@b/x"],
+)
+def test_urls_with_secrets_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="storage=") as caught:
+        tfr.Reader(url)
+    assert "VERYSECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [
+        ({"regoin": "x"}, "storage has no option 'regoin'"),
+        ({"timeout": 0}, "must be above 0"),
+        ({"retries": "3"}, "is a number"),
+        ({"anonymous": 1}, "True or False"),
+        ({"region": "eu"}, "says nothing about"),
+    ],
+)
+def test_options_that_mean_nothing(
+    urls: list[str], storage: dict[str, object], message: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        tfr.Reader(urls, storage=storage)

@@ -1,0 +1,172 @@
+"""s3://, gs:// and az://, with patterns, accounts and options."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from range_server import RangeServer
+
+pytest.importorskip("obstore", reason="needs obstore")
+
+KEYS = {
+    "region": "us-east-1",
+    "access_key_id": "testing-key",
+    "secret_access_key": "testing-secret",
+}
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    moto_server = pytest.importorskip("moto.server", reason="needs moto[server]")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(moto: str) -> Iterator[Any]:
+    boto3 = pytest.importorskip("boto3", reason="needs boto3")
+    resource = boto3.resource(
+        "s3",
+        endpoint_url=moto,
+        region_name="us-east-1",
+        aws_access_key_id="testing-key",
+        aws_secret_access_key="testing-secret",
+    )
+    bucket = resource.create_bucket(Bucket="somebucket")
+    yield bucket
+    bucket.objects.delete()
+
+
+def test_an_s3_bucket(moto: str, bucket: Any, shards: list[str]) -> None:
+    for shard in shards:
+        bucket.upload_file(shard, f"sets/one/{Path(shard).name}")
+    storage = {"endpoint": moto, **KEYS}
+    here = tfr.Reader(shards)
+    for paths in ("s3://somebucket/sets/one/data-*", "s3://somebucket/sets/one/data-00[0-2]"):
+        there = tfr.Reader(paths, storage=storage)
+        assert list(there) == list(here)
+        assert there.fingerprint == here.fingerprint
+    numbers = [list(batch) for batch in tfr.Loader(there, 50, seed=4)]
+    assert numbers == [list(batch) for batch in tfr.Loader(here, 50, seed=4)]
+    bucket.put_object(Key="sets/one/data-000", Body=Path(shards[2]).read_bytes())
+    with pytest.raises(tfr.StaleIndexError):
+        there[0]
+
+
+def test_the_usual_variables_of_the_environment(
+    moto: str, bucket: Any, shards: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.upload_file(shards[0], "sets/env")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing-key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
+    # What is known of a bucket is kept, so this names another way to reach it.
+    reader = tfr.Reader("s3://somebucket/sets/env", storage={"timeout": 29})
+    assert list(reader) == list(tfr.Reader(shards[0]))
+
+
+def test_a_profile(
+    moto: str, bucket: Any, shards: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bucket.upload_file(shards[0], "sets/profile")
+    config, credentials = tmp_path / "config", tmp_path / "credentials"
+    config.write_text(f"[profile lab]\nregion = us-east-1\nendpoint_url = {moto}\n")
+    credentials.write_text(
+        "[lab]\naws_access_key_id = testing-key\naws_secret_access_key = testing-secret\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+    reader = tfr.Reader("s3://somebucket/sets/profile", storage={"profile": "lab"})
+    assert len(reader) == 300
+    monkeypatch.setenv("AWS_PROFILE", "lab")
+    assert len(tfr.Reader("s3://somebucket/sets/profile", storage={"timeout": 28})) == 300
+    with pytest.raises(ValueError, match="There is no profile 'none'"):
+        tfr.Reader("s3://somebucket/sets/profile", storage={"profile": "none"})
+
+
+@pytest.fixture(params=["s3", "gs", "az"])
+def kind(request: pytest.FixtureRequest, server: RangeServer) -> tuple[str, str, dict[str, Any]]:
+    """A URL's beginning, the server's path for it, and the options."""
+    scheme = request.param
+    account = "account/" if scheme == "az" else ""
+    storage: dict[str, Any] = {"endpoint": server.url, "anonymous": True}
+    if scheme == "az":
+        storage = {**storage, "endpoint": f"{server.url}/account", "account_name": "account"}
+    return f"{scheme}://holder", f"{account}holder", storage
+
+
+def test_every_kind_reads_the_same(
+    server: RangeServer, shards: list[str], kind: tuple[str, str, dict[str, Any]]
+) -> None:
+    root, path, storage = kind
+    for shard in shards:
+        server.put(f"{path}/sets/one/{Path(shard).name}", Path(shard).read_bytes())
+    here = tfr.Reader(shards)
+    for paths in (
+        f"{root}/sets/one/data-*",
+        [f"{root}/sets/one/{Path(shard).name}" for shard in shards],
+    ):
+        there = tfr.Reader(paths, storage=storage)
+        assert list(there) == list(here)
+    server.put(f"{path}/sets/one/data-000", Path(shards[2]).read_bytes())
+    with pytest.raises(tfr.StaleIndexError, match="was replaced"):
+        there[0]
+
+
+def test_patterns(server: RangeServer, kind: tuple[str, str, dict[str, Any]]) -> None:
+    root, path, storage = kind
+    names = ["a-10", "a-9", "b-1", ".a-3", "sub/a-4", "sub/deep/a-5", "x+y/a 6"]
+    for name in names:
+        server.put(f"{path}/set/{name}", b"")
+    server.put(f"{path}/set.tfrfast/a-9.index", b"index")
+    server.put(f"{path}/a-8", b"")
+
+    def found(pattern: str) -> list[str]:
+        reader = tfr.Reader(f"{root}/{pattern}", storage=storage)
+        return [shard.path.removeprefix(f"{root}/") for shard in reader.shards]
+
+    assert found("set/a-*") == ["set/a-9", "set/a-10"]
+    assert found("set/[!a]-?") == ["set/b-1"]
+    assert found("set/*/a*") == ["set/sub/a-4", "set/x+y/a 6"]
+    assert found("set/**/a-?") == ["set/a-9", "set/sub/a-4", "set/sub/deep/a-5"]
+    assert found("set*/a-9*") == ["set/a-9"]
+    assert found("a-*") == ["a-8"]
+    server.forget()
+    found("set/a-*")
+    assert len([each for each in server.seen if each.path.rstrip("/") == path]) == 1
+    with pytest.raises(FileNotFoundError, match="No shard matches the pattern"):
+        found("set/none-*")
+
+
+def test_a_server_has_no_patterns(server: RangeServer) -> None:
+    with pytest.raises(ValueError, match="a server has no listing"):
+        tfr.Reader(f"{server.url}/set/*")
+    server.put("set/[1]", b"")
+    assert len(tfr.Reader(f"{server.url}/set/[1]")) == 0  # a name like any other
+
+
+def test_a_token_for_a_server(server: RangeServer, urls: list[str]) -> None:
+    tfr.Reader(urls[0], storage={"token": "abcdefgh", "headers": {"X-Team": "sight"}})
+    assert server.seen[-1].headers["authorization"] == "Bearer abcdefgh"
+    assert server.seen[-1].headers["x-team"] == "sight"
+
+
+def test_an_index_beside_a_bucket_is_never_looked_for(
+    server: RangeServer, shards: list[str], kind: tuple[str, str, dict[str, Any]]
+) -> None:
+    """The folder beside a bucket would be another bucket, which may be anybody's."""
+    root, path, storage = kind
+    server.put(f"{path}/data", Path(shards[0]).read_bytes())
+    tfr.Reader(f"{root}/data", storage=storage)
+    assert {each.path for each in server.seen} == {f"{path}/data"}

@@ -1,0 +1,217 @@
+"""Objects are read like files: the same bytes, order, damage and states."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from range_server import OLD, RangeServer, fails_at_first
+from record_files import cut, flip_payload_byte, frame_starts, some_records, write_shard
+from tfrfast.cli import main
+
+pytest.importorskip("obstore", reason="needs obstore")
+
+
+def batches(loader: tfr.Loader) -> list[list[bytes]]:
+    return [list(batch) for batch in loader]
+
+
+def test_records_are_those_of_the_files(urls: list[str], shards: list[str]) -> None:
+    here, there = tfr.Reader(shards), tfr.Reader(urls)
+    assert len(there) == len(here) == 800
+    assert list(there) == list(here)
+    numbers = np.random.default_rng(0).permutation(800)
+    assert list(there.read(numbers)) == list(here.read(numbers))
+    assert [there[i] for i in (799, 0, 0, 300)] == [here[i] for i in (799, 0, 0, 300)]
+    assert there.fingerprint == here.fingerprint
+    assert [shard.path for shard in there.shards] == urls
+
+
+@pytest.mark.parametrize("shuffle", [True, False, tfr.BlockShuffle(64, 4)])
+def test_batches_and_states_are_those_of_the_files(
+    urls: list[str], shards: list[str], shuffle: bool | tfr.BlockShuffle
+) -> None:
+    here = tfr.Loader(shards, 32, shuffle=shuffle, seed=5)
+    there = tfr.Loader(tfr.Reader(urls), 32, shuffle=shuffle, seed=5)
+    assert batches(there) == batches(here)
+    expected = batches(here)
+    begun = iter(there)
+    got = [list(next(begun)) for _ in range(7)]
+    state = there.state_dict()
+    there.close()
+    # A state of one continues with the other.
+    onward = tfr.Loader(shards, 32, shuffle=shuffle, seed=5)
+    onward.load_state_dict(state)
+    assert got + batches(onward) == expected
+
+
+def test_each_record_comes_exactly_once_although_requests_fail(
+    server: RangeServer, urls: list[str]
+) -> None:
+    reader = tfr.Reader(urls)
+    server.trouble = lambda _, number: (
+        None if number % 10 else fails_at_first(1, status=503)(server.seen[-1], 0)
+    )
+    for _ in range(2):
+        numbers = np.concatenate([b.indices for b in tfr.Loader(reader, 50, seed=1)])
+        assert sorted(numbers) == list(range(800))
+
+
+def test_damage_is_the_same_as_in_files(
+    server: RangeServer, urls: list[str], shards: list[str]
+) -> None:
+    records = some_records(500, 2, 3000)
+    flip_payload_byte(shards[2], records, 7)
+    cut(shards[2], frame_starts(records)[490] + 20)
+    server.put("set/data-002", Path(shards[2]).read_bytes())
+    with pytest.raises(tfr.TruncatedRecordError) as there:
+        tfr.Reader(urls)
+    with pytest.raises(tfr.TruncatedRecordError) as here:
+        tfr.Reader(shards)
+    assert str(there.value) == str(here.value).replace(shards[2], urls[2])
+    skipping = [tfr.Reader(each, on_corruption="skip") for each in (urls, shards)]
+    assert list(skipping[0]) == list(skipping[1])
+    assert [each[1:] for each in skipping[0].skipped] == [each[1:] for each in skipping[1].skipped]
+
+
+def test_compressed_objects(server: RangeServer, tmp_path: Path) -> None:
+    path = tmp_path / "compressed"
+    with tfr.Writer(path, compression="GZIP") as writer:
+        for record in some_records(3000, 1):
+            writer.write(record)
+    server.put("set/compressed", path.read_bytes())
+    here, there = tfr.Reader(path), tfr.Reader(f"{server.url}/set/compressed")
+    numbers = np.random.default_rng(1).permutation(3000)
+    assert list(there.read(numbers)) == list(here.read(numbers))
+
+
+def test_records_longer_than_a_request(server: RangeServer, tmp_path: Path) -> None:
+    long = np.random.default_rng(2).bytes(20 << 20)
+    shard = write_shard(tmp_path / "long", [b"first", long, b"last"])
+    server.put("set/long", Path(shard).read_bytes())
+    reader = tfr.Reader(f"{server.url}/set/long")
+    assert reader[1] == long
+    assert list(reader.read([2, 1, 0])) == [b"last", long, b"first"]
+
+
+def test_an_index_is_built_once_from_large_requests(server: RangeServer, tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "many", [bytes([i % 256]) * 10_000 for i in range(3000)])
+    server.put("set/many", Path(shard).read_bytes())
+    url = f"{server.url}/set/many"
+    assert len(tfr.Reader(url)) == 3000
+    scanning = server.reads()
+    # One looks at how the object begins, and the others are as large as can be.
+    assert len(scanning) <= 2 + 30_048_000 // (8 << 20) + 1
+    server.forget()
+    again = tfr.Reader(url)
+    assert len(again) == 3000
+    assert again.shards[0].index is not None
+    assert len(server.reads()) == 1
+    assert (server.reads()[0].end or 0) < 100
+
+
+def test_build_index_keeps_it_on_this_machine(server: RangeServer, urls: list[str]) -> None:
+    built = tfr.build_index(urls)
+    assert [each.num_records for each in built] == [300, 0, 500]
+    assert all(each.was_built and Path(each.path).is_file() for each in built)
+    assert not any(each.was_built for each in tfr.build_index(urls))
+    assert all(each.was_built for each in tfr.build_index(urls, force=True))
+    with pytest.raises(tfr.StaleIndexError):
+        server.put("set/data-000", server.objects["set/data-002"].data)
+        tfr.Reader(urls, index="require")
+
+
+def test_neighbours_are_read_in_one_request(server: RangeServer, urls: list[str]) -> None:
+    reader = tfr.Reader(urls)
+    server.forget()
+    reader.read(np.arange(100, 200))
+    assert len(server.reads()) == 1
+    server.forget()
+    reader.read([0, 799])
+    assert len(server.reads()) == 2
+
+
+def test_many_requests_run_at_once(server: RangeServer, tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "apart", [bytes(100_000)] * 200)
+    server.put("set/apart", Path(shard).read_bytes())
+    reader = tfr.Reader(f"{server.url}/set/apart")
+    server.forget()
+    server.delay_s = 0.2
+    reader.read(np.arange(0, 200, 4))
+    assert len(server.reads()) == 50
+    assert server.most_running >= 25
+
+
+def test_the_loader_asks_for_batches_before_it_needs_them(
+    server: RangeServer, tmp_path: Path
+) -> None:
+    shard = write_shard(tmp_path / "apart", [bytes(100_000)] * 200)
+    server.put("set/apart", Path(shard).read_bytes())
+    loader = tfr.Loader(tfr.Reader(f"{server.url}/set/apart"), 8, threads=1, prefetch=6)
+    server.forget()
+    server.delay_s = 0.3
+    next(iter(loader))
+    assert server.most_running > 16  # more than two batches
+    loader.close()
+
+
+def test_a_request_a_record_is_said_once(server: RangeServer, tmp_path: Path) -> None:
+    from tfrfast._loading import far_records
+
+    far_records._said = False
+    shard = write_shard(tmp_path / "small", [b"small"] * 12_000)
+    server.put("set/small", Path(shard).read_bytes())
+    reader = tfr.Reader(f"{server.url}/set/small")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for shuffle in (False, tfr.BlockShuffle(1000, 2)):
+            tfr.Loader(reader, 10, shuffle=shuffle)
+        tfr.Loader(shard, 10)
+    with pytest.warns(tfr.SlowPathWarning, match="about 12,000 requests an epoch") as said:
+        tfr.Loader(reader, 10)
+    assert said[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loader = tfr.Loader(reader, 10)
+    with pytest.raises(ValueError, match="only files of this machine so far"):
+        loader.to_tf_dataset()
+
+
+def test_an_empty_object_has_no_records(server: RangeServer) -> None:
+    server.put("set/empty", b"")
+    assert len(tfr.Reader(f"{server.url}/set/empty")) == 0
+
+
+def test_commands_read_urls(
+    server: RangeServer,
+    urls: list[str],
+    shards: list[str],
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    for command in (["count"], ["cat", "--raw"], ["verify"], ["head", "--raw"], ["info"]):
+        outputs = []
+        for paths in (urls, shards):
+            assert main([*command, *paths]) == 0
+            outputs.append(capfdbinary.readouterr().out)
+        if command[0] in ("count", "cat", "head"):
+            folder = str(Path(shards[0]).parent).encode()
+            assert outputs[0] == outputs[1].replace(folder, f"{server.url}/set".encode())
+    assert main(["index", *urls]) == 0
+    assert main(["sample", "--raw", "-n", "3", *urls]) == 0
+
+
+def test_objects_without_version_tags(server: RangeServer, shards: list[str]) -> None:
+    server.strong = False
+    server.put("set/plain", Path(shards[2]).read_bytes(), modified=OLD)
+    url = f"{server.url}/set/plain"
+    assert list(tfr.Reader(url)) == list(tfr.Reader(shards[2]))
+    reader = tfr.Reader(url)
+    assert reader.shards[0].index is not None
+    # As long, but modified later.
+    server.put("set/plain", Path(shards[2]).read_bytes(), modified=OLD + 1)
+    with pytest.raises(tfr.StaleIndexError, match="was replaced by another object"):
+        reader[3]

@@ -1,0 +1,135 @@
+"""Small batches are read several in a call, and nobody can tell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from example_files import plain, some_example, write_examples
+from record_files import flip_payload_byte
+
+tf = pytest.importorskip("tensorflow")
+
+from tfrfast.tensorflow import batches  # noqa: E402
+from tfrfast.tensorflow.sampling import mean_record_bytes  # noqa: E402
+
+FEATURES = {
+    "id": tf.io.FixedLenFeature([], tf.int64),
+    "dense": tf.io.FixedLenFeature([3], tf.float32),
+    "name": tf.io.FixedLenFeature([], tf.string),
+    "words": tf.io.RaggedFeature(tf.string),
+    "numbers": tf.io.VarLenFeature(tf.int64),
+}
+COUNTS = [300, 103]
+DAMAGED = 150  # in the first shard
+Chain = Callable[[Any], Any]
+
+ORDERS: dict[str, Chain] = {
+    "file order": lambda source: source,
+    "shuffled": lambda source: source.shuffle(1, seed=3),
+}
+CHAINS: dict[str, Chain] = {
+    "strings": lambda source: source.batch(3),
+    "full strings": lambda source: source.batch(3, drop_remainder=True),
+    "columns": lambda source: source.batch(3).parse_example(FEATURES),
+    "full columns": lambda source: source.batch(3, drop_remainder=True).parse_example(FEATURES),
+    "part": lambda source: source.skip(20).take(380).batch(3),
+    "batches of each epoch": lambda source: source.batch(3).repeat(2),
+    "batches across epochs": lambda source: source.repeat(2).batch(3),
+}
+
+orders = pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+chains = pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("groups"), COUNTS)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> list[str]:
+    paths = write_examples(tmp_path, COUNTS)
+    flip_payload_byte(paths[0], list(map(some_example, range(COUNTS[0]))), DAMAGED)
+    return paths
+
+
+def made(files: list[str], order: Chain, chain: Chain) -> Any:
+    return chain(order(tfr.TFRecordDataset(files)))
+
+
+def outcomes(dataset: Any) -> list[Any]:
+    """The elements, and "error" where there is one, until the dataset ends."""
+    return outcomes_of(iter(dataset))
+
+
+def outcomes_of(iterator: Any) -> list[Any]:
+    found: list[Any] = []
+    while True:
+        try:
+            found.append(plain(next(iterator)))
+        except StopIteration:
+            return found
+        except tf.errors.DataLossError as error:
+            assert f"Corrupt payload: record {DAMAGED} of" in error.message
+            found.append("error")
+
+
+@orders
+@chains
+def test_they_are_what_batches_alone_are(
+    files: list[str], order: Chain, chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = made(files, order, chain)
+    assert dataset._pipeline._batches()._group > 1
+    grouped = outcomes(dataset)
+    monkeypatch.setattr(batches, "_MAX_GROUP", 1)
+    alone = made(files, order, chain)
+    assert alone._pipeline._batches()._group == 1
+    assert grouped == outcomes(alone)
+    assert len(grouped) > 100
+
+
+@orders
+@chains
+def test_damage_hits_one_batch_of_a_group(
+    damaged: list[str], order: Chain, chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grouped = outcomes(made(damaged, order, chain))
+    monkeypatch.setattr(batches, "_MAX_GROUP", 1)
+    assert grouped == outcomes(made(damaged, order, chain))
+    assert grouped.count("error") in (1, 2)  # one an epoch
+
+
+@orders
+@pytest.mark.parametrize("chain", [CHAINS["strings"], CHAINS["full columns"]])
+@pytest.mark.parametrize("symbolic", [False, True], ids=["explicit", "symbolic"])
+def test_checkpoints_inside_a_group(
+    files: list[str], order: Chain, chain: Chain, symbolic: bool, tmp_path: Path
+) -> None:
+    options = tf.data.Options()
+    options.experimental_symbolic_checkpoint = symbolic
+    dataset = made(files, order, chain).with_options(options)
+    for position in (5, 131):
+        iterator = iter(dataset)
+        for _ in range(position):
+            next(iterator)
+        path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / str(position)))
+        resumed = iter(dataset)
+        tf.train.Checkpoint(iterator=resumed).read(path)
+        assert outcomes_of(resumed) == outcomes_of(iterator) != []
+
+
+def test_the_size_of_records_is_estimated_where_it_can_be(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "records") as writer:
+        writer.write_batch([b"12", b"1234"])
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it
+    (tmp_path / "empty").touch()
+    assert mean_record_bytes(os.fsencode(tmp_path / "records")) == 3
+    for name in ("pipe", "empty", "missing", "."):
+        assert mean_record_bytes(os.fsencode(tmp_path / name)) is None

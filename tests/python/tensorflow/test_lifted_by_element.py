@@ -1,0 +1,236 @@
+"""Functions of which some ops run row by row, on decoded columns: as tf.data runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from example_files import plain, some_example, write_examples
+from record_files import write_shard
+
+tf = pytest.importorskip("tensorflow")
+
+from map_functions import BY_ELEMENT, FEATURES, Function, is_lifted, parse  # noqa: E402
+
+COUNTS = [20, 0, 11]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("examples"), COUNTS)
+
+
+@pytest.fixture(autouse=True)
+def planned(files: list[str]) -> None:
+    tfr.Reader(files).close()
+
+
+def both(files: Any, f: Function, rows: int = 4, drop: bool = False) -> tuple[Any, Any]:
+    """Batches of our dataset, which are lifted, and of TensorFlow's."""
+    ours, theirs = (
+        reader(files).map(f, tf.data.AUTOTUNE).batch(rows, drop_remainder=drop)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert is_lifted(ours)
+    assert ours.element_spec == theirs.element_spec
+    return ours, theirs
+
+
+def outcomes(dataset: Any) -> list[Any]:
+    """Each element, or the class of the error that comes in its place."""
+    found: list[Any] = []
+    iterator = iter(dataset)
+    while True:
+        try:
+            found.append(plain(next(iterator)))
+        except StopIteration:
+            return found
+        except tf.errors.OpError as error:
+            found.append(type(error))
+
+
+@pytest.mark.parametrize("function", BY_ELEMENT)
+def test_rows_are_what_tensorflow_makes(files: list[str], function: str) -> None:
+    f, op = BY_ELEMENT[function]
+    ours, theirs = both(files, f)
+    expected = outcomes(theirs)
+    assert outcomes(ours) == expected
+    assert f"row by row from {op}" in str(tfr.explain(ours))
+    for lift_parsing in ("exact", False):
+        batches = tfr.TFRecordDataset(files, lift_parsing=lift_parsing).map(f).batch(4)
+        assert outcomes(batches) == expected
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_pure_ops_run_on_whole_batches_beside_them(files: list[str], drop: bool) -> None:
+    def f(record: Any) -> Any:
+        parsed = parse(record)
+        flipped = tf.image.random_flip_left_right(tf.reshape(parsed["dense"], [1, 3, 1]))
+        return tf.one_hot(parsed["label"], 2), tf.reduce_sum(flipped), parsed["id"] + 1
+
+    ours, theirs = both(files, f, 8, drop)
+    for (labels, sums, ids), expected in zip(ours, theirs, strict=True):
+        assert plain((labels, ids)) == plain((expected[0], expected[2]))
+        tf.debugging.assert_near(sums, expected[1])
+
+
+def test_random_numbers_differ_from_row_to_row_and_epoch_to_epoch(files: list[str]) -> None:
+    def f(record: Any) -> Any:
+        return parse(record)["id"], tf.random.uniform([])
+
+    ours, _ = both(files, f)
+    numbers = [number for _ in range(2) for _, batch in ours for number in batch.numpy().tolist()]
+    assert len(set(numbers)) == 62
+
+
+def png_or_not(record: Any) -> Any:
+    """Fails for record 9."""
+    parsed = parse(record)
+    pixels = tf.zeros([1, 1, 1], tf.uint8)
+    png = tf.where(parsed["id"] == 9, b"no image", tf.io.encode_png(pixels))
+    return tf.io.decode_png(png, channels=1), parsed["id"]
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_row_that_fails_is_an_error_at_its_batch(files: list[str], drop: bool) -> None:
+    ours, theirs = both(files, png_or_not, 4, drop)
+    found, expected = outcomes(ours), outcomes(theirs)
+    assert found[:3] == expected[:3]
+    assert found[2] is tf.errors.InvalidArgumentError
+    ids = [number for each in found if isinstance(each, tuple) for number in each[1]]
+    rest = list(range(12, 28 if drop else 31))
+    assert ids[-len(rest) :] == rest
+    left = [outcomes(batches.ignore_errors()) for batches in (ours, theirs)]
+    assert left[0] == left[1]
+
+
+def test_an_assert_that_fails_is_an_error_though_nobody_needs_it(files: list[str]) -> None:
+    def f(record: Any) -> Any:
+        parsed = parse(record)
+        tf.debugging.assert_less(parsed["id"], tf.constant(9, tf.int64))
+        return parsed["name"], parsed["dense"]
+
+    for second in (lambda name, dense: name, lambda name, dense: (name, dense)):
+        ours, theirs = (
+            reader(files).map(f).map(second).batch(4)
+            for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+        )
+        assert is_lifted(ours)
+        assert outcomes(ours)[:3] == outcomes(theirs)[:3]
+        assert outcomes(ours)[2] is tf.errors.InvalidArgumentError
+
+
+def test_rows_of_different_shapes_fail_as_in_batch(files: list[str]) -> None:
+    def f(record: Any) -> Any:
+        parsed = parse(record)
+        return tf.range(parsed["id"] // 8)
+
+    ours, theirs = both(files, f, 5)
+    assert outcomes(ours)[:2] == outcomes(theirs)[:2]
+    assert outcomes(ours)[1] is tf.errors.InvalidArgumentError
+    ours, theirs = both(files, f, 8)
+    assert outcomes(ours) == outcomes(theirs)
+
+
+@pytest.mark.parametrize("bad", [[0, 1, 2, 3], [5], [10, 11]])
+def test_records_that_are_no_examples(tmp_path: Path, bad: list[int]) -> None:
+    records = [b"no Example" if i in bad else some_example(i) for i in range(12)]
+    path = write_shard(tmp_path / "bad", records)
+    tfr.Reader(path).close()
+    ours, theirs = both(path, BY_ELEMENT["tf.cond"][0])
+    good = bad[0] // 4
+    assert outcomes(ours)[: good + 1] == outcomes(theirs)[: good + 1]
+    assert outcomes(ours)[good] is tf.errors.InvalidArgumentError
+
+
+def test_one_thread_is_enough(files: list[str]) -> None:
+    ours, theirs = both(files, BY_ELEMENT["tf.cond"][0])
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 1
+    assert outcomes(ours.with_options(options)) == outcomes(theirs)
+
+
+def test_two_maps_each_have_such_ops(files: list[str]) -> None:
+    def first(record: Any) -> Any:
+        parsed = parse(record)
+        return tf.cond(parsed["id"] > 4, lambda: parsed["id"], lambda: -parsed["id"]), parsed[
+            "name"
+        ]
+
+    def second(number: Any, name: Any) -> Any:
+        return tf.size(tf.strings.split(name, "-")), number * 2, tf.cast(number, tf.float32)
+
+    ours, theirs = (
+        reader(files).map(first).map(second).batch(4)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert is_lifted(ours)
+    assert ours.element_spec == theirs.element_spec
+    assert outcomes(ours) == outcomes(theirs)
+
+
+def test_different_shapes_between_two_maps_are_not_lifted(files: list[str]) -> None:
+    def first(record: Any) -> Any:
+        return tf.range(parse(record)["id"])
+
+    ours, theirs = (
+        reader(files).map(first).map(tf.reduce_sum).batch(4)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert not is_lifted(ours)
+    assert "rows of different shapes" in str(tfr.explain(ours))
+    assert outcomes(ours) == outcomes(theirs)
+
+
+def test_jpegs_are_decoded_beside_numbers(tmp_path: Path) -> None:
+    def some_jpeg(number: int) -> bytes:
+        pixels = tf.random.stateless_uniform([9, 11, 3], [number, 1], 0, 256, tf.int32)
+        return bytes(tf.io.encode_jpeg(tf.cast(pixels, tf.uint8)).numpy())
+
+    records = [tfr.encode_example({"image": some_jpeg(i), "label": i}) for i in range(20)]
+    path = write_shard(tmp_path / "images", records)
+    tfr.Reader(path).close()
+    specs = {"image": tf.io.FixedLenFeature([], tf.string), "label": FEATURES["label"]}
+
+    def f(record: Any) -> Any:
+        parsed = tf.io.parse_single_example(record, specs)
+        image = tf.io.decode_jpeg(parsed["image"], channels=3)
+        image = tf.image.flip_left_right(tf.image.crop_to_bounding_box(image, 1, 2, 5, 5))
+        return tf.cast(image, tf.float32) / 255.0, tf.one_hot(parsed["label"], 20)
+
+    ours, theirs = both(path, f)
+    assert outcomes(ours) == outcomes(theirs)
+
+
+def test_a_table_is_looked_into_by_element(files: list[str]) -> None:
+    keys = tf.lookup.KeyValueTensorInitializer([0, 1], [b"no", b"yes"], tf.int64, tf.string)
+    table = tf.lookup.StaticHashTable(keys, b"")
+
+    def f(record: Any) -> Any:
+        parsed = parse(record)
+        kind = tf.cond(parsed["id"] > 5, lambda: parsed["label"], lambda: parsed["label"] + 1)
+        return table.lookup(kind), table.lookup(parsed["label"])
+
+    ours, theirs = both(files, f)
+    assert outcomes(ours) == outcomes(theirs)
+
+
+def test_a_checkpoint_of_positions_goes_on(files: list[str], tmp_path: Path) -> None:
+    def f(record: Any) -> Any:
+        parsed = parse(record)
+        return parsed["id"], tf.random.uniform([])
+
+    def iterator() -> Any:
+        source = tfr.TFRecordDataset(files).shuffle(31, seed=3)
+        return iter(source.map(f).batch(4).map(lambda number, _: number).prefetch(1))
+
+    first = iterator()
+    next(first), next(first)
+    saved = tf.train.Checkpoint(iterator=first).save(str(tmp_path / "saved"))
+    expected = [plain(batch) for batch in first]
+    second = iterator()
+    tf.train.Checkpoint(iterator=second).restore(saved)
+    assert [plain(batch) for batch in second] == expected

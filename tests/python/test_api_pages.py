@@ -1,0 +1,70 @@
+"""The API pages name every public name, each of which says what it is and shows how it is used."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "api"
+
+if not PAGES.exists():
+    pytest.skip(f"there is no {PAGES}: run the tests in a checkout", allow_module_level=True)
+
+
+def adapters() -> Iterator[tuple[str, list[str]]]:
+    """Packages with names of their own, such as tfrfast.torch, and these names."""
+    for module in [*ROOT.glob("tfrfast/*/__init__.py"), *ROOT.glob("tfrfast/[a-z]*.py")]:
+        package = module.parent.name if module.name == "__init__.py" else module.stem
+        if f"tfrfast.{package}" in tfr._ON_USE.values() or package.startswith(("_", "keras")):
+            continue
+        for node in ast.parse(module.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                yield package, ast.literal_eval(node.value)
+
+
+def test_the_api_pages_name_every_public_name_once() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted(PAGES.glob("*.md")))
+    named = re.findall(r"^::: (\S+)$", pages, re.MULTILINE)
+    public = [f"tfrfast.{name}" for name in tfr._ON_USE]
+    found = dict(adapters())
+    assert {"torch", "jax", "grain", "polars"} <= set(found)
+    public += [f"tfrfast.{package}.{name}" for package, names in found.items() for name in names]
+    assert sorted(named) == sorted(public)
+
+
+SHOWN = [
+    name
+    for name in tfr.__all__
+    if not (
+        isinstance(getattr(tfr, name), type)
+        and (
+            issubclass(getattr(tfr, name), (Exception, tuple))  # its fields say it all
+            or name == "Shard"
+        )
+    )
+]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_public_name_has_an_example_that_runs(name: str) -> None:
+    value: Any = getattr(tfr, name)
+    text = inspect.getdoc(value) or ""
+    quoted = re.search(r"^(    |>>> )", text, re.MULTILINE)
+    assert quoted, f"{name} has no example in its docstring"
+    examples = doctest.DocTestParser().get_doctest(
+        text, {"tfr": tfr, "np": np}, name, inspect.getsourcefile(tfr), 0
+    )
+    told: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(examples, out=told.append)
+    assert not told, "".join(told)

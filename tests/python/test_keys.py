@@ -1,0 +1,423 @@
+"""Records by key: lookups of every kind, duplicates, absence, damage, stale and broken files."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from record_files import flip_payload_byte
+from tfrfast import _native
+from tfrfast._keys import entries as entries_module
+
+COUNT = 3000
+
+
+def key_of(number: int) -> bytes:
+    """Every tenth key is that of the record before."""
+    return b"cat_%d" % (number - (number % 10 == 9))
+
+
+def example(number: int) -> bytes:
+    features: dict[str, Any] = {"other": [1.0] * (number % 4), "n": number * 7 - 5000}
+    if number % 100 != 50:
+        features["image/id"] = key_of(number)
+    return tfr.encode_example(features)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> list[str]:
+    paths = []
+    for shard in range(3):
+        path = tmp_path / "data" / f"train-{shard}"
+        path.parent.mkdir(exist_ok=True)
+        with tfr.Writer(path) as writer:
+            writer.write_batch([example(n) for n in range(shard * 1000, shard * 1000 + 1000)])
+        paths.append(str(path))
+    return paths
+
+
+@pytest.fixture
+def records(data: list[str]) -> tfr.Keyed:
+    tfr.build_keys(data, "image/id")
+    return tfr.Reader(data).by("image/id")
+
+
+def test_single_keys_give_their_record(records: tfr.Keyed) -> None:
+    for number in range(0, COUNT, 7):
+        if number % 100 == 50:
+            assert key_of(number) not in records
+            continue
+        first = number - (number % 10 == 9)
+        assert records[key_of(number)] == example(first)
+    assert records[key_of(17).decode()] == example(17)
+    assert records.get(b"nothing") is None
+    assert records.get(b"nothing", 5) == 5
+    assert records.get(b"cat_3") == example(3)
+    assert b"cat_3" in records
+    assert "cat_3" in records
+    assert b"" not in records
+    with pytest.raises(KeyError, match="nothing"):
+        records[b"nothing"]
+
+
+def test_arrays_of_keys_give_records_in_that_order(records: tfr.Keyed) -> None:
+    random = np.random.default_rng(0)
+    numbers = [int(n) for n in random.integers(0, COUNT, 9000) if n % 100 != 50]
+    expected = [n - (n % 10 == 9) for n in numbers]
+    keys = [key_of(n) for n in numbers]
+    batch = records[keys]
+    assert batch.indices.tolist() == expected
+    assert batch.tolist() == [example(n) for n in expected]
+    strings = tfr.parse_example(batch, {"image/id": tfr.FixedLen((), "bytes")})["image/id"]
+    for form in (strings, np.array(keys, dtype=object), tuple(key.decode() for key in keys)):
+        assert records[form].indices.tolist() == expected
+        assert records.find(form).tolist() == expected
+    assert records.find([b"cat_1", b"x", b""]).tolist() == [1, -1, -1]
+    assert len(records[[]]) == 0
+    with pytest.raises(KeyError, match="b'x'"):
+        records[[b"cat_1", b"x"]]
+
+
+def test_repeated_keys_are_known(records: tfr.Keyed) -> None:
+    absent = COUNT // 100
+    assert records.duplicates == COUNT // 10
+    assert len(records) == COUNT - COUNT // 10 - absent
+    both = records.all(b"cat_1238")
+    assert both.indices.tolist() == [1238, 1239]
+    assert both.tolist() == [example(1238), example(1239)]
+    assert records.all(b"cat_3").indices.tolist() == [3]
+    assert len(records.all(b"nothing")) == 0
+    assert records.feature == "image/id"
+    assert os.path.dirname(records.path).endswith("data.tfrfast")
+
+
+def test_integers_are_keys(data: list[str]) -> None:
+    tfr.build_keys(data, "n", threads=1)
+    records = tfr.Reader(data).by("n")
+    assert len(records) == COUNT
+    assert records[-5000] == records[np.int32(-5000)] == example(0)
+    assert records[np.array([2000, -4993], np.int16)].indices.tolist() == [1000, 1]
+    assert records[[2000, -4993]].indices.tolist() == [1000, 1]
+    assert records.find(range(-5000, -4980, 7)).tolist() == [0, 1, 2]
+    assert 1 not in records
+    assert records.get(2**70 - 2**70 + 3, b"none") == b"none"
+    for wrong in (b"x", "x", 1.5, True, None):
+        with pytest.raises(TypeError, match="A key of 'n' is an integer"):
+            records.get(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("beyond", [2**63, -(2**63) - 1, 2**64 - 5000, 2**70])
+def test_integers_beyond_int64_are_no_ones_keys(data: list[str], beyond: int) -> None:
+    tfr.build_keys(data, "n")
+    records = tfr.Reader(data).by("n")  # record 0 has -5000
+    with pytest.raises(KeyError, match=str(beyond)):
+        records[beyond]
+    assert records.get(beyond, b"none") == b"none"
+    assert beyond not in records
+    assert len(records.all(beyond)) == 0
+    assert records.find([beyond, -4993]).tolist() == [-1, 1]
+    with pytest.raises(KeyError, match="int64"):
+        records[[-4993, beyond]]
+    if 0 <= beyond < 2**64:
+        keys = np.array([beyond, 2000], np.uint64)
+        assert records.find(keys).tolist() == [-1, 1000]
+        with pytest.raises(KeyError, match="int64"):
+            records[keys]
+
+
+def test_keys_of_another_type_are_refused(records: tfr.Keyed) -> None:
+    for wrong in (5, None, 1.5, bytearray(b"x")):
+        with pytest.raises(TypeError, match="is bytes or str"):
+            records.get(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="is bytes or str"):
+        records[[b"cat_1", 5]]  # type: ignore[list-item]
+
+
+def test_two_sets_are_joined_by_key(data: list[str], tmp_path: Path, records: tfr.Keyed) -> None:
+    with tfr.Writer(tmp_path / "captions") as writer:
+        for number in range(5000, 900, -3):
+            writer.write_example({"id": b"cat_%d" % number, "text": b"a cat"})
+    captions = tfr.Reader(str(tmp_path / "captions"))
+    tfr.build_keys(captions, "id")
+    here, there = records.join(captions.by("id"))
+    ids = {b"cat_%d" % number: row for row, number in enumerate(range(5000, 900, -3))}
+    expected = {
+        (n, ids[key_of(n)])
+        for n in range(COUNT)
+        if key_of(n) in ids and n % 100 != 50 and n % 10 != 9
+    }
+    assert set(zip(here.tolist(), there.tolist(), strict=True)) == expected
+    assert len(here) == len(expected)
+    tfr.build_keys(data, "n")
+    with pytest.raises(TypeError, match="never equal"):
+        records.join(tfr.Reader(data).by("n"))
+
+
+def test_entries_that_do_not_fit_into_memory_give_the_same_file(
+    data: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Path(tfr.build_keys(data, "image/id", folder=tmp_path / "a")).read_bytes()
+    spilled = []
+    spill = entries_module.Entries._spill
+    monkeypatch.setattr(
+        entries_module.Entries, "_spill", lambda self: (spilled.append(1), spill(self))
+    )
+    reader = tfr.Reader(data)
+    monkeypatch.setattr(tfr.Reader, "_records_within", lambda self, num_bytes: 256)
+    cut = Path(tfr.build_keys(reader, "image/id", folder=tmp_path / "b", max_memory=20_000))
+    assert len(spilled) > 3
+    assert cut.read_bytes() == whole
+    assert [path.name for path in (tmp_path / "b").iterdir()] == [cut.name]
+    assert reader.by("image/id", folder=tmp_path / "b")[b"cat_5"] == example(5)
+    with pytest.raises(FileNotFoundError, match="build_keys"):
+        reader.by("image/id")
+
+
+def test_the_file_is_small_and_as_specified(data: list[str]) -> None:
+    content = Path(tfr.build_keys(data, "n")).read_bytes()
+    assert len(content) == 80 + 8 + COUNT * (8 + 2)
+    magic, version, kind, records, entries, distinct = struct.unpack_from("<8sIIQQQ", content)
+    assert (magic, version, kind) == (b"tfr.keys", 1, 2)
+    assert (records, entries, distinct) == (COUNT, COUNT, COUNT)
+    assert struct.unpack_from("<Q", content, 40) == (tfr.Reader(data).fingerprint,)
+    assert content[80:88] == b"n" + bytes(7)
+    hashes = np.frombuffer(content, "<u8", COUNT, 88)
+    assert (hashes[1:] > hashes[:-1]).all()
+    assert hashes[0] == sorted(_native.hash_ints(np.arange(COUNT) * 7 - 5000))[0]
+
+
+def test_hashes_are_siphash_2_4() -> None:
+    # The published vectors have another key. These are of an independent implementation in Python.
+    for text in (b"", b"a", b"12345678", b"cat_17 and more"):
+        data = np.frombuffer(text, np.uint8)
+        assert _native.hash_strings(data, np.array([0, len(text)]))[0] == siphash(text)
+    assert _native.hash_ints(np.array([-2]))[0] == siphash((-2).to_bytes(8, "little", signed=True))
+
+
+def siphash(text: bytes) -> int:
+    mask = 2**64 - 1
+
+    def left(value: int, bits: int) -> int:
+        return (value << bits | value >> (64 - bits)) & mask
+
+    v = [0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573]
+
+    def rounds(count: int) -> None:
+        for _ in range(count):
+            v[0] = (v[0] + v[1]) & mask
+            v[1] = left(v[1], 13) ^ v[0]
+            v[0] = left(v[0], 32)
+            v[2] = (v[2] + v[3]) & mask
+            v[3] = left(v[3], 16) ^ v[2]
+            v[0] = (v[0] + v[3]) & mask
+            v[3] = left(v[3], 21) ^ v[0]
+            v[2] = (v[2] + v[1]) & mask
+            v[1] = left(v[1], 17) ^ v[2]
+            v[2] = left(v[2], 32)
+
+    padded = text + bytes(7 - len(text) % 8) + bytes([len(text) & 255])
+    for begin in range(0, len(padded), 8):
+        word = int.from_bytes(padded[begin : begin + 8], "little")
+        v[3] ^= word
+        rounds(2)
+        v[0] ^= word
+    v[2] ^= 255
+    rounds(4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+def test_keys_with_one_hash_are_told_apart(data: list[str], records: tfr.Keyed) -> None:
+    """A table in which every key has the same hash finds the right record, or none."""
+    reader = tfr.Reader(data)
+    shared = int(_native.hash_strings(np.frombuffer(b"cat_2", np.uint8), np.array([0, 5]))[0])
+    numbers = np.array([0, 1, 2, 3], np.uint8)
+    table = _native.KeyIndex(np.full(4, shared, np.uint64), numbers, 1, "image/id")
+    assert table.item(reader._core, b"cat_2") == example(2)
+    records._index = table
+    assert records[b"cat_2"] == example(2)
+    assert records[[b"cat_2", b"cat_2"]].indices.tolist() == [2, 2]
+    assert records.all(b"cat_2").indices.tolist() == [2]
+    assert table.numbers(shared) == [0, 1, 2, 3]
+    missing = _native.KeyIndex(np.full(2, shared, np.uint64), numbers[:2], 1, "image/id")
+    records._index = missing
+    assert b"cat_2" not in records
+    with pytest.raises(KeyError, match="cat_2"):
+        records[[b"cat_2"]]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 17, 1000])
+def test_searches_agree_with_a_plain_one(count: int) -> None:
+    random = np.random.default_rng(count)
+    for spread in (2**64 - 1, 50, 2**40):
+        hashes = np.sort(random.integers(0, spread, count, np.uint64, endpoint=True))
+        numbers = np.arange(count, dtype=np.uint32).view(np.uint8)
+        table = _native.KeyIndex(hashes, numbers, 4, "x")
+        wanted = np.concatenate(
+            [hashes, hashes + np.uint64(1), np.array([0, 2**64 - 1], np.uint64)]
+        )
+        first = np.searchsorted(hashes, wanted)
+        there = np.array([i < count and hashes[i] == w for i, w in zip(first, wanted, strict=True)])
+        assert table.find(wanted).tolist() == np.where(there, first, -1).tolist()
+
+
+def test_a_file_of_other_data_is_refused(data: list[str]) -> None:
+    tfr.build_keys(data, "image/id")
+    with pytest.raises(FileNotFoundError, match="There is no key file"):
+        tfr.Reader(data[:2]).by("image/id")
+    with pytest.raises(FileNotFoundError, match="There is no key file"):
+        tfr.Reader(data).by("n")
+    with tfr.Writer(data[1]) as writer:  # as many records of the same sizes
+        writer.write_batch([example(n) for n in range(1000, 2000)])
+    with pytest.raises(tfr.StaleIndexError, match="build_keys again"):
+        tfr.Reader(data).by("image/id")
+    tfr.build_keys(data, "image/id")
+    assert tfr.Reader(data).by("image/id")[b"cat_1500"[:-2] + b"01"] == example(1501)
+
+
+def test_a_damaged_file_is_refused_whichever_byte_it_is(data: list[str]) -> None:
+    reader = tfr.Reader(data)
+    path = Path(tfr.build_keys(reader, "image/id"))
+    good = path.read_bytes()
+    for place in [*range(0, 100, 3), 5000, len(good) // 2, len(good) - 1]:
+        path.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1 :])
+        with pytest.raises((tfr.CorruptRecordError, tfr.StaleIndexError)):
+            reader.by("image/id")
+    for length in (0, 20, 79, 90, len(good) - 1):
+        path.write_bytes(good[:length])
+        with pytest.raises(tfr.CorruptRecordError, match="not an intact key file"):
+            reader.by("image/id")
+    path.write_bytes(good)
+    assert b"cat_7" in reader.by("image/id")
+
+
+def test_features_that_are_no_keys_are_refused(data: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds float32"):
+        tfr.build_keys(data, "other")
+    with pytest.raises(tfr.FeatureError, match="'nothing' is required"):
+        tfr.build_keys(data, "nothing")
+    with tfr.Writer(tmp_path / "x") as writer:
+        writer.write_example({"id": [1]})
+        writer.write_example({"id": [1, 2]})
+    with pytest.raises(tfr.FeatureError, match="id"):
+        tfr.build_keys(str(tmp_path / "x"), "id")
+    assert not list(tmp_path.glob("*.tfrfast/*.keys*"))
+
+
+def test_an_empty_set_has_no_keys(tmp_path: Path) -> None:
+    tfr.Writer(tmp_path / "x").close()
+    reader = tfr.Reader(str(tmp_path / "x"))
+    tfr.build_keys(reader, "id")
+    assert len(reader.by("id")) == 0
+    assert b"x" not in reader.by("id")
+    assert reader.by("id").find([b"x"]).tolist() == [-1]
+
+
+def test_damage_is_an_error_or_left_out(data: list[str]) -> None:
+    with tfr.Reader(data[0]) as reader:
+        flip_payload_byte(data[0], list(reader), 20)
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.build_keys(data, "image/id")
+    tfr.build_keys(data, "image/id", on_corruption="skip")
+    records = tfr.Reader(data, on_corruption="skip").by("image/id")
+    assert b"cat_20" not in records
+    assert records[b"cat_21"] == example(21)
+
+
+def test_damaged_records_are_told_apart_from_missing_ones(data: list[str]) -> None:
+    tfr.build_keys(data, "n")
+    before = os.stat(data[0])
+    with tfr.Reader(data[0]) as reader:
+        flip_payload_byte(data[0], list(reader), 20)
+    os.utime(data[0], ns=(before.st_atime_ns, before.st_mtime_ns))  # as when a disk fails
+    records = tfr.Reader(data, on_corruption="skip").by("n")
+    for ask in (lambda: records[20 * 7 - 5000], lambda: records[[-5000, 20 * 7 - 5000]]):
+        with pytest.raises(tfr.CorruptRecordError, match="record 20 "):
+            ask()
+    here, there = records.join(records)
+    assert sorted(here.tolist()) == [n for n in range(COUNT) if n != 20]
+    assert here.tolist() == there.tolist()
+
+
+def test_joins_hold_few_large_records_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tfr.Writer(tmp_path / "x") as writer:
+        for number in range(40):
+            writer.write_example({"id": number, "pixels": bytes(1 << 20)})
+    tfr.build_keys(str(tmp_path / "x"), "id")
+    records = tfr.Reader(str(tmp_path / "x")).by("id")
+    sizes: list[int] = []
+    parse = type(records)._keys_of
+    monkeypatch.setattr(
+        type(records),
+        "_keys_of",
+        lambda self, batch: sizes.append(len(batch)) or parse(self, batch),
+    )
+    here, there = records.join(records)
+    assert here.tolist() == there.tolist()
+    assert sum(sizes) == len(here) == 40
+    assert max(sizes) <= 16
+
+
+def test_a_reader_may_be_closed_while_others_look_up(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "x") as writer:
+        writer.write_example({"id": 1, "pixels": bytes(32 << 20)})
+    tfr.build_keys(str(tmp_path / "x"), "id")
+    whole = next(iter(tfr.Reader(str(tmp_path / "x"))))
+    for _ in range(5):
+        reader = tfr.Reader(str(tmp_path / "x"))
+        records = reader.by("id")
+        started = threading.Event()
+        found: list[bytes] = []
+
+        def look(
+            records: tfr.Keyed = records,
+            started: threading.Event = started,
+            found: list[bytes] = found,
+        ) -> None:
+            started.set()
+            found.append(records[1])
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        started.wait()
+        while not found and not reader.closed:
+            reader.close()
+        thread.join()
+        assert all(each == whole for each in found)
+
+
+def test_many_threads_may_look_up(records: tfr.Keyed) -> None:
+    wrong: list[int] = []
+
+    def look(first: int) -> None:
+        for number in range(first, COUNT, 40):
+            if (
+                number % 100 != 50
+                and number % 10 != 9
+                and records[key_of(number)] != example(number)
+            ):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=look, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_closed_reader_gives_no_records(data: list[str]) -> None:
+    tfr.build_keys(data, "image/id")
+    reader = tfr.Reader(data)
+    records = reader.by("image/id")
+    reader.close()
+    with pytest.raises(ValueError, match="closed"):
+        records[b"cat_1"]

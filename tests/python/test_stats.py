@@ -1,0 +1,258 @@
+"""`tfrfast stats` against the same facts counted by NumPy and Counter."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from record_files import flip_payload_byte
+from tfrfast import _native
+from tfrfast._tables.statistics import statistics
+from tfrfast.cli import main
+
+COUNT = 2500
+
+
+def features_of(number: int) -> dict[str, Any]:
+    random = np.random.default_rng(number)
+    features: dict[str, Any] = {
+        "label": number % 10 if number % 3 else 7,
+        "unique": number * 10**12 - 5,
+        "name": [b"cat", b"dog", "<b>ä&".encode()][number % 3],
+        "dense": random.normal(size=4).astype(np.float32),
+        "words": [b"w%d" % n for n in range(number % 4)] or None,
+    }
+    if number % 5 == 0:
+        features["some"] = float(number)
+    if number == 100:
+        features["dense"] = np.array([np.nan, np.inf, -np.inf, 0], np.float32)
+    return features
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("stats") / "x"
+    with tfr.Writer(path) as writer:
+        for number in range(COUNT):
+            writer.write_example(features_of(number))
+    return str(path)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_facts_are_those_of_the_values(shard: str, threads: int) -> None:
+    found = {each.name: each for each in statistics(tfr.Reader(shard), threads=threads)}
+    assert list(found) == ["dense", "label", "name", "some", "unique", "words"]
+    rows = [features_of(number) for number in range(COUNT)]
+    for name, stats in found.items():
+        held = [row[name] for row in rows if row.get(name) is not None]
+        lists = [each if isinstance(each, (list, np.ndarray)) else [each] for each in held]
+        values = [value for each in lists for value in each]
+        lengths = [len(each) for each in lists]
+        assert (stats.records, stats.of_records) == (len(held), COUNT)
+        assert (stats.values, stats.min_values, stats.max_values) == (
+            len(values),
+            min(lengths),
+            max(lengths),
+        )
+        assert stats.mean_values == pytest.approx(np.mean(lengths))
+        if stats.type == "bytes":
+            sizes = [len(value) for value in values]
+            assert (stats.min_bytes, stats.max_bytes) == (min(sizes), max(sizes))
+            assert stats.mean_bytes == pytest.approx(np.mean(sizes))
+            assert (stats.min, stats.mean) == (None, None)
+        else:
+            numbers = [value for value in values if value == value]
+            assert (stats.min, stats.max) == (min(numbers), max(numbers))
+            assert stats.nan == len(values) - len(numbers)
+            if name != "dense":  # of which the mean is that of both infinities
+                assert stats.mean == pytest.approx(np.mean([float(each) for each in numbers]))
+        counts = Counter(values)
+        if stats.exact:
+            assert stats.distinct == len(counts)
+            expected = sorted(counts.values(), reverse=True)[:10]
+            assert [count for _, count in stats.frequent] == expected
+            assert all(counts[value] == count for value, count in stats.frequent)
+        else:
+            assert stats.distinct == pytest.approx(len(set(map(str, values))), rel=0.08)
+    assert found["label"].exact
+    assert not found["unique"].exact
+    assert sum(found["label"].histogram.counts) == COUNT
+    assert found["name"].histogram.of == "bytes"
+
+
+def test_histograms_have_all_values_however_large(tmp_path: Path) -> None:
+    values = {
+        "time": [1_700_000_000_000_000_000] * 50,
+        "times": [1_700_000_000_000_000_000 + (n % 2) * 300 for n in range(50)],
+        "ends": [2**63 - 1 if n % 2 else -(2**63) for n in range(50)],
+        "float": [3e38] * 50,
+        "small": [0.1] * 50,
+    }
+    with tfr.Writer(tmp_path / "x") as writer:
+        for row in zip(*values.values(), strict=True):
+            writer.write_example(dict(zip(values, row, strict=True)))
+    for stats in statistics(tfr.Reader(str(tmp_path / "x"))):
+        assert sum(stats.histogram.counts) == 50, stats.name
+        assert stats.histogram.edges == sorted(stats.histogram.edges)
+
+
+def test_frequent_values_are_found_among_many_rare_ones() -> None:
+    random = np.random.default_rng(5)
+    values = random.integers(0, 2**60, 300_000)
+    values[::10] = 42
+    values[5::50] = -7
+    summary = _native.ValueSummary()
+    for first in range(0, len(values), 7_000):
+        summary.add_ints(values[first : first + 7_000])
+    facts = summary.facts(2, "int64")
+    (most, most_count), (second, second_count) = facts["frequent"]
+    assert (most, second) == (42, -7)
+    assert 30_000 - facts["uncounted"] <= most_count <= 30_000
+    assert 6_000 - facts["uncounted"] <= second_count <= 6_000
+    assert facts["uncounted"] < 300_000 / 2048
+    assert facts["distinct"] == pytest.approx(len(set(values.tolist())), rel=0.06)
+    assert (facts["min"], facts["max"], facts["count"]) == (values.min(), values.max(), 300_000)
+
+
+def test_strings_are_kept_through_forgetting() -> None:
+    summary = _native.ValueSummary()
+    words = [b"often" if n % 3 == 0 else b"rare %d" % n for n in range(30_000)]
+    offsets = np.concatenate([[0], np.cumsum([len(word) for word in words])])
+    summary.add_strings(np.frombuffer(b"".join(words), np.uint8), offsets)
+    assert summary.facts(1, "bytes")["frequent"][0][0] == b"often"
+    with pytest.raises(ValueError, match="offsets"):
+        summary.add_strings(np.zeros(3, np.uint8), np.array([0, 5]))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    status = main([str(each) for each in arguments])
+    shown = capsys.readouterr()
+    return status, shown.out, shown.err
+
+
+def test_the_table_names_every_feature(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, shown, error = run(capsys, "stats", shard)
+    assert (status, error) == (0, "")
+    assert "2500 records, 1 shards" in shown
+    lines = {line.split()[0]: line for line in shown.splitlines()[2:] if line}
+    assert {"dense", "label", "name", "some", "unique", "words"} <= lines.keys()
+    assert "20.0%" in lines["some"]
+    assert "'cat'" in lines["name"]
+
+
+def test_json_is_json(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, shown, _ = run(capsys, "stats", shard, "--json")
+    assert status == 0
+    facts = json.loads(shown, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert facts["records"] == COUNT
+    assert facts["features"]["label"]["distinct"] == 10
+    assert facts["features"]["dense"]["max"] == "inf"
+    assert {each["value"] for each in facts["features"]["name"]["frequent"]} == {
+        "cat",
+        "dog",
+        "<b>ä&",
+    }
+
+
+class Page(HTMLParser):
+    """Notices tags that are not closed, and anything that a page would fetch or run."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: Counter[str] = Counter()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.seen[tag] += 1
+        assert tag not in ("script", "link", "img", "iframe")
+        assert not any(name in ("src", "href") or name.startswith("on") for name, _ in attributes)
+        if tag not in ("meta", "rect", "line"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.seen[tag] += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("rect", "line"):
+            assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone(
+    shard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, shown, _ = run(capsys, "stats", shard, "--html", tmp_path / "page.html")
+    assert status == 0
+    assert "page.html" in shown
+    text = (tmp_path / "page.html").read_text()
+    page = Page(text)
+    assert page.open == []
+    assert page.seen["article"] == 6
+    assert page.seen["svg"] == 6
+    assert "prefers-color-scheme: dark" in text
+    assert "&lt;b&gt;ä&amp;" in text
+    assert "<b>ä" not in text
+    assert "http" not in text
+
+
+def test_bars_of_single_values_are_named_by_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tfr.Writer(tmp_path / "x") as writer:
+        for number in range(100):
+            writer.write_example({"label": number % 5, "one": 7, "wide": number * 300.25})
+    status, _, _ = run(capsys, "stats", tmp_path / "x", "--html", tmp_path / "page.html")
+    assert status == 0
+    cards = (tmp_path / "page.html").read_text().split("<article>")[1:]
+    axes = [card.partition('class="axis">')[2].partition("</div>")[0] for card in cards]
+    assert axes[:2] == ["<span>0</span><span>4</span>", "<span>7</span>"]
+    assert "<span>29,695</span>" in axes[2]
+    assert "<title>3: 20 of the sample</title>" in cards[0]
+    assert " to " in cards[2]
+
+
+def test_damage_and_sets_without_features(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tfr.Writer(tmp_path / "x") as writer:
+        for number in range(50):
+            writer.write_example({"a": number})
+    flip_payload_byte(str(tmp_path / "x"), list(tfr.Reader(str(tmp_path / "x"))), 20)
+    status, _, error = run(capsys, "stats", tmp_path / "x")
+    assert status == 2
+    assert "20" in error
+    status, shown, _ = run(capsys, "stats", tmp_path / "x", "--skip-corrupt", "--json")
+    assert status == 1
+    assert json.loads(shown)["features"]["a"]["values"] == 49
+    tfr.Writer(tmp_path / "empty").close()
+    status, shown, _ = run(capsys, "stats", tmp_path / "empty", "--html", tmp_path / "p.html")
+    assert status == 0
+    assert "without features" in shown
+    assert "No features were found" in (tmp_path / "p.html").read_text()
+
+
+def test_a_page_appears_whole_or_not_at_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "pages" / "page.html"
+    shard = tmp_path / "shard"
+    with tfr.Writer(shard) as writer:
+        writer.write(tfr.encode_example({"x": 1}))
+    assert run(capsys, "stats", shard, "--html", page)[0] == 0
+    before = page.read_text()
+
+    def interrupted(path: Path, text: str, **_: Any) -> None:
+        path.write_bytes(text[:10].encode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    assert run(capsys, "stats", shard, "--html", page)[0] == 130
+    assert page.read_text() == before
+    assert [each.name for each in page.parent.iterdir()] == ["page.html"]

@@ -1,0 +1,188 @@
+"""tests/golden/tfds holds a folder that tensorflow_datasets wrote, and what it read from it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "tfds"
+FOLDER = GOLDEN / "little" / "1.0.0"
+EXPECTED = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy, for tests that change it."""
+    return Path(shutil.copytree(FOLDER, tmp_path / "little" / "1.0.0"))
+
+
+def ids_of(split: str, folder: Path = FOLDER) -> list[int]:
+    found = tfr.tfds(folder, split)
+    indices = np.arange(len(found.reader)) if found.indices is None else found.indices
+    ids: list[int] = tfr.parse_example(found.reader[indices], found.features)["id"].tolist()
+    return ids
+
+
+@pytest.mark.parametrize("split", EXPECTED["ids"])
+def test_a_split_names_the_records_that_tfds_gives(split: str) -> None:
+    assert ids_of(split) == EXPECTED["ids"][split]
+
+
+def test_only_the_shards_of_the_split_are_opened() -> None:
+    assert len(tfr.tfds(FOLDER, "train[2shard]").reader.shards) == 1
+    assert len(tfr.tfds(FOLDER, "train[:5]+test[:1]").reader.shards) == 3
+    assert tfr.tfds(FOLDER, "train").indices is None
+    assert tfr.tfds(FOLDER, "train[2shard]").indices is None
+    assert tfr.tfds(FOLDER, "train[:5]").indices is not None
+
+
+def test_parts_may_repeat_records_and_be_empty() -> None:
+    assert ids_of("train[:2]+train[1:3]") == [6, 5, 5, 4]
+    assert ids_of("train[5:5]") == ids_of("train[:0]+train[:0%]") == ids_of("train[:0shard]") == []
+
+
+@pytest.mark.parametrize(
+    ("split", "says"),
+    [
+        ("valid", "no split 'valid', only 'train', 'test'"),
+        ("train[", "not understood"),
+        ("", "not understood"),
+        ("train+", "not understood"),
+        ("train[:]", "not understood"),
+        ("train[5]", "not understood"),
+        ("train[10%]", "not understood"),
+        ("train[1:2:3]", "not understood"),
+        ("train[a:b]", "not understood"),
+        ("train[1.5:2]", "'1.5' is not a number of records"),
+        ("train[10%:20]", "same unit"),
+        ("train[:12]", "more than the 11 records"),
+        ("train[-12:]", "more than the 11 records"),
+        ("train[:101%]", "more than the 100%"),
+        ("train[:5shard]", "more than the 4 shards"),
+        ("train[4shard]", "there are 4 shards"),
+        ("train[7:3]", "ends before it begins"),
+        ("all[:5]", "cannot be sliced"),
+    ],
+)
+def test_a_split_that_makes_no_sense_is_an_error(split: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        tfr.tfds(FOLDER, split)
+
+
+def plain(column: Any, row: int) -> Any:
+    """A row of a column in the form of expected.json."""
+    value = column[row]
+    if isinstance(column, tfr.Ragged):
+        value = value.tolist()
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return as_json(value)
+
+
+def as_json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return [as_json(each) for each in value] if isinstance(value, list) else value
+
+
+def test_features_hold_what_tfds_reads() -> None:
+    train = tfr.tfds(FOLDER, "train")
+    batch = tfr.parse_example(train.reader[:], train.features)
+    for row, expected in enumerate(EXPECTED["train"]):
+        expected["langs/en"], expected["langs/fr"] = (
+            expected["langs"]["en"],
+            expected["langs"]["fr"],
+        )
+        expected["nested/a"] = expected["nested"]["a"]
+        expected["nested/deep/b"] = expected["nested"]["deep"]["b"]
+        expected["objects/bbox"] = expected["objects"]["bbox"]
+        expected["objects/name"] = expected["objects"]["name"]
+        expected["steps/obs"] = expected["steps"]["obs"]
+        expected["square"] = sum(expected["square"], [])  # comes flat
+        for name in batch:
+            assert plain(batch[name], row) == expected[name], name
+    types = {name: batch[name].dtype.name for name in ("id", "flag", "packed", "pair")}
+    assert types == {"id": "int32", "flag": "bool", "packed": "uint16", "pair": "int16"}
+
+
+def test_every_stored_feature_has_a_spec() -> None:
+    features = tfr.tfds(FOLDER, "test").features
+    stored = {name.partition("/ragged_")[0] for name in EXPECTED["stored"]}
+    assert set(features) == stored
+
+
+def test_a_loader_takes_a_split() -> None:
+    train = tfr.tfds(FOLDER, "train[10%:]", io="pread")
+    loader = tfr.Loader(train.reader, 4, features=train.features, indices=train.indices, seed=1)
+    assert sorted(i for batch in loader for i in batch["id"].tolist()) == [
+        i for i in range(11) if i != 6
+    ]
+
+
+@pytest.mark.parametrize("described", [None, {"featuresDict": {"features": {"id": {"json": 1}}}}])
+def test_what_is_not_described_is_inferred(folder: Path, described: Any) -> None:
+    (folder / "features.json").unlink()
+    if described is not None:
+        (folder / "features.json").write_text(json.dumps(described))
+    features = tfr.tfds(folder, "train").features
+    assert features["id"] == tfr.FixedLen((), "int64")
+    assert features["text"] == tfr.FixedLen((), "bytes")
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_the_folder_above_is_an_error_that_names_those_below(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"Give one of the folders below it: '.*1\.0\.0'"):
+        tfr.tfds(folder.parent, "train")
+    with pytest.raises(FileNotFoundError, match="Give the folder of one version"):
+        tfr.tfds(folder / "absent", "train")
+
+
+def test_other_formats_and_unprepared_folders_are_refused(folder: Path) -> None:
+    info = folder / "dataset_info.json"
+    rewrite(info, fileFormat="array_record")
+    with pytest.raises(ValueError, match="'array_record', which are not TFRecord files"):
+        tfr.tfds(folder, "train")
+    rewrite(info, fileFormat="tfrecord", splits=[])
+    with pytest.raises(ValueError, match="lists no splits"):
+        tfr.tfds(folder, "train")
+    info.write_text("{")
+    with pytest.raises(ValueError, match="not valid JSON"):
+        tfr.tfds(folder, "train")
+    info.write_text("[]")
+    with pytest.raises(ValueError, match="not hold a JSON object"):
+        tfr.tfds(folder, "train")
+
+
+def test_shards_must_hold_what_the_folder_says(folder: Path) -> None:
+    shard = folder / "little-train.tfrecord-00001-of-00004"
+    shutil.copy(folder / "little-test.tfrecord-00000-of-00004", shard)
+    assert ids_of("train[0shard]", folder) == [6, 5, 4]
+    with pytest.raises(ValueError, match=r"has 1 records, but dataset_info\.json says 3"):
+        tfr.tfds(folder, "train")
+    shard.unlink()
+    with pytest.raises(FileNotFoundError):
+        tfr.tfds(folder, "train")
+
+
+def test_shards_may_be_named_in_other_ways(folder: Path) -> None:
+    info = json.loads((folder / "dataset_info.json").read_text())
+    for split in info["splits"]:
+        split["filepathTemplate"] = "{SPLIT}_{SHARD_INDEX}_{NUM_SHARDS}.bin"
+    (folder / "dataset_info.json").write_text(json.dumps(info))
+    for shard in folder.glob("little-*"):
+        split, number = shard.name.removeprefix("little-").split(".tfrecord-")
+        shard.rename(folder / f"{split}_{number.replace('-of-', '_')}.bin")
+    assert ids_of("train", folder) == EXPECTED["ids"]["train"]
+    info["splits"][0]["filepathTemplate"] = "{COLOUR}"
+    (folder / "dataset_info.json").write_text(json.dumps(info))
+    with pytest.raises(ValueError, match="unknown form"):
+        tfr.tfds(folder, "train")

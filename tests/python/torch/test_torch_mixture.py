@@ -1,0 +1,86 @@
+"""Mixtures under PyTorch's loaders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from mixed_files import mixture_of, write_sets
+
+torch = pytest.importorskip("torch")
+tt = pytest.importorskip("tfrfast.torch")
+
+from torch.utils.data import DataLoader  # noqa: E402
+
+ID = {"id": tfr.FixedLen((), "int64")}
+BEGINS = torch.tensor([0, 50, 80])
+
+
+@pytest.fixture
+def mixture(tmp_path: Path) -> tfr.Mixture:
+    return mixture_of(write_sets(tmp_path))
+
+
+def planned(mixture: tfr.Mixture, epoch: int) -> list[list[int]]:
+    plan = tfr.Plan(mixture, 16)
+    return [plan.indices(epoch, step).tolist() for step in range(plan.steps)]
+
+
+def test_the_loader_says_whose_each_row_is(mixture: tfr.Mixture) -> None:
+    loader = tt.Loader(mixture, 16, features=ID)
+    for epoch in range(2):
+        batches = list(loader)
+        assert [batch.indices.tolist() for batch in batches] == planned(mixture, epoch)
+        for batch in batches:
+            assert torch.equal(batch["id"], batch.indices - BEGINS[batch.sources])
+
+
+def test_weights_change_where_the_user_stands(mixture: tfr.Mixture) -> None:
+    loader = tt.Loader(mixture, 16, features=ID)
+    running = iter(loader)
+    next(running)
+    next(running)
+    loader.change_weights({"web": 0, "code": 0, "talk": 1})
+    with pytest.raises(RuntimeError, match="has moved this loader"):
+        next(running)
+    state = loader.state_dict()
+    assert state["position"] == 32
+    resumed = tt.Loader(mixture, 16, features=ID)
+    resumed.load_state_dict(state)
+    rest = [batch.indices.tolist() for batch in loader]
+    assert rest == [batch.indices.tolist() for batch in resumed]
+    assert sum(map(len, rest)) == 168
+    assert min(map(min, rest)) >= 80
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_iterable_dataset_deals_a_mixture(mixture: tfr.Mixture, workers: int) -> None:
+    dataset = tt.IterableDataset(mixture, 16, features=ID)
+    batches = list(DataLoader(dataset, batch_size=None, num_workers=workers))
+    assert [batch.indices.tolist() for batch in batches] == planned(mixture, 0)
+    for batch in batches:
+        assert torch.equal(batch["id"], batch.indices - BEGINS[batch.sources])
+
+
+def test_the_sampler_and_the_dataset_agree(mixture: tfr.Mixture) -> None:
+    dataset = tt.Dataset(mixture, features=ID)
+    sampler = tt.BatchSampler(mixture, 16)
+    loader = DataLoader(dataset, batch_sampler=sampler, collate_fn=tt.collate)
+    batches = list(loader)
+    assert [batch.indices.tolist() for batch in batches] == planned(mixture, 0)
+    assert torch.equal(batches[0]["id"], batches[0].indices - BEGINS[batches[0].sources])
+
+
+@pytest.mark.parametrize("given", [{"seed": 0}, {"shuffle": True}, {"indices": [1]}])
+def test_a_mixture_brings_its_own_order(mixture: tfr.Mixture, given: Any) -> None:
+    with pytest.raises(TypeError, match="are the Mixture's own"):
+        tt.Loader(mixture, 16, features=ID, **given)
+    with pytest.raises(TypeError, match="are the Mixture's own"):
+        tt.IterableDataset(mixture, 16, features=ID, **given)
+    with pytest.raises(TypeError, match="are the Mixture's own"):
+        tt.BatchSampler(mixture, 16, **given)
+    with pytest.raises(TypeError, match="give nothing beside it"):
+        tt.BatchSampler(tfr.Plan(mixture, 16), **given)

@@ -1,0 +1,148 @@
+"""The order of a mixture as docs/permutation.md specifies it, in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from reference_order import MASK64, Network, ReferencePermutation, derive_key, siphash24
+
+Segment = tuple[int, int, list[int]]  # epoch, position, weights
+Draw = tuple[int, int]  # source, number of its draw since the beginning of the run
+
+
+def largest_remainders(weights: Sequence[int], count: int) -> list[int]:
+    period = sum(weights)
+    quotas = [count * weight // period for weight in weights]
+    order = sorted(range(len(weights)), key=lambda s: (-(count * weights[s] % period), s))
+    for s in order[: count - sum(quotas)]:
+        quotas[s] += 1
+    return quotas
+
+
+@cache
+def spread(weights: tuple[int, ...], quotas: tuple[int, ...]) -> list[int]:
+    """The slot at each position, by Tijdeman's rule."""
+    period = sum(weights)
+    common = math.lcm(*(weight for weight in weights if weight))
+    sharing = sum(weight > 0 for weight in weights)
+    per_d = 2 * (sharing - 1) if sharing > 1 else 1  # 1 / d
+    first = [sum(quotas[:s]) for s in range(len(quotas))]
+    taken = [0] * len(weights)
+    slots = []
+    for position in range(sum(quotas)):
+        left = [s for s in range(len(weights)) if taken[s] < quotas[s]]
+        time = (position + 1) * per_d
+        ready = [s for s in left if time * weights[s] >= (taken[s] * per_d + 1) * period]
+        late = per_d - 1 if ready else 1
+        s = min(ready or left, key=lambda s: ((taken[s] * per_d + late) * common // weights[s], s))
+        slots.append(first[s] + taken[s])
+        taken[s] += 1
+    return slots
+
+
+def shuffled(key: tuple[int, int], begin: int, period: int, size: int, whole: int) -> list[int]:
+    """The slots of a period in a random order, or of a rest after periods of `whole` slots."""
+    tweak = siphash24(key, [begin, period])
+    if whole > 256:
+        network = Network(size, key, 24, tweak)
+        return [network.at(position) for position in range(size)]
+    slots: list[int] = []
+    for i in range(size):
+        z = (tweak + (i + 1) * 0x9E3779B97F4A7C15) & MASK64
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK64
+        place = ((z ^ (z >> 31)) >> 32) * (i + 1) >> 32
+        slots.append(slots[place] if place < i else i)
+        slots[place] = i
+    return slots
+
+
+class ReferenceMixture:
+    """All positions of a run, one after the other, from its beginning."""
+
+    def __init__(
+        self,
+        sizes: list[int],
+        segments: list[Segment],
+        *,
+        seed: int,
+        length: int,
+        order: str,
+        repeats: bool,
+        unit: int = 1,
+    ) -> None:
+        self.sizes, self.segments, self.seed, self.unit = sizes, segments, seed, unit
+        self.length, self.order, self.repeats = length // unit, order, repeats
+        # The draws that each source makes next: first those left over, then the following ones.
+        self.left_over: list[list[int]] = [[] for _ in sizes]
+        self.next = [0] * len(sizes)
+        self.known: dict[tuple[int, int, int], Callable[[int], int]] = {}
+
+    def epochs(self, count: int) -> list[list[int]]:
+        """The record numbers of so many epochs."""
+        return [self._epoch(epoch) for epoch in range(count)]
+
+    def _epoch(self, epoch: int) -> list[int]:
+        changes = [(p // self.unit, w) for e, p, w in self.segments if e == epoch]
+        before = [w for e, p, w in self.segments if e < epoch]
+        if not changes or changes[0][0] != 0:
+            changes.insert(0, (0, before[-1]))
+        if not self.repeats:
+            self.left_over = [[] for _ in self.sizes]
+            self.next = [epoch * (size // self.unit) for size in self.sizes]
+        records: list[int] = []
+        ends = [begin for begin, _ in changes[1:]] + [self.length]
+        for (begin, weights), end in zip(changes, ends, strict=True):
+            for source, draw in self._stretch(epoch, begin, end, weights):
+                records += self._records(source, draw)
+        return records
+
+    def _stretch(self, epoch: int, begin: int, end: int, weights: list[int]) -> list[Draw]:
+        """What is drawn at the units from `begin` on, of which those after `end` do not come."""
+        draws: list[Draw] = []
+        key = derive_key(3, self.seed, epoch)
+        whole, rest = divmod(self.length - begin, sum(weights))
+        for period in range(whole + (rest > 0)):
+            if begin + len(draws) >= end:
+                break
+            owned = weights if period < whole else largest_remainders(weights, rest)
+            size = sum(owned)
+            if self.order == "spread":
+                slots = spread(tuple(weights), tuple(owned))
+            else:
+                slots = shuffled(key, begin, period, size, sum(weights))
+            mine = [[self._take(s) for _ in range(owned[s])] for s in range(len(owned))]
+            owner = [(s, i) for s in range(len(owned)) for i in range(owned[s])]
+            come = slots[: end - begin - len(draws)]
+            draws += [(owner[slot][0], mine[owner[slot][0]][owner[slot][1]]) for slot in come]
+            for slot in sorted(slots[len(come) :], reverse=True):
+                source, i = owner[slot]
+                self.left_over[source].insert(0, mine[source][i])
+        return draws
+
+    def _take(self, source: int) -> int:
+        if self.left_over[source]:
+            return self.left_over[source].pop(0)
+        self.next[source] += 1
+        return self.next[source] - 1
+
+    def _records(self, source: int, draw: int) -> list[int]:
+        """The records of a unit."""
+        size, unit = self.sizes[source], self.unit
+        source_seed = siphash24(derive_key(4, self.seed, 0), [source])
+        places: list[tuple[int, int]]
+        if self.repeats:
+            places = [divmod(draw * unit + row, size) for row in range(unit)]
+        else:
+            epoch, number = divmod(draw, size // unit)
+            places = [(epoch, number * unit + row) for row in range(unit)]
+        begin = sum(self.sizes[:source])
+        return [begin + self._at(size, source_seed, *place) for place in places]
+
+    def _at(self, size: int, seed: int, epoch: int, place: int) -> int:
+        known = self.known.setdefault(
+            (size, seed, epoch), ReferencePermutation(size, seed, epoch).at
+        )
+        return known(place)

@@ -1,0 +1,101 @@
+"""What processes that read from a network do. Run with a task's name, a URL and arguments."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import tfrfast as tfr
+
+
+def read_and_send(reader: tfr.Reader, numbers: list[int], results: Any) -> None:
+    results.put(list(reader.read(numbers)))
+
+
+def started_by(method: str, url: str) -> None:
+    """A child that gets the parent's reader reads with it, by `method`."""
+    context = multiprocessing.get_context(method)
+    reader = tfr.Reader(url, storage={"token": "handed-over"})
+    numbers = [7, 250, 3]
+    results = context.Queue()
+    child = context.Process(target=read_and_send, args=(reader, numbers, results))
+    child.start()
+    assert results.get(timeout=60) == list(reader.read(numbers))
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def forked_while_reading(url: str) -> None:
+    """Children of a process whose loader is running, and their children."""
+    loader = tfr.Loader(tfr.Reader(url), 10, seed=1)
+    it = iter(loader)
+    first = [list(next(it)) for _ in range(3)]
+    for generation in range(2):
+        child = os.fork()
+        if child:
+            _, status = os.waitpid(child, 0)
+            assert status == 0, status
+            break
+        signal.alarm(60)
+        rest = [list(batch) for batch in loader]
+        expected = [list(batch) for batch in tfr.Loader(tfr.Reader(url), 10, seed=1)]
+        assert first + rest == expected
+        loader.set_epoch(0)
+        it = iter(loader)
+        first = [list(next(it)) for _ in range(3)]
+        if generation == 1:
+            os._exit(0)
+    else:
+        return
+    rest = [list(batch) for batch in it]
+    if os.getppid() and generation == 1:
+        os._exit(0)
+    assert len(first) + len(rest) == 30
+
+
+def refused(wait: Callable[[], object]) -> None:
+    with contextlib.suppress(OSError):
+        wait()
+
+
+def exits_while_reading(url: str) -> None:
+    """Ends while the network is silent, with workers and requests of its own under way."""
+    reader = tfr.Reader(url)
+    print("open", flush=True)
+    sys.stdin.readline()  # from now on the server is silent
+    loader = tfr.Loader(reader, 10)
+    for wait in (lambda: next(iter(loader)), lambda: reader[5]):
+        threading.Thread(target=refused, args=(wait,), daemon=True).start()
+    time.sleep(0.5)
+
+
+def waits_for_the_network(url: str) -> None:
+    """Reads from a silent server until Ctrl-C."""
+    reader = tfr.Reader(url)
+    print("open", flush=True)
+    kind = sys.stdin.readline().strip()
+    print("reading", flush=True)
+    try:
+        if kind == "one":
+            reader[5]
+        elif kind == "many":
+            reader.read(list(range(300)))
+        elif kind == "loader":
+            next(iter(tfr.Loader(reader, 10)))
+        elif kind == "opening":
+            tfr.Reader(url, index="memory")
+        elif kind == "iterating":
+            list(reader)
+    except KeyboardInterrupt:
+        print(f"interrupted {time.time()}", flush=True)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

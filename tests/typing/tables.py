@@ -1,0 +1,15 @@
+"""What a type checker must accept, and, where an error is ignored, must refuse."""
+
+import numpy as np
+from typing_extensions import assert_type
+
+import tfrfast as tfr
+
+scan = tfr.scan("data-*", features={"x": tfr.FixedLen((), "int64")}, records=slice(5), record=True)
+assert_type(scan, tfr.Scan)
+assert_type(scan.columns, list[str])
+assert_type(len(scan.part(["x"], rows=slice(3))), int)
+tfr.scan(tfr.Reader("data-*"), features="infer", records=np.arange(3), shard="file", tensors=True)
+
+tfr.scan("data-*", "infer")  # type: ignore[call-arg]
+tfr.scan("data-*", record=1.5)  # type: ignore[arg-type]

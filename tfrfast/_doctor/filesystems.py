@@ -1,0 +1,51 @@
+"""The kind of the filesystem that a path lies on."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+__all__ = ["Filesystem", "Mounts"]
+
+UNKNOWN = "unknown"
+
+
+class Filesystem(NamedTuple):
+    kind: str
+    mounted_at: str
+
+
+class Mounts:
+    """The mounts of this process, as Linux lists them. Elsewhere every kind is unknown."""
+
+    def __init__(self, listing: str | None = None) -> None:
+        if listing is None:
+            try:
+                with open(
+                    "/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape"
+                ) as file:
+                    listing = file.read()
+            except OSError:
+                listing = ""
+        # A later mount at the same place hides an earlier one.
+        self._kinds: dict[str, str] = {}
+        for line in listing.splitlines():
+            before, _, after = line.partition(" - ")
+            fields = before.split(" ")
+            if len(fields) > 4 and after:
+                self._kinds[_unescape(fields[4])] = after.split(" ")[0]
+
+    def of(self, path: str) -> Filesystem:
+        place = os.path.realpath(path)
+        while place not in self._kinds:
+            above = os.path.dirname(place)
+            if above == place:
+                return Filesystem(UNKNOWN, place)
+            place = above
+        return Filesystem(self._kinds[place], place)
+
+
+def _unescape(field: str) -> str:
+    """Blanks and other special characters are written as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)

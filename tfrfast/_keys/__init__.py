@@ -1,0 +1,1 @@
+"""Key files: how they are named, written and read."""

@@ -1,0 +1,95 @@
+"""Pairs of a hash and a record number, sorted in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Entries"]
+
+_ENTRY = np.dtype([("hash", "<u8"), ("number", "<u4")])
+_BUCKETS = 256
+# Sorting takes this many times the memory of the entries themselves.
+_SORTING = 4
+
+
+class Entries:
+    """Collects entries. If they are more than the memory may hold, they go to a folder for a while,
+    into a file for each first byte of the hash. Use it as a context manager, which removes them.
+    """
+
+    def __init__(self, max_memory: int, folder: str) -> None:
+        self.count = 0
+        self._room = max(1, max_memory // (_ENTRY.itemsize * _SORTING))
+        self._folder = folder
+        self._spilled: str | None = None
+        self._parts: list[npt.NDArray[Any]] = []
+        self._held = 0
+
+    def __enter__(self) -> Entries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._spilled is not None:
+            shutil.rmtree(self._spilled, ignore_errors=True)
+
+    def add(self, hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> None:
+        """Numbers ascend from call to call."""
+        part = np.empty(len(hashes), _ENTRY)
+        part["hash"] = hashes
+        part["number"] = numbers
+        self._parts.append(part)
+        self.count += len(part)
+        self._held += len(part)
+        if self._held > self._room:
+            self._spill()
+
+    def distinct(self) -> int:
+        """How many hashes differ."""
+        count = 0
+        for hashes, _ in self.sorted_parts():
+            count += int((hashes[1:] != hashes[:-1]).sum()) + bool(len(hashes))
+        return count
+
+    def sorted_parts(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]]:
+        """All entries in order of hash, then of number. Equal hashes are in one part."""
+        if self._spilled is None:
+            if self._parts:
+                self._parts = [_sorted(np.concatenate(self._parts))]
+                yield self._parts[0]["hash"], self._parts[0]["number"]
+            return
+        self._spill()
+        for bucket in range(_BUCKETS):
+            if os.path.exists(self._bucket(bucket)):
+                part = _sorted(np.fromfile(self._bucket(bucket), _ENTRY))
+                yield part["hash"], part["number"]
+
+    def _spill(self) -> None:
+        if self._spilled is None:
+            self._spilled = tempfile.mkdtemp(prefix=".keys-", dir=self._folder)
+        if not self._parts:
+            return
+        every = np.concatenate(self._parts)
+        self._parts, self._held = [], 0
+        bucket_of = (every["hash"] >> np.uint64(56)).astype(np.int64)
+        order = np.argsort(bucket_of, kind="stable")
+        ends = np.cumsum(np.bincount(bucket_of, minlength=_BUCKETS))
+        for bucket, rows in enumerate(np.split(order, ends[:-1])):
+            if len(rows):
+                with open(self._bucket(bucket), "ab") as file:
+                    file.write(every[rows].tobytes())
+
+    def _bucket(self, number: int) -> str:
+        assert self._spilled is not None
+        return os.path.join(self._spilled, f"{number:03}")
+
+
+def _sorted(entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    in_order: npt.NDArray[Any] = entries[np.argsort(entries["hash"], kind="stable")]
+    return in_order

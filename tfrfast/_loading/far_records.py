@@ -1,0 +1,41 @@
+"""What a Loader says about records on a network."""
+
+from __future__ import annotations
+
+import warnings
+
+from tfrfast._remote.urls import is_url
+from tfrfast.errors import SlowPathWarning
+from tfrfast.reader import Reader
+
+# Records of this size are worth a request, and fewer of them are no matter.
+_WORTH_A_REQUEST_BYTES = 100_000
+_MANY_RECORDS = 10_000
+
+_said = False
+
+
+def warn_of_requests(reader: Reader, is_exact: bool) -> None:
+    """Says once that an exact shuffle of small records asks the network for each of them."""
+    global _said
+    if _said or not is_exact or not any(map(is_url, reader._paths)):
+        return
+    shards = [shard for shard in reader.shards if is_url(shard.path)]
+    records = sum(shard.num_records for shard in shards)
+    size = sum(shard.num_bytes for shard in shards) // max(records, 1)
+    if records < _MANY_RECORDS or size >= _WORTH_A_REQUEST_BYTES:
+        return
+    _said = True
+    warnings.warn(
+        f"An exact shuffle of {records:,} records of {size:,} bytes from a network takes about "
+        f"{records:,} requests an epoch. shuffle=tfr.BlockShuffle(...) reads neighbours together; "
+        "or copy the shards to a disk.",
+        SlowPathWarning,
+        stacklevel=3,
+    )
+
+
+def refuse_far_shards(reader: Reader, who: str) -> None:
+    """Raises ValueError if any shard is not on this machine."""
+    for url in filter(is_url, reader._paths):
+        raise ValueError(f"{url!r} is a URL, and {who} only files of this machine so far.")

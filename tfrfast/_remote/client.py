@@ -1,0 +1,230 @@
+"""The thread that makes requests for the core, which waits for them without touching Python."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from ctypes import byref
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tfrfast import _native
+from tfrfast._remote import answers, failures, library, options, stores
+from tfrfast._remote.table import ClientFacts, ClientRequest, ClientTable
+
+Answer = TypeVar("Answer")
+
+#: How many requests run at once, in the whole process.
+_MAX_RUNNING = 64
+_PATIENCE_S = 0.1
+_ENDED = "the thread that makes requests has ended, because the program is ending."
+_DIED = "the thread that makes requests has died. Start the program again."
+
+
+class Client:
+    """One thread with an event loop. It serves the exchanges of all libraries with the core."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._served: dict[int, ClientTable] = {}
+        self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._run, name="tfrfast-remote", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive() and not self._is_ending
+
+    def serve(self, address: int) -> None:
+        """Serves the exchange whose table is there, from now on."""
+        self.run(self._serve(address))
+
+    async def _serve(self, address: int) -> None:
+        if address in self._served:
+            return
+        table = ClientTable.from_address(address)
+        descriptor = table.begin()
+        if descriptor < 0:
+            raise OSError("A pipe could not be made. Raise the limit of open files (`ulimit -n`).")
+        self._served[address] = table
+        self._loop.add_reader(descriptor, self._on_ready, address)
+
+    def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Runs `work` in the client's thread and waits for it. Ctrl-C ends both."""
+        future: Future[Answer] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                    return future.result(_PATIENCE_S)
+                if future.done():
+                    return future.result()
+                if not self._thread.is_alive():
+                    raise RuntimeError(f"Requests cannot be made: {_DIED}")
+        except BaseException:
+            future.cancel()
+            raise
+
+    def end(self) -> None:
+        """Ends all requests, those who wait for them, and the thread."""
+        self._is_ending = True
+        for table in list(self._served.values()):
+            table.end(_ENDED.encode())
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=2)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            self._end_serving()
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.run_until_complete(asyncio.sleep(0))
+        finally:
+            self._end_serving()
+
+    def _end_serving(self) -> None:
+        """Whatever ends the thread, nobody waits for it any longer."""
+        why = _ENDED if self._is_ending else _DIED
+        self._is_ending = True
+        for table in list(self._served.values()):
+            table.end(why.encode())
+        self._served.clear()
+
+    def _on_ready(self, address: int) -> None:
+        table = self._served[address]
+        table.acknowledge()
+        while number := table.take_abandoned():
+            if (task := self._running.get((address, number))) is not None:
+                task.cancel()
+        self._take(address)
+
+    def _take(self, address: int) -> None:
+        table = self._served[address]
+        request = ClientRequest()
+        while len(self._running) < _MAX_RUNNING and table.take(byref(request)):
+            key = (address, request.number)
+            task = self._loop.create_task(_answer(table, _Request(request)))
+            self._running[key] = task
+            task.add_done_callback(lambda _, key=key: self._on_done(key))  # type: ignore[misc]
+
+    def _on_done(self, key: tuple[int, int]) -> None:
+        del self._running[key]
+        if not self._is_ending:
+            for address in self._served:
+                self._take(address)
+
+
+class _Request:
+    """A copy of what the core's table has said."""
+
+    def __init__(self, request: ClientRequest) -> None:
+        self.number: int = request.number
+        self.offset: int = request.offset
+        self.bytes: int = request.bytes
+        self.url: str = os.fsdecode(request.url)
+        self.access: str = request.access.decode()
+        self.version: str = request.version.decode()
+        self.is_opening = bool(request.is_opening)
+
+
+async def _answer(table: ClientTable, request: _Request) -> None:
+    number = request.number
+    try:
+        if request.bytes:
+            body = await answers.read(
+                request.url, request.access, request.version, request.offset, request.bytes
+            )
+            array = np.frombuffer(body, np.uint8)
+            table.finish_read(number, array.__array_interface__["data"][0], len(array))
+        else:
+            facts = await _facts(request)
+            found = ClientFacts(facts.size, facts.modified_s * 1_000_000_000)
+            found.version[:] = facts.words()
+            found.version_lasts = bool(facts.etag)
+            table.finish_facts(number, byref(found), facts.encode().encode())
+    except failures.GivenUpError as failure:
+        table.fail(number, failure.code, failure.number, failure.text.encode())
+    except BaseException as error:
+        # Whatever it is, somebody waits. Its text may hold anything, so it is not shown.
+        what = f"Reading '{request.url}' ended with {type(error).__name__}."
+        table.fail(number, failures.UNREADABLE, 5, what.encode())
+        if not isinstance(error, Exception):
+            raise
+
+
+async def _facts(request: _Request) -> answers.Facts:
+    if request.is_opening and (listed := _listed.pop((request.access, request.url), None)):
+        return listed
+    return await answers.examine(request.url, request.access)
+
+
+#: What a listing has said about objects that are about to be opened.
+_listed: dict[tuple[str, str], answers.Facts] = {}
+
+_client: Client | None = None
+_lock = threading.Lock()
+#: The tables of the libraries that have asked for a client.
+_addresses: list[int] = []
+
+
+def use_client(address: int | None = None) -> Client:
+    """The process's client. It serves the exchange of that table, by default the native module's.
+
+    Raises ModuleNotFoundError without obstore.
+    """
+    global _client
+    library.obstore()
+    if address is None:
+        address = _native.remote_client_table()
+    with _lock:
+        if _client is None or not _client.is_alive:
+            _client = Client()
+            for each in _addresses:
+                _client.serve(each)
+        if address not in _addresses:
+            _client.serve(address)
+            _addresses.append(address)
+        return _client
+
+
+def expect_to_open(found: dict[tuple[str, str], answers.Facts]) -> None:
+    """Facts that the next opening may take instead of asking. Any change since is noticed: every
+    read asks for that version.
+    """
+    _listed.clear()
+    _listed.update(found)
+
+
+def _begin_in_child() -> None:
+    """A forked child has none of the parent's threads. It gets its own client at once, as the core
+    cannot ask for one.
+    """
+    global _client, _lock
+    _lock = threading.Lock()
+    _client = None
+    _listed.clear()
+    library.renew_in_child()
+    options.forget_lock()
+    stores.forget_all()
+    if _addresses:
+        _client = Client()
+        for each in _addresses:
+            _client.serve(each)
+
+
+def _end() -> None:
+    if _client is not None:
+        _client.end()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
+atexit.register(_end)

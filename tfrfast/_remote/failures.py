@@ -1,0 +1,118 @@
+"""What an error of a request means, in words that hold no secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import re
+from collections.abc import Iterable
+from enum import Enum, auto
+
+# Codes of `fail` in the core's table.
+UNREADABLE, REPLACED, MEANINGLESS = range(3)
+
+
+class GivenUpError(Exception):
+    """A request that is given up: the code and the errno for the core, and a finished sentence."""
+
+    def __init__(self, code: int, number: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.number = number
+        self.text = text
+
+
+class Verdict(Enum):
+    """What to do after an attempt that failed."""
+
+    RETRY = auto()
+    RENEW = auto()  # read the credentials again, and retry
+    MISSING = auto()
+    REPLACED = auto()
+    HOPELESS = auto()
+
+
+class BadAnswerError(Exception):
+    """An answer that does not hold what was asked for."""
+
+
+class OtherVersionError(Exception):
+    """An answer with bytes of another version of the object."""
+
+
+_STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
+_EXPIRED = re.compile(
+    r"ExpiredToken|TokenRefreshRequired|InvalidToken|token (?:has )?expired", re.I
+)
+_WAIT = (408, 425, 429)
+
+
+def judge(error: BaseException) -> Verdict:
+    """What to do about `error`, from obstore or from asyncio."""
+    name = type(error).__name__
+    text = str(error)
+    if isinstance(error, OtherVersionError) or name == "PreconditionError":
+        return Verdict.REPLACED
+    if isinstance(error, FileNotFoundError) or name == "NotFoundError":
+        return Verdict.MISSING
+    match = _STATUS.search(text)
+    status = int(match.group(1) or match.group(2)) if match else 0
+    if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
+        return Verdict.RENEW
+    if _EXPIRED.search(text):
+        return Verdict.RENEW
+    if status == 416:
+        return Verdict.REPLACED  # it is shorter than it was
+    if status == 412:
+        return Verdict.REPLACED
+    if 300 <= status < 500 and status not in _WAIT:
+        return Verdict.HOPELESS
+    if isinstance(error, (ValueError, TypeError, NotImplementedError)) or "builder error" in text:
+        return Verdict.HOPELESS
+    if name in ("NotSupportedError", "InvalidPathError", "UnknownConfigurationKeyError"):
+        return Verdict.HOPELESS
+    return Verdict.RETRY
+
+
+def errno_of(error: BaseException, verdict: Verdict) -> int:
+    if verdict is Verdict.MISSING:
+        return errno.ENOENT
+    if verdict is Verdict.RENEW:
+        return errno.EACCES
+    if verdict is Verdict.HOPELESS and "status code: 404" in _summary(error):
+        return errno.ENOENT  # no such bucket
+    return errno.ETIMEDOUT if _timed_out(error) else errno.EIO
+
+
+# What is shorter would be found in any text.
+_SHORTEST_SECRET = 4
+
+
+def _timed_out(error: BaseException) -> bool:
+    # obstore tells it from other failures only in its account of where they come from.
+    return isinstance(error, asyncio.TimeoutError) or "kind: Timeout" in str(error)
+
+
+def _summary(error: BaseException) -> str:
+    return str(error).partition("\n\nDebug source")[0].strip()
+
+
+_QUERY = re.compile(r"\?[^\s\"'<>)]*")
+
+
+def in_words(error: BaseException, secrets: Iterable[str]) -> str:
+    """The first line of what the error says, without secrets."""
+    if _timed_out(error):
+        return "no answer in time"
+    text = _summary(error)
+    code = re.search(r"<Code>([^<]+)</Code>", text)
+    message = re.search(r"<Message>([^<]+)</Message>", text)
+    said = "".join(f": {each.group(1)}" for each in (code, message) if each)
+    # Of an answer's body only what is meant to be read.
+    text = re.split(r":? *<(?:\?xml|Error|!DOCTYPE|html)", text, maxsplit=1)[0] + said
+    text = text.partition("\n")[0][:500]
+    text = _QUERY.sub("?...", text)
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+    return text.rstrip(". ") or type(error).__name__

@@ -1,0 +1,99 @@
+"""Globs of objects: one listing of a bucket's folder finds the names and what is known of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tfrfast._remote import answers, failures
+from tfrfast._remote.client import expect_to_open, use_client
+from tfrfast._remote.library import obstore
+from tfrfast._remote.urls import Location, locate
+
+_MAGIC = re.compile(r"[*?[]")
+
+
+def find_objects(pattern: str, access: str) -> list[str]:
+    """The URLs of the objects that match, in no order. Raises FileNotFoundError, OSError."""
+    location = locate(pattern)
+    if not location.has_folders:
+        raise ValueError(
+            f"{pattern!r} is a pattern, and a server has no listing to look it up in. Pass a list "
+            "of URLs."
+        )
+    if _MAGIC.search(location.bucket):
+        raise ValueError(f"{pattern!r} has a pattern for a bucket. Name one bucket.")
+    matches = re.compile(_translate(location.key)).fullmatch
+    try:
+        metas = use_client().run(_list(location, access))
+    except failures.GivenUpError as failure:
+        raise OSError(failure.number, failure.text, pattern) from None
+    found = {
+        f"{location.root}/{meta['path']}": answers.Facts.of(meta)
+        for meta in metas
+        if matches(meta["path"]) and not _is_index(meta["path"])
+    }
+    if location.scheme == "s3":
+        # Elsewhere a listing writes version tags in another way than an answer does.
+        expect_to_open({(access, url): facts for url, facts in found.items() if facts.etag})
+    return list(found)
+
+
+def _is_index(key: str) -> bool:
+    folder, _, name = key.rpartition("/")
+    return folder.endswith(".tfrfast") and (name.endswith(".index") or name == "index")
+
+
+async def _list(location: Location, access: str) -> list[Any]:
+    beginning = _MAGIC.split(location.key, maxsplit=1)[0]
+    folder = beginning.rpartition("/")[0]
+    is_flat = "/" not in location.key[len(beginning) :]
+
+    async def attempt(store: Any) -> list[Any]:
+        if is_flat:
+            listed = await obstore().list_with_delimiter_async(store.native, folder or None)
+            return list(listed["objects"])
+        metas: list[Any] = []
+        async for chunk in obstore().list(store.native, folder or None, chunk_size=1000):
+            metas.extend(chunk)
+        return metas
+
+    return await answers.persist(
+        location, access, f"Listing '{location.root}/{folder}'", location.root, attempt
+    )
+
+
+def _translate(pattern: str) -> str:
+    """A glob as a regular expression: `*` stays within a folder, `**` does not."""
+    segments = pattern.split("/")
+    parts = []
+    for number, segment in enumerate(segments):
+        is_last = number == len(segments) - 1
+        if segment == "**":
+            parts.append(".*" if is_last else "(?:.*/)?")
+            continue
+        # As on a disk, `*` leaves out names that begin with a dot.
+        hidden = "(?!\\.)" if segment[:1] in ("*", "?", "[") else ""
+        parts.append(hidden + _translate_name(segment) + ("" if is_last else "/"))
+    return "".join(parts)
+
+
+def _translate_name(segment: str) -> str:
+    parts = []
+    at = 0
+    while at < len(segment):
+        char = segment[at]
+        at += 1
+        end = segment.find("]", at + 1)
+        if char == "*":
+            parts.append("[^/]*")
+        elif char == "?":
+            parts.append("[^/]")
+        elif char == "[" and end > 0:
+            inner = segment[at:end].replace("\\", "\\\\")
+            inner = "^" + inner[1:] if inner.startswith("!") else inner
+            parts.append(f"[{inner}]")
+            at = end + 1
+        else:
+            parts.append(re.escape(char))
+    return "".join(parts)

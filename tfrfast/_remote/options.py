@@ -1,0 +1,113 @@
+"""`storage={...}`: how to reach a storage. Secrets are kept apart from everything else."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from tfrfast._remote.urls import locate
+
+_TEXT = {"region": "a region", "endpoint": "a URL", "account_name": "a name", "profile": "a name"}
+_NUMBERS = ("timeout", "connect_timeout", "retries", "retry_seconds")
+#: Never in a repr, an error, a graph, an index or a state.
+SECRETS = (
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "service_account_key",
+    "account_key",
+    "sas_token",
+    "token",
+    "headers",
+)
+_KNOWN = ("anonymous", *_TEXT, *_NUMBERS, *SECRETS)
+
+
+class Storage:
+    """The options of one `storage={...}`: its public ones as text, and its secrets apart."""
+
+    def __init__(self, options: Mapping[str, Any] | None) -> None:
+        public = dict(options or {})
+        for name, value in public.items():
+            _check(name, value)
+        self.secrets = {name: public.pop(name) for name in SECRETS if name in public}
+        #: As graphs, and the core, carry it.
+        self.access = json.dumps(public, sort_keys=True) if public else ""
+        self.public = public
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.secrets)
+        return f"Storage({self.access or '{}'}{f', with {names}' if names else ''})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Storage):
+            return NotImplemented
+        return self.access == other.access and self.secrets == other.secrets
+
+    def __hash__(self) -> int:
+        return hash(self.access)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Secrets go along only to a process that is being started by this one."""
+        from multiprocessing.context import get_spawning_popen  # what its own secrets ask, too
+
+        options = dict(self.public)
+        if get_spawning_popen() is not None:
+            options.update(self.secrets)
+        return Storage, (options,)
+
+    def remember_secrets(self, urls: list[str]) -> None:
+        """From now on, this process uses these secrets for URLs with these options."""
+        if self.secrets:
+            remember_secrets(self.access, {locate(url).root for url in urls}, self.secrets)
+
+
+def _check(name: str, value: Any) -> None:
+    if name not in _KNOWN:
+        raise ValueError(f"storage has no option {name!r}. It has {', '.join(_KNOWN)}.")
+    if name in _TEXT and not isinstance(value, str):
+        raise TypeError(f"storage[{name!r}] is {_TEXT[name]}, not {type(value).__name__}.")
+    if name == "anonymous" and not isinstance(value, bool):
+        raise TypeError(f"storage['anonymous'] is True or False, not {type(value).__name__}.")
+    if name in _NUMBERS:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"storage[{name!r}] is a number, not {type(value).__name__}.")
+        if value < 0 or (value == 0 and name != "retries"):
+            raise ValueError(f"storage[{name!r}] must be above 0, not {value}.")
+    if name == "headers" and not isinstance(value, Mapping):
+        raise TypeError(
+            f"storage['headers'] is a dict of names and texts, not {type(value).__name__}."
+        )
+    if name in SECRETS and name != "headers" and not isinstance(value, str):
+        raise TypeError(f"storage[{name!r}] is a text, not {type(value).__name__}.")
+    if name == "endpoint" and "@" in value.partition("://")[2].partition("/")[0]:
+        raise ValueError("storage['endpoint'] holds no password: pass it as an option of its own.")
+
+
+_secrets: dict[tuple[str, str], dict[str, Any]] = {}
+_secrets_lock = threading.Lock()
+
+
+def remember_secrets(access: str, roots: set[str], secrets: Mapping[str, Any]) -> None:
+    with _secrets_lock:
+        for root in roots:
+            _secrets[access, root] = dict(secrets)
+
+
+def secrets_for(access: str, root: str) -> dict[str, Any]:
+    """What this process was given last. Empty where the environment has to supply it."""
+    with _secrets_lock:
+        return dict(_secrets.get((access, root), {}))
+
+
+def public_options(access: str) -> dict[str, Any]:
+    options: dict[str, Any] = json.loads(access) if access else {}
+    return options
+
+
+def forget_lock() -> None:
+    """In a forked child, where another thread of the parent's may have held it."""
+    global _secrets_lock
+    _secrets_lock = threading.Lock()

@@ -1,0 +1,132 @@
+"""obstore's stores: one for each bucket and way to reach it, kept for its connections."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from tfrfast._remote.library import obstore
+from tfrfast._remote.options import public_options, secrets_for
+from tfrfast._remote.profiles import profile_options
+from tfrfast._remote.urls import Location
+
+_TIMEOUT_S = 30.0
+_CONNECT_TIMEOUT_S = 5.0
+_RETRIES = 8
+_RETRY_S = 120.0
+
+
+class Store(NamedTuple):
+    """A store of obstore, how long to try with it, and what must not appear in any text."""
+
+    native: Any
+    retries: int
+    retry_seconds: float
+    timeout: float
+    secrets: tuple[str, ...]
+
+
+_stores: dict[tuple[str, str], Store] = {}
+_lock = threading.Lock()
+
+
+def store_for(location: Location, access: str) -> Store:
+    """The store for an object, made when it is first needed."""
+    key = (access, location.root)
+    with _lock:
+        if (store := _stores.get(key)) is None:
+            store = _stores[key] = _make(location, access)
+        return store
+
+
+def renew(location: Location, access: str) -> None:
+    """The next store reads credentials again."""
+    with _lock:
+        _stores.pop((access, location.root), None)
+
+
+def forget_all() -> None:
+    """In a forked child: the parent's stores, and a lock that another thread may have held."""
+    global _lock
+    _lock = threading.Lock()
+    _stores.clear()
+
+
+def _make(location: Location, access: str) -> Store:
+    public = public_options(access)
+    secrets = secrets_for(access, location.root)
+    timeout = float(public.pop("timeout", _TIMEOUT_S))
+    retries = int(public.pop("retries", _RETRIES))
+    retry_seconds = float(public.pop("retry_seconds", _RETRY_S))
+    client: dict[str, Any] = {
+        "timeout": timedelta(seconds=timeout),
+        "connect_timeout": timedelta(
+            seconds=float(public.pop("connect_timeout", _CONNECT_TIMEOUT_S))
+        ),
+    }
+    headers = dict(secrets.pop("headers", {}))
+    config = {**profile_options(location.scheme, public, secrets), **public, **secrets}
+    endpoint = config.get("endpoint") or _endpoint_of_environment(location.scheme)
+    if endpoint.startswith("http://") or location.scheme == "http":
+        client["allow_http"] = True
+    hidden = tuple(sorted({*map(str, secrets.values()), *_texts(headers), *_found(config)}))
+    if location.scheme in ("https", "http") and "token" in config:
+        headers["Authorization"] = f"Bearer {config.pop('token')}"
+    if headers:
+        client["default_headers"] = headers
+    native = _native_store(location, config, client)
+    return Store(native, retries, retry_seconds, timeout, hidden)
+
+
+def _endpoint_of_environment(scheme: str) -> str:
+    names = {
+        "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+        "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+    }.get(scheme, ())
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+
+
+def _texts(headers: dict[str, Any]) -> Iterator[str]:
+    for value in headers.values():
+        text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        yield text
+        yield from (part for part in text.split() if len(part) > 7)
+
+
+def _found(config: dict[str, Any]) -> Iterator[str]:
+    for name in ("secret_access_key", "session_token", "access_key_id"):
+        if name in config:
+            yield str(config[name])
+
+
+def _native_store(location: Location, config: dict[str, Any], client: dict[str, Any]) -> Any:
+    classes = obstore()._store
+    # Attempts are counted here, where they can be told of and interrupted.
+    once = {"max_retries": 0, "retry_timeout": timedelta(seconds=3600)}
+    if config.pop("anonymous", False) and location.has_folders:
+        config["skip_signature"] = True
+    provider = config.pop("credential_provider", None)
+    named = {} if provider is None else {"credential_provider": provider}
+    rest: dict[str, Any] = {"client_options": client, "retry_config": once, **named}
+    if location.scheme == "s3":
+        return classes.S3Store(location.bucket, **config, **rest)
+    if location.scheme == "gs":
+        if "endpoint" in config:
+            config["base_url"] = config.pop("endpoint")
+        if "token" in config:
+            config["bearer_token"] = config.pop("token")
+        return classes.GCSStore(location.bucket, **config, **rest)
+    if location.scheme == "az":
+        if "sas_token" in config:
+            config["sas_key"] = config.pop("sas_token")
+        return classes.AzureStore(location.bucket, **config, **rest)
+    config.pop("anonymous", None)
+    if config:
+        raise ValueError(
+            f"storage has {', '.join(sorted(config))}, which says nothing about {location.root}. "
+            "Servers take token, headers, timeout, connect_timeout, retries and retry_seconds."
+        )
+    return classes.HTTPStore.from_url(f"{location.scheme}://{location.bucket}", **rest)

@@ -1,0 +1,59 @@
+"""What the names of objects say."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+SCHEMES = ("s3", "gs", "az", "https", "http")
+_BEGINNING = re.compile(r"(s3|gs|az|https|http)://")
+
+
+class Location(NamedTuple):
+    """Where an object lies: the scheme, the bucket, container or server, and the key in it."""
+
+    scheme: str
+    bucket: str
+    key: str
+
+    @property
+    def root(self) -> str:
+        return f"{self.scheme}://{self.bucket}"
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether the names of all objects can be listed."""
+        return self.scheme in ("s3", "gs", "az")
+
+
+def is_url(name: str) -> bool:
+    """Whether `name` names an object on a network that tfrfast can reach."""
+    return _BEGINNING.match(name) is not None
+
+
+def locate(url: str) -> Location:
+    """Where `url` points. Raises ValueError if it cannot name an object."""
+    if (match := _BEGINNING.match(url)) is None:
+        raise ValueError(f"{url!r} is not a URL of {', '.join(SCHEMES)}.")
+    scheme = match.group(1)
+    if scheme in ("https", "http"):
+        parts = urlsplit(url)
+        if parts.query or parts.fragment or "@" in parts.netloc:
+            # The text itself may be secret, so it is not shown.
+            raise ValueError(
+                f"A URL of {parts.hostname} has a query, a fragment or a password in it. Names of "
+                "shards are shown and saved, so they hold no secrets: pass "
+                'storage={"token": ...} or storage={"headers": {...}}.'
+            )
+        bucket, key = parts.netloc, unquote(parts.path.lstrip("/"))
+    else:
+        bucket, _, key = url[match.end() :].partition("/")
+        if "@" in bucket:
+            raise ValueError(
+                f"A {scheme}:// URL names a bucket and a key: {scheme}://bucket/key. Pass accounts "
+                "and credentials as storage={...}."
+            )
+    if not bucket or not key:
+        raise ValueError(f"{url!r} names no object. Write {scheme}://bucket/key.")
+    return Location(scheme, bucket, key)

@@ -1,0 +1,1 @@
+"""Tables for the command line: conditions, Parquet, statistics."""

@@ -1,0 +1,1 @@
+"""What `tfr.tfds` knows of the folders that TensorFlow Datasets writes."""

@@ -1,0 +1,67 @@
+"""`tfrfast export`: writes the features of Examples to Parquet."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tfrfast._base.sizes import format_bytes
+from tfrfast._tables.parquet import export_parquet
+from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, print_json
+from tfrfast.reader import Reader
+from tfrfast.scanning import scan
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "export",
+        run,
+        help=help,
+        description="Write the features of tf.train.Examples to a Parquet file, which appears when "
+        "it is complete. The last argument is its name. Takes PyArrow.",
+        skip_corrupt=LEAVES_OUT,
+    )
+    parser.add_argument("out", metavar="OUT.parquet", help="the new file")
+    parser.add_argument(
+        "--shards",
+        type=int,
+        metavar="N",
+        help="write many files: out.parquet makes out-00000-of-00008.parquet",
+    )
+    parser.add_argument("--columns", metavar="A,B", help="only these features, in this order")
+    parser.add_argument(
+        "--text", metavar="A,B", default="", help="features that hold text, and become strings"
+    )
+    parser.add_argument("--record", action="store_true", help="add a column of record numbers")
+    parser.add_argument("--overwrite", action="store_true", help="replace files of these names")
+
+
+def run(options: argparse.Namespace) -> int:
+    on_corruption: Any = "skip" if options.skip_corrupt else "raise"
+    columns = None if options.columns is None else options.columns.split(",")
+    if options.record and columns is not None:
+        columns.append("record")
+    with Reader(options.paths, on_corruption=on_corruption, progress=options.progress) as reader:
+        rows = scan(
+            reader,
+            columns=columns,
+            sample=None,
+            record=options.record,
+            text=[name for name in options.text.split(",") if name],
+        )
+        made = export_parquet(
+            rows,
+            options.out,
+            shards=options.shards,
+            overwrite=options.overwrite,
+            progress=options.progress,
+        )
+        damage = reader.skipped
+    if options.json:
+        print_json({**made._asdict(), "skipped": [each._asdict() for each in damage]})
+    else:
+        size = format_bytes(made.num_bytes)
+        left_out = f", {len(damage)} pieces of damage left out" if damage else ""
+        print(f"{made.num_records} records, {size}, {len(made.paths)} files{left_out}")
+    return 1 if damage else 0

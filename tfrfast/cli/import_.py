@@ -1,0 +1,58 @@
+"""`tfrfast import`: writes the rows of Parquet files as Examples."""
+
+from __future__ import annotations
+
+import argparse
+
+from tfrfast._base.paths import expand_paths
+from tfrfast._base.sizes import format_bytes
+from tfrfast._tables.parquet import import_parquet
+from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "import",
+        run,
+        help=help,
+        description="Write the rows of Parquet files as tf.train.Examples to shards, which appear "
+        "with their indexes when all are complete. Takes PyArrow.",
+        paths=False,
+    )
+    parser.add_argument("paths", nargs="+", metavar="FILES", help="Parquet files, or quoted globs")
+    parser.add_argument(
+        "out",
+        metavar="PREFIX",
+        help="the beginning of the new names: out/train makes out/train-00000-of-00064",
+    )
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument(
+        "--shards",
+        type=int,
+        metavar="N",
+        help="how many shards (default: 1); row i goes to shard i %% N",
+    )
+    size.add_argument(
+        "--max-bytes", type=parse_size, metavar="BYTES", help="largest shard, like 200M"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace shards of these names")
+    parser.add_argument("--compression", choices=["GZIP"], help="of the new shards (default: none)")
+
+
+def run(options: argparse.Namespace) -> int:
+    made = import_parquet(
+        expand_paths(options.paths),
+        options.out,
+        shards=options.shards,
+        max_bytes=options.max_bytes,
+        compression=options.compression,
+        overwrite=options.overwrite,
+        progress=options.progress,
+    )
+    if options.json:
+        print_json(made._asdict())
+    else:
+        size = format_bytes(made.num_bytes)
+        print(f"{made.num_records} records, {size}, {len(made.paths)} shards")
+    return 0

@@ -1,0 +1,119 @@
+"""Builds key files, by which records are found by what one of their features holds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from typing import Any
+
+import numpy as np
+
+from tfrfast import _native
+from tfrfast._base.paths import Paths
+from tfrfast._base.progress import ProgressBar
+from tfrfast._base.sizes import parse_bytes
+from tfrfast._columns.arrow_nodes import ArrowNode
+from tfrfast._columns.strings import Bytes
+from tfrfast._keys.entries import Entries
+from tfrfast._keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, write_keys
+from tfrfast._keys.keyed import Keyed
+from tfrfast._loading.planned_features import planned_features
+from tfrfast._loading.records import open_reader
+from tfrfast.features import FixedLen
+from tfrfast.plan import Plan
+from tfrfast.reader import Reader
+from tfrfast.scanning import scan
+
+__all__ = ["Keyed", "build_keys"]
+
+
+def build_keys(
+    source: Reader | Paths,
+    feature: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    max_memory: int | str = "1GiB",
+    threads: int | None = None,
+    progress: bool | None = None,
+    **reader_options: Any,
+) -> str:
+    """Makes the key file by which `reader.by(feature)` finds records, and returns its path.
+
+        tfr.build_keys("data/train-*", "image/id")
+        tfr.Reader("data/train-*").by("image/id")[b"cat_17"]
+
+    One pass reads all records. The file takes 8 bytes and the bytes of a record number for each, so
+    11 for up to 16 million records and 12 for more. It fits these shards in this order only, and is
+    refused when one of them changes.
+
+    Args:
+      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
+      feature: an int64, or a byte string, of which each record has one. Records without it are not
+        in the file. Several records may have one key.
+      folder: where the file goes. By default it lies beside the indexes of the first shard.
+      max_memory: about how much memory this may take. More entries are sorted on the disk.
+      threads, progress: as for Reader.
+    """
+    reader = open_reader(source, reader_options)
+    if len(reader) > MAX_RECORDS:
+        raise ValueError(f"A key file has room for {MAX_RECORDS} records, not {len(reader)}.")
+    kind = _kind_of(reader, feature)
+    path = key_path(reader, feature, None if folder is None else os.fspath(folder))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
+    spec = FixedLen((), kind, default=b"" if kind == "bytes" else 0)
+    rows = scan(reader, features={feature: spec}, record=_other_name(feature), threads=threads)
+    stamp = stamp_of(reader)
+    with (
+        Entries(memory, os.path.dirname(path)) as entries,
+        ProgressBar("Collecting keys", progress, "records") as bar,
+    ):
+        seen = 0
+        for batch in ArrowNode.batches(rows):
+            keys, numbers = batch.children
+            present = keys.present()
+            entries.add(_hashes(keys.column())[present], numbers.column()[present])  # type: ignore[arg-type]
+            seen += batch.length
+            bar.update(seen, len(rows))
+        header = KeyHeader(
+            feature, kind, len(reader), entries.count, entries.distinct(), reader.fingerprint, stamp
+        )
+        _publish(path, header, entries)
+    return path
+
+
+def _publish(path: str, header: KeyHeader, entries: Entries) -> None:
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            write_keys(file, header, entries.sorted_parts())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _kind_of(reader: Reader, feature: str) -> str:
+    if len(reader) == 0:
+        return "bytes"
+    found = planned_features([feature], reader, Plan(len(reader), 1, shuffle=False))
+    assert found is not None
+    kind = found.specs[feature].dtype
+    if kind not in ("bytes", "int64"):
+        raise ValueError(f"Feature {feature!r} holds {kind}. Keys are byte strings or int64.")
+    return str(kind)
+
+
+def _other_name(feature: str) -> str:
+    return "record" if feature != "record" else "record number"
+
+
+def _hashes(keys: Any) -> Any:
+    if isinstance(keys, Bytes):
+        return _native.hash_strings(keys.data, keys.offsets)
+    return _native.hash_ints(np.ascontiguousarray(keys))

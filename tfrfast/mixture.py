@@ -1,0 +1,335 @@
+"""Several data sets in one order, each in exact proportion to its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, SupportsIndex, cast
+
+from tfrfast import _native
+from tfrfast._base.arguments import (
+    IntegerArrayLike,
+    as_number,
+    epoch_number,
+    integer,
+    integers,
+    seed_number,
+)
+from tfrfast._base.own_order import OwnOrder
+from tfrfast._base.paths import Paths
+from tfrfast._base.pickling import rebuild
+from tfrfast._mixture.weights import Weight, reduced
+from tfrfast.block_shuffle import BlockShuffle, checked_shuffle, order_of
+from tfrfast.reader import Reader
+
+__all__ = ["Mixture", "Weight", "Weights"]
+
+_EXHAUSTED = ("repeat", "stop", "error")
+_ORDERS = ("permuted", "spread")
+
+
+class Weights(NamedTuple):
+    """Weights, and the place from which on they apply."""
+
+    epoch: int
+    position: int
+    weights: dict[str, int]
+
+
+class Mixture(OwnOrder):
+    """Several data sets in one order, each in exact proportion to its weight.
+
+        sources = {"web": ("web/*", 7), "code": ("code/*", 3)}
+        mixture = tfr.Mixture(sources, length=1_000_000, seed=1)
+        for batch in tfr.Loader(mixture, 256, features=["tokens"]):
+            train_step(batch["tokens"], batch.sources)
+
+    A Loader, a Plan and the adapters take it wherever they take a Reader or a number of records.
+    Every period holds each source exactly as often as its weight says. The period is the sum of the
+    weights without their common divisor: 10 records for 7 and 3. What an epoch has beyond whole
+    periods is dealt by largest remainders. Each source has a permutation and epochs of its own.
+
+    Args:
+      sources: for each name a pair of the data and their weight. The data are a Reader, anything
+        that Reader takes, or their number of records, which is enough for a Plan. Weights are ints,
+        Fractions or floats; a float is read as its shortest decimal, so that 0.7 is 7/10. The
+        period may be 2**20 records at most.
+      length: positions of an epoch. By default as many as all sources have records and, with
+        `exhausted="stop"`, as many as can be had.
+      exhausted: what happens when a source has no further record. "repeat" begins its next epoch:
+        each of its records has come once before any comes twice, over the whole run. "stop" ends
+        the epoch before. "error" raises ValueError here if `length` needs more records than there
+        are. With these two, sources begin again with each epoch.
+      order: "permuted" shuffles the sources in each period. "spread" spaces them as evenly as can
+        be: with two sources, no prefix is more than half a record away from the exact share.
+      seed, shuffle: as in Plan, for the records of each source.
+      per_source: make every batch of one source. Batches then come in the exact proportion.
+      indices: for some names, which record numbers of that source to use.
+
+    Record numbers count the sources end to end, in the order given, and `batch.sources` says which
+    one each row is from. The sources' Readers must have been opened with the same options.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, tuple[Reader | Paths | int, Weight]],
+        *,
+        length: SupportsIndex | None = None,
+        exhausted: Literal["repeat", "stop", "error"] = "repeat",
+        order: Literal["permuted", "spread"] = "permuted",
+        seed: SupportsIndex = 0,
+        shuffle: bool | BlockShuffle = True,
+        per_source: bool = False,
+        indices: Mapping[str, IntegerArrayLike] | None = None,
+    ) -> None:
+        if not isinstance(sources, Mapping) or not sources:
+            raise TypeError(
+                'sources must be a dict such as {"web": (reader, 7), "code": (other, 3)}.'
+            )
+        for name, source in sources.items():
+            if not isinstance(source, tuple) or len(source) != 2:
+                raise TypeError(
+                    f"The source {name!r} must be a pair of data and weight: (reader, 7)."
+                )
+        for what, word, words in (("exhausted", exhausted, _EXHAUSTED), ("order", order, _ORDERS)):
+            if word not in words:
+                raise ValueError(f"{what} is {word!r}, but must be one of {', '.join(words)}.")
+        if exhausted == "error" and length is None:
+            raise ValueError('exhausted="error" needs a length: how many positions an epoch has.')
+        self._data = tuple(data for data, _ in sources.values())
+        self.names = tuple(sources)
+        self.seed = seed_number(seed)
+        self.exhausted = exhausted
+        self.order = order
+        self.shuffle = checked_shuffle(shuffle)
+        self.per_source = bool(per_source)
+        weights = reduced({name: weight for name, (_, weight) in sources.items()})
+        self._segments = [(0, 0, weights)]
+        self._readers = [None if _count(data) is not None else _reader(data) for data in self._data]
+        self._sizes = [
+            cast("int", _count(data)) if reader is None else len(reader)
+            for data, reader in zip(self._data, self._readers, strict=True)
+        ]
+        self._indices = self._checked_indices(indices or {})
+        self._length = None if length is None else integer("length", length, 0, _native.MAX_RECORDS)
+        self._joined: Reader | None = None
+        self._made: tuple[int, _native.MixtureOrder] | None = None
+        self._order_of(1)  # raises here if an argument is wrong
+
+    def _checked_indices(self, indices: Mapping[str, IntegerArrayLike]) -> dict[str, Any]:
+        unknown = set(indices) - set(self.names)
+        if unknown:
+            raise ValueError(f"indices are given for {_listed(unknown)}, which is no source.")
+        checked = {name: integers("indices", each, ValueError) for name, each in indices.items()}
+        for name, chosen in checked.items():
+            if chosen.ndim != 1:
+                raise ValueError(f"indices of {name!r} must have one dimension, not {chosen.ndim}.")
+        return {name: chosen.copy() for name, chosen in checked.items()}
+
+    @property
+    def num_records(self) -> int:
+        """Of all sources."""
+        return sum(self._sizes)
+
+    @property
+    def reader(self) -> Reader:
+        """Reads the records of all sources by the numbers that batches have."""
+        if self._joined is None:
+            missing = [
+                name for name, reader in zip(self.names, self._readers, strict=True) if not reader
+            ]
+            if missing:
+                raise ValueError(
+                    f"{_listed(missing)} was given as a number of records, so it cannot be read."
+                )
+            self._joined = Reader._join(dict(zip(self.names, self._readers, strict=True)))  # type: ignore[arg-type]
+        return self._joined
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """The weights that apply at last, without their common divisor."""
+        return dict(zip(self.names, self._segments[-1][2], strict=True))
+
+    @property
+    def segments(self) -> tuple[Weights, ...]:
+        """All weights, each with the place from which on they apply."""
+        return tuple(
+            Weights(epoch, position, dict(zip(self.names, weights, strict=True)))
+            for epoch, position, weights in self._segments
+        )
+
+    def length(self, batch_size: SupportsIndex = 1) -> int:
+        """The positions of an epoch. Only with `per_source` do they depend on the batch size."""
+        return self._length_for(self._unit(integer("batch_size", batch_size, 1, 2**31 - 1)))
+
+    def with_weights(
+        self, weights: Mapping[str, Weight], *, epoch: SupportsIndex, position: SupportsIndex
+    ) -> Mixture:
+        """This mixture with other weights from a position of an epoch on.
+
+        What comes before is as it was. From there on, each source goes on with the records that
+        have not come yet. Weights may be 0, and replace those that were to apply from the same
+        place. A state of a Loader says where it stands.
+        """
+        if set(weights) != set(self.names):
+            raise ValueError(f"weights must be given for each of {_listed(self.names)}.")
+        at = epoch_number(epoch), integer("position", position, 0, _native.MAX_RECORDS)
+        whole = reduced({name: weights[name] for name in self.names})
+        earlier = self._segments[:-1] if self._segments[-1][:2] == at else self._segments
+        return self._with_segments([*earlier, (*at, whole)])
+
+    def with_segments(self, segments: Any) -> Mixture:
+        """This mixture with the weights of a Loader's state: `state["weights"]`.
+
+        With these, `counts` tells how often each source has come up to any place of that run.
+        """
+        return self._with_segments(
+            [(int(e), int(p), [int(w) for w in ws]) for e, p, ws in segments]
+        )
+
+    def _with_segments(self, segments: list[tuple[int, int, list[int]]]) -> Mixture:
+        other = Mixture.__new__(Mixture)
+        other.__dict__.update(self.__dict__)
+        other._segments, other._made = segments, None
+        if not self.per_source:
+            other._order_of(1)  # raises here if an argument is wrong
+        return other
+
+    def counts(
+        self, epoch: SupportsIndex, position: SupportsIndex, *, batch_size: SupportsIndex = 1
+    ) -> dict[str, int]:
+        """How many records of each source come before a place, from the beginning of the run on.
+
+        Constant time with `order="spread"`. With "permuted", as much as a period takes if the place
+        is inside one. `batch_size` is needed with `per_source` only.
+        """
+        order = self._order_of(self._unit(integer("batch_size", batch_size, 1, 2**31 - 1)))
+        where = integer("position", position, 0, _native.MAX_RECORDS)
+        counts = order.counts(self.seed, epoch_number(epoch), where)
+        return dict(zip(self.names, counts, strict=True))
+
+    def place_of(
+        self, name: str, number: SupportsIndex, *, batch_size: SupportsIndex = 1
+    ) -> tuple[int, int]:
+        """The epoch and the position of a source's record that `number` others of it precede.
+
+        It is the inverse of `counts`.
+        """
+        if name not in self.names:
+            raise ValueError(f"{name!r} is no source: there are {_listed(self.names)}.")
+        order = self._order_of(self._unit(integer("batch_size", batch_size, 1, 2**31 - 1)))
+        earlier = integer("number", number, 0, _native.MAX_RECORDS)
+        return order.place_of(self.seed, self.names.index(name), earlier)
+
+    def order_for(self, batch_size: int) -> _native.Order:
+        """The order for batches of a rank of so many rows."""
+        return self._order_of(self._unit(batch_size))
+
+    def sample(self, count: int) -> list[int]:
+        """Record numbers of all sources, a few neighbours at the beginning of each."""
+        numbers: list[int] = []
+        begin = 0
+        for name, size in zip(self.names, self._sizes, strict=True):
+            chosen = self._indices.get(name)
+            each = max(1, count // len(self.names))
+            own = range(min(size, each)) if chosen is None else chosen[:each].tolist()
+            numbers += [begin + number for number in own]
+            begin += size
+        return numbers
+
+    def _unit(self, batch_size: int) -> int:
+        return batch_size if self.per_source else 1
+
+    def _length_for(self, unit: int) -> int:
+        first = self._segments[0][2]
+        sizes = [
+            len(self._indices.get(name, range(size)))
+            for name, size in zip(self.names, self._sizes, strict=True)
+        ]
+        drawn = sum(size for size, weight in zip(sizes, first, strict=True) if weight)
+        length = drawn if self._length is None else self._length
+        if self.exhausted == "stop":
+            return _native.MixtureOrder.longest_without_repeats(sizes, first, unit, length)
+        return length - length % unit
+
+    def _order_of(self, unit: int) -> _native.MixtureOrder:
+        made = self._made
+        if made is None or made[0] != unit:
+            sources = []
+            for name, size in zip(self.names, self._sizes, strict=True):
+                chosen = self._indices.get(name)
+                order = order_of(self.shuffle, size if chosen is None else len(chosen))
+                sources.append(
+                    order if chosen is None else _native.ChosenOrder(order, chosen, size)
+                )
+            length = self._length_for(unit)
+            order = _native.MixtureOrder(
+                sources=sources,
+                arrangement=self.order,
+                repeats=self.exhausted == "repeat",
+                length=length,
+                unit_rows=unit,
+                # A change at the end of an epoch is one at the beginning of the next.
+                segments=[
+                    (e + 1, 0, weights) if 0 < position == length else (e, position, weights)
+                    for e, position, weights in self._segments
+                ],
+            )
+            self._made = made = unit, order
+        return made[1]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mixture):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.seed, self.num_records))
+
+    def _key(self) -> tuple[Any, ...]:
+        chosen = {name: indices.tolist() for name, indices in self._indices.items()}
+        options = (self.names, self.seed, self.exhausted, self.order, self.shuffle, self.per_source)
+        return (*options, self._sizes, self._length, self._segments, chosen)
+
+    def __repr__(self) -> str:
+        parts = zip(self.names, self._sizes, self._segments[-1][2], strict=True)
+        sources = ", ".join(f"{name!r}: ({size} records, {weight})" for name, size, weight in parts)
+        return f"Mixture({{{sources}}}, seed={self.seed})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        parts = zip(self.names, self._data, self._readers, self._segments[0][2], strict=True)
+        sources = {name: (reader or data, weight) for name, data, reader, weight in parts}
+        options = {
+            "length": self._length,
+            "exhausted": self.exhausted,
+            "order": self.order,
+            "seed": self.seed,
+            "shuffle": self.shuffle,
+            "per_source": self.per_source,
+            "indices": self._indices,
+        }
+        arguments = (sources, options, self._segments)
+        return rebuild, (_native.ORDER_VERSION, _rebuilt, arguments, {})
+
+
+def _rebuilt(
+    sources: Any, options: dict[str, Any], segments: list[tuple[int, int, list[int]]]
+) -> Mixture:
+    return Mixture(sources, **options)._with_segments(segments)
+
+
+def _count(data: Any) -> int | None:
+    """The number of records, if the data are given as one."""
+    if isinstance(data, (Reader, str, bytes)) or not hasattr(data, "__index__"):
+        return None
+    number = as_number("A number of records", data)
+    return (
+        None if number is None else integer("A number of records", number, 0, _native.MAX_RECORDS)
+    )
+
+
+def _reader(data: Any) -> Reader:
+    return data if isinstance(data, Reader) else Reader(data)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(repr(name) for name in sorted(names))

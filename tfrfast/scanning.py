@@ -1,0 +1,230 @@
+"""Records as a table that Polars, DuckDB, pandas, PyArrow and others read by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrfast import _native
+from tfrfast._base.arguments import Int64Array
+from tfrfast._base.paths import Paths
+from tfrfast._columns.rows import row_numbers
+from tfrfast._loading.planned_features import planned_features
+from tfrfast._loading.records import open_reader
+from tfrfast._scanning.columns import ScanColumns, scan_columns
+from tfrfast._scanning.lengths import settled_by_all
+from tfrfast.features import AnyFeatures, Features, VarLen
+from tfrfast.plan import Plan
+from tfrfast.reader import Reader
+
+__all__ = ["Scan", "scan"]
+
+_BATCH_BYTES = 8 << 20
+_SAMPLE = 1000
+
+
+def scan(
+    source: Reader | Paths,
+    *,
+    features: AnyFeatures | None = None,
+    columns: Sequence[str] | None = None,
+    records: Any = None,
+    batch_size: int | None = None,
+    record: bool | str = False,
+    shard: bool | str = False,
+    tensors: bool = False,
+    text: Sequence[str] = (),
+    sample: int | None = 1000,
+    threads: int | None = None,
+    **reader_options: Any,
+) -> Scan:
+    """The records as a table, for anything that reads Arrow's C stream interface.
+
+        examples = tfr.scan("data/train-*", features={"label": tfr.FixedLen((), "int64")})
+        duckdb.sql("select label, count(*) from examples group by label")
+        polars.DataFrame(examples), pyarrow.table(examples)
+
+    Raises what Reader raises, and FeatureError for features that the records do not have.
+
+    Args:
+      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
+      features: what to decode: a dict, as for `parse_example`; a list of names; or "infer", as by
+        default. What is inferred from a sample may not hold for all records. Then every column is a
+        list. What is inferred from all of them keeps its shape.
+      columns: which columns, in this order. Only these are decoded.
+      records: numbers, a slice or a mask of records, in that order. By default all.
+      batch_size: rows of a batch. By default about 8 MiB, and at most 65,536 rows.
+      record, shard: adds a column "record" with the record's number, "shard" with its file's path.
+        A string gives the column another name.
+      text: the byte strings that are text in UTF-8, which is checked. They become strings.
+      sample: from how many records to infer features; None takes all, and reads them once more.
+      tensors: arrays get Arrow's type for tensors of one shape, instead of lists in lists.
+      threads: workers that read and decode; by default one for each processor this process may use.
+    """
+    reader = open_reader(source, reader_options)
+    numbers = None if records is None else row_numbers(records, len(reader), "Record")
+    size = reader._records_within(_BATCH_BYTES) if batch_size is None else batch_size
+    _check_columns(columns)
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}.")
+    extras = {
+        what if given is True else str(given): what
+        for what, given in (("record", record), ("shard", shard))
+        if given
+    }
+    specs = _settled(reader, features, columns, extras, sample)
+    if taken := [name for name in extras if name in specs]:
+        name, what = taken[0], extras[taken[0]]
+        raise ValueError(
+            f"There is a feature {name!r} already. Give the column of the {what} another name, as "
+            f'in {what}="_{what}".'
+        )
+    names = [*specs, *extras] if columns is None else list(columns)
+    settled = scan_columns(specs, names, extras, tensors=tensors, text=text)
+    return Scan(reader, numbers, size, specs, settled, threads)
+
+
+class Scan:
+    """A table that is read when someone asks for it, each time from the beginning. See `scan`.
+
+        labels = tfr.scan("data/train-*", features=["label"])
+        for batch in labels:                 # or pyarrow.table(labels), all at once
+            print(pyarrow.record_batch(batch).num_rows)
+
+    Consumers on several threads have streams of their own. A stream keeps what it needs: the Reader
+    may be closed before it has ended, but not before it begins. Iterating gives the batches one by
+    one, each for Arrow's consumers, too.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        numbers: Int64Array | None,
+        batch_size: int,
+        features: Features,
+        columns: ScanColumns,
+        threads: int | None,
+    ) -> None:
+        self.reader = reader
+        #: The specs of what is decoded.
+        self.features = features
+        self._numbers = numbers
+        self._plan = Plan(len(reader), batch_size, shuffle=False, indices=numbers)
+        self._columns = columns
+        self._threads = threads
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self._columns.contents)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a batch."""
+        return self._plan.batch_size
+
+    def part(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        rows: slice | None = None,
+    ) -> Scan:
+        """The same scan with only these of its columns and rows."""
+        numbers = self._numbers
+        if rows is not None:
+            some = range(len(self))[rows]
+            if some != range(len(self)):
+                numbers = np.arange(len(self))[rows] if numbers is None else numbers[rows]
+        return Scan(
+            self.reader,
+            numbers,
+            self.batch_size,
+            self.features,
+            self._columns if columns is None else self._columns.only(columns),
+            self._threads,
+        )
+
+    def __len__(self) -> int:
+        """Rows, including damaged ones that the reader will leave out."""
+        return self._plan.positions
+
+    def __arrow_c_schema__(self) -> Any:
+        """The type of the rows, as a capsule that Arrow's consumers understand."""
+        return self._columns.struct().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A new stream of all batches, as a capsule that Arrow's consumers understand.
+
+        `requested_schema` is not followed, as the interface allows. Nothing is read before the
+        first batch is asked for.
+        """
+        return self._native().stream()
+
+    def __iter__(self) -> Iterator[_native.ArrowColumn]:
+        return self._batches()
+
+    def _batches(self) -> Iterator[_native.ArrowColumn]:
+        return iter(self._native())
+
+    def _native(self) -> _native.Scan:
+        threads = self._threads or _native.usable_processors()
+        contents = list(self._columns.contents.values())
+        schema = self._columns.schema()
+        return _native.Scan(
+            self.reader._core, self._plan._core, schema, contents, threads, threads + 2
+        )
+
+    def __repr__(self) -> str:
+        return f"Scan({self.reader!r}, {len(self)} rows, columns={self.columns})"
+
+
+def _check_columns(columns: Sequence[str] | None) -> None:
+    if isinstance(columns, str):
+        raise TypeError(f"columns is a list of names: columns=[{columns!r}].")
+    names = list(columns or ())
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"columns names {twice[0]!r} twice.")
+
+
+def _settled(
+    reader: Reader,
+    features: AnyFeatures | None,
+    columns: Sequence[str] | None,
+    extras: Mapping[str, str],
+    sample: int | None,
+) -> Features:
+    """A spec for each feature among the columns."""
+    wanted = None if columns is None else [name for name in columns if name not in extras]
+    if isinstance(features, Mapping):
+        known: Features = features
+    elif wanted == [] or (len(reader) == 0 and features is None):
+        known = {}
+    else:
+        known = _inferred(reader, features or wanted or "infer", sample)
+    if wanted is None:
+        return known
+    if missing := [name for name in wanted if name not in known]:
+        raise ValueError(
+            f"There is no column {missing[0]!r}. There are {', '.join(map(repr, known))}; "
+            "record=True and shard=True add two more."
+        )
+    return {name: known[name] for name in wanted}
+
+
+def _inferred(reader: Reader, features: Any, sample: int | None) -> Features:
+    if sample is not None and sample < 1:
+        raise ValueError(f"sample must be at least 1, or None, not {sample}.")
+    everything = Plan(len(reader), 1, shuffle=False)
+    compiled = planned_features(features, reader, everything, sample or _SAMPLE)
+    assert compiled is not None
+    lists = {name: VarLen(spec.dtype) for name, spec in compiled.specs.items()}
+    if sample is not None and len(reader) > sample:
+        return lists
+    if len(reader) <= (sample or _SAMPLE):
+        return compiled.specs
+    size = reader._records_within(_BATCH_BYTES)
+    return settled_by_all(
+        Scan(reader, None, size, lists, scan_columns(lists, list(lists), {}), None)
+    )

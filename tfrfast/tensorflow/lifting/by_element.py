@@ -1,0 +1,138 @@
+"""What runs row by row on decoded columns: pure ops that have no form for whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting.cutting import cut, needed_of
+from tfrfast.tensorflow.lifting.rounding import is_rewritten, may_be_rewritten
+from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup
+
+# Without a seed, it does not matter in which order rows draw their numbers.
+_RANDOM = frozenset(
+    [
+        *("RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt"),
+        "TruncatedNormal",
+    ]
+)
+# Their functions say whether they have effects. An assert that fails is an error as any other is.
+_WITHOUT_EFFECT = frozenset(
+    ["Assert", "Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"]
+)
+_HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
+_ROUNDS = "may round otherwise than in a map() of TensorFlow"
+
+#: The nodes of each function that a graph calls.
+_Library = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class ByElement:
+    """A function of a row, called once for each row of a batch."""
+
+    function: Any
+    #: The names of the tensors that it is given, and of those that it makes.
+    takes: tuple[str, ...]
+    makes: tuple[str, ...]
+    #: Whether it must run even if nobody needs what it makes.
+    must_run: bool
+    #: The types of the ops for which it is there.
+    kinds: tuple[str, ...]
+
+    @property
+    def has_fixed_shapes(self) -> bool:
+        """Whether all rows are known to have the same shapes."""
+        return all(each.shape.is_fully_defined() for each in self.function.outputs)
+
+    def __call__(self, values: dict[str, Any]) -> list[Any]:
+        """Adds what it makes of all rows to the values. Fails if it fails for one of them.
+
+        Returns booleans that are true, which have to be used for it to run.
+        """
+        outputs = self.function.outputs
+        made = tf.raw_ops.MapDefun(
+            arguments=[values[name] for name in self.takes],
+            captured_inputs=list(self.function.captured_inputs),
+            output_types=[output.dtype for output in outputs],
+            output_shapes=[output.shape for output in outputs],
+            f=self.function,
+        )
+        for column, output in zip(made, outputs, strict=True):
+            column.set_shape(tf.TensorShape([None]).concatenate(output.shape))
+        values.update(zip(self.makes, made, strict=True))
+        return [tf.size(made[0]) >= 0] if self.must_run else []
+
+
+def by_element(
+    graph: Any,
+    known: Sequence[Any],
+    results: Sequence[Any],
+    must_run: Sequence[Any],
+    kinds: Sequence[str],
+    *,
+    exact: bool,
+) -> ByElement | Refusal:
+    """What makes `results` of `known`, the tensors that differ from row to row, and what must run.
+
+    Each row is as TensorFlow makes it, in any order, and several at once.
+    """
+    used, operations = needed_of(graph, known, results, must_run)
+    captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
+    functions = graph.as_graph_def().library.function
+    library = {each.signature.name: each.node_def for each in functions}
+    for op in operations:
+        why = _why_not(op, captures, library, exact)
+        if why is not None:
+            return Refusal(f"the op {op.type} ({op.name}) {why}")
+    takes = used or list(known[:1])
+    makes = {each.name: each for each in results or takes[:1]}
+    function = cut(graph, takes, list(makes.values()), must_run)
+    if isinstance(function, Refusal):
+        return function
+    return ByElement(
+        function,
+        tuple(each.name for each in takes),
+        tuple(makes),
+        bool(must_run),
+        tuple(dict.fromkeys(kinds)),
+    )
+
+
+def _why_not(op: Any, captures: dict[str, Any], library: _Library, exact: bool) -> str | None:
+    """Why an op may not run in any order, ahead of the row that is asked for."""
+    if op.type == "LookupTableFindV2":
+        if is_static_lookup(op, captures.get(op.inputs[0].name)):
+            return None
+        return "looks into a table that may change between two rows"
+    if op.type == "ReadVariableOp":
+        return "reads a variable, which may change between two rows"
+    if exact and is_rewritten(op):
+        return _ROUNDS
+    return _why_not_node(op.node_def, library, exact)
+
+
+def _why_not_node(node: Any, library: _Library, exact: bool) -> str | None:
+    values = node.attr.values()
+    types = {kind for value in values for kind in (value.type, *value.list.type)}
+    if not types.isdisjoint(_HANDLES):
+        return "handles datasets, variables or tables"
+    if node.op in _RANDOM:
+        if node.attr["seed"].i or node.attr["seed2"].i:
+            return "draws random numbers from a seed, in the order of the records"
+    elif node.op not in _WITHOUT_EFFECT and private.is_stateful(node.op):
+        return "must run for each record, in their order"
+    for value in values:
+        for function in (*([value.func] if value.HasField("func") else ()), *value.list.func):
+            for each in library.get(function.name, ()):
+                why = _why_not_node(each, library, exact)
+                if exact and may_be_rewritten(each.op):
+                    why = why or _ROUNDS
+                if why is not None:
+                    return f"calls the op {each.op}, which {why}"
+    return None

@@ -1,0 +1,91 @@
+"""What mkdocs needs to know about this repository.
+
+The documentation is written so that its links work in the repository. Pages that lie outside docs/
+become pages of the site under the names below, scripts become pages with their code, and links to
+both are changed when a page is built. The API is read from the installed package, where the native
+module is.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Files of the repository that are pages of the site.
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "examples/README.md": "examples/index.md",
+}
+# Files whose code is shown, if a page links to them.
+CODE = ("examples/*.py", "tfrfast/_bench/shapes.py")
+
+LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """mkdocstrings looks for the package where it is installed."""
+    sys.path[:] = [each for each in sys.path if each and Path(each).resolve() != ROOT]
+    found = importlib.util.find_spec("tfrfast")
+    if found is None or found.origin is None:
+        raise PluginError("tfrfast is not installed here: `make site` installs it.")
+    handlers: dict[str, Any] = config.plugins["mkdocstrings"].config["handlers"]
+    handlers["python"]["paths"] = [str(Path(found.origin).parents[1])]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for source, page in pages().items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        if source.endswith(".py"):
+            text = f"# {posixpath.basename(source)}\n\n```python\n{text}```\n"
+        added = File.generated(config, page, content=text)
+        if source.endswith(".py"):
+            added.inclusion = added.inclusion.NOT_IN_NAV
+        files.append(added)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links lead to where the site has what they name in the repository."""
+    places = pages()
+    sources = {place: source for source, place in places.items()}
+    here = page.file.src_uri
+    folder = posixpath.dirname(sources.get(here, f"docs/{here}"))
+
+    def moved(match: re.Match[str]) -> str:
+        target, hash, anchor = match[2].partition("#")
+        if not target or "://" in target or target.startswith("mailto:"):
+            return match[0]
+        named = posixpath.normpath(posixpath.join(folder, target))
+        place = places.get(named) or named.removeprefix("docs/")
+        if place == named and not (ROOT / "docs" / named).exists():
+            raise PluginError(f"{here} links to {named}, which is not a page of the site.")
+        relative = posixpath.relpath(place, posixpath.dirname(here) or ".")
+        return f"{match[1]}{relative}{hash}{anchor}{match[3]}"
+
+    return LINK.sub(moved, markdown)
+
+
+def pages() -> dict[str, str]:
+    """The site's name for each file outside docs/ that it shows."""
+    found = {source: place for source, place in PAGES.items() if (ROOT / source).exists()}
+    for pattern in CODE:
+        for path in sorted(ROOT.glob(pattern)):
+            source = path.relative_to(ROOT).as_posix()
+            found[source] = f"{os.path.splitext(source)[0].lstrip('_')}.md"
+    return found
