@@ -88,6 +88,11 @@ ssize_t __wrap_pwritev(int descriptor, const iovec* pieces, int count, off_t off
   return __real_pwritev(descriptor, &byte, 1, offset);
 }
 
+ssize_t __real_preadv(int, const iovec*, int, off_t);
+ssize_t __wrap_preadv(int descriptor, const iovec* pieces, int count, off_t offset) {
+  return fails("preadv") ? -1 : __real_preadv(descriptor, pieces, count, offset);
+}
+
 int __real_fstat(int, struct stat*);
 int __wrap_fstat(int descriptor, struct stat* status) {
   const int result = __real_fstat(descriptor, status);

@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <numeric>
 #include <random>
 
 #include "core/base/bytes.h"
+#include "failing_calls.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -54,6 +56,22 @@ TEST_CASE_FIXTURE(Fixture, "frames: every size, in order, shuffled and repeated"
           }
         }
       }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "frames: a record of up to half a MiB costs one system call") {
+  for (const std::size_t bytes : {1'000, 65'536, 65'537, 100'000, 524'288}) {
+    shard.write_record(payload(bytes));
+  }
+  shard.write_record(payload(3 * 524'288));
+  for (const Verify verify : kVerifies) {
+    const auto reader = open_reader({shard.path()}, {IoMode::pread, verify, false, 1});
+    for (std::uint64_t record = 0; record < shard.records(); ++record) {
+      CAPTURE(record);
+      const FailingCall reads("preadv", 1'000, EIO);
+      CHECK(read_record(*reader, record) == shard.record(record));
+      CHECK(reads.calls() == (record + 1 < shard.records() ? 1 : 3));
     }
   }
 }

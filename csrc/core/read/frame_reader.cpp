@@ -108,20 +108,29 @@ std::size_t piece_size(std::span<const Row> rows) {
 // take turns.
 MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Seal* seal) {
   const StoredFile& file = *row.shard->file;
-  // Each piece costs a system call, or a round trip.
   const std::size_t max_piece_bytes =
       file.traits().is_far ? file.traits().request_bytes : 8 * kPieceBytes;
   std::uint64_t at = row.frame.offset;
-  file.read(at, seal->header, kHeaderBytes);
-  at += kHeaderBytes;
+  std::uint64_t left = row.frame.payload_bytes;
   std::uint32_t crc = 0;
-  for (std::uint64_t left = row.frame.payload_bytes; left > 0;) {
+  // Each piece costs a system call, or a round trip. So the header comes with the first one, and
+  // the footer with the last.
+  std::uint64_t header_bytes = kHeaderBytes;
+  do {
     const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, max_piece_bytes));
-    file.read(at, out, piece);
+    const std::uint64_t payload = at + header_bytes;
+    const ReadRange ranges[] = {
+        {at, seal->header, static_cast<std::size_t>(header_bytes)},
+        {payload, out, piece},
+        {payload + piece, seal->footer, piece == left ? kFooterBytes : 0},
+    };
+    const bool is_first = header_bytes != 0;
+    const bool is_last = piece == left;
+    file.read(std::span(ranges).subspan(is_first ? 0 : 1, 1 + is_first + is_last));
     if (verify == Verify::full) crc = crc32c(out, piece, crc);
-    at += piece, out += piece, left -= piece;
-  }
-  file.read(at, seal->footer, kFooterBytes);
+    at = payload + piece, out += piece, left -= piece;
+    header_bytes = 0;
+  } while (left > 0);
   return mask_crc(crc);
 }
 
