@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "core/example/fast_bmi2.h"
 #include "core/example/varints.h"
 
 using namespace tfrfast;
@@ -125,4 +126,34 @@ TEST_CASE("a single varint is taken only if it fills its bytes") {
   }
   std::int64_t value = 0;
   CHECK_FALSE(decode_one_varint({}, {}, value));
+}
+
+TEST_CASE("BMI2 is left out where PEXT and PDEP are microcode") {
+  constexpr std::string_view kAmd = "AuthenticAMD";
+  const struct {
+    const char* name;
+    std::string_view vendor;
+    std::uint32_t signature;
+    bool fast;
+  } processors[] = {
+      {"Excavator", kAmd, 0x00660f01, false},
+      {"Zen 1, Naples", kAmd, 0x00800f12, false},
+      {"Zen+, Pinnacle Ridge", kAmd, 0x00800f82, false},
+      {"Zen 1, Hygon Dhyana", "HygonGenuine", 0x00900f02, false},
+      {"Zen 2, Rome", kAmd, 0x00830f10, false},
+      {"Zen 2, Matisse", kAmd, 0x00870f10, false},
+      {"Zen 2, Renoir", kAmd, 0x00860f01, false},
+      {"Zen 3, Milan", kAmd, 0x00a00f11, true},
+      {"Zen 3, Vermeer", kAmd, 0x00a20f10, true},
+      {"Zen 4, Genoa", kAmd, 0x00a10f11, true},
+      {"Zen 5, Turin", kAmd, 0x00b00f21, true},
+      {"Haswell", "GenuineIntel", 0x000306c3, true},
+      {"Skylake-SP", "GenuineIntel", 0x00050654, true},
+      {"Sapphire Rapids", "GenuineIntel", 0x000806f8, true},
+  };
+  for (const auto& processor : processors) {
+    CAPTURE(processor.name);
+    CHECK(has_fast_bmi2(processor.vendor, processor.signature) == processor.fast);
+  }
+  if (std::strcmp(active_varint_kernel(), "bmi2") == 0) CHECK(cpu_has_fast_bmi2());
 }

@@ -189,14 +189,14 @@ class Encoder {
 class BatchEncoder {
  public:
   BatchEncoder(std::span<const ColumnSource> columns, std::size_t rows) {
-    const VarintWriter* varints = varint_writer("bmi2");
-    if (varints == nullptr) varints = varint_writer("portable");
+    // CPUID takes long in a virtual machine, so it is asked once.
+    static const VarintWriter& varints = fastest_varint_writer();
     std::vector<const ColumnSource*> sorted;
     for (const ColumnSource& column : columns) sorted.push_back(&column);
     std::sort(sorted.begin(), sorted.end(),
               [](const ColumnSource* a, const ColumnSource* b) { return a->name < b->name; });
     for (const ColumnSource* column : sorted) {
-      encoders_.emplace_back(*column, *varints);
+      encoders_.emplace_back(*column, varints);
       if (encoders_.back().is_constant()) {
         constant_bytes_ += encoders_.back().constant_bytes();
       } else {

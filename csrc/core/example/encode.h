@@ -50,5 +50,7 @@ struct VarintWriter {
                          const std::uint8_t* room_end) noexcept;
 };
 const VarintWriter* varint_writer(const char* name) noexcept;
+// The one to use on this CPU. Asks CPUID on every call.
+const VarintWriter& fastest_varint_writer() noexcept;
 
 }  // namespace tfrfast

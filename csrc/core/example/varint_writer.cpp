@@ -6,6 +6,7 @@
 
 #include "core/base/bytes.h"
 #include "core/example/encode.h"
+#include "core/example/fast_bmi2.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -127,6 +128,11 @@ const VarintWriter* varint_writer(const char* name) noexcept {
   if (std::strcmp(name, "bmi2") == 0 && cpu_has_bmi2()) return &kBmi2;
 #endif
   return nullptr;
+}
+
+const VarintWriter& fastest_varint_writer() noexcept {
+  const VarintWriter* const bmi2 = varint_writer("bmi2");
+  return bmi2 != nullptr && cpu_has_fast_bmi2() ? *bmi2 : kPortable;
 }
 
 }  // namespace tfrfast

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/bytes.h"
+#include "core/example/fast_bmi2.h"
 #include "core/example/varints_avx512.h"
 
 #if defined(__x86_64__)
@@ -177,9 +178,8 @@ const DecodeVarints kKernel = varint_kernel(active_varint_kernel());
 }  // namespace
 
 const char* active_varint_kernel() noexcept {
-  for (const char* name : {"avx512", "bmi2"}) {
-    if (varint_kernel(name) != nullptr) return name;
-  }
+  if (varint_kernel("avx512") != nullptr) return "avx512";
+  if (varint_kernel("bmi2") != nullptr && cpu_has_fast_bmi2()) return "bmi2";
   return "portable";
 }
 
