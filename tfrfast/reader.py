@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tfrfast import _native
 from tfrfast._base.never_opened import NEVER_OPENED
-from tfrfast._base.paths import Paths, expand_paths, written_file
+from tfrfast._base.paths import Paths, encoded, expand_paths, written_file
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
 from tfrfast._keys.key_file import KeyFile, key_path
@@ -152,7 +152,7 @@ class Reader:
         self._paths = names
         with core_warnings(1), ProgressBar("Indexing", progress) as bar:
             self._core = _native.Reader(
-                [os.fsencode(name) for name in names],
+                encoded(names),
                 compression=compression or "",
                 verify=verify,
                 on_corruption=on_corruption,

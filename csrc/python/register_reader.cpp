@@ -58,8 +58,17 @@ std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& r
       std::make_shared<const Reader>(ShardSet::joined(sets), open.at(0)->options()));
 }
 
+// Opening a shard may take a while.
+Row locate_one(const Core& reader, std::uint64_t record) {
+  if (!reader->is_open_at(record)) {
+    const WithoutGil without_gil;
+    return reader->locate(record);
+  }
+  return reader->locate(record);
+}
+
 py::bytes read_one(const Core& reader, std::uint64_t record) {
-  const Row row = reader->locate(record);
+  const Row row = locate_one(reader, record);
   check_room(row);
   PyObject* bytes =
       PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(row.frame.payload_bytes));
@@ -110,7 +119,8 @@ PyMethodDef item_definition{"item", &call_get_item, METH_O, nullptr};
 py::tuple locate(const OpenReader& self, std::int64_t number) {
   const Core reader = self.get();
   const auto count = static_cast<std::int64_t>(reader->record_count());
-  const Row row = reader->locate(static_cast<std::uint64_t>(number_below(count, number, "Record")));
+  const Row row =
+      locate_one(reader, static_cast<std::uint64_t>(number_below(count, number, "Record")));
   const std::size_t shard = reader->shards().place(row.record).shard;
   return py::make_tuple(shard, row.frame.offset, row.frame.payload_bytes);
 }
@@ -118,10 +128,15 @@ py::tuple locate(const OpenReader& self, std::int64_t number) {
 // The frames of one shard. They may outlive the reader.
 class ShardFrames {
  public:
-  explicit ShardFrames(std::shared_ptr<const ShardIndex> index) : index_(std::move(index)) {}
+  explicit ShardFrames(SlotIndex index) : index_(std::move(index)) {}
 
   py::tuple offsets_and_lengths() const {
-    const auto count = static_cast<py::ssize_t>(index_->record_count());
+    std::shared_ptr<const ShardIndex> index;
+    {
+      const WithoutGil without_gil;
+      index = index_.load();
+    }
+    const auto count = static_cast<py::ssize_t>(index->record_count());
     py::array_t<std::int64_t> offsets(count);
     py::array_t<std::int64_t> lengths(count);
     std::int64_t* const offset = offsets.mutable_data();
@@ -129,7 +144,7 @@ class ShardFrames {
     {
       const WithoutGil without_gil;
       for (py::ssize_t i = 0; i < count; ++i) {
-        const Frame frame = index_->frame(static_cast<std::uint64_t>(i));
+        const Frame frame = index->frame(static_cast<std::uint64_t>(i));
         offset[i] = static_cast<std::int64_t>(frame.offset);
         length[i] = static_cast<std::int64_t>(frame.payload_bytes);
       }
@@ -138,7 +153,7 @@ class ShardFrames {
   }
 
  private:
-  std::shared_ptr<const ShardIndex> index_;
+  SlotIndex index_;
 };
 
 py::bytes describe(const OpenReader& self) {
@@ -146,14 +161,15 @@ py::bytes describe(const OpenReader& self) {
 }
 
 py::dict describe_shard(const OpenReader& self, std::size_t number) {
-  const IndexedShard shard = self.get()->shards()[number];
+  const Core reader = self.get();
+  const ShardSlot& shard = reader->shards().slot(number);
   py::dict facts;
-  facts["path"] = to_text(shard.file->path());
-  facts["num_records"] = shard.index->record_count();
-  facts["num_bytes"] = shard.index->facts().file_bytes;
-  facts["compression"] = compression_name(shard.index->facts().compression);
-  facts["index"] = to_text(shard.index->origin());
-  facts["frames"] = ShardFrames(shard.index);
+  facts["path"] = to_text(shard.path());
+  facts["num_records"] = shard.record_count();
+  facts["num_bytes"] = shard.file_bytes();
+  facts["compression"] = compression_name(shard.compression());
+  facts["index"] = to_text(shard.index_path());
+  facts["frames"] = ShardFrames(shard.index());
   return facts;
 }
 

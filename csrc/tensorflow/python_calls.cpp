@@ -45,10 +45,12 @@ std::vector<std::string> split_names(const char* names, std::size_t bytes) {
 
 std::string first_damage(const ShardSet& shards) {
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    for (const Damage& damage : shards[i].index->damage()) {
+    const IndexedShard* const opened = shards.slot(i).opened();
+    if (opened == nullptr) continue;  // such shards are not damaged
+    for (const Damage& damage : opened->index->damage()) {
       if (is_clean_end(damage)) continue;
       try {
-        throw_damage(shards[i], damage);
+        throw_damage(*opened, damage);
       } catch (const Error& error) {
         return encode_error(error);
       }
@@ -77,8 +79,7 @@ OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
   if ((flags & build_indexes) == 0) options.index.use = IndexUse::proven;
   const auto shards = ShardSet::open(paths, options, progress);
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    const ShardIndex& index = *(*shards)[i].index;
-    spec.shards.push_back({paths[i], index.facts().file_bytes, index.record_count()});
+    spec.shards.push_back({paths[i], shards->slot(i).file_bytes(), shards->slot(i).record_count()});
   }
   return keep_open(std::move(spec), shards);
 }

@@ -114,13 +114,13 @@ Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards) : spec_(
 void Source::plan(std::shared_ptr<const ShardSet> shards) {
   print_warnings();
   for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
-    const ShardIndex& index = *(*shards)[i].index;
+    const ShardSlot& now = shards->slot(i);
     const ShardSpec& then = spec_.shards[i];
-    if (index.facts().file_bytes != then.file_bytes || index.record_count() != then.record_count) {
-      refuse_changed(then, std::to_string(index.facts().file_bytes) + " bytes and " +
-                               std::to_string(index.record_count()) + " records");
+    if (now.file_bytes() != then.file_bytes || now.record_count() != then.record_count) {
+      refuse_changed(then, std::to_string(now.file_bytes()) + " bytes and " +
+                               std::to_string(now.record_count()) + " records");
     }
-    facts_.push_back((*shards)[i].file->facts());
+    facts_.push_back(now.file_facts());
   }
   reader_ = std::make_shared<const Reader>(std::move(shards), read_options());
 }
@@ -135,10 +135,9 @@ bool Source::still_fits() const {
 void Source::refuse_other_records(const Source& then) const {
   if (!spec_.planned) return;
   for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
-    if (facts_[i] == then.facts_[i] ||
-        shard_set()[i].index->has_same_entries(*then.shard_set()[i].index)) {
-      continue;
-    }
+    if (facts_[i] == then.facts_[i]) continue;
+    const auto index = shard_set().slot(i).index().load();
+    if (index->has_same_entries(*then.shard_set().slot(i).index().load())) continue;
     refuse_changed(spec_.shards[i], "as many of both, but the records lie elsewhere");
   }
 }

@@ -18,13 +18,13 @@ constexpr double kSecondsOfOneWait = 3600;
 // The paths of all shards, as the values of a dictionary.
 ArrowData shard_names(const ShardSet& shards) {
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < shards.size(); ++i) bytes += shards[i].file->path().size();
+  for (std::size_t i = 0; i < shards.size(); ++i) bytes += shards.slot(i).path().size();
   PooledBuffer offsets((shards.size() + 1) * sizeof(std::int64_t));
   PooledBuffer text(bytes + 1);
   std::size_t used = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     offsets.as<std::int64_t>()[i] = static_cast<std::int64_t>(used);
-    const std::string& path = shards[i].file->path();
+    const std::string path = shards.slot(i).path();
     path.copy(text.as<char>() + used, path.size());
     used += path.size();
   }

@@ -11,6 +11,22 @@
 #include "core/storage/in_place.h"
 
 namespace tfrfast {
+namespace {
+
+// The same file without its mapping, if it is still there. The pages of a mapping that were read
+// once would count as memory of this process.
+std::shared_ptr<const StoredFile> unmapped(const std::shared_ptr<const StoredFile>& file) {
+  if (file->mapping() == nullptr) return file;
+  try {
+    auto again = StoredFile::open(file->path(), IoMode::pread, file->access());
+    if (file->is_still(again->facts())) return again;
+  } catch (const Error&) {
+    // It was replaced.
+  }
+  return file;
+}
+
+}  // namespace
 
 std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
                                                      const std::string& access) {
@@ -62,8 +78,8 @@ FolderIndex::FolderIndex(std::shared_ptr<const StoredFile> file, const FolderHea
       names_(reinterpret_cast<const char*>(entries_ + count_)),
       names_bytes_(static_cast<std::size_t>(header.directory_bytes) -
                    count_ * sizeof(DirectoryEntry)) {
-  file_->read(sizeof header, reinterpret_cast<std::uint8_t*>(directory_.data()),
-              static_cast<std::size_t>(header.directory_bytes));
+  unmapped(file_)->read(sizeof header, reinterpret_cast<std::uint8_t*>(directory_.data()),
+                        static_cast<std::size_t>(header.directory_bytes));
 }
 
 bool FolderIndex::makes_sense() const noexcept {

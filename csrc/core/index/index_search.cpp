@@ -14,11 +14,6 @@
 namespace tfrfast {
 namespace {
 
-// The maker of an index can hide records. The owner of the data could do that anyway.
-bool may_be_believed(std::uint32_t owner, const StoredFile& file) {
-  return owner == this_user() || owner == 0 || owner == file.facts().owner;
-}
-
 bool has_proof(const ShardIndex& index, const StoredFile& file) {
   const std::string path = proof_path(file.path(), index.origin());
   const std::optional<ShardFacts> proven = path.empty() ? std::nullopt : load_proof(path, index);
@@ -60,7 +55,7 @@ class Search {
 
  private:
   bool is_believed(const std::string& path, std::uint32_t owner) {
-    if (may_be_believed(owner, file_)) return true;
+    if (may_be_believed(owner, file_.facts().owner)) return true;
     found_.why_not = "Index '" + path + "' is ignored: it belongs to " + name_of_user(owner) +
                      ", who is neither you, nor root, nor the owner of '" + file_.path() + "'.";
     // Once for each folder, because it probably holds more such indexes.
@@ -95,6 +90,10 @@ class Search {
 };
 
 }  // namespace
+
+bool may_be_believed(std::uint32_t index_owner, std::uint32_t shard_owner) noexcept {
+  return index_owner == this_user() || index_owner == 0 || index_owner == shard_owner;
+}
 
 std::string IndexPlaces::in_words() const {
   std::string words;

@@ -98,12 +98,14 @@ ShardFacts facts_of(const FileFacts& file, std::uint64_t stream_bytes, Compressi
   return facts;
 }
 
+bool is_in_state(const ShardFacts& facts, const FileFacts& now) noexcept {
+  return facts.settled && facts.file_bytes == now.bytes && facts.mtime_ns == now.mtime_ns &&
+         (!now.version_lasts || facts.version == now.version);
+}
+
 bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredFile& file) {
   const FileFacts& now = file.facts();
-  if (!facts.settled || facts.file_bytes != now.bytes || facts.mtime_ns != now.mtime_ns) {
-    return false;
-  }
-  if (now.version_lasts && facts.version != now.version) return false;
+  if (!is_in_state(facts, now)) return false;
   // There each sample is a round trip, and every read asks for this version and no other.
   if (now.version_lasts && file.traits().is_far) return true;
   return samples_fit(index, file);

@@ -24,6 +24,10 @@ namespace tfrfast {
 ShardFacts facts_of(const FileFacts& file, std::uint64_t stream_bytes, Compression compression,
                     bool settled);
 
+// Whether a file that has the facts `now` may be in the state that `facts` describe, which must be
+// settled.
+bool is_in_state(const ShardFacts& facts, const FileFacts& now) noexcept;
+
 // Whether `file`, the file as stored, is in the state that `facts` describe, which must be settled.
 // Also compares the headers of the first, the last and two other records with `index` or, for a
 // compressed shard, the bytes at as many seek points. Throws Error io, and stale_index if the

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <limits>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -15,7 +16,7 @@
 #include "core/index/damage_in_words.h"
 #include "core/index/folder_merge.h"
 #include "core/index/index_cache.h"
-#include "core/storage/folders.h"
+#include "core/index/late_search.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -81,60 +82,155 @@ class Interruption {
 };
 
 // Where each request waits for a round trip, more threads cost no processor time.
-unsigned threads_to_open(const std::vector<std::string>& paths, unsigned threads) {
-  for (const std::string& path : paths) {
-    const StorageTraits& traits = storage_of(path).traits;
+template <class PathOf>
+unsigned threads_to_open(const std::vector<std::size_t>& numbers, const PathOf& path_of,
+                         unsigned threads) {
+  for (const std::size_t number : numbers) {
+    const StorageTraits& traits = storage_of(path_of(number)).traits;
     if (traits.is_far) threads = std::max(threads, traits.requests_at_once);
   }
   return threads;
 }
 
-std::uint64_t fingerprint_of(const std::vector<IndexedShard>& shards) {
+// What is known before anything is opened.
+struct Examined {
+  std::unique_ptr<LateFolders> folders;
+  std::vector<std::size_t> opened_now;
+  std::uint64_t bytes_opened_now = 0;  // a far shard's are known once it is open
+};
+
+// Calls set_late(number, late) for each shard that can be opened later. Throws Error for the first
+// one that is missing.
+template <class PathOf, class SetLate>
+Examined examine(std::size_t count, const PathOf& path_of, const IndexOptions& index,
+                 const ShardSetOptions& options, const SetLate& set_late) {
+  constexpr std::size_t kPiece = 1024;
+  Examined examined{std::make_unique<LateFolders>(index, options.io), {}, 0};
+  const bool may_be_late = count > options.max_opened_at_once;
+  std::vector<Examined> pieces((count + kPiece - 1) / kPiece);
+  parallel_for(pieces.size(), options.threads, [&](std::size_t piece) {
+    LateSearch search(*examined.folders);
+    const std::size_t end = std::min(count, (piece + 1) * kPiece);
+    for (std::size_t number = piece * kPiece; number < end; ++number) {
+      const std::string& path = path_of(number);
+      LateShard late;
+      if (is_local(path)) {
+        const std::uint64_t bytes = search.look_at(path, may_be_late ? &late : nullptr);
+        if (late.entry != nullptr) {
+          set_late(number, late);
+          continue;
+        }
+        pieces[piece].bytes_opened_now = add_or_max(pieces[piece].bytes_opened_now, bytes);
+      }
+      pieces[piece].opened_now.push_back(number);
+    }
+  });
+  for (const Examined& piece : pieces) {
+    examined.bytes_opened_now = add_or_max(examined.bytes_opened_now, piece.bytes_opened_now);
+    examined.opened_now.insert(examined.opened_now.end(), piece.opened_now.begin(),
+                               piece.opened_now.end());
+  }
+  return examined;
+}
+
+std::uint64_t fingerprint_of(const std::vector<const ShardSlot*>& slots) {
   Fnv1a hash;
-  for (const IndexedShard& shard : shards) {
-    const std::string name = name_of(shard.file->path());
-    const std::uint64_t numbers[2] = {shard.index->facts().file_bytes, shard.index->record_count()};
+  for (const ShardSlot* const slot : slots) {
+    const std::string name = slot->name();
+    const std::uint64_t numbers[2] = {slot->file_bytes(), slot->record_count()};
     hash.add(name.c_str(), name.size() + 1);
     hash.add(numbers, sizeof numbers);
   }
   return hash.value();
 }
 
+// Of each path the number of its first mention among the distinct ones, whose places are in
+// `first`.
+std::vector<std::uint32_t> number_distinct(const std::vector<std::string>& paths,
+                                           std::vector<std::uint32_t>* first) {
+  std::vector<std::uint32_t> numbers;
+  numbers.reserve(paths.size());
+  std::unordered_map<std::string_view, std::uint32_t> number_of;
+  number_of.reserve(paths.size());
+  for (const std::string& path : paths) {
+    const auto next = static_cast<std::uint32_t>(first->size());
+    const auto [entry, is_new] = number_of.emplace(path, next);
+    if (is_new) first->push_back(static_cast<std::uint32_t>(numbers.size()));
+    numbers.push_back(entry->second);
+  }
+  return numbers;
+}
+
+// Distinct shards. The folders of those that are opened later are kept as long as these.
+struct Shards {
+  explicit Shards(std::size_t count) : slots(std::make_unique<ShardSlot[]>(count)) {}
+  std::unique_ptr<LateFolders> folders;
+  std::unique_ptr<ShardSlot[]> slots;
+};
+
 }  // namespace
 
 ShardSet::ShardSet(std::vector<IndexedShard> shards, ShardSetOptions options)
-    : options_(std::move(options)), shards_(std::move(shards)) {
-  first_records_.reserve(shards_.size() + 1);
+    : options_(std::move(options)) {
+  const auto made = std::make_shared<Shards>(shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    made->slots[i].set(std::move(shards[i]));
+    slots_.push_back(&made->slots[i]);
+  }
+  kept_.push_back(made);
+  number_records();
+}
+
+ShardSet::ShardSet(std::vector<const ShardSlot*> slots, Kept kept, ShardSetOptions options)
+    : options_(std::move(options)), kept_(std::move(kept)), slots_(std::move(slots)) {
+  number_records();
+}
+
+void ShardSet::number_records() {
+  opened_ = std::make_unique<std::atomic<const IndexedShard*>[]>(slots_.size());
+  first_records_.reserve(slots_.size() + 1);
   first_records_.push_back(0);
-  for (const IndexedShard& shard : shards_) {
-    const std::uint64_t count = shard.index->record_count();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const ShardSlot& slot = *slots_[i];
+    opened_[i].store(slot.opened(), std::memory_order_relaxed);
+    const std::uint64_t count = slot.record_count();
     if (count > kMaxRecords - first_records_.back()) {
       throw Error(ErrorKind::invalid,
-                  "'" + shard.file->path() + "' has " + std::to_string(count) +
+                  "'" + slot.path() + "' has " + std::to_string(count) +
                       " records, and the shards before it " +
                       std::to_string(first_records_.back()) +
                       ": together that is more than can be numbered.",
-                  {shard.file->path(), {}, {}});
+                  {slot.path(), {}, {}});
     }
     first_records_.push_back(first_records_.back() + count);
   }
-  if (shards_.empty()) first_records_.push_back(0);  // so that place() may look at a first shard
-  fingerprint_ = fingerprint_of(shards_);
+  if (slots_.empty()) first_records_.push_back(0);  // so that place() may look at a first shard
+  fingerprint_ = fingerprint_of(slots_);
   source_starts_ = std::make_shared<const std::vector<std::int64_t>>(1, 0);
+}
+
+const IndexedShard& ShardSet::open_late(std::size_t shard) const {
+  const IndexedShard& opened = slots_[shard]->open();
+  opened_[shard].store(&opened, std::memory_order_release);
+  return opened;
 }
 
 std::shared_ptr<const ShardSet> ShardSet::joined(
     const std::vector<std::shared_ptr<const ShardSet>>& sets) {
   if (sets.empty()) throw Error(ErrorKind::invalid, "There are no sets of shards to join.");
-  std::vector<IndexedShard> shards;
+  std::vector<const ShardSlot*> slots;
+  Kept kept;
   std::vector<std::int64_t> starts;
   std::uint64_t records = 0;
   for (const auto& set : sets) {
     starts.push_back(static_cast<std::int64_t>(std::min(records, kMaxRecords)));
     records = add_or_max(records, set->record_count());
-    for (std::size_t shard = 0; shard < set->size(); ++shard) shards.push_back((*set)[shard]);
+    slots.insert(slots.end(), set->slots_.begin(), set->slots_.end());
+    kept.insert(kept.end(), set->kept_.begin(), set->kept_.end());
   }
-  const auto all = std::make_shared<ShardSet>(std::move(shards), sets[0]->options());
+  // No std::make_shared: the constructor is private.
+  std::shared_ptr<ShardSet> all(
+      new ShardSet(std::move(slots), std::move(kept), sets[0]->options()));
   all->source_starts_ = std::make_shared<const std::vector<std::int64_t>>(std::move(starts));
   return all;
 }
@@ -142,46 +238,44 @@ std::shared_ptr<const ShardSet> ShardSet::joined(
 std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& paths,
                                                const ShardSetOptions& options,
                                                const OpeningProgress& progress) {
-  std::vector<std::string> distinct;
-  std::unordered_map<std::string, std::size_t> number_of;
-  for (const std::string& path : paths) {
-    if (number_of.emplace(path, distinct.size()).second) distinct.push_back(path);
-  }
+  std::vector<std::uint32_t> first_mentions;
+  const std::vector<std::uint32_t> numbers = number_distinct(paths, &first_mentions);
+  const auto path_of = [&](std::size_t number) -> const std::string& {
+    return paths[first_mentions[number]];
+  };
+  const auto shards = std::make_shared<Shards>(first_mentions.size());
+  IndexOptions index = options.index;
+  if (!options.skip_damage) index.at_damage = AtDamage::stop;
+  if (index.folders == nullptr) index.folders = std::make_shared<IndexFolders>();
+  Examined examined =
+      examine(first_mentions.size(), path_of, index, options,
+              [&](std::size_t number, const LateShard& late) { shards->slots[number].set(late); });
+  shards->folders = std::move(examined.folders);
+  const std::vector<std::size_t>& now = examined.opened_now;
 
   std::unique_ptr<ProgressMeter> meter;
   ScanProgress scanned;
   std::function<void()> while_waiting;
   Interruption interruption;
   if (progress) {
-    std::uint64_t all_bytes = 0;
-    for (const std::string& path : distinct) {
-      // Of a far one it is known once it is open.
-      if (!storage_of(path).traits.is_far) {
-        all_bytes = add_or_max(all_bytes, examine_file(path).bytes);
-      }
-    }
-    meter = std::make_unique<ProgressMeter>(progress, all_bytes);
+    meter = std::make_unique<ProgressMeter>(progress, examined.bytes_opened_now);
     scanned = [&](std::uint64_t bytes) { interruption.pass_on([&] { meter->add(bytes); }); };
     while_waiting = [&] { interruption.pass_on([&] { meter->report(); }); };
   }
 
-  IndexOptions index = options.index;
-  if (!options.skip_damage) index.at_damage = AtDamage::stop;
-  if (index.folders == nullptr) index.folders = std::make_shared<IndexFolders>();
-  std::vector<IndexedShard> opened(distinct.size());
   std::atomic<bool> built_any{false};
   try {
     parallel_for(
-        distinct.size(), threads_to_open(distinct, options.threads),
-        [&](std::size_t number) {
-          const auto file = StoredFile::open(distinct[number], options.io, options.index.access);
+        now.size(), threads_to_open(now, path_of, options.threads),
+        [&](std::size_t i) {
+          const auto file = StoredFile::open(path_of(now[i]), options.io, options.index.access);
           if (meter != nullptr && file->traits().is_far) meter->expect_more(file->bytes());
           IndexedShard shard = open_indexed(file, index, scanned);
           if (shard.was_built) built_any = true;
           if (!options.skip_damage && !shard.index->damage().empty()) {
             throw_damage(shard, shard.index->damage().front());
           }
-          opened[number] = std::move(shard);
+          shards->slots[now[i]].set(std::move(shard));
         },
         while_waiting);
   } catch (...) {
@@ -196,10 +290,10 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
     collect_loose_indexes(options.index.folder, Merge::now);
   }
 
-  std::vector<IndexedShard> shards;
-  shards.reserve(paths.size());
-  for (const std::string& path : paths) shards.push_back(opened[number_of[path]]);
-  return std::make_shared<const ShardSet>(std::move(shards), options);
+  std::vector<const ShardSlot*> slots;
+  slots.reserve(paths.size());
+  for (const std::uint32_t number : numbers) slots.push_back(&shards->slots[number]);
+  return std::shared_ptr<const ShardSet>(new ShardSet(std::move(slots), {shards}, options));
 }
 
 }  // namespace tfrfast

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/index/opening.h"
+#include "core/index/shard_slot.h"
 
 namespace tfrfast {
 
@@ -17,13 +19,16 @@ struct ShardSetOptions {
   IndexOptions index;
   bool skip_damage = false;  // structural damage is recorded in the index, not thrown
   unsigned threads = 1;
+  // Up to so many shards are opened at once, which finds most errors early. Of more, those of this
+  // machine that an index of their folder describes are opened when they are first read.
+  std::size_t max_opened_at_once = 64;
 };
 
 // Bytes indexed so far, and bytes in all. Called on the thread that opens, a few times a second.
 // May throw to end the opening.
 using OpeningProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t all_bytes)>;
 
-// Immutable; safe from many threads.
+// Safe from many threads. Immutable, but for shards that are opened when they are first read.
 class ShardSet {
  public:
   struct Place {
@@ -31,9 +36,9 @@ class ShardSet {
     std::uint64_t number = 0;  // within the shard
   };
 
-  // Opens and, where needed, indexes the shards in parallel. A path that is given twice counts
-  // twice and is opened once. Throws the Error of the first shard, in the order given, that cannot
-  // be opened or, unless `skip_damage` is set, is damaged.
+  // Examines all shards, and opens and indexes those that need it, in parallel. A path that is
+  // given twice counts twice and is opened once. Throws the Error of the first shard, in the order
+  // given, that is missing, cannot be opened or, unless `skip_damage` is set, is damaged.
   static std::shared_ptr<const ShardSet> open(const std::vector<std::string>& paths,
                                               const ShardSetOptions& options,
                                               const OpeningProgress& progress = nullptr);
@@ -54,8 +59,14 @@ class ShardSet {
   // With which it was opened.
   const ShardSetOptions& options() const noexcept { return options_; }
 
-  std::size_t size() const noexcept { return shards_.size(); }
-  const IndexedShard& operator[](std::size_t shard) const noexcept { return shards_[shard]; }
+  std::size_t size() const noexcept { return slots_.size(); }
+  // Opens the shard if nobody has read it before. Throws what ShardSlot::open() throws.
+  const IndexedShard& operator[](std::size_t shard) const {
+    const IndexedShard* const opened = opened_[shard].load(std::memory_order_acquire);
+    return opened != nullptr ? *opened : open_late(shard);
+  }
+  // What is known about it without opening it.
+  const ShardSlot& slot(std::size_t shard) const noexcept { return *slots_[shard]; }
   std::uint64_t record_count() const noexcept { return first_records_.back(); }
   std::uint64_t first_record(std::size_t shard) const noexcept { return first_records_[shard]; }
 
@@ -75,8 +86,17 @@ class ShardSet {
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
  private:
+  // What the slots lie in, and what these need.
+  using Kept = std::vector<std::shared_ptr<const void>>;
+  ShardSet(std::vector<const ShardSlot*> slots, Kept kept, ShardSetOptions options);
+  void number_records();
+  const IndexedShard& open_late(std::size_t shard) const;
+
   ShardSetOptions options_;
-  std::vector<IndexedShard> shards_;
+  Kept kept_;
+  std::vector<const ShardSlot*> slots_;
+  // What is open of the slots, so that a look at it takes one step less.
+  std::unique_ptr<std::atomic<const IndexedShard*>[]> opened_;
   std::vector<std::uint64_t> first_records_;  // of each shard, and the record count at the end
   std::uint64_t fingerprint_ = 0;
   std::shared_ptr<const std::vector<std::int64_t>> source_starts_;

@@ -101,9 +101,10 @@ Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& option
     : shards_(std::move(shards)), options_(options) {
   std::uint64_t bytes = 0;
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
-    bytes = add_or_max(bytes, (*shards_)[shard].file->bytes());
-    inflates_ = inflates_ || (*shards_)[shard].file->is_inflated();
-    is_far_ = is_far_ || (*shards_)[shard].file->traits().is_far;
+    const ShardSlot& slot = shards_->slot(shard);
+    bytes = add_or_max(bytes, slot.stream_bytes());
+    inflates_ = inflates_ || slot.is_inflated();
+    is_far_ = is_far_ || slot.is_far();
   }
   mean_record_bytes_ = std::min(bytes / std::max<std::uint64_t>(record_count(), 1), kMaxMeanBytes);
   read_ahead_.emplace(mean_record_bytes_, is_far_);
@@ -113,6 +114,11 @@ void Reader::check_range(std::uint64_t record) const {
   if (record >= record_count()) {
     throw_no_such("Record", std::to_string(static_cast<std::int64_t>(record)), record_count());
   }
+}
+
+bool Reader::is_open_at(std::uint64_t record) const noexcept {
+  return record >= record_count() ||
+         shards_->slot(shards_->place(record).shard).opened() != nullptr;
 }
 
 Row Reader::locate(std::uint64_t record) const {
@@ -278,7 +284,8 @@ std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) cons
 void Reader::forget_announced() const noexcept {
   if (!is_far_) return;
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
-    (*shards_)[shard].file->forget_announced();
+    const IndexedShard* const opened = shards_->slot(shard).opened();
+    if (opened != nullptr) opened->file->forget_announced();
   }
 }
 
@@ -347,9 +354,10 @@ std::uint64_t Reader::range_end(std::uint64_t begin, std::uint64_t target_bytes,
 std::vector<SkippedBytes> Reader::skipped() const {
   std::vector<SkippedBytes> all;
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
-    const IndexedShard& each = (*shards_)[shard];
-    for (const Damage& damage : each.index->damage()) {
-      all.push_back({each.file->path(), damage.begin, damage.end, damage.records_lost});
+    const IndexedShard* const opened = shards_->slot(shard).opened();
+    if (opened == nullptr) continue;  // such shards are not damaged
+    for (const Damage& damage : opened->index->damage()) {
+      all.push_back({opened->file->path(), damage.begin, damage.end, damage.records_lost});
     }
   }
   const std::lock_guard lock(skipped_mutex());

@@ -63,7 +63,11 @@ class Reader {
   // Whether any shard is in a storage where each request is a round trip.
   bool is_far() const noexcept { return is_far_; }
 
-  // Where the index says a record is. Throws Error out_of_range.
+  // Whether the record's shard is open already. True where there is no such record.
+  bool is_open_at(std::uint64_t record) const noexcept;
+
+  // Where the index says a record is. Opens its shard if nobody has. Throws Error out_of_range and
+  // what opening throws.
   Row locate(std::uint64_t record) const;
 
   // The records asked for, in that order, duplicates included. Throws the Error of the first row

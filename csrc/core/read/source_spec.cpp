@@ -23,9 +23,8 @@ SourceSpec SourceSpec::of(const Reader& reader) {
   spec.index_folder = opened.index.folder;
   spec.shards.reserve(reader.shards().size());
   for (std::size_t i = 0; i < reader.shards().size(); ++i) {
-    const IndexedShard& shard = reader.shards()[i];
-    spec.shards.push_back(
-        {shard.file->path(), shard.index->facts().file_bytes, shard.index->record_count()});
+    const ShardSlot& shard = reader.shards().slot(i);
+    spec.shards.push_back({shard.path(), shard.file_bytes(), shard.record_count()});
   }
   return spec;
 }

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "core/base/error.h"
 #include "core/storage/storage.h"
@@ -39,6 +41,13 @@ std::string folder_of(const std::string& path) {
 std::string name_of(const std::string& path) {
   const auto slash = path.find_last_of('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string absolute_path(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  std::error_code unknown_folder;
+  const std::string here = std::filesystem::current_path(unknown_folder).string();
+  return unknown_folder ? path : here + (here.ends_with('/') ? "" : "/") + path;
 }
 
 std::string resolve_path(const std::string& path) {

@@ -12,6 +12,10 @@ namespace tfrfast {
 std::string folder_of(const std::string& path);  // "." for a bare name
 std::string name_of(const std::string& path);
 
+// The path from the root, as long as the process has no other folder; an empty one is the folder of
+// the process, with a slash. `path` itself if that folder is unknown.
+std::string absolute_path(const std::string& path);
+
 // The name that all links to a file share; `path` itself where there is nothing.
 std::string resolve_path(const std::string& path);
 

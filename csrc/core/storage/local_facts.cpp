@@ -146,6 +146,28 @@ FileFacts examine_local_file(const std::string& path) {
   return facts_from(status, path, filesystem.versions_last);
 }
 
+FileFacts LocalExaminer::examine(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) throw_system_error(errno, "Opening", path);
+  const bool last = versions_last(path, static_cast<std::uint64_t>(status.st_dev));
+  return facts_from(status, path, last);
+}
+
+bool LocalExaminer::versions_last(const std::string& path, std::uint64_t device) {
+  const std::size_t folder_bytes = path.rfind('/') + 1;  // 0 for a bare name
+  if (!knows_folder_ || path.compare(0, folder_bytes, folder_) != 0) {
+    folder_ = path.substr(0, folder_bytes);
+    const std::string folder = folder_.empty() ? "." : folder_;
+    struct stat status;
+    knows_folder_ = ::stat(folder.c_str(), &status) == 0;
+    if (knows_folder_) {
+      device_ = static_cast<std::uint64_t>(status.st_dev);
+      versions_last_ = filesystem_of(folder).versions_last;
+    }
+  }
+  return knows_folder_ && device == device_ ? versions_last_ : filesystem_of(path).versions_last;
+}
+
 LocalFacts examine_open_file(int descriptor, const std::string& path) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0) throw_system_error(errno, "Inspecting", path);

@@ -18,6 +18,21 @@ namespace tfrfast {
 FileFacts examine_local_file(const std::string& path);
 void refuse_unless_regular(const std::string& path);
 
+// Examines many files. Those that lie in one folder are on its filesystem, if they are on its
+// device, so that is asked once.
+class LocalExaminer {
+ public:
+  FileFacts examine(const std::string& path);  // throws like examine_local_file()
+
+ private:
+  bool versions_last(const std::string& path, std::uint64_t device);
+
+  std::string folder_;  // with its slash
+  bool knows_folder_ = false;
+  std::uint64_t device_ = 0;
+  bool versions_last_ = false;
+};
+
 struct LocalFacts {
   FileFacts facts;
   bool is_remote = false;  // faults of its mapping arrive late, or as a hang

@@ -7,35 +7,48 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/storage/beyond_posix.h"
 #include "core/storage/fault_guard.h"
 #include "core/storage/file_descriptor.h"
+#include "core/storage/folders.h"
 #include "core/storage/remaining_pieces.h"
 #include "core/storage/settled.h"
 
 namespace tfrfast {
 namespace {
 
-std::string absolute(const std::string& path) {
-  std::error_code unknown_folder;
-  std::string found = std::filesystem::absolute(path, unknown_folder).string();
-  return unknown_folder ? path : found;
+std::atomic<std::size_t> mappings{0};
+
+// Maps a whole file. Null if the system, or our own bound, allows no more mappings.
+void* map_file(int descriptor, std::uint64_t bytes) noexcept {
+  if (mappings.fetch_add(1, std::memory_order_relaxed) < kMaxMappings) {
+    void* const mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (mapping != MAP_FAILED) return mapping;
+  }
+  mappings.fetch_sub(1, std::memory_order_relaxed);
+  return nullptr;
+}
+
+void unmap_file(void* mapping, std::uint64_t bytes) noexcept {
+  ::munmap(mapping, bytes);
+  mappings.fetch_sub(1, std::memory_order_relaxed);
 }
 
 class MappedFile final : public LocalFile {
  public:
-  MappedFile(const std::string& path, const FileFacts& facts, void* mapping)
-      : LocalFile(path, facts, static_cast<const std::uint8_t*>(mapping)), mapping_(mapping) {}
+  MappedFile(const std::string& path, const std::string& absolute_path, const FileFacts& facts,
+             void* mapping)
+      : LocalFile(path, absolute_path, facts, static_cast<const std::uint8_t*>(mapping)),
+        mapping_(mapping) {}
   ~MappedFile() override {
-    if (bytes() != 0) ::munmap(mapping_, bytes());
+    if (bytes() != 0) unmap_file(mapping_, bytes());
   }
 
   void read(std::span<const ReadRange> ranges) const override {
@@ -67,9 +80,9 @@ class PreadFile final : public LocalFile {
  public:
   // Puts the descriptor that the file was opened with into the pool. While it is there, it does not
   // matter what happens to the file's name.
-  PreadFile(const std::string& path, const FileFacts& facts,
+  PreadFile(const std::string& path, const std::string& absolute_path, const FileFacts& facts,
             const std::shared_ptr<const FileDescriptor>& opened)
-      : LocalFile(path, facts) {
+      : LocalFile(path, absolute_path, facts) {
     SharedDescriptors::instance().acquire(this, [&opened] { return opened; });
   }
 
@@ -119,25 +132,29 @@ class PreadFile final : public LocalFile {
 
 }  // namespace
 
-std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMode mode) {
+std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMode mode,
+                                                  const std::string& absolute) {
   install_fault_guard();
-  refuse_unless_regular(path);  // before opening: a pipe would wait for its writer
-  const auto file = std::make_shared<const FileDescriptor>(path);
+  const std::string& opened = absolute.empty() ? path : absolute;
+  refuse_unless_regular(opened);  // before opening: a pipe would wait for its writer
+  const auto file = std::make_shared<const FileDescriptor>(opened);
+  const std::string resolved = absolute.empty() ? absolute_path(path) : absolute;
   const LocalFacts found = examine_open_file(file->get(), path);
   const FileFacts& facts = found.facts;
   if (mode == IoMode::automatic) mode = found.is_remote ? IoMode::pread : IoMode::mapped;
   if (mode == IoMode::mapped) {
-    void* const mapping = facts.bytes == 0
-                              ? nullptr
-                              : ::mmap(nullptr, facts.bytes, PROT_READ, MAP_SHARED, file->get(), 0);
-    if (mapping != MAP_FAILED) return std::make_shared<MappedFile>(path, facts, mapping);
+    void* const mapping = facts.bytes == 0 ? nullptr : map_file(file->get(), facts.bytes);
+    if (mapping != nullptr || facts.bytes == 0) {
+      return std::make_shared<MappedFile>(path, resolved, facts, mapping);
+    }
   }
-  return std::make_shared<PreadFile>(path, facts, file);
+  return std::make_shared<PreadFile>(path, resolved, facts, file);
 }
 
-LocalFile::LocalFile(std::string path, const FileFacts& facts, const std::uint8_t* mapping)
+LocalFile::LocalFile(std::string path, std::string absolute_path, const FileFacts& facts,
+                     const std::uint8_t* mapping)
     : StoredFile(std::move(path), facts, kLocalTraits, mapping),
-      absolute_path_(absolute(this->path())) {}
+      absolute_path_(std::move(absolute_path)) {}
 
 LocalFile::~LocalFile() {
   SharedDescriptors::instance().forget(this);

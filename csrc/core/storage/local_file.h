@@ -22,8 +22,13 @@ inline constexpr StorageTraits kLocalTraits = {
 // Maps the file if `mode` is `mapped`, or `automatic` and the filesystem is local. If the system
 // refuses the mapping (there may be too many), the file is read with pread. Installs the fault
 // guard. A mapped file needs no descriptor. Files read with pread share a small pool of
-// descriptors, so ten thousand of them may be open at once.
-std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMode mode);
+// descriptors, so ten thousand of them may be open at once. At most kMaxMappings files are mapped
+// at the same time, because a process may have only so many mappings.
+//
+// If `absolute_path` is not empty, it is what is opened, and `path` what the file is called.
+inline constexpr std::size_t kMaxMappings = 1 << 15;
+std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMode mode,
+                                                  const std::string& absolute_path = "");
 
 // What mapped and other files have in common.
 class LocalFile : public StoredFile {
@@ -39,7 +44,8 @@ class LocalFile : public StoredFile {
   bool is_cached(std::uint64_t offset) const noexcept override;
 
  protected:
-  LocalFile(std::string path, const FileFacts& facts, const std::uint8_t* mapping = nullptr);
+  LocalFile(std::string path, std::string absolute_path, const FileFacts& facts,
+            const std::uint8_t* mapping = nullptr);
 
   // A descriptor of the file that was opened. Hold it briefly: there are few of them. If it had to
   // be closed meanwhile, it is opened again by name. Throws Error truncated if the file is shorter

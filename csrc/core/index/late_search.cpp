@@ -1,0 +1,100 @@
+#include "core/index/late_search.h"
+
+#include <limits>
+
+#include "core/index/index_places.h"
+#include "core/index/index_search.h"
+#include "core/index/index_state.h"
+#include "core/storage/folders.h"
+
+namespace tfrfast {
+namespace {
+
+IndexOptions with_folders(IndexOptions options) {
+  if (options.folders == nullptr) options.folders = std::make_shared<IndexFolders>();
+  return options;
+}
+
+}  // namespace
+
+LateFolders::LateFolders(const IndexOptions& options, IoMode io)
+    : options_(with_folders(options)), io_(io) {}
+
+const LateFolders::Folder* LateFolders::at(const std::string& prefix) {
+  if (options_.folder.empty() && options_.use == IndexUse::memory) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (const auto known = by_prefix_.find(prefix); known != by_prefix_.end()) return known->second;
+  const Folder*& folder = by_prefix_[prefix];
+  const std::string some_shard = prefix + "_";
+  const bool is_shared = !options_.folder.empty();
+  auto indexes =
+      options_.folders->at(is_shared ? options_.folder : sibling_index_folder(some_shard));
+  if (indexes->index() == nullptr) return folder;
+  std::string suffix;
+  if (is_shared) suffix = names_in_shared_folder(some_shard).front().substr(1);
+  folder = &folders_.emplace_back(Folder{
+      {prefix, prefix.empty() ? absolute_path("") : absolute_path(prefix), indexes->index(), io_},
+      indexes,
+      std::move(suffix)});
+  return folder;
+}
+
+const DirectoryEntry* LateSearch::find(const FolderIndex& index, std::string_view name) noexcept {
+  const auto entries = index.entries();
+  const DirectoryEntry* found = nullptr;
+  if (next_ < entries.size() && index.name_of(entries[next_]) == name) {
+    found = &entries[next_];
+  } else {
+    found = index.find(name);
+  }
+  if (found != nullptr) next_ = static_cast<std::size_t>(found - entries.data()) + 1;
+  return found;
+}
+
+// Whether nothing would be found at opening that could not be an error later.
+bool LateSearch::may_be_late(const DirectoryEntry& entry, const FolderIndex& index,
+                             const FileFacts& facts) const noexcept {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const ShardEntry& shard = entry.shard;
+  const auto& expected = folders_.options().compression;
+  const bool is_plain = shard.compression == static_cast<std::uint32_t>(Compression::none);
+  return shard.damage.bytes == 0 && may_be_believed(index.file_facts().owner, facts.owner) &&
+         is_in_state(facts_of(shard), facts) &&
+         (!expected || static_cast<std::uint32_t>(*expected) == shard.compression) &&
+         shard.stream_bytes <= kMax && shard.record_count <= shard.stream_bytes / kFrameOverhead &&
+         (!is_plain || shard.stream_bytes == shard.file_bytes);
+}
+
+std::uint64_t LateSearch::look_at(const std::string& path, LateShard* late) {
+  const FileFacts facts = examiner_.examine(path);
+  if (late == nullptr) return facts.bytes;
+  const std::size_t name_at = path.rfind('/') + 1;  // 0 for a bare name
+  if (!knows_prefix_ || path.compare(0, name_at, prefix_) != 0) {
+    prefix_ = path.substr(0, name_at);
+    folder_ = folders_.at(prefix_);
+    knows_prefix_ = true;
+    next_ = 0;
+  }
+  if (folder_ == nullptr) return facts.bytes;
+  const FolderIndex& index = *folder_->late.index;
+  const std::string_view name = std::string_view(path).substr(name_at);
+  const auto has_loose = [this](std::string_view of) {
+    return folder_->indexes->has_loose() && folder_->indexes->may_have_loose(std::string(of));
+  };
+  const DirectoryEntry* entry = nullptr;
+  if (!folder_->suffix.empty()) {
+    const std::string longer = std::string(name) + folder_->suffix;
+    if (has_loose(longer)) return facts.bytes;
+    entry = find(index, longer);
+  }
+  if (entry == nullptr) {
+    if (has_loose(name)) return facts.bytes;
+    entry = find(index, name);
+  }
+  if (entry != nullptr && may_be_late(*entry, index, facts)) {
+    *late = {&folder_->late, entry, name.size(), facts};
+  }
+  return facts.bytes;
+}
+
+}  // namespace tfrfast

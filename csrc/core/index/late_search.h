@@ -1,0 +1,64 @@
+// Finds the shards that can be opened later.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/index/shard_slot.h"
+#include "core/storage/local_facts.h"
+
+namespace tfrfast {
+
+// The folders of a set's shards, and what their indexes hold. Safe from many threads. Only shards
+// of this machine are opened later.
+class LateFolders {
+ public:
+  struct Folder {
+    LateFolder late;
+    std::shared_ptr<const IndexFolder> indexes;
+    // What some names end with in a folder of indexes that serves many data folders.
+    std::string suffix;
+  };
+
+  LateFolders(const IndexOptions& options, IoMode io);
+
+  // `prefix` is a path up to its last slash. Null if no index is there.
+  const Folder* at(const std::string& prefix);
+  const IndexOptions& options() const noexcept { return options_; }
+
+ private:
+  const IndexOptions options_;  // its folders are set
+  const IoMode io_;
+  std::mutex mutex_;
+  std::map<std::string, const Folder*> by_prefix_;
+  std::deque<Folder> folders_;
+};
+
+// One thread's search. It is fastest if shards come folder by folder and in order.
+class LateSearch {
+ public:
+  explicit LateSearch(LateFolders& folders) : folders_(folders) {}
+
+  // The size of a file of this machine. If the index of its folder describes what the file is now,
+  // and no other index comes first, sets `late`, unless that is null. Throws Error io, and invalid
+  // for what is not a regular file.
+  std::uint64_t look_at(const std::string& path, LateShard* late);
+
+ private:
+  const DirectoryEntry* find(const FolderIndex& index, std::string_view name) noexcept;
+  bool may_be_late(const DirectoryEntry& entry, const FolderIndex& index,
+                   const FileFacts& facts) const noexcept;
+
+  LateFolders& folders_;
+  LocalExaminer examiner_;
+  std::string prefix_;
+  const LateFolders::Folder* folder_ = nullptr;
+  bool knows_prefix_ = false;
+  std::size_t next_ = 0;  // the entry after the one that was found
+};
+
+}  // namespace tfrfast

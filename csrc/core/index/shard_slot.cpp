@@ -1,0 +1,121 @@
+#include "core/index/shard_slot.h"
+
+#include <cerrno>
+
+#include "core/base/error.h"
+#include "core/index/index_state.h"
+#include "core/storage/folders.h"
+#include "core/storage/local_file.h"
+
+namespace tfrfast {
+namespace {
+
+[[noreturn]] void refuse_late(const std::string& path, const std::string& what) {
+  throw Error(ErrorKind::stale_index,
+              "'" + path + "' " + what +
+                  " after its data set had been opened, and before it was first read. Open the "
+                  "data set again.",
+              {path, {}, {}});
+}
+
+// What the file is now, if it is still what it was.
+std::shared_ptr<const StoredFile> open_unchanged(const std::string& path,
+                                                 const std::string& absolute_path, IoMode io,
+                                                 const FileFacts& then) {
+  std::shared_ptr<const StoredFile> file;
+  try {
+    file = open_local_file(path, io, absolute_path);
+  } catch (const Error& error) {
+    const int reason = error.system_error();
+    if (reason == ENOENT || reason == ENOTDIR) refuse_late(path, "was removed");
+    if (reason == EISDIR || error.kind() == ErrorKind::invalid) refuse_late(path, "was replaced");
+    throw;
+  }
+  if (file->is_still(then)) return file;
+  const FileFacts& now = file->facts();
+  if (now.bytes != then.bytes) {
+    refuse_late(path, "changed from " + std::to_string(then.bytes) + " to " +
+                          std::to_string(now.bytes) + " bytes");
+  }
+  refuse_late(path, is_same_file(now, then) ? "changed" : "was replaced by another file");
+}
+
+}  // namespace
+
+const IndexedShard& ShardSlot::open() const {
+  if (const IndexedShard* const known = opened(); known != nullptr) return *known;
+  const LateFolder& folder = *late_.folder;
+  const std::string name(late_name());
+  const std::string path = folder.prefix + name;
+  const auto file = open_unchanged(path, folder.absolute_prefix + name, folder.io, late_.facts);
+  const std::shared_ptr<const ShardIndex> index = folder.index->open(*late_.entry);
+  if (!index_fits(*index, *file)) {
+    throw Error(
+        ErrorKind::stale_index,
+        "Index '" + index->origin() + "' was made for another state of '" + path +
+            "': records do not begin where it says. Build it again: `tfrfast index --force " +
+            path + "`.",
+        {path, {}, {}});
+  }
+  auto made = std::make_unique<const IndexedShard>(
+      IndexedShard{as_indexed(file, *index), index, false, index->origin()});
+  const IndexedShard* nobody = nullptr;
+  if (opened_.compare_exchange_strong(nobody, made.get(), std::memory_order_acq_rel)) {
+    return *made.release();
+  }
+  return *nobody;  // which another thread has opened
+}
+
+std::string_view ShardSlot::late_name() const noexcept {
+  return late_.folder->index->name_of(*late_.entry).substr(0, late_.name_bytes);
+}
+
+std::string ShardSlot::path() const {
+  if (late_.entry == nullptr) return opened()->file->path();
+  return late_.folder->prefix + std::string(late_name());
+}
+
+std::string ShardSlot::name() const {
+  return late_.entry == nullptr ? name_of(opened()->file->path()) : std::string(late_name());
+}
+
+const FileFacts& ShardSlot::file_facts() const noexcept {
+  return late_.entry == nullptr ? opened()->file->facts() : late_.facts;
+}
+
+std::uint64_t ShardSlot::file_bytes() const noexcept {
+  return late_.entry == nullptr ? opened()->index->facts().file_bytes : entry().file_bytes;
+}
+
+std::uint64_t ShardSlot::stream_bytes() const noexcept {
+  return late_.entry == nullptr ? opened()->file->bytes() : entry().stream_bytes;
+}
+
+std::uint64_t ShardSlot::record_count() const noexcept {
+  return late_.entry == nullptr ? opened()->index->record_count() : entry().record_count;
+}
+
+Compression ShardSlot::compression() const noexcept {
+  return late_.entry == nullptr ? opened()->index->facts().compression
+                                : static_cast<Compression>(entry().compression);
+}
+
+SlotIndex ShardSlot::index() const {
+  if (const IndexedShard* const shard = opened(); shard != nullptr) return {shard->index, {}, {}};
+  return {{}, late_.folder->index, late_.entry};
+}
+
+const std::string& ShardSlot::index_path() const noexcept {
+  return late_.entry == nullptr ? opened()->index->origin() : late_.folder->index->path();
+}
+
+bool ShardSlot::is_inflated() const noexcept {
+  return late_.entry == nullptr ? opened()->file->is_inflated()
+                                : compression() != Compression::none;
+}
+
+bool ShardSlot::is_far() const noexcept {
+  return late_.entry == nullptr && opened()->file->traits().is_far;
+}
+
+}  // namespace tfrfast
