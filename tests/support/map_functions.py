@@ -19,12 +19,6 @@ FEATURES: dict[str, Any] = {
     "absent": tf.io.FixedLenFeature([2], tf.string, [b"one", b"two"]),
     "missing": tf.io.FixedLenFeature([], tf.float32, 0.5),
 }
-VARIABLE: dict[str, Any] = {
-    "sparse": {"words": tf.io.VarLenFeature(tf.string)},
-    "ragged": {"numbers": tf.io.RaggedFeature(tf.int64)},
-    "sequence": {"weights": tf.io.FixedLenSequenceFeature([], tf.float32, True)},
-    "placed": {"placed": tf.io.SparseFeature("positions", "marks", tf.int64, 10)},
-}
 Pair = collections.namedtuple("Pair", ["left", "right"])
 
 Function = Callable[[Any], Any]
@@ -248,11 +242,6 @@ NOT_LIFTED: dict[str, tuple[Function, str]] = {
     "random with a seed": (seeded, "random numbers"),
     "unused": (unused, "does not parse"),
     "keys": (of_keys_made_in_the_graph, "not constants"),
-    **{
-        kind: (functools.partial(tf.io.parse_single_example, features=features), "")
-        for kind, features in VARIABLE.items()
-        if kind != "ragged"
-    },
 }
 
 

@@ -11,7 +11,8 @@ import tensorflow as tf
 from tfrfast.tensorflow.functions import serial_map
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.rest import Rest
-from tfrfast.tensorflow.lifting.vectorising import Vectorised, vectorised
+from tfrfast.tensorflow.lifting.vectorised import Vectorised
+from tfrfast.tensorflow.lifting.vectorising import vectorised
 
 Function = Callable[..., Any]
 Columns = list[Any]

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import Columns, Emission, Strings, emit_group
-from tfrfast.tensorflow.functions import flat_map, parallel_map
+from tfrfast.tensorflow.functions import flat_map, parallel_flat_map, parallel_map
 from tfrfast.tensorflow.library import ops
 
 # One call reads about this many bytes, and at most so many batches.
@@ -82,6 +82,13 @@ class Batches(ABC):
             lambda *group: function(*self.member(0, *group)),
             calls=calls,
             on_one_thread=on_one_thread,
+        )
+
+    def mapped_each(self, function: Callable[..., Any], *, calls: int) -> Any:
+        """What there is in the datasets, of one element, that a function makes of each batch."""
+        assert self._group == 1
+        return parallel_flat_map(
+            self.known_by, lambda *group: function(*self.member(0, *group)), calls=calls
         )
 
     def strings(self) -> Any:

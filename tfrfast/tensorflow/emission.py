@@ -206,6 +206,14 @@ def _listed(elements: list[Any]) -> Any:
     return tf.data.experimental.from_variant(variant, spec)
 
 
+def element_of(tensors: list[Any], spec: Any) -> Any:
+    """A dataset of one element like `spec`, given its components as tf.data hands them on."""
+    variant = tf.raw_ops.TensorDataset(
+        components=tensors, output_shapes=structure.get_flat_tensor_shapes(spec)
+    )
+    return tf.data.experimental.from_variant(variant, spec)
+
+
 def with_length(dataset: Any, length: int | None) -> Any:
     """Declares how many elements there are (None: no end), but accepts fewer.
 

@@ -41,6 +41,11 @@ class _Transformed(tf.data.Dataset):  # type: ignore[misc]
         return self._spec
 
 
+def with_spec(dataset: Any, spec: Any) -> Any:
+    """A dataset that one of these functions made, whose elements are known to be like `spec`."""
+    return _Transformed(dataset._source, dataset._function, dataset._variant_tensor, spec)
+
+
 def flat_map(dataset: Any, body: Body, *others: Any) -> Any:
     """dataset.flat_map(lambda *element: body(*element, *others)).
 
@@ -50,6 +55,25 @@ def flat_map(dataset: Any, body: Body, *others: Any) -> Any:
     others = tuple(map(tf.convert_to_tensor, others))
     traced = _traced(_dataset_of, body, dataset, others)
     return _transformed(tf.raw_ops.FlatMapDataset, dataset, traced, others, "f")
+
+
+def parallel_flat_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any:
+    """flat_map() of a body that returns datasets of one element, so many at once, in order."""
+    others = tuple(map(tf.convert_to_tensor, others))
+    traced = _traced(_dataset_of, body, dataset, others)
+    return _transformed(
+        tf.raw_ops.ParallelInterleaveDatasetV4,
+        dataset,
+        traced,
+        others,
+        "f",
+        cycle_length=tf.constant(calls, tf.int64),
+        block_length=tf.constant(1, tf.int64),
+        buffer_output_elements=tf.constant(1, tf.int64),
+        prefetch_input_elements=tf.constant(0, tf.int64),
+        num_parallel_calls=tf.constant(calls, tf.int64),
+        deterministic="true",
+    )
 
 
 def parallel_reads() -> int:

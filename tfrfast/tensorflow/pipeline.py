@@ -68,18 +68,23 @@ class Pipeline:
     def _build_batches(self, batch: Batch) -> Any:
         batches = self._batches()
         if self.lifted is not None:
-            return lifted_batches(batches, batch.rows, self.lifted)
+            return lifted_batches(batches, batch.rows, self.lifted, self._is_symbolic)
         return batches.strings() if self.features is None else batches.columns(self.features)
 
     def _batches(self) -> Batches:
         assert self.sequence is not None
         grouped = self.lifted is None
         if self.sequence.shuffle is None:
-            symbolic = self.options is not None and self.options.experimental_symbolic_checkpoint
             record_bytes = self.source.record_bytes if grouped else None
-            return self.source.shards().batches(self.sequence, bool(symbolic), record_bytes)
+            return self.source.shards().batches(self.sequence, self._is_symbolic, record_bytes)
         assert self.source.plan is not None
         return graphs.PlannedBatches(self.source.plan, self.sequence, grouped=grouped)
+
+    @property
+    def _is_symbolic(self) -> bool:
+        """Whether checkpoints hold positions alone."""
+        asked = self.options and self.options.experimental_symbolic_checkpoint
+        return self.shuffle is not None if asked is None else bool(asked)
 
     def build_one_by_one(self) -> Any:
         """The batches of a pipeline whose maps are lifted, as its maps make them of records."""

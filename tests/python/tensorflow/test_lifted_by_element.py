@@ -218,13 +218,15 @@ def test_a_table_is_looked_into_by_element(files: list[str]) -> None:
     assert outcomes(ours) == outcomes(theirs)
 
 
-def test_a_checkpoint_of_positions_goes_on(files: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_checkpoint_goes_on(files: list[str], tmp_path: Path, shuffled: bool) -> None:
     def f(record: Any) -> Any:
         parsed = parse(record)
-        return parsed["id"], tf.random.uniform([])
+        return parsed["id"], tf.random.stateless_uniform([], [1, parsed["id"]])
 
     def iterator() -> Any:
-        source = tfr.TFRecordDataset(files).shuffle(31, seed=3)
+        source = tfr.TFRecordDataset(files)
+        source = source.shuffle(31, seed=3) if shuffled else source
         return iter(source.map(f).batch(4).map(lambda number, _: number).prefetch(1))
 
     first = iterator()

@@ -18,7 +18,6 @@ private = pytest.importorskip("tfrfast.tensorflow.lifting.private")
 from map_functions import (  # noqa: E402
     LIFTED,
     NOT_LIFTED,
-    VARIABLE,
     Function,
     as_dataset,
     divided,
@@ -87,10 +86,8 @@ def test_gives_what_tensorflow_gives(files: list[str], chain: str, function: str
 @pytest.mark.parametrize("function", NOT_LIFTED)
 def test_what_is_not_lifted_is_the_same(files: list[str], function: str) -> None:
     f, why = NOT_LIFTED[function]
-    rows = 1 if function in VARIABLE else 4  # tf.data batches neither of them otherwise
     ours, theirs = (
-        reader(files).map(f).batch(rows)
-        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+        reader(files).map(f).batch(4) for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
     )
     assert ours.element_spec == theirs.element_spec
     assert elements(ours) == elements(theirs)

@@ -17,7 +17,7 @@ from random_functions import done, random_steps  # noqa: E402
 from row_by_row import by_batch, by_row, plan, refusal, same_bits  # noqa: E402
 from tfrfast.tensorflow.history import Refusal  # noqa: E402
 from tfrfast.tensorflow.lifting.rules.table import RULES  # noqa: E402
-from tfrfast.tensorflow.lifting.vectorising import Vectorised  # noqa: E402
+from tfrfast.tensorflow.lifting.vectorised import Vectorised  # noqa: E402
 
 NUMBERS = np.arange(1, 7, dtype=np.float32)
 COUNTS = np.arange(-2, 4, dtype=np.int64)

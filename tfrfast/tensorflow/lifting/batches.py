@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.tensorflow.batches import Batches
-from tfrfast.tensorflow.emission import emit_block, records
-from tfrfast.tensorflow.functions import flat_map, map_as_traced, parallel_reads, serial_map
+from tfrfast.tensorflow.emission import element_of, emit_block, records
+from tfrfast.tensorflow.functions import (
+    flat_map,
+    map_as_traced,
+    parallel_reads,
+    serial_map,
+    with_spec,
+)
 from tfrfast.tensorflow.lifting.lifted import Lifted
 
 _BYTES_AT_ONCE = 256 << 20
 
 
-def lifted_batches(batches: Batches, size: int, lifted: Lifted) -> Any:
-    """Batches, of `size` rows, of what the maps make of single records."""
+def lifted_batches(batches: Batches, size: int, lifted: Lifted, symbolic: bool) -> Any:
+    """Batches, of `size` rows, of what the maps make of single records.
+
+    With `symbolic`, checkpoints hold positions alone.
+    """
     # Reading a batch that has to be full fails if a record is bad: nothing is left of it.
     if batches.rows is not None and not lifted.is_checked:
         return batches.finished(_sound(batches, lifted, _calls(size, lifted)))
-    return batches.finished(_checked(batches, size, lifted, _calls(size, lifted)))
+    return batches.finished(_checked(batches, size, lifted, _calls(size, lifted), symbolic))
 
 
 def _calls(size: int, lifted: Lifted) -> int:
@@ -39,25 +49,23 @@ def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[
 
 def _sound(batches: Batches, lifted: Lifted, calls: int) -> Any:
     def decode(*batch: Any) -> Any:
-        components, _ = _decoded(batches, batch, lifted)
-        return tf.nest.pack_sequence_as(lifted.specs[-1], components)
+        return tuple(_decoded(batches, batch, lifted)[0])
 
-    return batches.mapped(decode, calls=calls)
+    return with_spec(batches.mapped(decode, calls=calls), lifted.batch_spec(batches.rows))
 
 
-def _checked(batches: Batches, size: int, lifted: Lifted, calls: int) -> Any:
+def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: bool) -> Any:
     """Where a batch does not count, TensorFlow makes it from records, by the original functions.
 
     So each error is TensorFlow's, and comes after the good batches before it.
     """
 
     def decode(*batch: Any) -> Any:
-        if lifted.raises:
-            return (*_decoded_or_not(batches, batch, lifted), *batch)
         flat, holds = _decoded(batches, batch, lifted)
         return (*flat, holds, *batch)
 
-    specs = tf.nest.flatten(lifted.batch_spec(batches.rows))
+    spec = lifted.batch_spec(batches.rows)
+    specs = tf.nest.flatten(spec)
 
     def emit(*outputs: Any) -> Any:
         parts = len(specs)
@@ -65,32 +73,52 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int) -> Any:
 
         def one_by_one() -> Any:
             elements = emit_block(*records(*batches.read(*batch))).unbatch()
-            for function, spec in zip(lifted.functions, lifted.specs, strict=True):
-                elements = map_as_traced(elements, function, spec)
-            return elements.batch(size, batches.rows is not None)
+            for function, made in zip(lifted.functions, lifted.specs, strict=True):
+                elements = map_as_traced(elements, function, made)
+            elements = elements.batch(size, batches.rows is not None)
+            return tf.data.experimental.from_variant(elements._variant_tensor, spec)
 
         def decoded() -> Any:
             shaped = [
-                tf.ensure_shape(each, spec.shape)
-                for each, spec in zip(components, specs, strict=True)
+                tf.ensure_shape(each, own.shape) if isinstance(own, tf.TensorSpec) else each
+                for each, own in zip(components, specs, strict=True)
             ]
-            return tf.data.Dataset.from_tensors(tf.nest.pack_sequence_as(lifted.specs[-1], shaped))
+            return element_of(shaped, spec)
 
         return tf.cond(holds, decoded, one_by_one)
 
-    made = batches.mapped(decode, calls=calls, on_one_thread=not lifted.raises)
+    def decode_or_not(*batch: Any) -> Any:
+        return _or_nothing(decode, batch, specs)
+
+    if not lifted.raises:
+        made = batches.mapped(decode, calls=calls)
+    elif symbolic:  # TensorFlow has no symbolic checkpoints of ignore_errors() in an iteration,
+        made = batches.mapped(
+            lambda *batch: decode_or_not(*batch).get_single_element(),
+            calls=calls,
+            on_one_thread=False,
+        )
+    else:  # and no others of get_single_element().
+        made = batches.mapped_each(decode_or_not, calls=calls)
     return flat_map(made, emit)
 
 
-def _decoded_or_not(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[Any, ...]:
-    """The same. If a row fails, an empty batch that does not count."""
+def _or_nothing(decode: Callable[..., Any], batch: tuple[Any, ...], specs: list[Any]) -> Any:
+    """A dataset of what is made of a batch or, if that fails, of one that does not count."""
+    made = serial_map(tf.data.Dataset.from_tensors(batch), decode, on_one_thread=False)
+    components = made.element_spec[: len(specs)]
+    nothing = (*map(_nothing_like, components), tf.constant(False), *batch)
+    return made.ignore_errors().concatenate(tf.data.Dataset.from_tensors(nothing)).take(1)
 
-    def decode(*batch: Any) -> Any:
-        components, holds = _decoded(batches, batch, lifted)
-        return (*components, holds)
 
-    decoded = serial_map(tf.data.Dataset.from_tensors(batch), decode, on_one_thread=False)
-    specs = decoded.element_spec[:-1]
-    nothing = (*(tf.zeros([0] * spec.shape.rank, spec.dtype) for spec in specs), tf.constant(False))
-    either = decoded.ignore_errors().concatenate(tf.data.Dataset.from_tensors(nothing))
-    return tuple(either.take(1).get_single_element())
+def _nothing_like(spec: Any) -> Any:
+    """A tensor that nobody looks at."""
+    if spec.dtype != tf.variant:
+        return tf.zeros([0] * spec.shape.rank, spec.dtype)
+    serialized = tf.raw_ops.SerializeSparse(
+        sparse_indices=tf.zeros([0, 1], tf.int64),
+        sparse_values=tf.zeros([0]),
+        sparse_shape=tf.zeros([1], tf.int64),
+        out_type=tf.variant,
+    )
+    return tf.reshape(serialized, [1, 3] if spec.shape.rank == 2 else [3])

@@ -12,7 +12,9 @@ from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting import private
 from tfrfast.tensorflow.lifting.cutting import cut, needed_of
 from tfrfast.tensorflow.lifting.rounding import is_rewritten, may_be_rewritten
+from tfrfast.tensorflow.lifting.row_arguments import RowArguments, row_arguments
 from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup
+from tfrfast.tensorflow.lifting.variable import Part
 
 # Without a seed, it does not matter in which order rows draw their numbers.
 _RANDOM = frozenset(
@@ -25,6 +27,8 @@ _RANDOM = frozenset(
 _WITHOUT_EFFECT = frozenset(
     ["Assert", "Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"]
 )
+# These make one tensor of a result that is sparse or ragged, as tf.data hands it on.
+PACKING = frozenset(["RaggedTensorToVariant", "SerializeSparse"])
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
 _ROUNDS = "may round otherwise than in a map() of TensorFlow"
 
@@ -37,8 +41,8 @@ class ByElement:
     """A function of a row, called once for each row of a batch."""
 
     function: Any
-    #: The names of the tensors that it is given, and of those that it makes.
-    takes: tuple[str, ...]
+    #: What it is given of each row, and the names of the tensors that it makes.
+    takes: RowArguments
     makes: tuple[str, ...]
     #: Whether it must run even if nobody needs what it makes.
     must_run: bool
@@ -57,8 +61,8 @@ class ByElement:
         """
         outputs = self.function.outputs
         made = tf.raw_ops.MapDefun(
-            arguments=[values[name] for name in self.takes],
-            captured_inputs=list(self.function.captured_inputs),
+            arguments=self.takes.of_each_row(values),
+            captured_inputs=[*self.takes.of_all_rows(values), *self.function.captured_inputs],
             output_types=[output.dtype for output in outputs],
             output_shapes=[output.shape for output in outputs],
             f=self.function,
@@ -77,9 +81,11 @@ def by_element(
     kinds: Sequence[str],
     *,
     exact: bool,
+    parts: Mapping[str, Part] | None = None,
 ) -> ByElement | Refusal:
     """What makes `results` of `known`, the tensors that differ from row to row, and what must run.
 
+    `parts` says what those are that have rows of different lengths.
     Each row is as TensorFlow makes it, in any order, and several at once.
     """
     used, operations = needed_of(graph, known, results, must_run)
@@ -92,12 +98,14 @@ def by_element(
             return Refusal(f"the op {op.type} ({op.name}) {why}")
     takes = used or list(known[:1])
     makes = {each.name: each for each in results or takes[:1]}
-    function = cut(graph, takes, list(makes.values()), must_run)
+    arguments = row_arguments(takes, parts or {})
+    given = arguments.given_as()
+    function = cut(graph, takes, list(makes.values()), must_run, given)
     if isinstance(function, Refusal):
         return function
     return ByElement(
         function,
-        tuple(each.name for each in takes),
+        arguments,
         tuple(makes),
         bool(must_run),
         tuple(dict.fromkeys(kinds)),
@@ -120,7 +128,7 @@ def _why_not(op: Any, captures: dict[str, Any], library: _Library, exact: bool) 
 def _why_not_node(node: Any, library: _Library, exact: bool) -> str | None:
     values = node.attr.values()
     types = {kind for value in values for kind in (value.type, *value.list.type)}
-    if not types.isdisjoint(_HANDLES):
+    if node.op not in PACKING | {"Identity"} and not types.isdisjoint(_HANDLES):
         return "handles datasets, variables or tables"
     if node.op in _RANDOM:
         if node.attr["seed"].i or node.attr["seed2"].i:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,14 @@ import tensorflow as tf
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting import private
 from tfrfast.tensorflow.lifting.rest import Rest
+
+
+@dataclass(frozen=True)
+class GivenAs:
+    """What a function takes in place of what is known."""
+
+    specs: list[Any]
+    make: Callable[..., Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,16 @@ def needed_of(
 
 
 def cut(
-    graph: Any, known: Sequence[Any], results: Sequence[Any], must_run: Sequence[Any]
+    graph: Any,
+    known: Sequence[Any],
+    results: Sequence[Any],
+    must_run: Sequence[Any],
+    given_as: GivenAs | None = None,
 ) -> Any | Refusal:
-    """A function of `known` that returns `results`, and runs what must run: a ConcreteFunction."""
+    """A function of `known` that returns `results`, and runs what must run: a ConcreteFunction.
+
+    With `given_as`, it takes other arguments, of which it makes what is known.
+    """
     given = {tensor.name: place for place, tensor in enumerate(known)}
     captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
     part = _part_from(results, must_run, {*given, *captures})
@@ -68,7 +83,8 @@ def cut(
     del definition.node[:]
     definition.node.extend(kept)
 
-    def run(*columns: Any) -> list[Any]:
+    def run(*arguments: Any) -> list[Any]:
+        columns = arguments if given_as is None else given_as.make(*arguments)
         here = tf.compat.v1.get_default_graph()
         tensors = {name: columns[place] for name, place in given.items()}
         tensors |= {name: private.captured(outer, here) for name, outer in outside.items()}
@@ -83,6 +99,8 @@ def cut(
         return [tf.identity(tensors[tensor.name]) for tensor in results]
 
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]
+    if given_as is not None:
+        specs = given_as.specs
     function = tf.function(run, specs, autograph=False).get_concrete_function()
     if len(function.graph.control_outputs) < len(must_run):
         return Refusal("it has operations that must run, and cannot be kept")

@@ -10,7 +10,14 @@ import tensorflow as tf
 from tfrfast._features.compiling import compile_features
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.recognition import PARSERS, SERIALIZED, columns_of, origin
+from tfrfast.tensorflow.lifting.variable import Kind, Part
+from tfrfast.tensorflow.recognition import (
+    PARSERS,
+    SERIALIZED,
+    ParsedColumns,
+    columns_of,
+    origin,
+)
 
 _NO_PARSE = Refusal("it does not parse Examples")
 
@@ -21,9 +28,9 @@ class Parse:
 
     #: What the core decodes: all features that the op parses, since any of them may be an error.
     features: TensorFeatures
-    #: The outputs of the op that are used, and the feature of each.
+    #: The outputs of the op that are used, and what each of them is.
     used: tuple[Any, ...]
-    keys: tuple[str, ...]
+    parts: tuple[Part, ...]
 
 
 def find_parse(graph: Any) -> Parse | Refusal:
@@ -50,22 +57,43 @@ def find_parse(graph: Any) -> Parse | Refusal:
         for output in parser.outputs
         if any(consumer in needed for consumer in output.consumers()) or _is_among(output, graph)
     )
-    keys = [columns.key_of.get(("", tensor.name)) for tensor in used]
-    dense = [
-        key
-        for key in keys
-        if key is not None and isinstance(columns.features[key], tf.io.FixedLenFeature)
-    ]
-    if len(dense) < len(keys):
-        return Refusal(
-            "it uses sparse or ragged features, or rows of different lengths",
-            ".batch(n).parse_example(features), and then map() for the rest",
-        )
+    types = map(parser.get_attr, ("sparse_types", "Tdense", "ragged_value_types"))
+    if len(columns.features) < sum(map(len, types)):
+        return Refusal("it parses a feature in two ways", "one spec for each feature")
+    known = _parts(columns)
+    parts = [known.get(tensor.name) for tensor in used]
+    if None in parts:
+        return Refusal("it uses the row splits of a ragged feature of one row")
+    found = tuple(part for part in parts if part is not None)
+    described = dict(columns.features)
+    for part in found:
+        if part.kind != "row":
+            described[part.key] = tf.io.RaggedFeature(
+                described[part.key].dtype, row_splits_dtype=tf.int64
+            )
     try:
-        features = TensorFeatures(compile_features(columns.features))
+        features = TensorFeatures(compile_features(described))
     except (TypeError, ValueError):
         return Refusal("it parses features that only TensorFlow can parse")
-    return Parse(features, used, tuple(dense))
+    return Parse(features, used, found)
+
+
+def _parts(columns: ParsedColumns) -> dict[str, Part]:
+    """What each output of a parse is, by its name."""
+    parts: dict[str, Part] = {}
+    for (kind, *names), key in columns.key_of.items():
+        feature = columns.features[key]
+        if kind == "SerializeSparse":
+            kinds: tuple[Kind, ...] = ("indices", "values", "shape")
+            parts.update((name, Part(key, each)) for name, each in zip(names, kinds, strict=True))
+        elif kind == "RaggedTensorToVariant":
+            parts[names[1]] = Part(key, "values")
+        elif isinstance(feature, tf.io.FixedLenSequenceFeature):
+            if 0 not in feature.shape:
+                parts[names[0]] = Part(key, "values", tuple(feature.shape))
+        else:
+            parts[names[0]] = Part(key)
+    return parts
 
 
 def needed_operations(graph: Any) -> set[Any]:

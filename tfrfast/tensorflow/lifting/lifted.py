@@ -14,7 +14,9 @@ from tfrfast.tensorflow.lifting.cutting import rest_after
 from tfrfast.tensorflow.lifting.finding import find_parse
 from tfrfast.tensorflow.lifting.inlining import without_calls
 from tfrfast.tensorflow.lifting.switch import LiftParsing
-from tfrfast.tensorflow.lifting.vectorising import Vectorised, vectorised
+from tfrfast.tensorflow.lifting.variable import Part, columns_of
+from tfrfast.tensorflow.lifting.vectorised import Vectorised
+from tfrfast.tensorflow.lifting.vectorising import vectorised
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,8 @@ class Lifted:
     """Maps, the first of which parses records, in a form that takes whole batches."""
 
     features: TensorFeatures
-    #: The features that the first function uses after the parse.
-    keys: tuple[str, ...]
+    #: What the first function uses after the parse.
+    parts: tuple[Part, ...]
     #: What the functions do after the parse, one after the other.
     stages: tuple[Vectorised, ...]
     #: The functions as they were traced.
@@ -32,22 +34,25 @@ class Lifted:
     specs: tuple[Any, ...]
 
     def run(self, parsed: dict[str, Any], rows: int | None) -> tuple[list[Any], Any]:
-        """The flat components of a batch of elements, and whether they count (None: they do).
+        """The components of a batch of elements, and whether they count (None: they do).
 
-        If they do not, a row may fail, and the batch has to be made row by row.
+        If they do not, a row may fail, and the batch has to be made row by row. A component is one
+        tensor, also of what is sparse or ragged: as tf.data hands it on.
         """
-        columns, checks = [parsed[key] for key in self.keys], []
+        columns, checks = columns_of(self.parts, parsed)
         for stage in self.stages:
             columns, holds = stage(columns)
             checks += [] if holds is None else [holds]
         for column, spec in zip(columns, tf.nest.flatten(self.specs[-1]), strict=True):
-            column.set_shape([rows, *spec.shape])
+            if isinstance(spec, tf.TensorSpec):
+                column.set_shape([rows, *spec.shape])
         return columns, tf.reduce_all(checks) if checks else None
 
     @property
     def is_checked(self) -> bool:
         """Whether rows can fail."""
-        return any(stage.checked for stage in self.stages) or self.raises
+        divides = any(part.of_value for part in self.parts)
+        return divides or any(stage.checked for stage in self.stages) or self.raises
 
     @property
     def raises(self) -> bool:
@@ -66,10 +71,7 @@ class Lifted:
         return [kind for part in parts if part is not None for kind in part.kinds]
 
     def batch_spec(self, rows: int | None) -> Any:
-        return tf.nest.map_structure(
-            lambda spec: tf.TensorSpec(tf.TensorShape([rows]).concatenate(spec.shape), spec.dtype),
-            self.specs[-1],
-        )
+        return tf.nest.map_structure(lambda spec: private.batched(spec, rows), self.specs[-1])
 
 
 def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
@@ -86,27 +88,39 @@ def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
     if isinstance(parse, Refusal):
         return parse
     specs = [mapped.element_spec for mapped in maps]
-    if not all(map(_is_dense, tf.nest.flatten(specs))):
-        return Refusal("it returns more than dense tensors")
+    if not all(map(_is_known, tf.nest.flatten(specs))):
+        return Refusal("it returns more than tensors of a known rank")
+    if not all(isinstance(spec, tf.TensorSpec) for spec in tf.nest.flatten(specs[:-1])):
+        return Refusal(
+            "a map() before the last one makes sparse or ragged tensors",
+            "one map() that does both",
+        )
     known, stages = parse.used, []
     for place, (graph, spec) in enumerate(zip(graphs, specs, strict=True)):
         rest = rest_after(graph, known)
         if isinstance(rest, Refusal):
             return rest
-        stage = vectorised(rest, exact=lifts == "exact", checked=True, splits=True)
+        stage = vectorised(
+            rest,
+            exact=lifts == "exact",
+            checked=True,
+            splits=True,
+            parts=() if place else parse.parts,
+        )
         if isinstance(stage, Refusal):
             return stage
         stages.append(stage)
         if place + 1 < len(functions):
-            if stage.by_element is not None and not stage.by_element.has_fixed_shapes:
+            if not stage.has_fixed_shapes:
                 return Refusal(
                     "a map() before the last one makes rows of different shapes, as far as is "
                     "known",
                     "one map() that does both",
                 )
             known = tuple(graphs[place + 1].inputs[: len(tf.nest.flatten(spec))])
-    return Lifted(parse.features, parse.keys, tuple(stages), tuple(functions), tuple(specs))
+    return Lifted(parse.features, parse.parts, tuple(stages), tuple(functions), tuple(specs))
 
 
-def _is_dense(spec: Any) -> bool:
-    return isinstance(spec, tf.TensorSpec) and spec.shape.rank is not None
+def _is_known(spec: Any) -> bool:
+    kinds = (tf.TensorSpec, tf.SparseTensorSpec, tf.RaggedTensorSpec)
+    return isinstance(spec, kinds) and spec.shape.rank is not None

@@ -49,6 +49,11 @@ def is_stateful(kind: str) -> bool:
     return definition is None or definition.is_stateful
 
 
+def batched(spec: Any, rows: int | None) -> Any:
+    """The spec of batches of elements with this spec, as batch() has it."""
+    return spec._batch(rows)
+
+
 def before_return(tensor: Any) -> Any:
     """The result, before the identity that makes a function wait for what must run."""
     operation = tensor.op

@@ -7,84 +7,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.by_element import ByElement, by_element
+from tfrfast.tensorflow.lifting.by_element import PACKING, ByElement, by_element
 from tfrfast.tensorflow.lifting.rest import Rest
 from tfrfast.tensorflow.lifting.rounding import may_round_otherwise
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import Node, Write
+from tfrfast.tensorflow.lifting.rules.of_values import (
+    ShapesOfValues,
+    of_each_value,
+    part_made,
+    shape_of_rows,
+    sparse_rows,
+)
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
 from tfrfast.tensorflow.lifting.rules.rule import Rule
 from tfrfast.tensorflow.lifting.rules.table import CONSTANTS, REASONS, RULES, SHAPES_OF_ROWS
+from tfrfast.tensorflow.lifting.variable import Part
+from tfrfast.tensorflow.lifting.vectorised import Vectorised
+from tfrfast.tensorflow.recognition import origin
 
 _BYTES_OF_A_STRING = 32
 _EFFECT = "must run for each record"
 _HELPERS = frozenset(["Identity", "NoOp"])
 
 
-@dataclass(frozen=True)
-class Vectorised:
-    """The rest of a function, for all rows of a batch.
-
-    Called in a graph, it adds ops to it. They must run as they stand: TensorFlow's optimiser would
-    make floats round differently for a batch than for a row.
-    """
-
-    rest: Rest
-    #: The ops to add, in order, and how.
-    steps: tuple[tuple[Any, Write], ...]
-    #: The names of the tensors that differ from row to row.
-    per_row: frozenset[str]
-    shapes: Shapes
-    #: Whether the rows of some batches have to run one by one, because one of them may fail.
-    checked: bool
-    #: The bytes of all values that are made from a row, with a guess for the length of strings.
-    row_bytes: int
-    #: What runs row by row, after the steps.
-    by_element: ByElement | None = None
-
-    def __call__(self, columns: Sequence[Any]) -> tuple[list[Any], Any]:
-        """Returns the outputs for rows whose columns these are, and whether they count.
-
-        Rows are the first dimension of each column and of each output. An output that is an input
-        is the very object that was given. Whether the outputs count is None if nothing can fail:
-        then they always do. Otherwise it is a boolean. If that is false, one of the rows may fail:
-        drop the outputs and run rest.graph on each row, so that errors come where they belong. The
-        same has to be done if what runs row by row fails.
-        """
-        graph, inputs = tf.compat.v1.get_default_graph(), self.rest.graph.inputs
-        values = {each.name: column for each, column in zip(inputs, columns, strict=False)}
-        outside = inputs[self.rest.row_inputs :]
-        values |= {each.name: own for each, own in zip(outside, self.rest.captures, strict=True)}
-        batch = Batch(graph, lambda: _row_count(inputs, columns))
-        for op, write in self.steps:
-            written = write(batch, [values[each.name] for each in op.inputs])
-            for output, value in zip(op.outputs, written, strict=True):
-                values[output.name] = value
-                if output.name in self.per_row and op.type != "Identity":
-                    value.set_shape([None, *self.shapes.known(output)])
-        if self.by_element is not None:
-            batch.conditions += self.by_element(values)
-        outputs = [self._output(each, values, batch) for each in self.rest.graph.outputs]
-        return outputs, batch.is_right() if batch.conditions else None
-
-    def _output(self, output: Any, values: dict[str, Any], batch: Batch) -> Any:
-        value = values[output.name]
-        if output.name in self.per_row:
-            return value
-        repeated = batch.repeated(value, self.shapes.known(output))
-        repeated.set_shape([None, *self.shapes.known(output)])
-        return repeated
-
-
 def vectorised(
-    rest: Rest, *, exact: bool = False, checked: bool = False, splits: bool = False
+    rest: Rest,
+    *,
+    exact: bool = False,
+    checked: bool = False,
+    splits: bool = False,
+    parts: Sequence[Part] = (),
 ) -> Vectorised | Refusal:
     """How to run the rest of a function on whole batches, or the op that prevents it.
+
+    `parts` says what the columns are, where the rows of some have different lengths.
 
     With `splits`, ops that have no form for batches run row by row, where their order and time do
     not matter.
@@ -93,7 +54,7 @@ def vectorised(
     other float ops are refused (rounding.py). Without `checked`, ops that fail on some values are.
     """
     try:
-        return _Planning(rest, exact, checked, splits).planned()
+        return _Planning(rest, exact, checked, splits, parts).planned()
     except _RefusedError as refused:
         return refused.refusal
 
@@ -106,7 +67,9 @@ class _RefusedError(Exception):
 class _Planning:
     """Plans one op after the other, in the order in which they run."""
 
-    def __init__(self, rest: Rest, exact: bool, checked: bool, splits: bool) -> None:
+    def __init__(
+        self, rest: Rest, exact: bool, checked: bool, splits: bool, parts: Sequence[Part]
+    ) -> None:
         self._rest, self._exact, self._checked = rest, exact, checked
         self._splits = splits
         self._left: dict[str, Any] = {}  # ops that run row by row
@@ -117,6 +80,9 @@ class _Planning:
         outside = zip(inputs[rest.row_inputs :], rest.captures, strict=True)
         self._captured = {each.name: tensor for each, tensor in outside}
         self._given = {each.op.name for each in inputs}
+        named = zip(inputs, parts, strict=False)
+        #: What differs in length from row to row, and the shapes of sparse rows.
+        self._parts = {each.name: part for each, part in named if part.kind != "row"}
         self._shapes = Shapes()
         self._steps: list[tuple[Any, Write]] = []
         self._is_checked, self._row_bytes = False, 0
@@ -134,9 +100,11 @@ class _Planning:
             if op.name not in planned:
                 raise _RefusedError(_why(op, _EFFECT))
         for each in graph.outputs:
-            if each.dtype in (tf.resource, tf.variant):
-                raise _RefusedError(f"it returns a {each.dtype.name}")
-        part = self._by_element() if self._left else None
+            self._look_at_result(each)
+        left = self._left or any(map(self._is_indices, graph.outputs))
+        part = self._by_element() if left else None
+        is_fixed = part is None or part.has_fixed_shapes
+        differing = [each for each in graph.outputs if self._differs(each)]
         return Vectorised(
             self._rest,
             tuple(self._steps),
@@ -144,14 +112,44 @@ class _Planning:
             self._shapes,
             self._is_checked,
             self._row_bytes,
+            is_fixed and not differing,
             part,
         )
 
+    def _look_at_result(self, result: Any) -> None:
+        is_packed = origin(result).op.type in PACKING
+        if result.dtype == tf.resource or (result.dtype == tf.variant and not is_packed):
+            raise _RefusedError(f"it returns a {result.dtype.name}")
+        part = self._parts.get(result.name)
+        if part is not None and part.kind == "values":  # they must have the same length
+            if not self._checked:
+                raise _RefusedError("it returns rows of different lengths")
+            self._is_checked = True
+
+    def _differs(self, tensor: Any) -> bool:
+        """Whether its rows have different lengths."""
+        part = self._parts.get(tensor.name)
+        return part is not None and part.kind != "shape"
+
+    def _is_indices(self, tensor: Any) -> bool:
+        part = self._parts.get(tensor.name)
+        return part is not None and part.kind == "indices"
+
     def _by_element(self) -> ByElement:
         graph = self._rest.graph
-        results = [each for each in graph.outputs if each.op.name in self._left]
+        results = [
+            each for each in graph.outputs if each.op.name in self._left or self._is_indices(each)
+        ]
         must_run = [each for each in graph.control_outputs if each.name in self._left]
-        found = by_element(graph, self._known, results, must_run, self._causes, exact=self._exact)
+        found = by_element(
+            graph,
+            self._known,
+            results,
+            must_run,
+            self._causes,
+            exact=self._exact,
+            parts={name: part for name, part in self._parts.items() if part.kind != "shape"},
+        )
         if isinstance(found, Refusal):
             raise _RefusedError(*found)
         self._per_row.update(found.makes)
@@ -189,20 +187,42 @@ class _Planning:
     def _plan_for_rows(self, op: Any, per_row: tuple[bool, ...]) -> None:
         if op.type == "Identity":  # even if the shape of its input is not known
             self._add(op, lambda batch, inputs: inputs)
+            if op.inputs[0].name in self._parts:
+                self._parts[op.outputs[0].name] = self._parts[op.inputs[0].name]
+            return
+        if any(map(self._differs, op.inputs)):
+            self._plan_for_values(op, per_row)
             return
         if op.type in SHAPES_OF_ROWS:
             self._plan_shape(op)
             return
-        rule = _rule(op)
+        write = self._write(Node(op, per_row, self._shapes, self._captured, self._checked))
+        self._row_bytes += sum(map(self._bytes, op.outputs))
+        self._add(op, write)
+
+    def _plan_for_values(self, op: Any, per_row: tuple[bool, ...]) -> None:
+        if op.type == "SerializeSparse":
+            self._add(op, sparse_rows(op, self._parts))
+            return
+        if op.type in SHAPES_OF_ROWS:
+            self._add(op, shape_of_rows(op, self._parts[op.inputs[0].name]))
+            return
+        part = part_made(op, per_row, self._parts)
+        made = dict.fromkeys((each.name for each in op.outputs), part)
+        shapes = ShapesOfValues(self._parts | made)
+        node = Node(op, per_row, shapes, self._captured, self._checked)
+        self._add(op, of_each_value(node, self._write(node), part))
+        self._parts |= made
+
+    def _write(self, node: Node) -> Write:
+        op, rule = node.op, _rule(node.op)
         if any(each.dtype.is_complex for each in (*op.inputs, *op.outputs)):
             raise NotVectorisedError("computes with complex numbers")
-        node = Node(op, per_row, self._shapes, self._captured, self._checked)
         write = rule.plan(node)
         if self._exact and not node.is_exact and may_round_otherwise(op, rule):
             raise NotVectorisedError("may round otherwise for a batch than for a row")
         self._is_checked |= node.is_checked
-        self._add(op, write)
-        self._row_bytes += sum(map(self._bytes, op.outputs))
+        return write
 
     def _plan_shape(self, op: Any) -> None:
         """The shape of a row is the same for all of them."""
@@ -258,11 +278,3 @@ def _effects_before(op: Any, given: set[str]) -> Iterator[Any]:
             yield from _effects_before(each, given)
         elif each.name not in given and each.type not in RULES:
             yield each
-
-
-def _row_count(inputs: Sequence[Any], columns: Sequence[Any]) -> Any:
-    for each, column in zip(inputs, columns, strict=False):
-        if each.shape.is_fully_defined():
-            known = column.shape[0]
-            return tf.shape(column)[0] if known is None else tf.constant(known)
-    return tf.shape(columns[0])[0]

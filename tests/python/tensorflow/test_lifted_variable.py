@@ -1,0 +1,313 @@
+"""Features of which each record has as many values as it likes, in functions whose parse is lifted:
+sparse and ragged tensors, and rows of different lengths. Always beside TensorFlow's own class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from example_files import plain, some_example, write_examples
+from record_files import flip_payload_byte, write_shard
+
+tf = pytest.importorskip("tensorflow")
+
+from map_functions import Function, is_lifted  # noqa: E402
+
+WORDS: dict[str, Any] = {
+    "id": tf.io.FixedLenFeature([], tf.int64),
+    "words": tf.io.VarLenFeature(tf.string),
+}
+SEQUENCES: dict[str, Any] = {
+    "weights": tf.io.FixedLenSequenceFeature([], tf.float32, True),
+    "dense": tf.io.FixedLenSequenceFeature([3], tf.float32, True),
+    "missing": tf.io.FixedLenSequenceFeature([2], tf.int64, True),
+}
+DIVIDED: dict[str, Any] = {
+    "divided": tf.io.RaggedFeature(
+        tf.int64,
+        "numbers",
+        [tf.io.RaggedFeature.RowLengths("lengths")],
+        row_splits_dtype=tf.int32,
+    )
+}
+PLACED: dict[str, Any] = {"placed": tf.io.SparseFeature("positions", "marks", tf.int64, 10)}
+
+
+def parser(features: dict[str, Any]) -> Function:
+    return lambda record: tf.io.parse_single_example(record, features)
+
+
+def with_values(sparse: Any, values: Any) -> Any:
+    return tf.SparseTensor(sparse.indices, values, sparse.dense_shape)
+
+
+def hashed(record: Any) -> Any:
+    words = parser(WORDS)(record)["words"]
+    buckets = tf.strings.to_hash_bucket_fast(tf.strings.lower(words.values), 100)
+    return with_values(words, buckets * 2 + 1), tf.size(buckets), tf.shape(words)
+
+
+def sequences(record: Any) -> Any:
+    parsed = parser(SEQUENCES)(record)
+    return parsed["dense"] * 2.0, parsed["missing"], tf.shape(parsed["weights"])
+
+
+def counted(record: Any) -> Any:
+    parsed = parser(SEQUENCES)(record)
+    return tf.size(parsed["dense"]), tf.shape(parsed["missing"], tf.int64)
+
+
+def to_dense(record: Any) -> Any:
+    parsed = parser(WORDS)(record)
+    words = tf.sparse.to_dense(parsed["words"])[:3]
+    return tf.pad(words, [[0, 3 - tf.size(words)]]), parsed["id"]
+
+
+def summed(record: Any) -> Any:
+    parsed = parser(SEQUENCES)(record)
+    return tf.reduce_sum(parsed["weights"]), tf.reduce_sum(parsed["dense"], axis=0)
+
+
+def indices(record: Any) -> Any:
+    words = parser(WORDS)(record)["words"]
+    return tf.reduce_sum(words.indices), words.dense_shape, words
+
+
+def half(record: Any) -> Any:
+    """Some results are as parsed, and others are not."""
+    parsed = parser({**WORDS, **DIVIDED, **PLACED})(record)
+    return parsed["divided"], {"label": parsed["id"] + 1, "words": parsed["words"]}
+
+
+def chosen(record: Any) -> Any:
+    parsed = parser({**WORDS, **SEQUENCES})(record)
+    return tf.cond(
+        tf.size(parsed["weights"]) > 1, lambda: tf.size(parsed["words"].values), lambda: -1
+    )
+
+
+#: Functions, and the op with which what runs row by row begins.
+FUNCTIONS: dict[str, tuple[Function, str]] = {
+    "sparse": (parser(WORDS), ""),
+    "values of sparse": (hashed, ""),
+    "sequences": (sequences, ""),
+    "lengths": (counted, ""),
+    "sparse to dense": (to_dense, "SparseToDense"),
+    "sums": (summed, "Sum"),
+    "indices": (indices, "Sum"),
+    "ragged": (parser(DIVIDED), ""),
+    "placed": (parser(PLACED), ""),
+    "some of each": (half, ""),
+    "tf.cond": (chosen, "StatelessIf"),
+    "tf.function": (tf.function(hashed), ""),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    files = write_examples(tmp_path_factory.mktemp("examples"), [20, 0, 11])
+    tfr.Reader(files).close()
+    return files
+
+
+def both(files: Any, apply: Callable[[Any], Any], **options: Any) -> tuple[Any, Any]:
+    ours, theirs = (
+        apply(tfr.TFRecordDataset(files, **options)),
+        apply(tf.data.TFRecordDataset(files)),
+    )
+    assert ours.element_spec == theirs.element_spec
+    return ours, theirs
+
+
+def outcomes(dataset: Any, limit: int = 100) -> list[Any]:
+    """Each element, or the class of the error that comes in its place."""
+    found: list[Any] = []
+    iterator = iter(tf.data.Dataset.zip((dataset,)))
+    while len(found) < limit:
+        try:
+            found.append(tf.nest.map_structure(plain, next(iterator)[0]))
+        except StopIteration:
+            break
+        except tf.errors.OpError as error:
+            found.append(type(error))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("function", "drop"),
+    [*((function, False) for function in FUNCTIONS), ("values of sparse", True), ("placed", True)],
+)
+def test_batches_are_tensorflows(files: list[str], function: str, drop: bool) -> None:
+    f, op = FUNCTIONS[function]
+    ours, theirs = both(files, lambda source: source.map(f).batch(4, drop_remainder=drop))
+    assert outcomes(ours) == outcomes(theirs)
+    assert is_lifted(ours)
+    assert f"row by row from {op}" in str(tfr.explain(ours)) if op else True
+
+
+@pytest.mark.parametrize("lift_parsing", ["exact", False])
+@pytest.mark.parametrize("function", ["values of sparse", "some of each"])
+def test_the_switch_changes_nothing_else(
+    files: list[str], function: str, lift_parsing: Any
+) -> None:
+    f, _ = FUNCTIONS[function]
+    ours, theirs = both(
+        files, lambda source: source.map(f, tf.data.AUTOTUNE).batch(4), lift_parsing=lift_parsing
+    )
+    assert outcomes(ours) == outcomes(theirs)
+    assert is_lifted(ours) == bool(lift_parsing)
+
+
+@pytest.mark.parametrize("function", ["values of sparse", "sequences", "some of each"])
+def test_each_row_is_tensorflows(files: list[str], function: str) -> None:
+    f, _ = FUNCTIONS[function]
+    for apply in (lambda source: source.map(f).batch(1), lambda source: source.skip(3).map(f)):
+        ours, theirs = both(files, apply)
+        assert outcomes(ours) == outcomes(theirs)
+
+
+def test_whole_batches_need_no_calls_for_rows(files: list[str]) -> None:
+    for f in (parser(WORDS), hashed, sequences, counted):
+        text = str(tfr.explain(tfr.TFRecordDataset(files).map(f).batch(4)))
+        assert "fused" in text
+        assert "row by row" not in text
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_rows_of_different_lengths_make_the_same_batches_and_errors(
+    files: list[str], rows: int
+) -> None:
+    def f(record: Any) -> Any:
+        features = {"numbers": tf.io.RaggedFeature(tf.int64), "words": WORDS["words"]}
+        parsed = tf.io.parse_single_example(record, features)
+        return parsed["numbers"], parsed["words"].indices
+
+    ours, theirs = both(files, lambda source: source.map(f).batch(rows, drop_remainder=True))
+    found, expected = outcomes(ours), outcomes(theirs)
+    assert is_lifted(ours)
+    if rows == 1:
+        assert found == expected
+    else:
+        first = next(i for i, each in enumerate(expected) if isinstance(each, type))
+        assert found[: first + 1] == expected[: first + 1]
+
+
+def test_shuffled_rows_are_the_rows_in_another_order(files: list[str]) -> None:
+    batches = tfr.TFRecordDataset(files).map(parser(WORDS)).shuffle(31, seed=5).batch(4)
+    assert is_lifted(batches)
+    known = {
+        element["id"]: element
+        for element in outcomes(tf.data.TFRecordDataset(files).map(parser(WORDS)))
+    }
+    found = outcomes(batches.unbatch())
+    assert sorted(element["id"] for element in found) == sorted(known)
+    for element in found:
+        assert element["words"][1] == known[element["id"]]["words"][1]
+
+
+@pytest.mark.parametrize("function", ["values of sparse", "some of each"])
+def test_records_without_values(tmp_path: Path, function: str) -> None:
+    records = [tfr.encode_example({"id": number, "words": []}) for number in range(5)]
+    records += [tfr.encode_example({"id": 5}), some_example(6), tfr.encode_example({"id": 7})]
+    path = write_shard(tmp_path / "empty", records)
+    tfr.Reader(path).close()
+    f, _ = FUNCTIONS[function]
+    ours, theirs = both(path, lambda source: source.map(f).batch(3))
+    assert is_lifted(ours)
+    assert outcomes(ours) == outcomes(theirs)
+
+
+class TestErrors:
+    @pytest.fixture(params=["another type", "half a step", "damage"])
+    def bad(self, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+        records = [some_example(number) for number in range(31)]
+        if request.param == "another type":
+            records[10] = tfr.encode_example({"id": 10, "words": [1], "dense": [1]})
+        elif request.param == "half a step":
+            records[10] = tfr.encode_example({"id": 10, "dense": [1.0, 2.0]})
+        path = write_shard(tmp_path / "bad", records)
+        if request.param == "damage":
+            flip_payload_byte(path, records, 10)
+        tfr.Reader(path).close()
+        return path
+
+    @pytest.mark.parametrize(("by_element", "drop"), [(False, False), (False, True), (True, False)])
+    def test_come_after_the_good_batches(self, bad: str, drop: bool, by_element: bool) -> None:
+        def f(record: Any) -> Any:
+            parsed = parser({**WORDS, **SEQUENCES})(record)
+            steps = parsed["dense"]
+            total = tf.reduce_max(steps, axis=0) if by_element else tf.shape(steps)
+            return parsed["words"], total
+
+        ours, theirs = both(bad, lambda source: source.map(f).batch(4, drop_remainder=drop))
+        assert is_lifted(ours)
+        found, expected = outcomes(ours, limit=3), outcomes(theirs, limit=3)
+        assert found == expected
+        assert isinstance(found[2], type)
+        left = [
+            outcomes(tfr.TFRecordDataset(bad, lift_parsing=lift).map(f).batch(4).ignore_errors())
+            for lift in (True, False)
+        ]
+        assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("function", ["values of sparse", "some of each"])
+def test_a_checkpoint_goes_on_where_it_was_made(
+    files: list[str], tmp_path: Path, function: str, shuffled: bool
+) -> None:
+    f, _ = FUNCTIONS[function]
+
+    def iterator() -> Any:
+        source = tfr.TFRecordDataset(files)
+        source = source.shuffle(31, seed=3) if shuffled else source
+        return iter(source.map(f).batch(1).prefetch(1))
+
+    first = iterator()
+    next(first), next(first)
+    saved = tf.train.Checkpoint(iterator=first).save(str(tmp_path / "saved"))
+    expected = [tf.nest.map_structure(plain, batch) for batch in first]
+    second = iterator()
+    tf.train.Checkpoint(iterator=second).restore(saved)
+    assert [tf.nest.map_structure(plain, batch) for batch in second] == expected
+    assert len(expected) == 29
+
+
+@pytest.mark.parametrize(
+    ("apply", "why"),
+    [
+        (
+            lambda source: source.map(parser(WORDS)).map(lambda row: row["words"]).batch(4),
+            "before the last one makes sparse",
+        ),
+        (
+            lambda source: (
+                source.map(lambda record: parser(WORDS)(record)["words"].values)
+                .map(tf.size)
+                .batch(4)
+            ),
+            "rows of different shapes",
+        ),
+    ],
+)
+def test_not_lifted(files: list[str], apply: Callable[[Any], Any], why: str) -> None:
+    ours, theirs = both(files, apply)
+    assert not is_lifted(ours)
+    assert why in str(tfr.explain(ours))
+    assert outcomes(ours) == outcomes(theirs)
+
+
+def test_a_second_map_is_given_what_the_first_made(files: list[str]) -> None:
+    def apply(source: Any) -> Any:
+        return (
+            source.map(counted).map(lambda size, shape: tf.cast(size, tf.int64) + shape[0]).batch(4)
+        )
+
+    ours, theirs = both(files, apply)
+    assert is_lifted(ours)
+    assert outcomes(ours) == outcomes(theirs)

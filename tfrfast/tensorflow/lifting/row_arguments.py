@@ -1,0 +1,84 @@
+"""What a function of one row is given, when it is called for each row of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.cutting import GivenAs
+from tfrfast.tensorflow.lifting.variable import Part
+
+
+@dataclass(frozen=True)
+class RowArguments:
+    """Rows of the same shape are handed over one by one.
+
+    Where rows have different lengths, each call is given the values of all rows, and where its own
+    begin and end.
+    """
+
+    tensors: tuple[Any, ...]
+    #: What those tensors are that have rows of different lengths.
+    parts: Mapping[str, Part]
+
+    def of_each_row(self, values: Mapping[str, Any]) -> list[Any]:
+        """What has a row for each call."""
+        columns = [values[each.name] for each in self.tensors if each.name not in self.parts]
+        for name in self._examples.values():
+            splits = values[name].splits
+            columns += [splits[:-1], splits[1:]]
+        return columns
+
+    def of_all_rows(self, values: Mapping[str, Any]) -> list[Any]:
+        """What all calls are given."""
+        return [values[each.name].values for each in self._flat]
+
+    def given_as(self) -> GivenAs | None:
+        """How a function takes these and makes the tensors of its row; None: as they are."""
+        if not self._examples:
+            return None
+        of_rows = [each for each in self.tensors if each.name not in self.parts]
+        specs = [tf.TensorSpec(each.shape, each.dtype) for each in of_rows]
+        specs += [tf.TensorSpec([], tf.int64)] * (2 * len(self._examples))
+        for each in self._flat:
+            specs.append(tf.TensorSpec([None, *self.parts[each.name].of_value], each.dtype))
+
+        def make(*arguments: Any) -> list[Any]:
+            left = iter(arguments)
+            made = {each.name: next(left) for each in of_rows}
+            bounds = {key: (next(left), next(left)) for key in self._examples}
+            for each in self._flat:
+                begin, end = bounds[self.parts[each.name].key]
+                made[each.name] = next(left)[begin:end]
+            for name, part in self.parts.items():
+                if part.kind == "indices":
+                    begin, end = bounds.get(part.key, (0, 0))
+                    made[name] = tf.range(end - begin, dtype=tf.int64)[:, tf.newaxis]
+            return [made[each.name] for each in self.tensors]
+
+        return GivenAs(specs, make)
+
+    @property
+    def _flat(self) -> list[Any]:
+        return [
+            each
+            for each in self.tensors
+            if each.name in self.parts and self.parts[each.name].kind == "values"
+        ]
+
+    @property
+    def _examples(self) -> dict[str, str]:
+        """The features that such tensors are made of, and the name of one for each."""
+        return {
+            self.parts[each.name].key: each.name for each in self.tensors if each.name in self.parts
+        }
+
+
+def row_arguments(tensors: Sequence[Any], parts: Mapping[str, Part]) -> RowArguments:
+    names = {each.name for each in tensors}
+    return RowArguments(
+        tuple(tensors), {name: part for name, part in parts.items() if name in names}
+    )

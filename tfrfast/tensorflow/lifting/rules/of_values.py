@@ -1,0 +1,101 @@
+"""Ops on features of which each row has as many values as it likes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.rules.casting import CASTING
+from tfrfast.tensorflow.lifting.rules.division import DIVISION
+from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
+from tfrfast.tensorflow.lifting.rules.lookups import LOOKUPS
+from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
+from tfrfast.tensorflow.lifting.rules.rule import Rule
+from tfrfast.tensorflow.lifting.rules.strings import STRINGS
+from tfrfast.tensorflow.lifting.variable import Part, Rows
+
+#: Ops that treat each value on its own. To them, a value is what a row is to others.
+OF_EACH_VALUE: dict[str, Rule] = {
+    **ELEMENTWISE,
+    **CASTING,
+    **DIVISION,
+    **{kind: rule for kind, rule in STRINGS.items() if kind != "ReduceJoin"},
+    **LOOKUPS,
+}
+
+
+class ShapesOfValues(Shapes):
+    """The shapes that single values have."""
+
+    def __init__(self, parts: Mapping[str, Part]) -> None:
+        super().__init__()
+        self._parts = parts
+
+    def known(self, tensor: Any) -> list[int]:
+        part = self._parts.get(tensor.name)
+        return super().known(tensor) if part is None else list(part.of_value)
+
+
+def part_made(op: Any, per_row: tuple[bool, ...], parts: Mapping[str, Part]) -> Part:
+    """What an op that treats each value on its own makes of such features."""
+    given = {
+        parts.get(each.name)
+        for each, is_per_row in zip(op.inputs, per_row, strict=True)
+        if is_per_row
+    }
+    (part,) = given if len(given) == 1 else (None,)
+    others = [each for each, is_per_row in zip(op.inputs, per_row, strict=True) if not is_per_row]
+    if (
+        op.type not in OF_EACH_VALUE
+        or part is None
+        or part.kind != "values"
+        or any(each.shape.rank != 0 for each in others)
+    ):
+        raise NotVectorisedError("takes rows of different lengths")
+    return part
+
+
+def of_each_value(node: Node, write: Write, part: Part) -> Write:
+    """What a rule writes for the values, for rows of them."""
+
+    def write_rows(batch: Batch, inputs: list[Any]) -> list[Any]:
+        rows = next(each for each in inputs if isinstance(each, Rows))
+        values = [each.values if isinstance(each, Rows) else each for each in inputs]
+        inner = Batch(batch.graph, lambda: tf.shape(rows.values)[0], batch.conditions)
+        made = write(inner, values)
+        for each in made:
+            each.set_shape([None, *part.of_value])
+        return [Rows(each, rows.splits) for each in made]
+
+    return write_rows
+
+
+def sparse_rows(op: Any, parts: Mapping[str, Part]) -> Write:
+    """A sparse tensor of each row, made of its parts as they were parsed or of other values."""
+    indices, values, shape = (parts.get(each.name) for each in op.inputs)
+    kinds = [None if part is None else part.kind for part in (indices, values, shape)]
+    keys = {None if part is None else part.key for part in (indices, values, shape)}
+    if kinds != ["indices", "values", "shape"] or len(keys) > 1 or op.inputs[1].shape.rank != 1:
+        raise NotVectorisedError("makes sparse tensors of different shapes")
+    return lambda batch, inputs: [inputs[1].serialized()]
+
+
+def shape_of_rows(op: Any, part: Part) -> Write:
+    """How many values each row has."""
+    dtype = op.outputs[0].dtype
+    if part.kind != "values" or op.type == "Rank":
+        raise NotVectorisedError("takes rows of different lengths")
+
+    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        splits = tf.cast(inputs[0].splits, dtype)
+        lengths = splits[1:] - splits[:-1]
+        if op.type == "Size":
+            return [lengths * math.prod(part.of_value)]
+        others = [tf.fill(tf.shape(lengths), tf.constant(size, dtype)) for size in part.of_value]
+        return [tf.stack([lengths, *others], axis=1)]
+
+    return write
