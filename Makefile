@@ -138,7 +138,7 @@ $(TENSORFLOW_VERSIONS:%=test-tensorflow-%): test-tensorflow-%: .envs/tensorflow-
 	rm -rf .envs/tensorflow-$*
 	.venv/bin/python -m venv .envs/tensorflow-$*
 	.envs/tensorflow-$*/bin/pip install --quiet --upgrade pip
-	.envs/tensorflow-$*/bin/pip install --quiet 'tensorflow==$*.*'
+	.envs/tensorflow-$*/bin/pip install --quiet 'tensorflow==$*.*' obstore
 	@touch $@
 
 test-torch: .envs/torch/.ready dist/.built ## The wheel with PyTorch, torchdata, Lightning, Accelerate, JAX and Grain

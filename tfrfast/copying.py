@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -46,6 +46,7 @@ def copy(
     sync: bool = True,
     overwrite: bool = False,
     progress: bool | None = None,
+    storage: Mapping[str, Any] | None = None,
     **reader_options: Any,
 ) -> Copied:
     """Writes the records with these numbers, byte for byte and in this order, to new shards.
@@ -68,10 +69,13 @@ def copy(
       compression, level, index, sync, overwrite: as for `tfr.ShardedWriter`.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
+      storage: how to reach URLs, as for Reader, for `source` and `out` alike.
 
     Every record's checksums are verified, even if the Reader would not. Raises what reading raises.
     With `on_corruption="skip"`, damaged records are left out.
     """
+    if storage is not None and not isinstance(source, Reader):
+        reader_options["storage"] = storage
     reader = _verifying(open_reader(source, reader_options))
     numbers = row_numbers(records, len(reader), "Record")
     size = reader._records_within(_PIECE_BYTES)
@@ -88,6 +92,7 @@ def copy(
         index=index,
         sync=sync,
         overwrite=overwrite,
+        storage=storage,
     )
     with writer, ProgressBar("Copying", progress, "records") as bar:
         if num_shards is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections import Counter
@@ -17,6 +16,9 @@ from tfrfast._base.warning import core_warnings
 from tfrfast._remote.options import Storage
 from tfrfast._remote.urls import is_url
 from tfrfast.reader import Reader
+
+#: How many objects are read to be indexed at the same time.
+_OBJECTS_AT_ONCE = 4
 
 
 class BuiltIndex(NamedTuple):
@@ -36,6 +38,7 @@ def build_index(
     workers: int | None = None,
     progress: bool | None = None,
     force: bool = False,
+    publish: bool = False,
     storage: Mapping[str, Any] | None = None,
 ) -> list[BuiltIndex]:
     """Builds the indexes of `paths` and saves them where every reader looks first.
@@ -50,17 +53,30 @@ def build_index(
 
     Objects behind URLs are read once from beginning to end, in large requests. Their indexes are
     kept in this machine's cache folder, unless `folder` is given; `storage` says how to reach them,
-    as for Reader.
+    as for Reader. With `publish`, they are also put into the index of their folder in the bucket,
+    where every Reader finds them.
 
     Returns, for each shard, its path, the path of its index, whether the index was built now, and
     how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
     shard cannot be read or its index cannot be saved.
     """
     reached = Storage(storage)
+    if publish and folder is not None:
+        raise ValueError("publish=True puts indexes beside the objects, and folder= elsewhere.")
     everything = list(dict.fromkeys(expand_paths(paths, reached)))
     urls = [each for each in everything if is_url(each)]
     shards = [each for each in everything if not is_url(each)]
+    if publish and shards:
+        raise ValueError(f"{shards[0]!r} is a file: its index is beside it without publish=True.")
+    if publish:
+        from tfrfast._remote.publishing import place_of, publish_indexes
+
+        for url in urls:
+            place_of(url)
     built = {} if not urls else _build_for_urls(urls, folder, workers, progress, force, reached)
+    if publish:
+        places = publish_indexes({url: url for url in urls}, reached.access)
+        built = {url: each._replace(path=places[url]) for url, each in built.items()}
     total = sum(os.path.getsize(shard) for shard in shards)
     done = 0
     folders = _native.IndexFolders()
@@ -120,9 +136,7 @@ def _build_for_urls(
 ) -> dict[str, BuiltIndex]:
     """Opening a reader builds what is missing, and keeps it."""
     if force:
-        for url in urls:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(index_path(url, folder))
+        return _rebuild_for_urls(urls, folder, workers, storage)
     with Reader(
         urls,
         on_corruption="skip",
@@ -142,6 +156,37 @@ def _build_for_urls(
             )
             for shard in reader.shards
         }
+
+
+def _rebuild_for_urls(
+    urls: list[str],
+    folder: str | os.PathLike[str] | None,
+    workers: int | None,
+    storage: Storage,
+) -> dict[str, BuiltIndex]:
+    into = b"" if folder is None else written_file(folder)
+    stop = threading.Event()
+
+    def advance(_: int) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+
+    def build(url: str) -> BuiltIndex:
+        return BuiltIndex(
+            url, *_native.rebuild_index(os.fsencode(url), storage.access, into, advance)
+        )
+
+    with core_warnings(1), ThreadPoolExecutor(workers or _OBJECTS_AT_ONCE) as pool:
+        futures = [pool.submit(build, url) for url in urls]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    built = [future.result() for future in futures]
+    return {each.shard: each for each in (built if folder is None else _collected(built))}
 
 
 def index_path(shard: str, folder: str | os.PathLike[str] | None = None) -> str:

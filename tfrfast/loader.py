@@ -16,7 +16,7 @@ from tfrfast._base.paths import Paths
 from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.compiling import compile_features
 from tfrfast._loading.description import LoaderDescription
-from tfrfast._loading.far_records import refuse_far_shards, warn_of_requests
+from tfrfast._loading.far_records import warn_of_requests
 from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.records import open_reader, planned_from
 from tfrfast._loading.worker_share import WorkerShare
@@ -307,7 +307,6 @@ class Loader:
         same in each run. With `world` above 1, `epochs` has to be given: every iteration is the
         same, so that what ranks read does not depend on how often each of them has iterated.
         """
-        refuse_far_shards(self.reader, "tf.data reads")
         from tfrfast.tensorflow.loading import dataset_of
 
         if isinstance(epochs, EllipsisType):

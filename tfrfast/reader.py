@@ -18,7 +18,7 @@ from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
 from tfrfast._keys.key_file import KeyFile, key_path
 from tfrfast._keys.keyed import Keyed
-from tfrfast._remote.options import Storage
+from tfrfast._remote.options import Storage, storage_of
 
 _INDEX_USES = ("auto", "memory", "require")
 
@@ -135,7 +135,7 @@ class Reader:
             verify = "header"
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}.")
-        reached = storage if isinstance(storage, Storage) else Storage(storage)
+        reached = storage_of(storage)
         names = expand_paths(paths, reached)
         index_name = os.fspath(index)
         use, folder = (index_name, "") if index_name in _INDEX_USES else ("auto", index_name)

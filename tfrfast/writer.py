@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -11,6 +12,8 @@ from tfrfast._base.arguments import integer
 from tfrfast._base.never_opened import NEVER_OPENED
 from tfrfast._base.paths import written_file
 from tfrfast._columns.arrow_nodes import exports_arrow
+from tfrfast._remote.options import Storage, storage_of
+from tfrfast._remote.urls import is_url
 from tfrfast._writing.options import Compression, FilePath, Index, core_options
 from tfrfast.columns import Bytes
 from tfrfast.encoding import ArrowTable, encode_example, encoded_table
@@ -18,11 +21,30 @@ from tfrfast.encoding import ArrowTable, encode_example, encoded_table
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
+    from tfrfast._writing.far_output import FarOutput
+
+
+def _far_output(
+    path: FilePath, storage: Mapping[str, Any] | Storage | None, index: Index, overwrite: bool
+) -> FarOutput | None:
+    """Where to write what goes to a URL; None for a path of this machine."""
+    reached = storage_of(storage)
+    name = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
+    if not is_url(name) or os.path.lexists(name):
+        return None
+    from tfrfast._writing.far_output import FarOutput
+
+    return FarOutput(name, reached, index, overwrite)
+
 
 class _ShardWriter:
     """What both writers do."""
 
     _core: _native.Writer | _native.ShardedWriter = NEVER_OPENED
+    #: If what is written goes to URLs.
+    _far: FarOutput | None = None
+    #: Whether there may be several shards.
+    _is_set = False
     #: The core's, bound once because it is called often.
     _write: Callable[[Buffer], None] = NEVER_OPENED
 
@@ -47,11 +69,20 @@ class _ShardWriter:
 
     def close(self) -> None:
         """Completes and publishes everything. Further calls do nothing."""
+        was_closed = self.closed
         self._core.close()
+        if self._far is not None and not was_closed:
+            self._far.publish(self._core.paths(), self._is_set)
 
     def abort(self) -> None:
         """Publishes nothing, and discards all that was written."""
         self._core.abort()
+        if self._far is not None:
+            self._far.remove()
+
+    def _paths(self) -> list[str]:
+        paths = self._core.paths()
+        return paths if self._far is None else [self._far.url_of(path) for path in paths]
 
     @property
     def closed(self) -> bool:
@@ -107,10 +138,12 @@ class Writer(_ShardWriter):
         nothing.
       overwrite: True replaces a file of that name in one step, when the shard is complete, and
         keeps its permissions. False makes such a file an error.
+      storage: how to reach a URL, as for Reader.
 
     Before `close`, nothing appears under the shard's name. Where the filesystem can do it, nothing
     appears in the folder. If an exception leaves `with`, or the process dies, nothing is published.
-    Many threads may use one writer.
+    Many threads may use one writer. A shard whose path is a URL (s3://, gs://, az://) is written to
+    a temporary folder of this machine, and uploaded by `close`.
     """
 
     _core: _native.Writer = NEVER_OPENED
@@ -126,10 +159,19 @@ class Writer(_ShardWriter):
         index: Index = True,
         sync: bool = True,
         overwrite: bool = True,
+        storage: Mapping[str, Any] | Storage | None = None,
     ) -> None:
+        self._far = _far_output(path, storage, index, overwrite)
         options = core_options(
-            compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
+            compression=compression,
+            level=level,
+            index=index if self._far is None else index is not False,
+            sync=sync and self._far is None,
+            overwrite=overwrite,
         )
+        if self._far is not None:
+            path = self._far.path
+            self._far.refuse_taken(is_prefix=False)
         self._core = _native.Writer(
             written_file(path), **options, collect_indexes=self._collects_indexes
         )
@@ -138,7 +180,7 @@ class Writer(_ShardWriter):
     @property
     def path(self) -> str:
         """The shard's name, links followed."""
-        return self._core.paths()[0]
+        return self._paths()[0]
 
     def __repr__(self) -> str:
         state = "closed, " if self.closed else ""
@@ -159,10 +201,14 @@ class ShardedWriter(_ShardWriter):
       compression, level, index, sync: as for `Writer`.
       overwrite: True replaces all shards of that prefix. False makes them an error, whatever their
         number, since a glob would mix old and new ones.
+      storage: how to reach URLs, as for Reader.
 
     All shards are complete before the first appears. If an exception leaves `with`, none appears.
-    Many threads may use one writer.
+    Many threads may use one writer. URLs are written as by `Writer`: the shards are uploaded first,
+    and the index that lists them last.
     """
+
+    _is_set = True
 
     def __init__(
         self,
@@ -175,12 +221,21 @@ class ShardedWriter(_ShardWriter):
         index: Index = True,
         sync: bool = True,
         overwrite: bool = False,
+        storage: Mapping[str, Any] | Storage | None = None,
     ) -> None:
-        options = core_options(
-            compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
-        )
         if (num_shards is None) == (max_bytes is None):
             raise ValueError("Say either num_shards or max_bytes.")
+        self._far = _far_output(prefix, storage, index, overwrite)
+        options = core_options(
+            compression=compression,
+            level=level,
+            index=index if self._far is None else index is not False,
+            sync=sync and self._far is None,
+            overwrite=overwrite,
+        )
+        if self._far is not None:
+            prefix = self._far.path
+            self._far.refuse_taken(is_prefix=True)
         self._core = _native.ShardedWriter(
             written_file(prefix),
             num_shards=0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6),
@@ -192,7 +247,7 @@ class ShardedWriter(_ShardWriter):
     @property
     def paths(self) -> list[str]:
         """The shards' names. With `max_bytes`, they are known when the writer is closed."""
-        return self._core.paths()
+        return self._paths()
 
     def __repr__(self) -> str:
         state = "closed, " if self.closed else ""

@@ -54,6 +54,34 @@ py::tuple build(const std::string& shard_path, const std::string& folder, bool f
                         shard.index->damage().size());
 }
 
+// The same for a URL, even if there is an index. An empty folder means the user's cache.
+py::tuple rebuild(const std::string& url, const std::string& access, const std::string& folder,
+                  const py::object& progress) {
+  IndexedShard shard;
+  {
+    WithoutGil without_gil;
+    IndexOptions options;
+    options.folder = folder;
+    options.access = access;
+    shard = rebuild_index(StoredFile::open(url, IoMode::automatic, access), options,
+                          [&](std::uint64_t bytes) { without_gil.call_back(progress, bytes); });
+  }
+  return py::make_tuple(to_text(shard.index_path), true, shard.index->record_count(),
+                        shard.index->damage().size());
+}
+
+std::string index_object(const std::string& url, const std::string& access,
+                         const std::string& shard_path, const std::string& folder,
+                         bool folder_is_shared) {
+  const WithoutGil without_gil;
+  IndexOptions options;
+  options.access = access;
+  options.at_damage = AtDamage::get_over;
+  const IndexedShard shard = open_indexed(shard_path, IoMode::automatic, options);
+  return save_index_of_object(StoredFile::open(url, IoMode::automatic, access), shard, folder,
+                              folder_is_shared);
+}
+
 py::list cached_indexes() {
   py::list all;
   for (const CachedIndex& each : list_index_cache()) {
@@ -68,6 +96,17 @@ void register_index(py::module_& module) {
   py::class_<IndexFolders, std::shared_ptr<IndexFolders>>(module, "IndexFolders").def(py::init<>());
   module.def("build_index", &build, py::arg("shard_path"), py::arg("folder"), py::arg("force"),
              py::arg("folders"), py::arg("progress"));
+  module.def("rebuild_index", &rebuild, py::arg("url"), py::arg("access"), py::arg("folder"),
+             py::arg("progress"), "As build_index, for an object, even if it has an index.");
+  module.def(
+      "index_object",
+      [](const std::string& url, const std::string& access, const std::string& shard_path,
+         const std::string& folder, bool folder_is_shared) {
+        return to_text(index_object(url, access, shard_path, folder, folder_is_shared));
+      },
+      py::arg("url"), py::arg("access"), py::arg("shard_path"), py::arg("folder"),
+      py::arg("folder_is_shared"),
+      "Saves the index of an object in a folder, from that of a shard with the same bytes.");
   module.def(
       "merge_indexes",
       [](const std::string& folder) {

@@ -13,6 +13,7 @@
 #include "core/base/foreign_call.h"
 #include "core/base/memory.h"
 #include "core/index/damage_in_words.h"
+#include "core/storage/remote_client.h"
 #include "tensorflow/part.h"
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/string_probe.h"
@@ -68,13 +69,14 @@ OpenPlan* keep_open(SourceSpec spec, const std::shared_ptr<const ShardSet>& shar
   return plan.release();
 }
 
-OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags,
+OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags, const char* access,
                     const OpeningProgress& progress) {
   SourceSpec spec;
   spec.planned = true;
   spec.skip_damage = (flags & skip_damage) != 0;
   spec.zero_copy = (flags & zero_copy) != 0;
   spec.compression = compression_of_code(flags >> kCompressionShift);
+  spec.access = access;
   ShardSetOptions options = shard_options(spec);
   if ((flags & build_indexes) == 0) options.index.use = IndexUse::proven;
   const auto shards = ShardSet::open(paths, options, progress);
@@ -125,13 +127,13 @@ OpenPlan* opened_or_null(Progress progress, char* error, std::size_t error_capac
 
 // Opens the shards in `names`, where a null ends each name. If that fails, writes "<code>
 // <message>" to `error` and returns null. Without `build_indexes` it also fails if an index is
-// missing, or would have to be proven by a scan. `progress` may be null. If it returns other than
-// 0, opening ends.
+// missing, or would have to be proven by a scan. `access` says how to reach URLs. `progress` may be
+// null. If it returns other than 0, opening ends.
 TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
-                                         Progress progress, char* error,
+                                         const char* access, Progress progress, char* error,
                                          std::size_t error_capacity) noexcept {
   return opened_or_null(progress, error, error_capacity, [&](const OpeningProgress& report) {
-    return open_plan(split_names(names, bytes), flags, report);
+    return open_plan(split_names(names, bytes), flags, access, report);
   });
 }
 
@@ -179,6 +181,11 @@ TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const ch
   } catch (const std::exception&) {
     return 1;
   }
+}
+
+// What makes requests for URLs is told how by this table (core/storage/remote_client.h).
+TFRFAST_CALL const void* tfrfast_remote_client_table() noexcept {
+  return &client_table();
 }
 
 TFRFAST_CALL void tfrfast_probe_counts(std::int64_t* copies, std::int64_t* live) noexcept {

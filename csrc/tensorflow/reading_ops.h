@@ -8,6 +8,7 @@ namespace tfrfast::tensorflow {
 // TfrfastSource: names and flags into a source without a plan.
 //   filenames, skip_damage, zero_copy, compression -> source
 void compute_source(KernelCall& call);
+void compute_source_v2(KernelCall& call);
 
 // An iteration begins with one of these two, which notice files that were replaced.
 //

@@ -157,6 +157,11 @@ void register_retired(const CApi& api) {
                                               {"filenames: string", "skip_damage: int64",
                                                "zero_copy: int64", "compression: int64"},
                                               {"source: string"}));
+  register_op(*api, stateless<compute_source_v2>(
+                        "TfrfastSourceV2",
+                        {"filenames: string", "skip_damage: int64", "zero_copy: int64",
+                         "compression: int64", "access: string"},
+                        {"source: string"}));
   register_op(*api,
               keeping<PartHolder, compute_blocks_of_file>(
                   "TfrfastBlocksOfFile", {"source: string", "sequence: string", "file: int64"},

@@ -41,7 +41,8 @@ class Registry {
     std::lock_guard lock(entry->mutex);
     std::shared_ptr<const Source> source = entry->source.lock();
     const Clock::time_point begin = Clock::now();
-    if (source != nullptr && begin < entry->next_look && !look) return source;
+    const bool is_early = source != nullptr && (begin < entry->next_look || source->is_far());
+    if (is_early && !look) return source;
     // Files that changed are opened again and judged by what they hold now, so touching a file
     // changes nothing. But under a plan no record may move.
     if (source == nullptr || !source->still_fits()) {
@@ -56,6 +57,7 @@ class Registry {
       }
       entry->source = source;
     }
+    if (look) source->begin_again();
     const Clock::time_point end = Clock::now();
     entry->next_look = end + std::max(kBetweenLooks, kShareOfLooks * (end - begin));
     return source;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 
 #include "core/base/parallel.h"
@@ -18,16 +19,32 @@ std::uint64_t block_bytes_of(bool is_compressed, std::uint64_t file_bytes) {
   return bytes;
 }
 
+bool is_any_far(const SourceSpec& spec) {
+  return std::any_of(spec.shards.begin(), spec.shards.end(),
+                     [](const ShardSpec& shard) { return storage_of(shard.path).traits.is_far; });
+}
+
 std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
   return static_cast<std::int64_t>(file_bytes / block_bytes + (file_bytes % block_bytes != 0));
 }
 
-FileFacts facts_or_zeros(const std::string& path) {
-  try {
-    return examine_file(path);
-  } catch (const Error&) {
-    return {};
-  }
+// How many far shards are looked at at the same time.
+constexpr unsigned kLooksAtOnce = 32;
+// So much of a far shard that is read in file order is asked for before it is needed, at most.
+constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{32} << 20;
+
+// Of each shard now; all zeros if it cannot be found.
+std::vector<FileFacts> facts_now(const SourceSpec& spec) {
+  std::vector<FileFacts> facts(spec.shards.size());
+  const auto examine = [&](std::size_t i) {
+    try {
+      facts[i] = examine_file(spec.shards[i].path, spec.access);
+    } catch (const Error&) {
+      facts[i] = {};
+    }
+  };
+  parallel_for(facts.size(), is_any_far(spec) ? kLooksAtOnce : 1, examine);
+  return facts;
 }
 
 [[noreturn]] void refuse_changed(const ShardSpec& then, const std::string& now) {
@@ -59,6 +76,7 @@ ShardSetOptions shard_options(const SourceSpec& spec) {
   options.index.use = spec.index_use;
   options.index.folder = spec.index_folder;
   options.index.compression = spec.compression;
+  options.index.access = spec.access;
   options.skip_damage = true;
   options.threads = usable_processors();
   return options;
@@ -90,16 +108,16 @@ Steps steps_of(std::span<const std::int64_t> numbers) {
           numbers[4]};
 }
 
-Source::Source(SourceSpec spec) : spec_(std::move(spec)) {
+Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_far_(is_any_far(spec_)) {
   if (!spec_.planned) {
     const bool is_compressed = spec_.compression != Compression::none;
     late_shards_ = std::make_unique<LateShard[]>(spec_.shards.size());
     late_files_ = std::make_unique<IndexedShard[]>(spec_.shards.size());
-    for (const ShardSpec& shard : spec_.shards) {
-      facts_.push_back(facts_or_zeros(shard.path));
+    facts_ = facts_now(spec_);
+    for (const FileFacts& facts : facts_) {
       // A missing file has one block, so that it is reported when its turn comes.
-      const bool missing = facts_.back() == FileFacts{};
-      const std::uint64_t bytes = facts_.back().bytes;
+      const bool missing = facts == FileFacts{};
+      const std::uint64_t bytes = facts.bytes;
       block_counts_.push_back(missing ? 1 : blocks_of(bytes, block_bytes_of(is_compressed, bytes)));
     }
     return;
@@ -107,7 +125,8 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)) {
   plan(open_shards(spec_));
 }
 
-Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards) : spec_(std::move(spec)) {
+Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards)
+    : spec_(std::move(spec)), is_far_(is_any_far(spec_)) {
   plan(std::move(shards));
 }
 
@@ -126,10 +145,50 @@ void Source::plan(std::shared_ptr<const ShardSet> shards) {
 }
 
 bool Source::still_fits() const {
-  for (std::size_t i = 0; i < spec_.shards.size(); ++i) {
-    if (facts_or_zeros(spec_.shards[i].path) != facts_[i]) return false;
+  return facts_now(spec_) == facts_;
+}
+
+void Source::begin_again() const noexcept {
+  if (spec_.planned || !is_far_) return;
+  for (std::size_t shard = 0; shard < shard_count(); ++shard) {
+    const std::lock_guard lock(late_shards_[shard].mutex);
+    if (late_shards_[shard].shard == nullptr) continue;
+    late_shards_[shard].shard->file()->forget_announced();
+    late_shards_[shard].announced.clear();
   }
-  return true;
+}
+
+// Bytes [begin, end) of a shard will be read soon. Each byte is announced once in an iteration,
+// although the calls for neighbouring blocks come in any order.
+void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
+                            std::uint64_t end) const noexcept {
+  const StoredFile& file = *late_files_[shard].file;
+  if (!file.traits().is_far || file.is_inflated()) return;
+  end = std::min(file.bytes(), end);
+  std::vector<FileRange> missing;
+  try {
+    const std::lock_guard lock(late_shards_[shard].mutex);
+    std::map<std::uint64_t, std::uint64_t>& announced = late_shards_[shard].announced;
+    auto next = announced.upper_bound(begin);
+    if (next != announced.begin() && std::prev(next)->second >= begin) --next;
+    std::uint64_t first = begin;
+    std::uint64_t last = end;
+    for (std::uint64_t at = begin; at < end;) {
+      if (next == announced.end() || next->first >= end) {
+        missing.push_back({at, end - at});
+        break;
+      }
+      if (next->first > at) missing.push_back({at, next->first - at});
+      at = std::max(at, next->second);
+      first = std::min(first, next->first);
+      last = std::max(last, next->second);
+      next = announced.erase(next);
+    }
+    if (first < last) announced[first] = last;
+  } catch (const std::exception&) {
+    return;  // only advice
+  }
+  file.announce(missing);
 }
 
 void Source::refuse_other_records(const Source& then) const {
@@ -186,7 +245,17 @@ void Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
     const std::uint64_t last = end == block_counts_[shard]
                                    ? std::numeric_limits<std::uint64_t>::max()
                                    : static_cast<std::uint64_t>(end) * bytes;
-    stretch = reach(shard)->stretch_in_file(static_cast<std::uint64_t>(begin) * bytes, last);
+    const std::uint64_t first = static_cast<std::uint64_t>(begin) * bytes;
+    const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
+    stretch = reached->stretch_in_file(first, last);
+    if (is_far_ && wanted.stride == 1 && !stretch.frames.empty()) {
+      const Frame& end_frame = stretch.frames.back();
+      const std::uint64_t frames_end = end_frame.offset + end_frame.payload_bytes + kFrameOverhead;
+      // Without an index, the walk that makes it reads what follows.
+      const std::uint64_t more =
+          reached->index() == nullptr ? 0 : std::min(frames_end, kAnnouncedBytes);
+      announce_bytes(shard, stretch.frames.front().offset, frames_end + more);
+    }
   } catch (const Error& error) {
     found.troubles.push_back({found.rows.size(), encode_error(error)});
     return;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -71,6 +72,12 @@ class Source {
   // A planned source over shards that are open already.
   Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards);
 
+  // Whether any shard is far away. Whatever is read of such a shard is of the version that was
+  // opened, so there is no need to look from time to time.
+  bool is_far() const noexcept { return is_far_; }
+  // What was announced for an iteration that has ended is not wanted any more.
+  void begin_again() const noexcept;
+
   const SourceSpec& spec() const noexcept { return spec_; }
   std::size_t shard_count() const noexcept { return spec_.shards.size(); }
   std::int64_t block_count(std::size_t shard) const noexcept { return block_counts_[shard]; }
@@ -119,15 +126,18 @@ class Source {
     std::atomic<bool> is_begun = false;
     std::mutex mutex;
     std::shared_ptr<ProgressiveIndex> shard;
+    std::map<std::uint64_t, std::uint64_t> announced;  // of a far one: ranges, by their begins
   };
   void plan(std::shared_ptr<const ShardSet> shards);
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
+  void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
 
   Records::Place place() const {
     return spec_.zero_copy ? Records::Place::mapped : Records::Place::copied;
   }
 
   SourceSpec spec_;
+  bool is_far_ = false;
   std::vector<FileFacts> facts_;  // of each shard when it was opened; all zeros if it was missing
   std::vector<std::int64_t> block_counts_;  // of each shard
   // For a source that is not planned. Files are set when their shards are reached.

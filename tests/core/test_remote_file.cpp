@@ -162,6 +162,52 @@ TEST_CASE_FIXTURE(Fixture, "remote file: neighbours are one request, and long ra
   CHECK(network.ranges().size() == 3);
 }
 
+TEST_CASE_FIXTURE(Fixture, "remote file: what nobody wants is asked for only to bridge a gap") {
+  const FileRange pieces[] = {{50'000, 100}, {90'000, 100}};
+  file->announce(pieces);
+  // One request holds both, and what is between them.
+  const FileRange around[] = {{10'000, 100}, {130'000, 100}};
+  file->announce(around);
+  for (const std::uint64_t at : {10'000, 50'000, 90'000, 130'000}) {
+    CHECK(read(at, 100) == expected(at, 100));
+  }
+  std::uint64_t asked_for = 0;
+  for (const FileRange& each : network.ranges()) {
+    CHECK((each.offset >= 10'000 && each.offset + each.bytes <= 130'100));
+    asked_for += each.bytes;
+  }
+  CHECK(asked_for <= 120'100);
+  network.forget();
+  file->forget_announced();
+  // The gap between two pieces that are there already is nobody's.
+  const FileRange apart[] = {{1'000'000, 100}, {2'000'000, 100}};
+  file->announce(apart);
+  const FileRange outside[] = {{950'000, 100}, {1'040'000, 100}};
+  file->announce(outside);
+  for (const std::uint64_t at : {950'000, 1'000'000, 1'040'000, 2'000'000}) {
+    CHECK(read(at, 100) == expected(at, 100));
+  }
+  CHECK(network.ranges().size() == 4);
+}
+
+TEST_CASE("remote file: whoever opens one starts a client, if somebody has said how") {
+  static int starts = 0;
+  static std::unique_ptr<Network> started;
+  client_table().end("there is none.");
+  client_table().start_with([] {
+    ++starts;
+    started = std::make_unique<Network>(some_bytes(1000));
+  });
+  const auto file = open_remote_file(kUrl, IoMode::automatic, "options");
+  CHECK(file->bytes() == 1000);
+  CHECK(starts == 1);
+  open_remote_file(kUrl, IoMode::automatic, "options");
+  CHECK(starts == 1);
+  client_table().start_with(nullptr);
+  started = nullptr;
+  CHECK_THROWS_AS(open_remote_file(kUrl, IoMode::automatic, "options"), Error);
+}
+
 TEST_CASE_FIXTURE(Fixture, "remote file: what was announced twice may be read twice") {
   const FileRange twice[] = {{100, 50}, {100, 50}, {120, 60}};
   file->announce(twice);

@@ -18,6 +18,7 @@ SourceSpec some_spec() {
   spec.io = IoMode::pread;
   spec.index_use = IndexUse::require;
   spec.index_folder = "/indexes";
+  spec.access = "options";
   spec.shards = {{"/data/one", 100, 3}, {std::string("/data/t\0wo", 10), 1ULL << 62, 1ULL << 61}};
   return spec;
 }
@@ -41,6 +42,7 @@ TEST_CASE("source spec: what was encoded is decoded, and encoded to the same byt
   CHECK(spec.io == IoMode::pread);
   CHECK(spec.index_use == IndexUse::require);
   CHECK(spec.index_folder == "/indexes");
+  CHECK(spec.access == "options");
   REQUIRE(spec.shards.size() == 2);
   CHECK(spec.shards[1].path.size() == 10);
   CHECK(spec.shards[1].file_bytes == 1ULL << 62);
@@ -53,6 +55,8 @@ TEST_CASE("source spec: every field tells specs apart") {
     return spec.encode() != some_spec().encode();
   };
   CHECK(changed([](SourceSpec& spec) { spec.planned = false; }));
+  CHECK(changed([](SourceSpec& spec) { spec.access = "other"; }));
+  CHECK(changed([](SourceSpec& spec) { spec.access = ""; }));
   CHECK(changed([](SourceSpec& spec) { spec.skip_damage = true; }));
   CHECK(changed([](SourceSpec& spec) { spec.zero_copy = false; }));
   CHECK(changed([](SourceSpec& spec) { spec.compression = {}; }));

@@ -195,8 +195,8 @@ def open_plan(folder: Path) -> Call:
     progress_type = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)
     library.tfrfast_open_plan.restype = ctypes.c_void_p
     library.tfrfast_open_plan.argtypes = [
-        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, progress_type),
-        *(ctypes.c_char_p, ctypes.c_size_t),
+        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_char_p),
+        *(progress_type, ctypes.c_char_p, ctypes.c_size_t),
     ]
     library.tfrfast_plan_record_count.restype = ctypes.c_int64
     library.tfrfast_plan_record_count.argtypes = [ctypes.c_void_p]
@@ -206,7 +206,7 @@ def open_plan(folder: Path) -> Call:
 
     def call() -> None:
         error = ctypes.create_string_buffer(1000)
-        plan = library.tfrfast_open_plan(names, len(names), 1, progress, error, len(error))
+        plan = library.tfrfast_open_plan(names, len(names), 1, b"", progress, error, len(error))
         assert plan, error.value
         assert library.tfrfast_plan_record_count(plan) == len(RECORDS)
         library.tfrfast_close_plan(plan)

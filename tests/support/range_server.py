@@ -1,7 +1,7 @@
 """A server of objects, with ranges, versions and listings, and everything that may go wrong.
 
-It speaks plain HTTP, and as much of the protocols of S3, Google's and Azure's storage as reading
-takes.
+It speaks plain HTTP, and as much of the protocols of S3, Google's and Azure's storage as reading,
+and writing small objects, takes.
 """
 
 from __future__ import annotations
@@ -109,6 +109,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._serve(with_body=True)
+
+    def do_PUT(self) -> None:
+        state = self.state
+        path = unquote(urlsplit(self.path).path).lstrip("/")
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        seen = Seen("PUT", path, None, None, {k.lower(): v for k, v in self.headers.items()})
+        with state.lock:
+            state.seen.append(seen)
+            number = len(state.seen)
+        trouble = state.trouble(seen, number) or Trouble()
+        if trouble.status:
+            self._send(trouble.status, trouble.body.encode(), {}, True)
+            return
+        state.put(path, body)
+        self._send(200, b"", {"ETag": state.objects[path].etag or ""}, True)
 
     def _serve(self, with_body: bool) -> None:
         state = self.state

@@ -59,9 +59,9 @@ _READING_URLS = (
     "TensorFlow, which reads those that it has a file system for."
 )
 _WRITING_URLS = (
-    "but files are written here, and URLs are not supported yet. Write into a folder where the "
-    "storage is mounted, or copy what was written. tfr.TFRecordWriter hands such names to "
-    "TensorFlow, which writes those that it has a file system for."
+    "but this is written to a folder of this machine. Write there, and copy what was written; "
+    "tfr.Writer, tfr.ShardedWriter and tfr.copy write to s3://, gs:// and az://. "
+    "tfr.TFRecordWriter hands names to TensorFlow, which writes those it has a file system for."
 )
 
 

@@ -33,9 +33,3 @@ def warn_of_requests(reader: Reader, is_exact: bool) -> None:
         SlowPathWarning,
         stacklevel=3,
     )
-
-
-def refuse_far_shards(reader: Reader, who: str) -> None:
-    """Raises ValueError if any shard is not on this machine."""
-    for url in filter(is_url, reader._paths):
-        raise ValueError(f"{url!r} is a URL, and {who} only files of this machine so far.")

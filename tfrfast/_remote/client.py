@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import Coroutine
@@ -16,13 +17,14 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast._remote import answers, failures, library, options, stores
-from tfrfast._remote.table import ClientFacts, ClientRequest, ClientTable
+from tfrfast._remote.table import STARTER, ClientFacts, ClientRequest, ClientTable
 
 Answer = TypeVar("Answer")
 
 #: How many requests run at once, in the whole process.
 _MAX_RUNNING = 64
 _PATIENCE_S = 0.1
+_DEATH_S = 5.0
 _ENDED = "the thread that makes requests has ended, because the program is ending."
 _DIED = "the thread that makes requests has died. Start the program again."
 
@@ -41,6 +43,11 @@ class Client:
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive() and not self._is_ending
+
+    def wait_for_death(self) -> None:
+        """A thread that is about to end would otherwise end what its successor serves."""
+        if self._thread is not threading.current_thread():
+            self._thread.join(_DEATH_S)
 
     def serve(self, address: int) -> None:
         """Serves the exchange whose table is there, from now on."""
@@ -114,10 +121,14 @@ class Client:
             key = (address, request.number)
             task = self._loop.create_task(_answer(table, _Request(request)))
             self._running[key] = task
-            task.add_done_callback(lambda _, key=key: self._on_done(key))  # type: ignore[misc]
+            task.add_done_callback(lambda each, key=key: self._on_done(key, each))  # type: ignore[misc]
 
-    def _on_done(self, key: tuple[int, int]) -> None:
+    def _on_done(self, key: tuple[int, int], task: asyncio.Task[None]) -> None:
         del self._running[key]
+        address, number = key
+        if task.cancelled() and address in self._served:
+            # One that was cancelled before it began has said nothing. The core keeps its memory.
+            self._served[address].fail(number, failures.UNREADABLE, errno.ECANCELED, b"Cancelled.")
         if not self._is_ending:
             for address in self._served:
                 self._take(address)
@@ -174,6 +185,8 @@ _client: Client | None = None
 _lock = threading.Lock()
 #: The tables of the libraries that have asked for a client.
 _addresses: list[int] = []
+#: What libraries that may ask for one later call, by their tables.
+_starters: dict[int, Any] = {}
 
 
 def use_client(address: int | None = None) -> Client:
@@ -187,6 +200,8 @@ def use_client(address: int | None = None) -> Client:
         address = _native.remote_client_table()
     with _lock:
         if _client is None or not _client.is_alive:
+            if _client is not None:
+                _client.wait_for_death()
             _client = Client()
             for each in _addresses:
                 _client.serve(each)
@@ -194,6 +209,22 @@ def use_client(address: int | None = None) -> Client:
             _client.serve(address)
             _addresses.append(address)
         return _client
+
+
+def start_when_asked(address: int) -> None:
+    """The library with that table gets a client when it opens its first URL.
+
+    A graph that was made in another process may be what first names one.
+    """
+
+    def start() -> None:
+        try:
+            use_client(address)
+        except BaseException as error:  # it cannot pass through the library
+            ClientTable.from_address(address).end(f"{error}.".replace("..", ".").encode())
+
+    _starters[address] = STARTER(start)
+    ClientTable.from_address(address).start_with(_starters[address])
 
 
 def expect_to_open(found: dict[tuple[str, str], answers.Facts]) -> None:
@@ -215,6 +246,8 @@ def _begin_in_child() -> None:
     library.renew_in_child()
     options.forget_lock()
     stores.forget_all()
+    for address, starter in _starters.items():
+        ClientTable.from_address(address).start_with(starter)
     if _addresses:
         _client = Client()
         for each in _addresses:
@@ -222,6 +255,8 @@ def _begin_in_child() -> None:
 
 
 def _end() -> None:
+    for address in _starters:
+        ClientTable.from_address(address).start_with(STARTER())
     if _client is not None:
         _client.end()
 

@@ -55,8 +55,7 @@ def judge(error: BaseException) -> Verdict:
         return Verdict.REPLACED
     if isinstance(error, FileNotFoundError) or name == "NotFoundError":
         return Verdict.MISSING
-    match = _STATUS.search(text)
-    status = int(match.group(1) or match.group(2)) if match else 0
+    status = status_of(error)
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
         return Verdict.RENEW
     if _EXPIRED.search(text):
@@ -72,6 +71,12 @@ def judge(error: BaseException) -> Verdict:
     if name in ("NotSupportedError", "InvalidPathError", "UnknownConfigurationKeyError"):
         return Verdict.HOPELESS
     return Verdict.RETRY
+
+
+def status_of(error: BaseException) -> int:
+    """The status of the answer, or 0."""
+    match = _STATUS.search(str(error))
+    return int(match.group(1) or match.group(2)) if match else 0
 
 
 def errno_of(error: BaseException, verdict: Verdict) -> int:

@@ -64,6 +64,11 @@ class Storage:
             remember_secrets(self.access, {locate(url).root for url in urls}, self.secrets)
 
 
+def storage_of(options: Mapping[str, Any] | Storage | None) -> Storage:
+    """The options that were given, or that are options already."""
+    return options if isinstance(options, Storage) else Storage(options)
+
+
 def _check(name: str, value: Any) -> None:
     if name not in _KNOWN:
         raise ValueError(f"storage has no option {name!r}. It has {', '.join(_KNOWN)}.")

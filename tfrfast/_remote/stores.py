@@ -42,6 +42,11 @@ def store_for(location: Location, access: str) -> Store:
         return store
 
 
+def writing_store(location: Location, access: str) -> Store:
+    """A store that tries the parts of an upload again by itself."""
+    return _make(location, access, is_for_writing=True)
+
+
 def renew(location: Location, access: str) -> None:
     """The next store reads credentials again."""
     with _lock:
@@ -55,7 +60,7 @@ def forget_all() -> None:
     _stores.clear()
 
 
-def _make(location: Location, access: str) -> Store:
+def _make(location: Location, access: str, is_for_writing: bool = False) -> Store:
     public = public_options(access)
     secrets = secrets_for(access, location.root)
     timeout = float(public.pop("timeout", _TIMEOUT_S))
@@ -77,7 +82,10 @@ def _make(location: Location, access: str) -> Store:
         headers["Authorization"] = f"Bearer {config.pop('token')}"
     if headers:
         client["default_headers"] = headers
-    native = _native_store(location, config, client)
+    # Attempts to read are counted elsewhere, where they can be told of and interrupted.
+    own = (retries, retry_seconds) if is_for_writing else (0, 3600.0)
+    retry = {"max_retries": own[0], "retry_timeout": timedelta(seconds=own[1])}
+    native = _native_store(location, config, client, retry)
     return Store(native, retries, retry_seconds, timeout, hidden)
 
 
@@ -102,15 +110,15 @@ def _found(config: dict[str, Any]) -> Iterator[str]:
             yield str(config[name])
 
 
-def _native_store(location: Location, config: dict[str, Any], client: dict[str, Any]) -> Any:
+def _native_store(
+    location: Location, config: dict[str, Any], client: dict[str, Any], retry: dict[str, Any]
+) -> Any:
     classes = obstore()._store
-    # Attempts are counted here, where they can be told of and interrupted.
-    once = {"max_retries": 0, "retry_timeout": timedelta(seconds=3600)}
     if config.pop("anonymous", False) and location.has_folders:
         config["skip_signature"] = True
     provider = config.pop("credential_provider", None)
     named = {} if provider is None else {"credential_provider": provider}
-    rest: dict[str, Any] = {"client_options": client, "retry_config": once, **named}
+    rest: dict[str, Any] = {"client_options": client, "retry_config": retry, **named}
     if location.scheme == "s3":
         return classes.S3Store(location.bucket, **config, **rest)
     if location.scheme == "gs":

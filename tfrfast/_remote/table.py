@@ -13,6 +13,9 @@ from ctypes import (
     c_void_p,
 )
 
+#: What the core calls to get a client, with the GIL.
+STARTER = CFUNCTYPE(None)
+
 
 class ClientRequest(Structure):
     _fields_ = (
@@ -49,4 +52,5 @@ class ClientTable(Structure):
         ("finish_read", CFUNCTYPE(None, c_uint64, c_void_p, c_uint64)),
         ("finish_facts", CFUNCTYPE(None, c_uint64, POINTER(ClientFacts), c_char_p)),
         ("fail", CFUNCTYPE(None, c_uint64, c_int32, c_int32, c_char_p)),
+        ("start_with", CFUNCTYPE(None, STARTER)),
     )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tfrfast import _native
 from tfrfast._base.sizes import format_bytes
+from tfrfast._remote.leftovers import abort_uploads, unfinished_uploads
 from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json, print_table
 
 
@@ -36,6 +37,19 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         type=parse_size,
         metavar="BYTES",
         help="remove the least recently used until BYTES are left (512M, 2G; default: all)",
+    )
+    parser.add_argument(
+        "--uploads",
+        metavar="URL",
+        help="instead, list uploads to s3:// URLs that begin like this and were never finished: "
+        "nobody sees them, and they cost money",
+    )
+    parser.add_argument(
+        "--abort",
+        metavar="AGE",
+        type=_seconds,
+        help="with --uploads: end those that began longer ago (90m, 12h, 7d; 0: all), and free "
+        "their space",
     )
     parser.add_argument("--files", action="store_true", help="list every file")
 
@@ -64,6 +78,10 @@ def count(files: int) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.uploads is not None:
+        return _show_uploads(options)
+    if options.abort is not None:
+        raise ValueError("--abort goes with --uploads URL.")
     removed = None
     if options.prune is not None:
         removed = _native.prune_index_cache(options.prune)
@@ -129,3 +147,33 @@ def _last_use(files: list[Cached]) -> int:
 
 def _date(used_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(used_ns / 1e9))
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+)([smhd]?)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age. Write 90m, 12h or 7d.")
+    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+
+
+def _show_uploads(options: argparse.Namespace) -> int:
+    found = unfinished_uploads(options.uploads)
+    old = [] if options.abort is None else [each for each in found if each.age_s >= options.abort]
+    abort_uploads(options.uploads, old)
+    if options.json:
+        print_json(
+            {
+                "uploads": [
+                    {"url": each.url, "age_seconds": each.age_s, "aborted": each in old}
+                    for each in found
+                ]
+            }
+        )
+        return 0
+    print(f"{len(found)} unfinished uploads" + (f", {len(old)} aborted" if old else ""))
+    if found:
+        print_table(
+            ["hours ago", "", "object"],
+            [(f"{each.age_s / 3600:.1f}", "aborted" * (each in old), each.url) for each in found],
+        )
+    return 0

@@ -21,6 +21,9 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "folder (imagenet/ -> imagenet.tfrfast/), where every reader looks first.",
     )
     parser.add_argument("--folder", help="save here instead; readers then need index=FOLDER")
+    parser.add_argument(
+        "--publish", action="store_true", help="put indexes of URLs into the bucket, for everybody"
+    )
     parser.add_argument("--force", action="store_true", help="build even where one still fits")
     parser.add_argument("--workers", type=int, help="threads (default: all processors)")
     text = parser.add_mutually_exclusive_group()
@@ -55,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
         workers=options.workers,
         progress=options.progress,
         force=options.force and not options.import_text,
+        publish=options.publish,
     )
     if options.export_text:
         for each in built:

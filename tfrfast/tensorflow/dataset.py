@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import tensorflow as tf
 
 from tfrfast._base.codecs import CODECS
+from tfrfast._remote.options import Storage
 from tfrfast.tensorflow.fused import FusedDataset
 from tfrfast.tensorflow.history import History, Step
 from tfrfast.tensorflow.integers import static_integer
@@ -42,6 +44,8 @@ class TFRecordDataset(FusedDataset):
       lift_parsing: whether map(f) before batch() may be given whole batches of columns where f
         parses single records. "exact": only if results have the same bits. None: as the environment
         variable TFRFAST_LIFT_PARSING says ("0", "1" or "exact"), else True.
+      storage: how to reach s3://, gs://, az:// and https:// URLs, as for Reader. Graphs hold the
+        options without secrets: in another process, the environment supplies those.
     """
 
     def __init__(
@@ -55,11 +59,13 @@ class TFRecordDataset(FusedDataset):
         on_corruption: OnCorruption = "raise",
         zero_copy: bool = False,
         lift_parsing: LiftParsing | None = None,
+        storage: Mapping[str, Any] | None = None,
     ) -> None:
         if on_corruption not in ("raise", "skip"):
             raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
         lifts = lifts_parsing(lift_parsing)
-        names = file_names(filenames, name)
+        reached = Storage(storage)
+        names = file_names(filenames, name, reached)
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
             theirs = tf.data.TFRecordDataset(
                 names.dataset, compression_type, buffer_size, num_parallel_reads, name
@@ -71,7 +77,14 @@ class TFRecordDataset(FusedDataset):
             self._set_up(None, History("tf.data.TFRecordDataset", False, (step,)), built=theirs)
             return
         compression = compression_type or ""
-        source = Source(names, on_corruption == "skip", zero_copy, compression, num_parallel_reads)
+        source = Source(
+            names,
+            on_corruption == "skip",
+            zero_copy,
+            compression,
+            reached.access,
+            num_parallel_reads,
+        )
         if source.in_file_order:
             source = source.planned(build_indexes=False) or source
         sequence = EVERYTHING if source.in_file_order else None

@@ -40,15 +40,17 @@ class Shards:
         skip_damage: bool,
         zero_copy: bool,
         compression: str,
+        access: str = "",
     ) -> None:
         self._names = names
         self._is_compressed = bool(compression)
         self._skips_damage = skip_damage
-        self.source = ops.tfrfast_source(
+        self.source = ops.tfrfast_source_v2(
             filenames=names,
             skip_damage=tf.constant(int(skip_damage), tf.int64),
             zero_copy=tf.constant(int(zero_copy), tf.int64),
             compression=tf.constant(COMPRESSION_CODES[compression], tf.int64),
+            access=tf.constant(access),
         )
 
     def _pieces(self, wanted: Any) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast._remote.client import start_when_asked
+
 _PATH = Path(__file__).resolve().parents[1] / "_tensorflow_ops.so"
 
 # The ops' Python wrappers. Loading must come first: TensorFlow sees only ops that are registered
@@ -31,6 +33,7 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
         ctypes.c_char_p,
         ctypes.c_size_t,
         ctypes.c_int64,
+        ctypes.c_char_p,
         PROGRESS,
         ctypes.c_char_p,
         ctypes.c_size_t,
@@ -49,6 +52,7 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
     declare("tfrfast_plan_damage", ctypes.c_char_p, plan)
     declare("tfrfast_plan_record_count", ctypes.c_int64, plan)
     declare("tfrfast_plan_file_bytes", ctypes.c_int64, plan)
+    declare("tfrfast_remote_client_table", ctypes.c_void_p)
     numbers = ctypes.POINTER(ctypes.c_int64)
     declare("tfrfast_plan_step_count", ctypes.c_int64, plan, ctypes.c_char_p, ctypes.c_size_t)
     declare("tfrfast_probe_counts", None, numbers, numbers)
@@ -58,6 +62,7 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
 
 
 calls = _declare(ctypes.CDLL(str(_PATH)))
+start_when_asked(calls.tfrfast_remote_client_table())
 
 
 def open_source_count() -> int:

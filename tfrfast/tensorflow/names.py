@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
+from tfrfast._base.paths import reach
+from tfrfast._remote.options import Storage
 from tfrfast.tensorflow.listed_names import listed
 from tfrfast.tensorflow.patterns import expand_patterns
-from tfrfast.tensorflow.schemes import has_scheme
+from tfrfast.tensorflow.schemes import has_scheme, is_ours
 
 
 class FileNames(NamedTuple):
@@ -26,11 +29,21 @@ class FileNames(NamedTuple):
         return self.known is not None and any(map(has_scheme, self.known))
 
 
-def file_names(filenames: Any, name: str | None = None) -> FileNames:
+def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
     """Raises what `tf.data.TFRecordDataset` raises, because its own check is asked."""
+    found = _file_names(filenames, name, storage)
+    if storage.secrets and found.known is None:
+        raise ValueError(
+            f"storage has {', '.join(storage.secrets)}, and {found.why_unknown}. So it is not "
+            "known yet which servers may see them. Let the environment supply them, or pass names."
+        )
+    return found
+
+
+def _file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
     dataset = readers._create_or_validate_filenames_dataset(filenames, name=name)
     if isinstance(filenames, tf.data.Dataset):
-        return _names_in(dataset)
+        return _names_in(dataset, storage)
     tensor = dataset._tensors[0]
     known = tf.get_static_value(tensor)
     if known is None and tensor.op.type == "Reshape":  # in a graph, to flatten what was given
@@ -39,18 +52,20 @@ def file_names(filenames: Any, name: str | None = None) -> FileNames:
         why = "its file names are known only in the graph"
         return FileNames(dataset, tensor, None, why_unknown=why)
     given = [bytes(each) for each in known.reshape(-1)]
-    names = expand_patterns(given)
+    names = expand_patterns(given, storage)
     if names != given:
         dataset = readers._create_or_validate_filenames_dataset(names, name=name)
         tensor = dataset._tensors[0]
     return FileNames(dataset, tensor, names)
 
 
-def _names_in(dataset: Any) -> FileNames:
+def _names_in(dataset: Any, storage: Storage) -> FileNames:
     found = listed(dataset)
     if found is None:
         why = "its file names come from a dataset, and are known only by iterating it"
         return FileNames(dataset, None, None, why_unknown=why)
+    if urls := [os.fsdecode(each) for each in found.names if is_ours(each)]:
+        reach(urls, storage)
     if not found.shuffled:
         return FileNames(dataset, tf.constant(found.names, tf.string), found.names)
     why = "its files come in a random order"

@@ -7,25 +7,30 @@ import os
 
 import tensorflow as tf
 
-from tfrfast._base.paths import expand_paths, natural_key
-from tfrfast.tensorflow.schemes import has_scheme
+from tfrfast._base.paths import expand_paths, natural_key, reach
+from tfrfast._remote.options import Storage
+from tfrfast.tensorflow.schemes import has_scheme, is_ours
 
 
-def expand_patterns(names: list[bytes]) -> list[bytes]:
+def expand_patterns(names: list[bytes], storage: Storage) -> list[bytes]:
     """The names, with what each pattern matches in its place. A name that exists is no pattern.
 
-    Raises NotFoundError for a pattern without a match.
+    Raises NotFoundError for a pattern without a match, and ValueError for a URL that names nothing.
+    `storage` says how to reach URLs, from now on.
     """
-    return [found for name in names for found in _expanded(name)]
+    found = [found for name in names for found in _expanded(name, storage)]
+    if urls := [os.fsdecode(name) for name in found if is_ours(name)]:
+        reach(urls, storage)
+    return found
 
 
-def _expanded(name: bytes) -> list[bytes]:
+def _expanded(name: bytes, storage: Storage) -> list[bytes]:
     if not glob.has_magic(name) or b"\0" in name:
         return [name]
     if has_scheme(name):
         return _expanded_remotely(name)
     try:
-        return [os.fsencode(each) for each in expand_paths(name)]
+        return [os.fsencode(each) for each in expand_paths(name, storage)]
     except FileNotFoundError as error:
         raise tf.errors.NotFoundError(None, None, f"{error.strerror}.") from None
     except PermissionError as error:

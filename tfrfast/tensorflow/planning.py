@@ -45,8 +45,11 @@ def open_plan(
     skip_damage: bool,
     zero_copy: bool,
     compression: str = "",
+    access: str = "",
 ) -> OpenPlan | None:
     """Opens shards by their indexes; None if one is missing, unless they are to be built.
+
+    `access` says how to reach URLs, without secrets.
 
     Building raises what opening raises, as TensorFlow's exceptions.
     """
@@ -55,7 +58,9 @@ def open_plan(
     packed = b"".join(name + b"\0" for name in names)
 
     def begin(report: Any, error: Any) -> int | None:
-        return calls.tfrfast_open_plan(packed, len(packed), flags, report, error, len(error))
+        return calls.tfrfast_open_plan(
+            packed, len(packed), flags, access.encode(), report, error, len(error)
+        )
 
     return _opened(begin) if build_indexes else _open_quietly(begin)
 

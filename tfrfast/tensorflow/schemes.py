@@ -1,19 +1,47 @@
-"""Names that belong to one of TensorFlow's filesystems, such as gs://."""
+"""Names with a scheme: those that tfrfast reads, and those of TensorFlow's filesystems."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from typing import Any
 
 import tensorflow as tf
 
+from tfrfast._remote.library import INSTALL
+from tfrfast._remote.urls import SCHEMES, is_url
+
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*://"
 
 
 def has_scheme(name: bytes) -> bool:
-    return re.match(_SCHEME.encode(), name) is not None
+    """Whether TensorFlow's own reader has to read it. Raises ModuleNotFoundError if it cannot."""
+    if re.match(_SCHEME.encode(), name) is None:
+        return False
+    url = name.decode(errors="replace")
+    if not is_url(url):
+        return True
+    if _reaches_urls():
+        return False
+    scheme = url.partition(":")[0]
+    if scheme in tf.io.gfile.get_registered_schemes():
+        return True
+    raise ModuleNotFoundError(f"Reading {scheme}:// needs obstore: {INSTALL}", name="obstore")
+
+
+def is_ours(name: bytes) -> bool:
+    """Whether it is a URL that tfrfast reads."""
+    return is_url(name.decode(errors="replace")) and not has_scheme(name)
 
 
 def any_has_scheme(symbolic: Any) -> Any:
-    """The same for a symbolic vector of names."""
-    return tf.reduce_any(tf.strings.regex_full_match(symbolic, f"{_SCHEME}(?s:.*)"))
+    """Whether TensorFlow has to read any name in a symbolic vector."""
+    theirs = tf.strings.regex_full_match(symbolic, f"{_SCHEME}(?s:.*)")
+    if _reaches_urls():
+        ours = tf.strings.regex_full_match(symbolic, f"({'|'.join(SCHEMES)})://(?s:.*)")
+        theirs = tf.logical_and(theirs, tf.logical_not(ours))
+    return tf.reduce_any(theirs)
+
+
+def _reaches_urls() -> bool:
+    return importlib.util.find_spec("obstore") is not None

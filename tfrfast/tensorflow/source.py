@@ -25,6 +25,7 @@ class Source:
     skip_damage: bool
     zero_copy: bool
     compression: str
+    access: str = ""  # how to reach URLs, without secrets
     num_parallel_reads: Any = None
     plan: OpenPlan | None = None
 
@@ -43,6 +44,7 @@ class Source:
             skip_damage=self.skip_damage,
             zero_copy=self.zero_copy,
             compression=self.compression,
+            access=self.access,
         )
         return None if plan is None else replace(self, plan=plan)
 
@@ -65,7 +67,7 @@ class Source:
     def shards(self, names: Any = None) -> Shards:
         """Those that are known, or others that are read in the same way."""
         names = self.names.tensor if names is None else names
-        return Shards(names, self.skip_damage, self.zero_copy, self.compression)
+        return Shards(names, self.skip_damage, self.zero_copy, self.compression, self.access)
 
     @property
     def record_bytes(self) -> int | None:

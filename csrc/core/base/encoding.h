@@ -68,6 +68,7 @@ class Decoder {
     Decoder& decoder_;
   };
 
+  bool is_done() const noexcept { return rest_.empty(); }
   void finish() const;  // throws if bytes are left
   [[noreturn]] void refuse(const std::string& why) const;
 

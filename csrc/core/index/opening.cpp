@@ -189,4 +189,45 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
   return shard;
 }
 
+IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
+                           const IndexOptions& options, const ScanProgress& progress) {
+  const std::optional<Compression> resolved = resolve_compression(*object, options.compression);
+  if (!resolved) return unreadable_shard(object, *options.compression);
+  if (!options.folder.empty()) {
+    check_index_places(options.folder, names_in_shared_folder(object->path()));
+  }
+  bool is_whole = true;
+  IndexedShard shard =
+      scan_into_index(object, *resolved, AtDamage::get_over, true, progress, &is_whole);
+  if (options.folder.empty()) {
+    keep_in_cache(*shard.index, object->path());
+    shard.index_path = cached_index_path(object->path());
+  } else {
+    shard.index_path = save_in_shared_folder(*shard.index, options.folder, object);
+  }
+  return shard;
+}
+
+std::string save_index_of_object(const std::shared_ptr<const StoredFile>& object,
+                                 const IndexedShard& shard, const std::string& folder,
+                                 bool folder_is_shared) {
+  const ShardFacts& known = shard.index->facts();
+  if (known.file_bytes != object->facts().bytes) {
+    throw Error(ErrorKind::stale_index,
+                "'" + object->path() + "' has " + std::to_string(object->facts().bytes) +
+                    " bytes, and its index is of a shard that has " +
+                    std::to_string(known.file_bytes) + ". Somebody else has replaced it.",
+                {object->path(), {}, {}});
+  }
+  const std::span<const Damage> damage = shard.index->damage();
+  const ShardIndex index(
+      facts_of(object->facts(), known.stream_bytes, known.compression, object->await_settled()),
+      shard.index->copy_offsets(), {damage.begin(), damage.end()}, shard.index->seek_points());
+  keep_in_cache(index, object->path());
+  if (folder_is_shared) return save_in_shared_folder(index, folder, object);
+  const std::string path = loose_index_path(folder, name_of(object->path()));
+  save_loose(index, path);
+  return path;
+}
+
 }  // namespace tfrfast

@@ -84,4 +84,17 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
                          const ScanProgress& progress = nullptr,
                          const std::shared_ptr<IndexFolders>& folders = nullptr);
 
+// Scans an object, even if there is an index, and keeps the result as `options` say: in their
+// folder, or else in the user's cache. Damage is not an error. Throws Error io.
+IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
+                           const IndexOptions& options, const ScanProgress& progress = nullptr);
+
+// Where `folder` keeps the index of an object now, which is that of `shard`: the object itself, or
+// a shard whose bytes were uploaded as it. The user's cache keeps it, too. A shared folder may
+// serve many data folders. Throws Error io, and stale_index if the object is not as large as the
+// shard.
+std::string save_index_of_object(const std::shared_ptr<const StoredFile>& object,
+                                 const IndexedShard& shard, const std::string& folder,
+                                 bool folder_is_shared);
+
 }  // namespace tfrfast

@@ -21,6 +21,7 @@ SourceSpec SourceSpec::of(const Reader& reader) {
   spec.io = opened.io;
   spec.index_use = opened.index.use;
   spec.index_folder = opened.index.folder;
+  spec.access = opened.index.access;
   spec.shards.reserve(reader.shards().size());
   for (std::size_t i = 0; i < reader.shards().size(); ++i) {
     const ShardSlot& shard = reader.shards().slot(i);
@@ -45,6 +46,8 @@ std::string SourceSpec::encode() const {
     encoder.number(shard.record_count);
     encoder.string(shard.path);
   }
+  // Files of this machine are described as ever.
+  if (!access.empty()) encoder.string(access);
   return encoder.finish();
 }
 
@@ -69,6 +72,10 @@ SourceSpec SourceSpec::decode(std::string_view encoded) {
     shard.record_count = decoder.number();
     shard.path = decoder.string();
     spec.shards.push_back(std::move(shard));
+  }
+  if (!decoder.is_done()) {
+    spec.access = decoder.string();
+    if (spec.access.empty()) decoder.refuse("it ends with nothing");
   }
   decoder.finish();
   return spec;

@@ -37,6 +37,7 @@ struct SourceSpec {
   IoMode io = IoMode::automatic;
   IndexUse index_use = IndexUse::automatic;
   std::string index_folder;
+  std::string access;  // how to reach shards that are not on this machine, without secrets
   std::vector<ShardSpec> shards;
 
   // The data of a reader, to be read as it reads them.

@@ -81,8 +81,12 @@ void fail(std::uint64_t number, std::int32_t code, std::int32_t system_error,
   carefully([&] { exchange().fail(number, Error(kind_of_code(code), message, {}, system_error)); });
 }
 
+void start_with(ClientStarter starter) noexcept {
+  carefully([&] { exchange().start_with(starter); });
+}
+
 constexpr ClientTable kTable = {
-    begin, end, acknowledge, take, take_abandoned, finish_read, finish_facts, fail,
+    begin, end, acknowledge, take, take_abandoned, finish_read, finish_facts, fail, start_with,
 };
 
 }  // namespace

@@ -27,6 +27,10 @@ struct ClientFacts {
   std::int32_t zero;
 };
 
+// What makes a client begin to serve, if none does. It returns when one does, or when it is known
+// why none can, which it has said with end().
+using ClientStarter = void (*)();
+
 // Safe from many threads. None of them waits, and none calls the client.
 struct ClientTable {
   // A descriptor that can be read while there is something to take, or -1.
@@ -44,6 +48,9 @@ struct ClientTable {
   // request has no meaning.
   void (*fail)(std::uint64_t number, std::int32_t code, std::int32_t system_error,
                const char* message) noexcept;
+  // Whoever opens an object while there is no client calls this first, without locks. Null: nobody
+  // does. It is forgotten in a forked child.
+  void (*start_with)(ClientStarter starter) noexcept;
 };
 
 const ClientTable& client_table() noexcept;

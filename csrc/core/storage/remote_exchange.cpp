@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/foreign_call.h"
 #include "core/base/fork.h"
 #include "core/base/waiting.h"
 #include "core/storage/remote_file.h"
@@ -20,8 +21,8 @@ namespace {
 constexpr auto kBetweenChecks = std::chrono::milliseconds(100);
 
 constexpr const char* kNoClient =
-    "nothing in this process makes requests. Open the data with tfrfast first, which starts what "
-    "does.";
+    "nothing in this process makes requests. In Python, import tfrfast.tensorflow first, with "
+    "obstore installed (pip install \"tfrfast[remote]\"). Other programs read files only.";
 
 constinit std::mutex exchange_mutex;
 constinit RemoteExchange* the_exchange = nullptr;
@@ -59,6 +60,15 @@ RemoteExchange& RemoteExchange::instance() {
     return exchange;
   }();
   return *made;
+}
+
+void RemoteExchange::start_client() {
+  {
+    const std::lock_guard lock(mutex());
+    if (is_served_) return;
+  }
+  // Python takes the GIL in there. A program that exits gives it to nobody.
+  if (void (*const starter)() = starter_.load()) call_foreign([starter] { starter(); });
 }
 
 void RemoteExchange::add(const Request& request) {
@@ -189,6 +199,7 @@ void RemoteExchange::lose_everything() noexcept {
   ahead_.clear();
   taken_.clear();
   abandoned_.clear();
+  starter_.store(nullptr);
   is_served_ = false;
   why_not_served_ =
       "this process was forked by something other than Python, so it has no client of its own. "
@@ -207,15 +218,17 @@ RemoteExchange::Request RemoteExchange::take() {
     const Request& request = passed_over.emplace_back(queue.front());
     const bool is_stale =
         request->state != RemoteRequest::State::waiting || (is_ahead && request->is_urgent);
-    if (!is_stale && is_ahead) {
-      if (ahead_bytes_ > 0 && ahead_bytes_ + request->bytes > kMaxAheadBytes) return nullptr;
-      ahead_bytes_ += request->bytes;
-      request->is_counted = true;
+    const bool is_counted = !is_stale && is_ahead;
+    if (is_counted && ahead_bytes_ > 0 && ahead_bytes_ + request->bytes > kMaxAheadBytes) {
+      return nullptr;
     }
+    // If there is no memory for this, the request stays where it is.
+    if (!is_stale) taken_.emplace(request->number, request);
     queue.pop_front();
     if (is_stale) continue;
+    if (is_counted) ahead_bytes_ += request->bytes;
+    request->is_counted = is_counted;
     request->state = RemoteRequest::State::taken;
-    taken_.emplace(request->number, request);
     if (request->kind != RemoteRequest::Kind::read) return request;
     lock.unlock();
     try {

@@ -3,6 +3,7 @@
 // the core takes them, and hands in the answers (remote_client.h).
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -86,6 +87,10 @@ class RemoteExchange {
   // WaitCheck throws.
   void wait_for(const Request& request, std::unique_lock<std::mutex>& lock);
 
+  // Call it without the lock, before an object is opened: starts a client if there is none, and if
+  // somebody has said how.
+  void start_client();
+
   // For the client, which calls them without the lock.
   // ---------------------------------------------
 
@@ -94,6 +99,8 @@ class RemoteExchange {
   int begin_serving();
   // No more. All requests fail with this text, and so do later ones until another client begins.
   void end_serving(const std::string& why);
+
+  void start_with(void (*starter)()) noexcept { starter_.store(starter); }
 
   // The next request, urgent ones first; null if there is none to make now.
   Request take();
@@ -124,6 +131,7 @@ class RemoteExchange {
   std::unordered_map<std::uint64_t, Request> lost_;  // in a fork, and not destroyed yet
   std::uint64_t ahead_bytes_ = 0;  // of memory that requests hold for which nobody waits yet
   std::uint64_t last_number_ = 0;
+  std::atomic<void (*)()> starter_ = nullptr;
   bool is_served_ = false;
   bool is_woken_ = false;
   std::string why_not_served_;

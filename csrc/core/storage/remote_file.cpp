@@ -32,6 +32,7 @@ std::shared_ptr<RemoteRequest> examine(RemoteRequest::Kind kind, const std::stri
   request->object = std::make_shared<const RemoteName>(RemoteName{url, access, ""});
   request->is_urgent = true;
   request->users = 1;
+  exchange.start_client();
   std::unique_lock lock(RemoteExchange::mutex());
   exchange.add(request);
   try {
@@ -123,11 +124,19 @@ std::vector<FileRange> RemoteFile::not_asked_for(std::span<const FileRange> rang
 // than to skip.
 void RemoteFile::ask_for(std::vector<FileRange> ranges, bool is_urgent) const {
   RemoteExchange& exchange = RemoteExchange::instance();
-  const std::vector<FileRange> bridged =
-      not_asked_for(merged(std::move(ranges), traits().gap_bytes));
-  for (const FileRange& each : bridged) {
-    const std::uint64_t end = each.offset + each.bytes;
-    for (std::uint64_t at = each.offset; at < end;) {
+  const std::vector<FileRange> wanted = merged(std::move(ranges), 0);
+  for (const FileRange& each : not_asked_for(merged(wanted, traits().gap_bytes))) {
+    // Between two pieces that are there already, there may be nothing but a gap.
+    const std::uint64_t limit = each.offset + each.bytes;
+    const auto first = std::partition_point(
+        wanted.begin(), wanted.end(),
+        [&](const FileRange& range) { return range.offset + range.bytes <= each.offset; });
+    const auto after = std::partition_point(
+        first, wanted.end(), [&](const FileRange& range) { return range.offset < limit; });
+    if (first == after) continue;
+    const FileRange& last = *(after - 1);
+    const std::uint64_t end = std::min(limit, last.offset + last.bytes);
+    for (std::uint64_t at = std::max(each.offset, first->offset); at < end;) {
       auto request = std::make_shared<RemoteRequest>();
       request->object = name_;
       request->offset = at;

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,3 +40,40 @@ def urls(server: RangeServer, shards: list[str]) -> list[str]:
     for shard in shards:
         server.put(f"set/{Path(shard).name}", Path(shard).read_bytes())
     return [f"{server.url}/set/{Path(shard).name}" for shard in shards]
+
+
+@pytest.fixture
+def s3_keys() -> dict[str, str]:
+    return {
+        "region": "us-east-1",
+        "access_key_id": "testing-key",
+        "secret_access_key": "testing-secret",
+    }
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    moto_server = pytest.importorskip("moto.server", reason="needs moto[server]")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(moto: str) -> Iterator[Any]:
+    boto3 = pytest.importorskip("boto3", reason="needs boto3")
+    resource = boto3.resource(
+        "s3",
+        endpoint_url=moto,
+        region_name="us-east-1",
+        aws_access_key_id="testing-key",
+        aws_secret_access_key="testing-secret",
+    )
+    bucket = resource.create_bucket(Bucket="somebucket")
+    yield bucket
+    bucket.objects.delete()
+    for each in bucket.multipart_uploads.all():
+        each.abort()

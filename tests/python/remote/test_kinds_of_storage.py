@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,43 +12,11 @@ from range_server import RangeServer
 
 pytest.importorskip("obstore", reason="needs obstore")
 
-KEYS = {
-    "region": "us-east-1",
-    "access_key_id": "testing-key",
-    "secret_access_key": "testing-secret",
-}
 
-
-@pytest.fixture(scope="module")
-def moto() -> Iterator[str]:
-    moto_server = pytest.importorskip("moto.server", reason="needs moto[server]")
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
-@pytest.fixture
-def bucket(moto: str) -> Iterator[Any]:
-    boto3 = pytest.importorskip("boto3", reason="needs boto3")
-    resource = boto3.resource(
-        "s3",
-        endpoint_url=moto,
-        region_name="us-east-1",
-        aws_access_key_id="testing-key",
-        aws_secret_access_key="testing-secret",
-    )
-    bucket = resource.create_bucket(Bucket="somebucket")
-    yield bucket
-    bucket.objects.delete()
-
-
-def test_an_s3_bucket(moto: str, bucket: Any, shards: list[str]) -> None:
+def test_an_s3_bucket(moto: str, bucket: Any, s3_keys: dict[str, str], shards: list[str]) -> None:
     for shard in shards:
         bucket.upload_file(shard, f"sets/one/{Path(shard).name}")
-    storage = {"endpoint": moto, **KEYS}
+    storage = {"endpoint": moto, **s3_keys}
     here = tfr.Reader(shards)
     for paths in ("s3://somebucket/sets/one/data-*", "s3://somebucket/sets/one/data-00[0-2]"):
         there = tfr.Reader(paths, storage=storage)

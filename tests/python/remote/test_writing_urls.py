@@ -1,0 +1,225 @@
+"""Shards, sets and indexes in buckets: whole or not there, and found by every reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from range_server import RangeServer, Seen, Trouble
+from record_files import some_records
+from tfrfast.cli import main
+
+pytest.importorskip("obstore", reason="needs obstore")
+
+ROOT = "s3://somebucket/sets/one"
+
+
+@pytest.fixture
+def storage(moto: str, s3_keys: dict[str, str]) -> dict[str, Any]:
+    return {"endpoint": moto, **s3_keys}
+
+
+@pytest.fixture
+def other_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From now on, nothing is known of what was written."""
+    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "other-cache"))
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+
+
+def keys(bucket: Any) -> list[str]:
+    return sorted(each.key for each in bucket.objects.all())
+
+
+def unfinished(bucket: Any) -> int:
+    return len(list(bucket.multipart_uploads.all()))
+
+
+def test_a_shard(bucket: Any, storage: dict[str, Any], tmp_path: Path) -> None:
+    records = some_records(300)
+    with tfr.Writer(f"{ROOT}/shard", storage=storage) as writer:
+        for record in records:
+            writer.write(record)
+        assert writer.path == f"{ROOT}/shard"
+        assert keys(bucket) == []
+    assert keys(bucket) == ["sets/one.tfrfast/index", "sets/one/shard"]
+    assert list(tfr.Reader(f"{ROOT}/shard", storage=storage, index="require")) == records
+    assert not list((tmp_path / "tmp").iterdir())
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        tfr.Writer(f"{ROOT}/shard", overwrite=False, storage=storage)
+    with tfr.Writer(f"{ROOT}/shard", compression="GZIP", storage=storage) as writer:
+        writer.write_batch(records[:200])
+    assert list(tfr.Reader(f"{ROOT}/shard", storage=storage, index="require")) == records[:200]
+
+
+def test_a_set_and_its_index(
+    bucket: Any, storage: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    records = some_records(500)
+    prefix = f"{ROOT}/train"
+    with tfr.ShardedWriter(prefix, num_shards=3, storage=storage) as writer:
+        writer.write_batch(records)
+    assert writer.paths == [f"{prefix}-0000{i}-of-00003" for i in range(3)]
+    with tfr.Writer(f"{ROOT}/alone", storage=storage) as alone:
+        alone.write(b"alone")
+    request.getfixturevalue("other_machine")
+    # Another one's index takes nothing away.
+    reader = tfr.Reader(f"{prefix}-*", storage=storage, index="require")
+    assert sorted(reader) == sorted(records)
+    assert {shard.index for shard in reader.shards} == {f"{ROOT}.tfrfast/index"}
+    assert len(tfr.Reader(f"{ROOT}/alone", storage=storage, index="require")) == 1
+
+    with pytest.raises(FileExistsError, match="3 shards named like"):
+        tfr.ShardedWriter(prefix, num_shards=2, storage=storage)
+    with tfr.ShardedWriter(prefix, num_shards=2, overwrite=True, storage=storage) as writer:
+        writer.write_batch(records[:100])
+    assert [key for key in keys(bucket) if "train" in key] == [
+        f"sets/one/train-0000{i}-of-00002" for i in range(2)
+    ]
+    assert len(tfr.Reader(f"{prefix}-*", storage=storage, index="require")) == 100
+
+
+def test_nothing_appears_of_what_is_not_closed(
+    bucket: Any, storage: dict[str, Any], tmp_path: Path
+) -> None:
+    def fail() -> None:
+        with tfr.ShardedWriter(f"{ROOT}/x", max_bytes=100, storage=storage) as writer:
+            writer.write_batch(some_records(10))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert keys(bucket) == []
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_copies_without_index_or_with_one_elsewhere(
+    bucket: Any, storage: dict[str, Any], shards: list[str], tmp_path: Path
+) -> None:
+    made = tfr.copy(shards, np.arange(50), f"{ROOT}/copy", index=False, storage=storage)
+    assert made.paths == [f"{ROOT}/copy-00000-of-00001"]
+    assert keys(bucket) == ["sets/one/copy-00000-of-00001"]
+    folder = tmp_path / "indexes"
+    made = tfr.copy(
+        made.paths[0], slice(10), f"{ROOT}/few", index=folder, storage=storage, num_shards=2
+    )
+    assert not [key for key in keys(bucket) if "tfrfast" in key]
+    (tmp_path / "cache").rename(tmp_path / "gone")
+    assert len(tfr.Reader(made.paths, index=folder, storage=storage)) == 10
+
+
+def test_indexes_are_published_on_request(
+    bucket: Any,
+    storage: dict[str, Any],
+    shards: list[str],
+    request: pytest.FixtureRequest,
+) -> None:
+    for shard in shards:
+        bucket.upload_file(shard, f"sets/one/{Path(shard).name}")
+    built = tfr.build_index(f"{ROOT}/data-*", storage=storage, publish=True)
+    assert [each.path for each in built] == [f"{ROOT}.tfrfast/index"] * 3
+    assert all(each.was_built for each in built)
+    request.getfixturevalue("other_machine")
+    there = tfr.Reader(f"{ROOT}/data-*", storage=storage, index="require")
+    assert list(there) == list(tfr.Reader(shards))
+    assert not any(each.was_built for each in tfr.build_index(f"{ROOT}/data-*", storage=storage))
+    assert all(
+        each.was_built for each in tfr.build_index(f"{ROOT}/data-*", storage=storage, force=True)
+    )
+    # An object that was replaced has none that fits.
+    bucket.upload_file(shards[2], "sets/one/data-000")
+    with pytest.raises(tfr.StaleIndexError):
+        tfr.Reader(f"{ROOT}/data-000", storage=storage, index="require")
+
+
+def test_large_objects_go_in_parts(
+    bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfrfast._remote.uploads._PART_BYTES", 5 << 20)
+    records = [bytes([number]) * (1 << 20) for number in range(12)]
+    with tfr.Writer(f"{ROOT}/large", storage=storage) as writer:
+        writer.write_batch(records)
+    assert bucket.Object("sets/one/large").e_tag.endswith('-3"')
+    assert list(tfr.Reader(f"{ROOT}/large", storage=storage, index="require")) == records
+    assert unfinished(bucket) == 0
+
+
+def test_requests_that_fail_are_tried_again(server: RangeServer) -> None:
+    storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
+    failures = {"left": 2}
+
+    def trouble(seen: Seen, _: int) -> Trouble | None:
+        if seen.method != "PUT" or not failures["left"]:
+            return None
+        failures["left"] -= 1
+        return Trouble(503)
+
+    server.trouble = trouble
+    with tfr.Writer("s3://bucket/set/x", storage=storage) as writer:
+        writer.write(b"record")
+    assert sorted(server.objects) == ["bucket/set.tfrfast/index", "bucket/set/x"]
+    assert tfr.Reader("s3://bucket/set/x", storage=storage)[0] == b"record"
+
+
+def test_an_upload_that_fails_keeps_the_shards(server: RangeServer, tmp_path: Path) -> None:
+    storage = {
+        "endpoint": server.url,
+        "region": "us-east-1",
+        "access_key_id": "testing-key",
+        "secret_access_key": "VERY-SECRET",
+        "retries": 0,
+    }
+    server.trouble = lambda seen, _: (
+        Trouble(403, "<Error><Code>AccessDenied</Code></Error>") if seen.method == "PUT" else None
+    )
+    writer = tfr.Writer("s3://bucket/set/x", storage=storage)
+    writer.write(b"record")
+    with pytest.raises(PermissionError, match="Nothing appeared under that name") as caught:
+        writer.close()
+    assert "AccessDenied" in str(caught.value)
+    assert "SECRET" not in str(caught.value)
+    kept = str(caught.value).partition("All shards are complete in '")[2].partition("'")[0]
+    assert list(tfr.Reader(Path(kept) / "x")) == [b"record"]
+
+
+def test_what_cannot_be_written(storage: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="is read, and not written"):
+        tfr.Writer("https://host/x")
+    with pytest.raises(ValueError, match="in another bucket"):
+        tfr.Writer("s3://somebucket/x", storage=storage)
+    with pytest.raises(ValueError, match="names a folder"):
+        tfr.Writer("s3://somebucket/x/", storage=storage)
+
+
+def test_leftovers_of_killed_uploads(
+    bucket: Any,
+    storage: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("sets/one/a", "sets/one/b"):
+        bucket.Object(name).initiate_multipart_upload()
+    bucket.Object("elsewhere/c").initiate_multipart_upload()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing-key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", storage["endpoint"])
+    assert main(["cache", "--uploads", f"{ROOT}/"]) == 0
+    said = capsys.readouterr().out
+    assert "2 unfinished uploads" in said
+    assert f"{ROOT}/a" in said
+    assert "elsewhere" not in said
+    assert unfinished(bucket) == 3
+    assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "99999d"]) == 0
+    assert unfinished(bucket) == 3
+    assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "0"]) == 0
+    assert unfinished(bucket) == 1

@@ -1,0 +1,198 @@
+"""Objects on a network as TFRecordDataset reads them: like files, element for element."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from patience import PATIENCE_S
+from range_server import OLD, RangeServer, Trouble, fails_at_first, range_server
+from record_files import flip_payload_byte, some_records, write_shards
+
+tf = pytest.importorskip("tensorflow")
+pytest.importorskip("obstore", reason="needs obstore")
+
+COUNTS = [60, 0, 90]
+
+
+@pytest.fixture
+def server() -> Iterator[RangeServer]:
+    with range_server() as running:
+        yield running
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[str]:
+    return write_shards(tmp_path, COUNTS, longest=3000)
+
+
+@pytest.fixture
+def urls(server: RangeServer, shards: list[str]) -> list[str]:
+    for shard in shards:
+        server.put(f"set/{Path(shard).name}", Path(shard).read_bytes())
+    return [f"{server.url}/set/{Path(shard).name}" for shard in shards]
+
+
+def values(dataset: Any) -> list[Any]:
+    return [np.asarray(element.numpy()).tolist() for element in dataset]
+
+
+PIPELINES = {
+    "records": lambda data: data,
+    "batches": lambda data: data.batch(32, drop_remainder=True),
+    "a part": lambda data: data.skip(50).take(30).batch(7),
+    "every third": lambda data: data.shard(3, 1).batch(8),
+    "shuffled": lambda data: data.shuffle(1, seed=3).repeat(2).batch(16),
+    "blocks": lambda data: data.shuffle(seed=1, order=tfr.BlockShuffle(16, 4)).batch(16),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_elements_are_those_of_the_files(urls: list[str], shards: list[str], name: str) -> None:
+    make = PIPELINES[name]
+    here, there = (make(tfr.TFRecordDataset(names)) for names in (shards, urls))
+    for _ in range(2):  # the second time there are indexes
+        assert values(there) == values(here)
+    assert values(make(tfr.TFRecordDataset(urls))) == values(make(tfr.TFRecordDataset(shards)))
+
+
+def test_files_in_another_order(urls: list[str], shards: list[str]) -> None:
+    for make in (
+        lambda names: tfr.TFRecordDataset(names, num_parallel_reads=2),
+        lambda names: tfr.TFRecordDataset(
+            tf.data.Dataset.from_tensor_slices(names).map(tf.identity)
+        ),
+        lambda names: tf.data.Dataset.from_tensor_slices(names).flat_map(tfr.TFRecordDataset),
+    ):
+        assert values(make(urls)) == values(make(shards))
+
+
+def test_a_bucket_and_its_options(server: RangeServer, shards: list[str]) -> None:
+    for shard in shards:
+        server.put(f"bucket/set/{Path(shard).name}", Path(shard).read_bytes())
+    storage = {
+        "endpoint": server.url,
+        "region": "us-east-1",
+        "access_key_id": "A-KEY",
+        "secret_access_key": "VERY-SECRET",
+    }
+    there = tfr.TFRecordDataset("s3://bucket/set/data-*", storage=storage).batch(50)
+    assert values(there) == values(tfr.TFRecordDataset(shards).batch(50))
+    graph = there._variant_tensor
+    text = tf.raw_ops.DatasetToGraphV2(input_dataset=graph).numpy()
+    assert server.url.encode() in text
+    assert b"SECRET" not in text
+    assert b"A-KEY" not in text
+
+
+def test_secrets_are_for_names_that_are_known(urls: list[str]) -> None:
+    @tf.function  # type: ignore[untyped-decorator]
+    def read(names: Any) -> Any:
+        return tfr.TFRecordDataset(names, storage={"token": "secret-token"}).cardinality()
+
+    with pytest.raises(ValueError, match="which servers may see them"):
+        read(tf.constant(urls))
+
+
+def test_an_iterator_goes_on_in_the_middle(urls: list[str], tmp_path: Path) -> None:
+    for make in (PIPELINES["shuffled"], PIPELINES["batches"]):
+        expected = values(make(tfr.TFRecordDataset(urls)))
+        it = iter(make(tfr.TFRecordDataset(urls)))
+        got = values([next(it), next(it)])
+        path = tf.train.Checkpoint(it=it).write(str(tmp_path / "checkpoint"))
+        onward = iter(make(tfr.TFRecordDataset(urls)))
+        tf.train.Checkpoint(it=onward).read(path)
+        assert got + values(onward) == expected
+
+
+def test_batches_of_a_loader(urls: list[str], shards: list[str]) -> None:
+    here = tfr.Loader(shards, 16, seed=2).to_tf_dataset()
+    there = tfr.Loader(tfr.Reader(urls), 16, seed=2).to_tf_dataset()
+    assert values(there) == values(here)
+
+
+def test_damage_is_the_same_as_in_files(
+    server: RangeServer, urls: list[str], shards: list[str]
+) -> None:
+    flip_payload_byte(shards[2], some_records(90, 2, 3000), 7)
+    server.put("set/data-002", Path(shards[2]).read_bytes())
+    messages = []
+    for names in (shards, urls):
+        with pytest.raises(tf.errors.DataLossError) as caught:
+            values(tfr.TFRecordDataset(names))
+        messages.append(caught.value.message)
+    assert messages[1] == messages[0].replace(shards[2], urls[2])
+    skipping = [tfr.TFRecordDataset(names, on_corruption="skip") for names in (shards, urls)]
+    assert values(skipping[0]) == values(skipping[1])
+
+
+def test_requests_that_fail(server: RangeServer, urls: list[str], shards: list[str]) -> None:
+    expected = values(tfr.TFRecordDataset(shards).batch(20))
+    data = tfr.TFRecordDataset(urls, storage={"retries": 2}).batch(20)
+    server.trouble = fails_at_first(2, status=503)
+    assert values(data) == expected
+    server.trouble = lambda seen, _: Trouble(403) if seen.begin is not None else None
+    with pytest.raises(tf.errors.OpError, match="Check the credentials"):
+        values(tfr.TFRecordDataset(urls, storage={"retries": 0}).batch(20))
+
+
+def test_an_object_that_is_missing_or_replaced(
+    server: RangeServer, urls: list[str], shards: list[str]
+) -> None:
+    with pytest.raises(tf.errors.NotFoundError, match="There is no object"):
+        values(tfr.TFRecordDataset([*urls, f"{server.url}/set/none"]))
+    data = tfr.TFRecordDataset(urls)
+    before = values(data)
+    server.put("set/data-002", Path(shards[0]).read_bytes(), OLD + 5)
+    # As with files: in file order, an iteration reads what there is when it begins.
+    assert values(data) == before[:60] * 2
+    shuffled = data.shuffle(1, seed=1)
+    values(shuffled)
+    server.put("set/data-002", Path(shards[2]).read_bytes(), OLD + 9)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="replaced by another object"):
+        values(shuffled)
+
+
+def test_large_requests_in_file_order(server: RangeServer, tmp_path: Path) -> None:
+    (shard,) = write_shards(tmp_path, [3000], longest=4000)
+    server.put("set/large", Path(shard).read_bytes())
+    url = f"{server.url}/set/large"
+    tfr.build_index(url)
+    data = tfr.TFRecordDataset(url).batch(32)
+    for _ in range(2):
+        server.forget()
+        assert values(data) == values(tfr.TFRecordDataset(shard).batch(32))
+        ranges = [(each.begin, each.end) for each in server.reads()]
+        assert len(ranges) < 15  # of 94 batches
+        assert sum(end - begin for begin, end in ranges) < 1.1 * Path(shard).stat().st_size
+
+
+LOADING = """
+import sys
+import tensorflow as tf
+import tfrfast.tensorflow
+print(tf.saved_model.load(sys.argv[1]).read().numpy())
+"""
+
+
+def test_another_process_makes_requests_of_its_own(urls: list[str], tmp_path: Path) -> None:
+    """A graph names the URLs. Whatever reads it brings its own client."""
+
+    class Module(tf.Module):  # type: ignore[misc]
+        @tf.function(input_signature=[])  # type: ignore[untyped-decorator]
+        def read(self) -> Any:
+            data = tfr.TFRecordDataset(urls, storage={"timeout": 20})
+            return data.shuffle(1, seed=1).reduce(tf.constant(0), lambda count, _: count + 1)
+
+    tf.saved_model.save(Module(), str(tmp_path / "saved"))
+    command = [sys.executable, "-c", LOADING, str(tmp_path / "saved")]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.split() == [str(sum(COUNTS))]

@@ -1,0 +1,106 @@
+"""Shards that are written to URLs: first to a folder of this machine, then uploaded whole."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from tfrfast import _native
+from tfrfast._base.paths import reach, written_file
+from tfrfast._remote import uploads
+from tfrfast._remote.listing import find_objects
+from tfrfast._remote.options import Storage
+from tfrfast._remote.publishing import place_of, publish_indexes
+
+_SHARD = re.compile(r"-\d{5,}-of-\d{5,}")
+
+
+class FarOutput:
+    """A folder of this machine for shards on their way to URLs.
+
+    Raises ValueError for what cannot be written, and OSError if the storage cannot be reached.
+    """
+
+    def __init__(self, url: str, storage: Storage, index: Any, overwrite: bool) -> None:
+        uploads.check_writable(url)
+        if url.endswith("/"):
+            raise ValueError(f"{url!r} names a folder, but an object needs a name, too.")
+        self._url = url
+        self._access = storage.access
+        self._index = index
+        self._overwrite = overwrite
+        if index is True:
+            place_of(url)
+        reach([url], storage)
+        self._folder = tempfile.mkdtemp(prefix="tfrfast-upload-")
+        # A forked child leaves it to its parent.
+        self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
+        #: What to write to instead.
+        self.path = os.path.join(self._folder, "shards", url.rpartition("/")[2])
+        os.mkdir(os.path.dirname(self.path))
+
+    def refuse_taken(self, is_prefix: bool) -> None:
+        """Raises FileExistsError if there is an object that may not be replaced."""
+        if self._overwrite:
+            return
+        if is_prefix and (taken := self._others([])):
+            raise FileExistsError(
+                17,
+                f"There are {len(taken)} shards named like {taken[0]!r}. Choose another name, or "
+                "pass overwrite=True to replace all of them",
+                taken[0],
+            )
+        if not is_prefix and uploads.is_there(self._url, self._access):
+            raise FileExistsError(
+                17, f"There is {self._url!r}. Pass overwrite=True to replace it", self._url
+            )
+
+    def url_of(self, path: str) -> str:
+        """Where a file of the folder goes."""
+        return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
+
+    def publish(self, paths: Sequence[str], is_prefix: bool) -> None:
+        """Uploads the shards, then the index that lists them. Raises OSError, and keeps them."""
+        files = {self.url_of(path): path for path in paths}
+        try:
+            self.refuse_taken(is_prefix)
+            uploads.upload_files(files, self._access)
+            if self._index is True:
+                publish_indexes(files, self._access)
+            elif self._index is not False:
+                folder = written_file(self._index)
+                os.makedirs(folder, exist_ok=True)
+                for url, path in files.items():
+                    _native.index_object(url, self._access, os.fsencode(path), folder, True)
+            if is_prefix and self._overwrite:
+                uploads.remove_objects(self._others(list(files)), self._access)
+        except OSError as error:
+            self._removing.detach()
+            raise type(error)(
+                error.errno,
+                f"{str(error.strerror).rstrip('.')}. All shards are complete in "
+                f"{os.path.dirname(self.path)!r}: upload them, or remove that folder",
+                error.filename or self._url,
+            ) from None
+        self.remove()
+
+    def remove(self) -> None:
+        """Removes the folder and all that is in it."""
+        self._removing()
+
+    def _others(self, mine: list[str]) -> list[str]:
+        """The shards of that prefix, of any number, which are not among these."""
+        found = find_objects(glob.escape(self._url) + "-*-of-*", self._access)
+        names = {url: url[len(self._url) :] for url in found}
+        return sorted({url for url in found if _SHARD.fullmatch(names[url])} - set(mine))
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
