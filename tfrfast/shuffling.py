@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 from tfrfast._base.arguments import integer, seed_number
 from tfrfast._base.paths import Paths, expand_paths, refuse_urls, written_file
 from tfrfast._base.sizes import parse_bytes
+from tfrfast._remote.options import Storage
+from tfrfast._remote.urls import is_url
 from tfrfast._shuffle.job import ShuffleJob
 from tfrfast._shuffle.outputs import outputs_of
 from tfrfast._shuffle.publication import Publication, Shuffled
@@ -39,6 +41,7 @@ def shuffle(
     sync: bool = True,
     work: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
+    storage: Mapping[str, Any] | None = None,
 ) -> Shuffled:
     """Writes all records of `paths` to new shards, in a uniformly random order.
 
@@ -73,6 +76,9 @@ def shuffle(
         folder.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
+      storage: how to reach `out`, if it is a URL (s3://, gs://, az://), as for Reader. The shards
+        are made in a folder of this machine, in `work` or the temporary folder, and then uploaded;
+        an interrupted call does not resume.
 
     Nothing appears under the new names before all shards are complete and their content hash is
     that of the input. If the call is interrupted, the same call resumes where it stopped.
@@ -83,6 +89,41 @@ def shuffle(
     """
     if on_corruption not in ("raise", "skip"):
         raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
+    name = os.fsdecode(out) if isinstance(out, (str, bytes, os.PathLike)) else ""
+    if is_url(name) and not os.path.lexists(name):
+        from tfrfast._writing.far_output import FarOutput
+
+        far = FarOutput(
+            name, Storage(storage), index, overwrite, None if work is None else os.fspath(work)
+        )
+        try:
+            prefixes = [each.prefix for each in outputs_of(far.path, num_shards, max_bytes, splits)]
+            far.refuse_taken(prefixes)
+            made = shuffle(
+                paths,
+                far.path,
+                num_shards=num_shards,
+                max_bytes=max_bytes,
+                seed=seed,
+                splits=splits,
+                max_memory=max_memory,
+                on_corruption=on_corruption,
+                compression=compression,
+                level=level,
+                index=index is not False,
+                sync=False,
+                progress=progress,
+            )
+        except BaseException:
+            far.remove()
+            raise
+        far.publish(made.paths, prefixes)
+        return made._replace(
+            paths=[far.url_of(path) for path in made.paths],
+            splits={
+                split: [far.url_of(path) for path in some] for split, some in made.splits.items()
+            },
+        )
     name = os.fsdecode(written_file(out))
     target = Target(
         outputs=outputs_of(name, num_shards, max_bytes, splits),

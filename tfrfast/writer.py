@@ -72,7 +72,7 @@ class _ShardWriter:
         was_closed = self.closed
         self._core.close()
         if self._far is not None and not was_closed:
-            self._far.publish(self._core.paths(), self._is_set)
+            self._far.publish(self._core.paths(), [self._far.path] if self._is_set else [])
 
     def abort(self) -> None:
         """Publishes nothing, and discards all that was written."""
@@ -171,7 +171,7 @@ class Writer(_ShardWriter):
         )
         if self._far is not None:
             path = self._far.path
-            self._far.refuse_taken(is_prefix=False)
+            self._far.refuse_taken()
         self._core = _native.Writer(
             written_file(path), **options, collect_indexes=self._collects_indexes
         )
@@ -235,7 +235,7 @@ class ShardedWriter(_ShardWriter):
         )
         if self._far is not None:
             prefix = self._far.path
-            self._far.refuse_taken(is_prefix=True)
+            self._far.refuse_taken([prefix])
         self._core = _native.ShardedWriter(
             written_file(prefix),
             num_shards=0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6),

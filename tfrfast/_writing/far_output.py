@@ -27,7 +27,9 @@ class FarOutput:
     Raises ValueError for what cannot be written, and OSError if the storage cannot be reached.
     """
 
-    def __init__(self, url: str, storage: Storage, index: Any, overwrite: bool) -> None:
+    def __init__(
+        self, url: str, storage: Storage, index: Any, overwrite: bool, work: str | None = None
+    ) -> None:
         uploads.check_writable(url)
         if url.endswith("/"):
             raise ValueError(f"{url!r} names a folder, but an object needs a name, too.")
@@ -38,25 +40,28 @@ class FarOutput:
         if index is True:
             place_of(url)
         reach([url], storage)
-        self._folder = tempfile.mkdtemp(prefix="tfrfast-upload-")
+        self._folder = tempfile.mkdtemp(prefix="tfrfast-upload-", dir=work)
         # A forked child leaves it to its parent.
         self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
         #: What to write to instead.
         self.path = os.path.join(self._folder, "shards", url.rpartition("/")[2])
         os.mkdir(os.path.dirname(self.path))
 
-    def refuse_taken(self, is_prefix: bool) -> None:
-        """Raises FileExistsError if there is an object that may not be replaced."""
+    def refuse_taken(self, prefixes: Sequence[str] = ()) -> None:
+        """Raises FileExistsError if there are objects that may not be replaced.
+
+        These are shards with these beginnings of their names, or else the one shard.
+        """
         if self._overwrite:
             return
-        if is_prefix and (taken := self._others([])):
+        if prefixes and (taken := self._others(prefixes, [])):
             raise FileExistsError(
                 17,
                 f"There are {len(taken)} shards named like {taken[0]!r}. Choose another name, or "
                 "pass overwrite=True to replace all of them",
                 taken[0],
             )
-        if not is_prefix and uploads.is_there(self._url, self._access):
+        if not prefixes and uploads.is_there(self._url, self._access):
             raise FileExistsError(
                 17, f"There is {self._url!r}. Pass overwrite=True to replace it", self._url
             )
@@ -65,11 +70,11 @@ class FarOutput:
         """Where a file of the folder goes."""
         return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
 
-    def publish(self, paths: Sequence[str], is_prefix: bool) -> None:
+    def publish(self, paths: Sequence[str], prefixes: Sequence[str] = ()) -> None:
         """Uploads the shards, then the index that lists them. Raises OSError, and keeps them."""
         files = {self.url_of(path): path for path in paths}
         try:
-            self.refuse_taken(is_prefix)
+            self.refuse_taken(prefixes)
             uploads.upload_files(files, self._access)
             if self._index is True:
                 publish_indexes(files, self._access)
@@ -78,8 +83,8 @@ class FarOutput:
                 os.makedirs(folder, exist_ok=True)
                 for url, path in files.items():
                     _native.index_object(url, self._access, os.fsencode(path), folder, True)
-            if is_prefix and self._overwrite:
-                uploads.remove_objects(self._others(list(files)), self._access)
+            if prefixes and self._overwrite:
+                uploads.remove_objects(self._others(prefixes, list(files)), self._access)
         except OSError as error:
             self._removing.detach()
             raise type(error)(
@@ -94,11 +99,14 @@ class FarOutput:
         """Removes the folder and all that is in it."""
         self._removing()
 
-    def _others(self, mine: list[str]) -> list[str]:
-        """The shards of that prefix, of any number, which are not among these."""
-        found = find_objects(glob.escape(self._url) + "-*-of-*", self._access)
-        names = {url: url[len(self._url) :] for url in found}
-        return sorted({url for url in found if _SHARD.fullmatch(names[url])} - set(mine))
+    def _others(self, prefixes: Sequence[str], mine: list[str]) -> list[str]:
+        """The shards with these prefixes, of any number, which are not among these."""
+        others = set()
+        for prefix in map(self.url_of, prefixes):
+            for url in find_objects(glob.escape(prefix) + "-*-of-*", self._access):
+                if _SHARD.fullmatch(url[len(prefix) :]):
+                    others.add(url)
+        return sorted(others - set(mine))
 
 
 def _remove(folder: str, process: int) -> None:

@@ -117,6 +117,24 @@ def test_copies_without_index_or_with_one_elsewhere(
     assert len(tfr.Reader(made.paths, index=folder, storage=storage)) == 10
 
 
+def test_a_shuffle_with_splits(
+    bucket: Any, storage: dict[str, Any], shards: list[str], tmp_path: Path
+) -> None:
+    def shuffled(out: str, **options: Any) -> tfr.Shuffled:
+        splits = {"train": 0.9, "test": 0.1}
+        return tfr.shuffle(shards, out, num_shards=4, splits=splits, seed=3, **options)
+
+    here = shuffled(str(tmp_path / "out/x"))
+    there = shuffled(f"{ROOT}/x", storage=storage)
+    assert [Path(path).name for path in there.paths] == [Path(path).name for path in here.paths]
+    assert there.content_hash == here.content_hash
+    read = tfr.Reader(there.splits["train"], storage=storage, index="require")
+    assert list(read) == list(tfr.Reader(here.splits["train"]))
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        shuffled(f"{ROOT}/x", storage=storage)
+    assert not list((tmp_path / "tmp").iterdir())
+
+
 def test_indexes_are_published_on_request(
     bucket: Any,
     storage: dict[str, Any],
