@@ -14,6 +14,7 @@ from record_files import flip_payload_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
 private = pytest.importorskip("tfrfast.tensorflow.lifting.private")
+batches = pytest.importorskip("tfrfast.tensorflow.lifting.batches")
 
 from map_functions import (  # noqa: E402
     LIFTED,
@@ -349,6 +350,28 @@ class TestCheckpoints:
         with pytest.raises(tf.errors.OpError):
             tf.train.Checkpoint(iterator=second).restore(saved)
             next(second)
+
+
+def test_large_batches_are_not_all_made_at_once(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "parallel_reads", lambda: 8)
+    assert [batches.batches_at_once(size << 20) for size in (0, 1, 32, 64, 128, 5000)] == [
+        *(8, 8, 8, 4, 2, 2)
+    ]
+    asked: list[int] = []
+    monkeypatch.setattr(batches, "batches_at_once", lambda size: asked.append(size) or 2)
+    narrow, wide = (
+        tfr.TFRecordDataset(files).map(lambda record, depth=depth: one_hot(record, depth)).batch(4)
+        for depth in (10, 10_000)
+    )
+    assert next(iter(narrow)).shape == [4, 10]
+    assert next(iter(wide)).shape == [4, 10_000]
+    assert asked[1] >= 4 * 10_000 * 4 > 100 * asked[0]
+
+
+def one_hot(record: Any, depth: int) -> Any:
+    return tf.one_hot(parse(record)["id"], depth)
 
 
 def test_in_a_graph_nothing_is_lifted(files: list[str]) -> None:

@@ -27,14 +27,19 @@ def lifted_batches(batches: Batches, size: int, lifted: Lifted, symbolic: bool) 
     With `symbolic`, checkpoints hold positions alone.
     """
     # Reading a batch that has to be full fails if a record is bad: nothing is left of it.
+    calls = batches_at_once(size * lifted.row_bytes)
     if batches.rows is not None and not lifted.is_checked:
-        return batches.finished(_sound(batches, lifted, _calls(size, lifted)))
-    return batches.finished(_checked(batches, size, lifted, _calls(size, lifted), symbolic))
+        return batches.finished(_sound(batches, lifted, calls))
+    return batches.finished(_checked(batches, size, lifted, calls, symbolic))
 
 
-def _calls(size: int, lifted: Lifted) -> int:
-    """How many batches are made at once: large ones take memory, but two keep everyone busy."""
-    return max(2, min(parallel_reads(), _BYTES_AT_ONCE // max(1, size * lifted.row_bytes)))
+def batches_at_once(batch_bytes: int) -> int:
+    """How many batches are made at once: large ones take memory, but two keep everyone busy.
+
+    Each is made in one piece. Pieces of 16 MiB that are put together afterwards take up to twice
+    the time and, unless a function makes many large values one after the other, more memory.
+    """
+    return max(2, min(parallel_reads(), _BYTES_AT_ONCE // max(1, batch_bytes)))
 
 
 def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[list[Any], Any]:
