@@ -148,7 +148,10 @@ def in_python(record: Any) -> Any:
 
 def chosen(record: Any) -> Any:
     parsed = parse(record)
-    return tf.cond(parsed["label"] > 0, lambda: parsed["dense"] + 1.0, lambda: -parsed["dense"])
+    dense = parsed["dense"]
+    return tf.cond(parsed["id"] > 9, lambda: 60 // parsed["id"], lambda: parsed["id"]), tf.cond(
+        parsed["label"] > 0, lambda: dense + 1.0, lambda: -dense
+    )
 
 
 def seeded(record: Any) -> Any:

@@ -211,7 +211,7 @@ def test_a_table_is_looked_into_by_element(files: list[str]) -> None:
 
     def f(record: Any) -> Any:
         parsed = parse(record)
-        kind = tf.cond(parsed["id"] > 5, lambda: parsed["label"], lambda: parsed["label"] + 1)
+        kind = tf.cond(parsed["id"] > 5, lambda: 60 // parsed["id"], lambda: parsed["label"] + 1)
         return table.lookup(kind), table.lookup(parsed["label"])
 
     ours, theirs = both(files, f)

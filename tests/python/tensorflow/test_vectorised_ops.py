@@ -327,6 +327,17 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         ],
         [*where((F32, 2, 3), (STR, 3)), tf.abs(values(I32, [4]) // 2) % 3],
     ),
+    "GatherNd": (
+        lambda x, y, i: [
+            tf.gather_nd(x, [[1, 2], [0, 0]]),
+            tf.gather_nd(x, [1]),
+            tf.gather_nd(x, [[[0]], [[1]]]),
+            tf.gather_nd(FIXED, i[:, tf.newaxis]),
+            tf.gather_nd(y, i[:1]),
+            tf.gather_nd(x, tf.stack([i[:2] % 2, i[2:]], axis=1)),
+        ],
+        [*where((F32, 2, 3), (STR, 3)), tf.abs(values(I32, [4]) // 2) % 3],
+    ),
     "StringJoin": (
         lambda x, y: [
             tf.strings.join([x, "-", x]),

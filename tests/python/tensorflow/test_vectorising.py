@@ -84,6 +84,8 @@ def test_strings_of_another_length_than_the_shape_says_run_singly(text: bytes) -
         (lambda x, n: x % n, [-1, 2], [0, 2]),
         (lambda x, n: tf.gather([5, 6, 7], n), [0, 2], [0, 3]),
         (lambda x, n: tf.gather([5, 6, 7], n), [1, 2], [-1, 2]),
+        (lambda x, n: tf.gather_nd([[5, 6, 7]], tf.stack([n * 0, n])), [0, 2], [0, 3]),
+        (lambda x, n: tf.gather_nd(tf.stack([x, n]), [n]), [0, 1], [0, -1]),
         (lambda x, n: tf.cast(tf.cast(n, tf.float32) * 1.5, tf.uint8), [0, 170], [0, 171]),
         (lambda x, n: tf.cast(tf.cast(n, tf.float32) * 0.7, tf.int8), [-184, 1], [-185, 1]),
     ],
@@ -139,7 +141,32 @@ def asserting(x: Any) -> Any:
 
 
 def branching(x: Any) -> Any:
-    return tf.cond(x > 2, lambda: x, lambda: -x)
+    return tf.cond(x > 2, lambda: x, lambda: tf.reduce_sum(tf.reshape(x, [1, 1]) @ [[3.0]]))
+
+
+def test_rows_choose_between_branches() -> None:
+    words = tf.constant([b"some", b"word"])
+
+    def function(x: Any, grid: Any, n: Any) -> Any:
+        even = tf.equal(n % 2, 0)
+        doubled, name = tf.cond(even, lambda: (grid * 2.0, words), lambda: (-grid, words[::-1]))
+        nested = tf.cond(x > 3, lambda: n + 1, lambda: tf.cond(even, lambda: n, lambda: -n))
+        return doubled, name, nested, tf.cond(even, lambda: 1.5, lambda: 2.5)
+
+    _, holds = made(function, NUMBERS, GRID, COUNTS)
+    assert holds
+    run = plan(function, [tf.constant(each) for each in (NUMBERS, GRID, COUNTS)], exact=True)
+    assert isinstance(run, Vectorised)
+
+
+@pytest.mark.parametrize(
+    "branch", [lambda x, n: 12 // n, lambda x, n: n + tf.cast(VARIABLE, tf.int64)]
+)
+def test_a_branch_that_may_fail_is_left_to_the_rows_that_take_it(branch: Any) -> None:
+    def function(x: Any, n: Any) -> Any:
+        return tf.cond(tf.equal(n, 0), lambda: n, lambda: branch(x, n))
+
+    assert "chooses what to run" in refusal(function, NUMBERS, COUNTS, checked=True)
 
 
 def looping(x: Any) -> Any:

@@ -45,7 +45,7 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
         return function
     for tensor, output in zip(function.outputs, graph.outputs, strict=True):
         tensor.set_shape(output.shape)  # the shape of what is given may say less
-    return Rest(function.graph, len(known), tuple(function.captured_inputs))
+    return Rest(function.graph, len(known), tuple(function.captured_inputs), graph)
 
 
 def needed_of(
@@ -92,10 +92,10 @@ def cut(
         fed = {name: tensors[name] for name in part.fed}
         new = tf.graph_util.import_graph_def(definition, fed, made, "rest")
         tensors |= zip(made, new, strict=True)
-        for name in part.operations:
-            _copy_shapes(
-                graph.get_operation_by_name(name), here.get_operation_by_name(f"rest/{name}")
-            )
+        imported = {op.name: op for op in here.get_operations()}  # to look one up takes long
+        for op in graph.get_operations():
+            if op.name in part.operations:
+                _copy_shapes(op, imported[f"rest/{op.name}"])
         return [tf.identity(tensors[tensor.name]) for tensor in results]
 
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in known]

@@ -35,8 +35,13 @@ def captures_of(graph: Any) -> list[tuple[Any, Any]]:
 
 def body_of(call: Any) -> Any:
     """The graph of the function that an operation calls; None if it cannot be had."""
-    find = getattr(call.graph, "_get_function", None)
-    return None if find is None else getattr(find(call.get_attr("f").name), "graph", None)
+    return body_named(call.graph, call.get_attr("f").name)
+
+
+def body_named(graph: Any, name: str) -> Any:
+    """The graph of a function that a graph knows; None if it cannot be had."""
+    find = getattr(graph, "_get_function", None)
+    return None if find is None else getattr(find(name), "graph", None)
 
 
 def is_stateful(kind: str) -> bool:

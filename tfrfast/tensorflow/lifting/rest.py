@@ -19,3 +19,5 @@ class Rest:
     row_inputs: int
     #: The tensors outside the graph that the remaining inputs stand for.
     captures: tuple[Any, ...] = ()
+    #: The graph that was traced first. It knows the bodies of functions, which copies do not.
+    traced: Any = None

@@ -38,7 +38,7 @@ class Vectorised:
     #: What runs row by row, after the steps.
     by_element: ByElement | None = None
 
-    def __call__(self, columns: Sequence[Any]) -> tuple[list[Any], Any]:
+    def __call__(self, columns: Sequence[Any], row_count: Any = None) -> tuple[list[Any], Any]:
         """Returns the outputs for rows whose columns these are, and whether they count.
 
         Rows are the first dimension of each column and of each output; where they have different
@@ -47,13 +47,15 @@ class Vectorised:
         is the very object that was given. Whether the outputs count is None if nothing can fail:
         then they always do. Otherwise it is a boolean. If that is false, one of the rows may fail:
         drop the outputs and run rest.graph on each row, so that errors come where they belong. The
-        same has to be done if what runs row by row fails.
+        same has to be done if what runs row by row fails. Without columns, `row_count` is needed.
         """
         graph, inputs = tf.compat.v1.get_default_graph(), self.rest.graph.inputs
         values = {each.name: column for each, column in zip(inputs, columns, strict=False)}
         outside = inputs[self.rest.row_inputs :]
         values |= {each.name: own for each, own in zip(outside, self.rest.captures, strict=True)}
-        batch = Batch(graph, lambda: _row_count(inputs, columns))
+        batch = Batch(
+            graph, lambda: _row_count(inputs, columns) if row_count is None else row_count
+        )
         for op, write in self.steps:
             written = write(batch, [values[each.name] for each in op.inputs])
             for output, value in zip(op.outputs, written, strict=True):

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.by_element import PACKING, ByElement, by_element
+from tfrfast.tensorflow.lifting.choosing import chosen
 from tfrfast.tensorflow.lifting.rest import Rest
 from tfrfast.tensorflow.lifting.rounding import may_round_otherwise
 from tfrfast.tensorflow.lifting.rules.node import Node, Write
@@ -196,7 +197,8 @@ class _Planning:
         if op.type in SHAPES_OF_ROWS:
             self._plan_shape(op)
             return
-        write = self._write(Node(op, per_row, self._shapes, self._captured, self._checked))
+        node = Node(op, per_row, self._shapes, self._captured, self._checked)
+        write = self._choice(node) if op.type == "StatelessIf" else self._write(node)
         self._row_bytes += sum(map(self._bytes, op.outputs))
         self._add(op, write)
 
@@ -213,6 +215,10 @@ class _Planning:
         node = Node(op, per_row, shapes, self._captured, self._checked)
         self._add(op, of_each_value(node, self._write(node), part))
         self._parts |= made
+
+    def _choice(self, node: Node) -> Write:
+        traced = self._rest.traced or self._rest.graph
+        return chosen(node, traced, lambda branch: vectorised(branch, exact=self._exact))
 
     def _write(self, node: Node) -> Write:
         op, rule = node.op, _rule(node.op)

@@ -48,4 +48,33 @@ def _gather(node: Node) -> Write:
     return write
 
 
-GATHERING = {"GatherV2": Rule(_gather)}
+def _gather_nd(node: Node) -> Write:
+    """Places in a row are given by their numbers along its first dimensions."""
+    from_rows, by_rows = node.per_row
+    shape = node.shape(1)
+    node.output_shape()
+    sizes = node.shape(0)[: shape[-1]]
+    if 0 in sizes:
+        raise NotVectorisedError("picks from nothing")
+    known = None if by_rows else tf.get_static_value(node.op.inputs[1])
+    if known is None or not ((known >= 0) & (known < sizes)).all():
+        node.can_fail()
+
+    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        values, numbers = inputs
+        if node.is_checked:
+            fits = tf.logical_and(numbers >= 0, numbers < tf.constant(sizes, numbers.dtype))
+            batch.require(fits)
+            numbers = tf.where(fits, numbers, tf.zeros_like(numbers))
+        if from_rows:
+            numbers = numbers if by_rows else batch.repeated(numbers, shape)
+            rows = tf.range(tf.cast(batch.row_count, numbers.dtype))
+            rows = batch.widen(rows, [], len(shape))
+            ones = tf.ones_like(numbers[..., :1]) if shape[-1] else tf.ones_like(rows)
+            numbers = tf.concat([rows * ones, numbers], axis=-1)
+        return batch.copy(node, [values, numbers])
+
+    return write
+
+
+GATHERING = {"GatherNd": Rule(_gather_nd), "GatherV2": Rule(_gather)}
