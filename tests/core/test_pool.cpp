@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/memory.h"
 #include "core/base/pool.h"
 
 using namespace tfrfast;
@@ -46,6 +47,34 @@ TEST_CASE("the pool keeps no more than its bound") {
   }
   CHECK(pool_retained_bytes() <= kPoolRetainedBytes);
   CHECK(pool_retained_bytes() > 0);
+  pool_trim();
+}
+
+TEST_CASE("large batches that come again find their memory") {
+  pool_trim();
+  constexpr std::size_t kBytes = kPoolRetainedBytes + (std::size_t{44} << 20);
+  if (max_memory_bytes() / 8 < 2 * kBytes) return;
+  { const PooledBuffer once(kBytes); }
+  CHECK(pool_retained_bytes() == 0);  // it may not come again
+  const std::uint8_t* again;
+  {
+    const PooledBuffer buffer(kBytes);
+    again = buffer.data();
+  }
+  CHECK(pool_retained_bytes() >= kBytes);
+  CHECK(PooledBuffer(kBytes).data() == again);
+  // While one batch is used, the next one is read.
+  PooledBuffer batch(kBytes), next(kBytes);
+  const std::uint8_t* const two[] = {batch.data(), next.data()};
+  for (int round = 0; round < 4; ++round) {
+    batch = std::move(next);
+    next = PooledBuffer();
+    next = PooledBuffer(kBytes);
+    CHECK((next.data() == two[0] || next.data() == two[1]));
+  }
+  batch = PooledBuffer();
+  next = PooledBuffer();
+  CHECK(pool_retained_bytes() < 2 * kBytes);  // nothing is in use that would justify more
   pool_trim();
 }
 

@@ -21,6 +21,7 @@ constexpr std::size_t kMinBytes = 4096;
 constexpr unsigned kMinBits = 12;          // of kMinBytes
 constexpr unsigned kStepsPerDoubling = 4;  // at most a quarter of a buffer is slack
 constexpr unsigned kClasses = (64 - kMinBits) * kStepsPerDoubling;
+constexpr std::uint64_t kPoolMemoryShare = 8;  // of all memory
 
 struct SizeClass {
   unsigned number;
@@ -37,13 +38,13 @@ SizeClass size_class_of(std::size_t bytes) {
           (std::size_t{1} << doubling) + steps * step};
 }
 
-std::uint8_t* fresh(std::size_t bytes) {
+// Null if there is none.
+std::uint8_t* fresh(std::size_t bytes) noexcept {
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPoolAlignment;
   auto* data =
       static_cast<std::uint8_t*>(::operator new(bytes, std::align_val_t(alignment), std::nothrow));
-  if (data == nullptr) throw OutOfMemory(bytes);
 #if defined(TFRFAST_LINUX)
-  if (bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
+  if (data != nullptr && bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
 #endif
   return data;
 }
@@ -69,6 +70,7 @@ class Pool {
   std::uint8_t* take(SizeClass size) {
     {
       std::lock_guard lock(mutex_);
+      lent_ += size.bytes;
       auto& shelf = shelves_[size.number];
       if (!shelf.empty()) {
         std::uint8_t* data = shelf.back();
@@ -76,22 +78,37 @@ class Pool {
         retained_ -= size.bytes;
         return data;
       }
+      was_wanted_[size.number] = was_missed_[size.number];
+      was_missed_[size.number] = true;
     }
-    return fresh(size.bytes);
+    std::uint8_t* data = fresh(size.bytes);
+    if (data == nullptr) {
+      shrink_to(0);
+      data = fresh(size.bytes);
+    }
+    if (data == nullptr) {
+      std::lock_guard lock(mutex_);
+      lent_ -= size.bytes;
+      throw OutOfMemory(size.bytes);
+    }
+    return data;
   }
 
   void put(std::uint8_t* data, SizeClass size) noexcept {
-    try {
+    std::size_t bound;
+    {
       std::lock_guard lock(mutex_);
-      if (retained_ + size.bytes <= kPoolRetainedBytes) {
-        shelves_[size.number].push_back(data);
+      bound = std::max(kPoolRetainedBytes, std::min(lent_, max_retained_bytes()));
+      lent_ -= size.bytes;
+      // A size that was needed once may not come again.
+      const std::size_t own_bound = was_wanted_[size.number] ? bound : kPoolRetainedBytes;
+      if (retained_ + size.bytes <= own_bound && shelve(data, size)) {
         retained_ += size.bytes;
-        return;
+        data = nullptr;
       }
-    } catch (const std::bad_alloc&) {
-      // The pool has no memory to note it in, so it is freed.
     }
-    discard(data, size.bytes);
+    if (data != nullptr) discard(data, size.bytes);
+    shrink_to(bound);
   }
 
   std::size_t retained() noexcept {
@@ -99,14 +116,23 @@ class Pool {
     return retained_;
   }
 
-  void trim() noexcept {
-    std::lock_guard lock(mutex_);
-    for (unsigned number = 0; number < kClasses; ++number) {
-      const std::size_t bytes = bytes_of(number);
-      for (std::uint8_t* data : shelves_[number]) discard(data, bytes);
-      shelves_[number].clear();
+  // Gives buffers back to the operating system, the largest first.
+  void shrink_to(std::size_t bound) noexcept {
+    for (;;) {
+      std::uint8_t* data = nullptr;
+      std::size_t bytes = 0;
+      {
+        std::lock_guard lock(mutex_);
+        if (retained_ <= bound) return;
+        unsigned number = kClasses - 1;
+        while (shelves_[number].empty()) --number;
+        data = shelves_[number].back();
+        bytes = bytes_of(number);
+        shelves_[number].pop_back();
+        retained_ -= bytes;
+      }
+      discard(data, bytes);
     }
-    retained_ = 0;
   }
 
  private:
@@ -115,9 +141,26 @@ class Pool {
     return base + (number % kStepsPerDoubling) * (base / kStepsPerDoubling);
   }
 
+  bool shelve(std::uint8_t* data, SizeClass size) noexcept {
+    try {
+      shelves_[size.number].push_back(data);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;  // the pool has no memory to note it in
+    }
+  }
+
+  static std::size_t max_retained_bytes() noexcept {
+    return static_cast<std::size_t>(max_memory_bytes() / kPoolMemoryShare);
+  }
+
   std::mutex mutex_;
+  std::size_t lent_ = 0;
   std::size_t retained_ = 0;
   std::array<std::vector<std::uint8_t*>, kClasses> shelves_;
+  // For each class, whether it was asked for once, and again, while its shelf was empty.
+  std::array<bool, kClasses> was_missed_{};
+  std::array<bool, kClasses> was_wanted_{};
 };
 
 }  // namespace
@@ -139,7 +182,7 @@ std::size_t pool_retained_bytes() noexcept {
   return Pool::instance().retained();
 }
 void pool_trim() noexcept {
-  Pool::instance().trim();
+  Pool::instance().shrink_to(0);
 }
 
 }  // namespace tfrfast
