@@ -31,11 +31,35 @@ DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& opt
   good_.clear();
   decoder_.begin(rows.size());
   for (std::size_t begin = 0; begin < rows.size();) {
+    if (decode_in_place(rows[begin], options)) {
+      ++begin;
+      continue;
+    }
     const std::size_t end = piece_end(rows, begin);
     decode_piece(rows.subspan(begin, end - begin), options, begin, troubles);
     begin = end;
   }
   return {decoder_.finish(), good_.size(), summary_of(troubles)};
+}
+
+// Reads a long record to where most of it is needed. False if it has to be read in the usual way,
+// which also says why a record cannot be read.
+bool RowDecoder::decode_in_place(const Row& row, const ReadOptions& options) {
+  const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
+  // A request to a network that fails has taken long, and would be made again.
+  if (row.shard->file->traits().is_far) return false;
+  std::uint8_t* const place = decoder_.place(bytes);
+  if (place == nullptr) return false;
+  try {
+    read_frame(row, options.verify, SkipAdvice::try_it, place);
+  } catch (const Error&) {
+    decoder_.give_up_place();
+    return false;
+  }
+  good_.push_back(&row);
+  if (decoder_.decode_placed({place, bytes}, static_cast<std::int64_t>(row.record))) return true;
+  good_.pop_back();
+  return false;
 }
 
 void RowDecoder::decode_piece(std::span<const Row> rows, const ReadOptions& options,

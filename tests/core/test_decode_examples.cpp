@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -217,6 +218,92 @@ TEST_CASE("a column starts on 64 bytes, also one that holds nothing") {
       CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % 64 == 0);
     }
     CHECK(column.values.data() != nullptr);
+  }
+}
+
+TEST_CASE("records that are read in place give the columns of records read elsewhere") {
+  std::mt19937 random(3);
+  const auto image = [&random] {
+    const std::size_t bytes = random() % 4 == 0 ? random() % 20'000 : 20'000 + random() % 30'000;
+    return std::string(bytes, static_cast<char>(random()));
+  };
+  std::vector<std::string> records;
+  for (int i = 0; i < 300; ++i) {
+    const std::string label = entry("label", ints({static_cast<int>(random() % 100)}));
+    const std::string name = entry("name", strings({std::string(random() % 9, 'n')}));
+    const std::string picture = entry("image", strings({image()}));
+    switch (random() % 16) {
+      case 0:  // another order
+        records.push_back(example({picture, name, label}));
+        break;
+      case 1:  // more before it
+        records.push_back(example({entry("z", strings({std::string(200, 'z')})), label, picture}));
+        break;
+      case 2:  // too much before it
+        records.push_back(example({name, entry("z", strings({image()})), label, picture}));
+        break;
+      case 3:  // nothing to place, but a long record
+        records.push_back(example({name, label, entry("z", strings({image()}))}));
+        break;
+      case 4:  // several strings, which only some layouts take
+        records.push_back(
+            example({entry("many", strings({image(), "", image()})), label, picture}));
+        break;
+      case 5:  // a key that comes twice
+        records.push_back(example({label, entry("image", strings({image()})), name, picture}));
+        break;
+      case 6:
+        records.push_back(example({label, entry("image", strings({""})), name}));
+        break;
+      default:
+        records.push_back(example({label, picture, name}));
+    }
+  }
+  for (const Layout* layout : {&kFixedLayout, &kRaggedLayout, &kPaddedLayout, &kSparseLayout}) {
+    FeatureSpec pictures = spec("image", layout, ValueType::bytes);
+    FeatureSpec names = spec("name", &kFixedLayout, ValueType::bytes);
+    names.default_value = DefaultValue{{}, {"none"}};
+    if (layout->has_shape) pictures.default_value = names.default_value;
+    const std::vector<FeatureSpec> specs = {spec("label", &kRaggedLayout), pictures, names,
+                                            spec("many", &kRaggedLayout, ValueType::bytes)};
+    BatchDecoder usual = decoder_of(specs);
+    BatchDecoder placing = decoder_of(specs);
+    std::size_t placed = 0;
+    for (int batch = 0; batch < 3; ++batch) {
+      const std::vector<Column> expected = decode(usual, records);
+      placing.begin(records.size());
+      for (const std::string& record : records) {
+        std::uint8_t* const place = placing.place(record.size());
+        if (place != nullptr) {
+          std::memcpy(place, record.data(), record.size());
+          if (random() % 20 == 0) {
+            placing.give_up_place();
+          } else if (placing.decode_placed({place, record.size()}, 0)) {
+            ++placed;
+            continue;
+          }
+        }
+        const WireBytes elsewhere = bytes_of(record);
+        placing.decode({&elsewhere, 1}, {});
+      }
+      const std::vector<Column> columns = placing.finish();
+      REQUIRE(columns.size() == expected.size());
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        CAPTURE(columns[i].name);
+        const std::size_t count = columns[i].value_count;
+        REQUIRE(count == expected[i].value_count);
+        CHECK(columns[i].shape == expected[i].shape);
+        if (columns[i].type != ValueType::bytes) {
+          CHECK(numbers(columns[i].values, count) == numbers(expected[i].values, count));
+          continue;
+        }
+        const Numbers offsets = numbers(columns[i].offsets, count + 1);
+        REQUIRE(offsets == numbers(expected[i].offsets, count + 1));
+        CHECK(std::memcmp(columns[i].values.data(), expected[i].values.data(),
+                          static_cast<std::size_t>(offsets.back())) == 0);
+      }
+    }
+    CHECK(placed > 100);
   }
 }
 

@@ -19,19 +19,28 @@ namespace {
 
 constexpr std::size_t kNoRow = ~std::size_t{0};
 constexpr std::size_t kWorthCounting = std::size_t{16} << 10;
+constexpr double kManyBytes = 1e15;
 
 }  // namespace
 
-void GrowingBuffer::grow(std::size_t bytes, std::size_t used) {
-  const auto doubled =
-      static_cast<std::size_t>(std::min<std::uint64_t>(2 * buffer_.capacity(), max_memory_bytes()));
-  PooledBuffer larger(std::max({bytes, doubled, expected_bytes_}));
+void GrowingBuffer::grow(std::size_t bytes, std::size_t used, std::size_t likely_bytes) {
+  std::size_t wanted = std::max(expected_bytes_, 2 * buffer_.capacity());
+  varies_ = varies_ || buffer_.data() != nullptr;
+  // The first rows may be longer than the others.
+  constexpr std::size_t kMaxFactor = 16;
+  if (bytes < max_memory_bytes() / kMaxFactor) {
+    wanted = std::max(wanted, std::min(likely_bytes, kMaxFactor * bytes));
+  }
+  wanted = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, max_memory_bytes()));
+  PooledBuffer larger(std::max(bytes, wanted));
   if (used != 0) std::memcpy(larger.data(), buffer_.data(), used);
   buffer_ = std::move(larger);
 }
 
 PooledBuffer GrowingBuffer::take(std::size_t used) {
-  expected_bytes_ = used;
+  constexpr std::size_t kSpareShare = 16;
+  const std::size_t spare = varies_ ? used / kSpareShare : 0;
+  expected_bytes_ = std::max(used + spare, expected_bytes_ - expected_bytes_ / kSpareShare);
   if (buffer_.data() == nullptr) return PooledBuffer(1);
   return std::exchange(buffer_, PooledBuffer());
 }
@@ -40,6 +49,7 @@ void ColumnBuilder::begin(std::size_t rows) {
   rows_ = rows;
   next_row_ = value_count_ = data_bytes_ = longest_ = 0;
   marked_row_ = kNoRow;
+  covered_.clear();
   const std::size_t row_values = rows_are_alike_ ? feature_->row_values : 1;
   const std::size_t widest = std::max<std::size_t>(feature_->value_bytes, sizeof(std::int64_t));
   std::size_t values, bytes;
@@ -95,6 +105,7 @@ void ColumnBuilder::roll_back(std::size_t row) noexcept {
   value_count_ = last_value_count_;
   data_bytes_ = last_data_bytes_;
   longest_ = last_longest_;
+  placed_string_ = {};
 }
 
 Fit ColumnBuilder::check_count(std::size_t values) noexcept {
@@ -220,23 +231,61 @@ Fit ColumnBuilder::put_unpacked(std::size_t row, WireBytes tagged_values) {
   return Fit::malformed;
 }
 
-void ColumnBuilder::append_string(WireBytes string) {
+// About how many bytes the strings of all rows will take.
+std::size_t ColumnBuilder::likely_bytes(std::size_t row, std::size_t bytes_so_far) const noexcept {
+  constexpr double kSpare = 1.0625;
+  const double share = static_cast<double>(rows_) / static_cast<double>(row + 1);
+  return static_cast<std::size_t>(
+      std::min(static_cast<double>(bytes_so_far) * share * kSpare, kManyBytes));
+}
+
+Fit ColumnBuilder::append_string(std::size_t row, WireBytes string) {
   constexpr std::size_t kOffset = sizeof(std::int64_t);
   offsets_.reserve((value_count_ + 2) * kOffset, (value_count_ + 1) * kOffset);
-  values_.reserve(data_bytes_ + string.size(), data_bytes_);
+  const std::size_t bytes = data_bytes_ + string.size();
+  if (covered_.empty()) [[likely]] {
+    if (bytes > values_.capacity()) values_.reserve(bytes, data_bytes_, likely_bytes(row, bytes));
+    if (!string.empty()) std::memcpy(values_.data() + data_bytes_, string.data(), string.size());
+  } else {
+    if (placed_string_.data() != nullptr) return Fit::not_alone;
+    placed_string_ = string;
+  }
   offsets_.as<std::int64_t>()[value_count_] = static_cast<std::int64_t>(data_bytes_);
-  if (!string.empty()) std::memcpy(values_.data() + data_bytes_, string.data(), string.size());
-  data_bytes_ += string.size();
+  data_bytes_ = bytes;
   ++value_count_;
+  last_string_ = string;
+  return Fit::ok;
+}
+
+std::uint8_t* ColumnBuilder::place_record(std::size_t row, std::size_t before,
+                                          std::size_t record_bytes) {
+  if (before == 0 || before > data_bytes_) return nullptr;
+  // The string may begin earlier than expected.
+  const std::size_t bytes = data_bytes_ + record_bytes;
+  if (bytes > values_.capacity()) values_.reserve(bytes, data_bytes_, likely_bytes(row, bytes));
+  std::uint8_t* const place = values_.data() + data_bytes_ - before;
+  covered_.assign(place, place + before);
+  covered_end_ = data_bytes_;
+  placed_string_ = {};
+  return place;
+}
+
+void ColumnBuilder::take_place() noexcept {
+  std::uint8_t* const end = values_.data() + covered_end_;
+  if (!placed_string_.empty() && placed_string_.data() != end) {
+    std::memmove(end, placed_string_.data(), placed_string_.size());
+  }
+  std::memcpy(end - covered_.size(), covered_.data(), covered_.size());
+  covered_.clear();
 }
 
 Fit ColumnBuilder::put_string(std::size_t row, WireBytes string) {
   if (feature_->spec.type == ValueType::raw) return put_raw(row, string, 1);
   if (const Fit fit = check_count(1); fit != Fit::ok) return fit;
   mark_row(row);
-  append_string(string);
+  const Fit fit = append_string(row, string);
   close_row(1);
-  return Fit::ok;
+  return fit;
 }
 
 Fit ColumnBuilder::put_strings(std::size_t row, WireBytes tagged_strings) {
@@ -247,7 +296,8 @@ Fit ColumnBuilder::put_strings(std::size_t row, WireBytes tagged_strings) {
   std::size_t count = 0;
   for (; !reader.at_end(); ++count) {
     if (!reader.take(bytes_tag(1)) || !reader.read_bytes(string)) return Fit::malformed;
-    if (!raw) append_string(string);
+    if (raw) continue;
+    if (const Fit fit = append_string(row, string); fit != Fit::ok) return fit;
   }
   if (raw) return put_raw(row, string, count);
   if (const Fit fit = check_count(count); fit != Fit::ok) return fit;
@@ -294,7 +344,7 @@ void ColumnBuilder::put_default(std::size_t row) {
   if (holds_strings()) {
     mark_row(row);
     for (const std::string& string : value.strings) {
-      append_string({reinterpret_cast<const std::uint8_t*>(string.data()), string.size()});
+      append_string(row, {reinterpret_cast<const std::uint8_t*>(string.data()), string.size()});
     }
   } else if (!value.numbers.empty()) {
     std::memcpy(values_.data() + row * value.numbers.size(), value.numbers.data(),

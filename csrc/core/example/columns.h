@@ -41,9 +41,10 @@ enum class Fit : std::uint8_t {
   wrong_count,   // not as many values as the shape has
   out_of_range,  // a value that the column's type cannot hold
   wrong_size,    // a raw byte string of another size
+  not_alone,     // another string than the one that place_record() was called for
 };
 
-// Memory that grows by doubling and keeps what it holds.
+// Memory that at least doubles when it grows, and keeps what it holds.
 class GrowingBuffer {
  public:
   std::uint8_t* data() const noexcept { return buffer_.data(); }
@@ -51,18 +52,21 @@ class GrowingBuffer {
   T* as() const noexcept {
     return buffer_.as<T>();
   }
-  // Makes room for `bytes` in all, and keeps the first `used`. The first time it makes room for as
-  // much as was used before the last take().
-  void reserve(std::size_t bytes, std::size_t used) {
+  // Makes room for `bytes` in all, and keeps the first `used`. The first time it makes room for
+  // about as much as was used before any of the last takes. Later it makes room for `likely_bytes`
+  // if that is not many times as much.
+  void reserve(std::size_t bytes, std::size_t used, std::size_t likely_bytes = 0) {
     if (bytes > buffer_.capacity()) [[unlikely]]
-      grow(bytes, used);
+      grow(bytes, used, likely_bytes);
   }
+  std::size_t capacity() const noexcept { return buffer_.capacity(); }
   PooledBuffer take(std::size_t used);
 
  private:
-  void grow(std::size_t bytes, std::size_t used);
+  void grow(std::size_t bytes, std::size_t used, std::size_t likely_bytes);
   PooledBuffer buffer_;
   std::size_t expected_bytes_ = 0;
+  bool varies_ = false;  // it has grown while it was used
 };
 
 // What a builder has collected when all rows are read. The layout makes a column of it.
@@ -107,6 +111,17 @@ class ColumnBuilder {
   // the number of bytes.
   std::int64_t found() const noexcept { return found_; }
 
+  // For a record that has one long string: where to read it, so that the string lies where the
+  // column needs it and is not copied. It is expected `before` bytes after the record's beginning.
+  // Those bytes then lie over the end of the last string, so take_place() must be called once the
+  // row was put or rolled back, and before another is. Null if there is no such place.
+  std::uint8_t* place_record(std::size_t row, std::size_t before, std::size_t record_bytes);
+  // Moves the string if it is elsewhere in the record, and puts back what the record lay over.
+  void take_place() noexcept;
+
+  // The string that was put last. It may be gone.
+  WireBytes last_string() const noexcept { return last_string_; }
+
   // How many values the row has that was put last. Not for rows that are alike.
   std::size_t last_count() const noexcept { return value_count_ - last_value_count_; }
 
@@ -124,7 +139,8 @@ class ColumnBuilder {
   Fit put_floats(std::size_t row, const std::uint8_t* floats, std::size_t count);
   Fit put_strings(std::size_t row, WireBytes tagged_strings);
   Fit put_raw(std::size_t row, WireBytes string, std::size_t strings);
-  void append_string(WireBytes string);
+  Fit append_string(std::size_t row, WireBytes string);
+  std::size_t likely_bytes(std::size_t row, std::size_t bytes_so_far) const noexcept;
   Fit check_count(std::size_t values) noexcept;
   void start_rows_to(std::size_t row);
 
@@ -143,6 +159,11 @@ class ColumnBuilder {
   std::size_t last_data_bytes_ = 0;
   std::size_t last_longest_ = 0;
   std::int64_t found_ = 0;
+  WireBytes last_string_;
+  // What a placed record lies over, and where that ends. Empty if none was placed.
+  std::vector<std::uint8_t> covered_;
+  std::size_t covered_end_ = 0;
+  WireBytes placed_string_;
   GrowingBuffer values_;
   GrowingBuffer offsets_;
   GrowingBuffer row_splits_;

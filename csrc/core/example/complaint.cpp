@@ -100,6 +100,7 @@ void complain_misfit(const RecordPlace& place, const CompiledFeature& feature, F
                "Raw bytes must fill the shape exactly: ask for the shape and dtype they were "
                "written with.");
     case Fit::malformed:
+    case Fit::not_alone:
     case Fit::ok:
       break;
   }

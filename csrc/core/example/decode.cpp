@@ -36,6 +36,20 @@ inline std::uint64_t two_byte_varint(std::size_t length) noexcept {
   return (length & 0x7f) | 0x80 | length >> 7 << 8;
 }
 
+// To place a shorter record takes longer than to copy its string, and a longer one may be more than
+// there is memory for.
+constexpr std::size_t kMinPlacedBytes = std::size_t{16} << 10;
+constexpr std::size_t kMaxPlacedBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxBytesBefore = std::size_t{4} << 10;
+constexpr unsigned kMaxPause = 255;
+
+// How many bytes of the record come before the string. At least the record's size if the string is
+// not in it.
+std::size_t bytes_before(WireBytes string, WireBytes record) noexcept {
+  return reinterpret_cast<std::uintptr_t>(string.data()) -
+         reinterpret_cast<std::uintptr_t>(record.data());
+}
+
 constexpr std::size_t kShortHeader = 5;
 constexpr std::size_t kLongHeader = 8;
 
@@ -120,16 +134,66 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
         record_numbers.empty() ? static_cast<std::int64_t>(next_row_) : record_numbers[i];
     fixed_seen_ = 0;
     seen_ = 0;
-    if (decode_usual(records[i]) == Attempt::done) [[likely]] {
-      if (fixed_seen_ != fixed_features_) fill_missing(record_number);
-    } else {
+    if (decode_usual(records[i]) != Attempt::done) [[unlikely]] {
       roll_back_row();
-      seen_ = 0;
+      fixed_seen_ = seen_ = 0;
       decode_exactly(records[i], record_number);
     }
-    if (seen_ != absences_.size() && !absences_.empty()) note_absences();
-    ++next_row_;
+    end_row(record_number);
+    if (records[i].size() >= kMinPlacedBytes) expect_string_of(records[i]);
   }
+}
+
+// What is left to do when a record's features have been put.
+void BatchDecoder::end_row(std::int64_t record_number) {
+  if (fixed_seen_ != fixed_features_) fill_missing(record_number);
+  if (seen_ != absences_.size() && !absences_.empty()) note_absences();
+  ++next_row_;
+}
+
+void BatchDecoder::expect_string_of(WireBytes record) noexcept {
+  expected_ = {};
+  for (std::uint32_t slot = 0; slot < schema_->size(); ++slot) {
+    if (slots_[slot].seen != next_row_ || (*schema_)[slot].spec.type != ValueType::bytes) continue;
+    const WireBytes string = columns_[slot].last_string();
+    const std::size_t before = bytes_before(string, record);
+    if (string.size() > record.size() / 2 && before <= kMaxBytesBefore) {
+      expected_ = {&columns_[slot], before};
+    }
+  }
+}
+
+std::uint8_t* BatchDecoder::place(std::size_t record_bytes) {
+  if (expected_.column == nullptr || next_row_ == rows_) return nullptr;
+  if (record_bytes < kMinPlacedBytes || record_bytes > kMaxPlacedBytes) return nullptr;
+  if (records_to_pass_ != 0) {
+    --records_to_pass_;
+    return nullptr;
+  }
+  return expected_.column->place_record(next_row_, expected_.before, record_bytes);
+}
+
+bool BatchDecoder::decode_placed(WireBytes record, std::int64_t record_number) {
+  fixed_seen_ = 0;
+  seen_ = 0;
+  if (decode_usual(record) != Attempt::done) {
+    roll_back_row();
+    give_up_place();
+    return false;
+  }
+  ColumnBuilder* const column = expected_.column;
+  column->take_place();
+  end_row(record_number);
+  // If this record had no such string, the next one may.
+  const std::size_t before = bytes_before(column->last_string(), record);
+  if (before <= kMaxBytesBefore) expected_.before = before;
+  pause_ /= 2;
+  return true;
+}
+
+void BatchDecoder::give_up_place() noexcept {
+  expected_.column->take_place();
+  records_to_pass_ = pause_ = std::min(2 * pause_ + 1, kMaxPause);
 }
 
 // Whether the slot's opening follows.
@@ -279,7 +343,6 @@ void BatchDecoder::decode_exactly(WireBytes record, std::int64_t record_number) 
     ++seen_;
     put_exactly(slot, entries_[slot].feature, record, record_number);
   }
-  fill_missing(record_number);
 }
 
 void BatchDecoder::collect_entries(WireBytes record, std::int64_t record_number) {

@@ -39,6 +39,15 @@ class BatchDecoder {
   // `out_of_range` for more rows than were begun.
   void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
 
+  // Where to read the next record, if it has `record_bytes` and is like the last one: most of that
+  // was one string, which would not have to be copied. Null if the record should be read elsewhere.
+  // After any other result, the next call must be decode_placed() or give_up_place().
+  std::uint8_t* place(std::size_t record_bytes);
+  // Decodes the record that was read to place(). False if that is not possible, because the record
+  // is of an unusual form: read it again elsewhere, and call decode().
+  bool decode_placed(WireBytes record, std::int64_t record_number);
+  void give_up_place() noexcept;  // it could not be read
+
   std::size_t rows_decoded() const noexcept { return next_row_; }
 
   // One column for each feature, in the schema's order, with as many rows as were decoded.
@@ -71,7 +80,9 @@ class BatchDecoder {
   Attempt decode_usual(WireBytes record);
   Attempt put_usual(std::uint32_t slot, const std::uint8_t* value, const std::uint8_t* entry_end,
                     WireBytes record);
+  void end_row(std::int64_t record_number);
   void fill_missing(std::int64_t record_number);
+  void expect_string_of(WireBytes record) noexcept;
   void note_absences();
   void roll_back_row() noexcept;
 
@@ -96,6 +107,15 @@ class BatchDecoder {
   std::size_t seen_ = 0;        // in this row, of all features
   std::size_t rows_ = 0;
   std::size_t next_row_ = 0;
+
+  // The string for which the next record is placed.
+  struct Expected {
+    ColumnBuilder* column = nullptr;  // null: none is expected
+    std::size_t before = 0;           // bytes of the record
+  };
+  Expected expected_;
+  unsigned records_to_pass_ = 0;  // before one is placed again
+  unsigned pause_ = 0;            // after the next one that cannot be
 };
 
 }  // namespace tfrfast

@@ -52,6 +52,13 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   decoder_->begin(records.size());
   for (std::size_t first = 0; first < records.size(); first += piece_rows_) {
     if (cancelled) throw ReadCancelled();
+    if (piece_rows_ == 1 && decode_in_place(records[first], batch.payload_bytes)) {
+      batch.indices.as<std::int64_t>()[batch.rows] = records[first];
+      batch.valid.as<bool>()[batch.rows] = valid[first];
+      batch.real_rows += valid[first];
+      ++batch.rows;
+      continue;
+    }
     const std::size_t count = std::min(piece_rows_, records.size() - first);
     const auto piece =
         reader_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
@@ -68,6 +75,26 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   }
   batch.columns = decoder_->finish();
   return batch;
+}
+
+// Reads a long record to where most of it is needed. False if it has to be read in the usual way,
+// which also says why a record cannot be read.
+bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t& payload_bytes) {
+  const Row row = reader_->locate(static_cast<std::uint64_t>(record));
+  const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
+  // A request to a network that fails has taken long, and would be made again.
+  if (row.shard->file->traits().is_far) return false;
+  std::uint8_t* const place = decoder_->place(bytes);
+  if (place == nullptr) return false;
+  try {
+    reader_->read_into(row, place);
+  } catch (const Error&) {
+    decoder_->give_up_place();
+    return false;
+  }
+  if (!decoder_->decode_placed({place, bytes}, record)) return false;
+  payload_bytes += bytes;
+  return true;
 }
 
 }  // namespace tfrfast

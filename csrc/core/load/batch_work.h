@@ -39,6 +39,7 @@ class BatchWork {
  private:
   LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,
                      const std::atomic<bool>& cancelled);
+  bool decode_in_place(std::int64_t record, std::uint64_t& payload_bytes);
 
   std::shared_ptr<const Reader> reader_;
   std::size_t piece_rows_ = 1;
