@@ -98,7 +98,7 @@ class Pool {
     std::size_t bound;
     {
       std::lock_guard lock(mutex_);
-      bound = std::max(kPoolRetainedBytes, std::min(lent_, max_retained_bytes()));
+      bound = std::max(kPoolRetainedBytes, std::min(lent_ + lent_ / 8, max_retained_bytes()));
       lent_ -= size.bytes;
       // A size that was needed once may not come again.
       const std::size_t own_bound = was_wanted_[size.number] ? bound : kPoolRetainedBytes;
@@ -108,7 +108,8 @@ class Pool {
       }
     }
     if (data != nullptr) discard(data, size.bytes);
-    shrink_to(bound);
+    // Small buffers come back between two batches, too, when less is in use than before and after.
+    if (size.bytes >= kPoolRetainedBytes / 16) shrink_to(bound);
   }
 
   std::size_t retained() noexcept {

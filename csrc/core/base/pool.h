@@ -12,8 +12,8 @@ namespace tfrfast {
 // process-wide pool when destroyed, from any thread. The pool is a cache, not a bound: a request
 // never waits for memory to come back.
 //
-// Of what was given back, the pool keeps kPoolRetainedBytes, or as much as is in use, if that is
-// more: so prefetched batches of any size find their memory again. It keeps at most an eighth of
+// Of what was given back, the pool keeps kPoolRetainedBytes, or about as much as is in use, if that
+// is more: so prefetched batches of any size find their memory again. It keeps at most an eighth of
 // all memory, and beyond kPoolRetainedBytes only sizes that were needed before.
 class PooledBuffer {
  public:
