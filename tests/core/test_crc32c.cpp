@@ -90,14 +90,16 @@ class CheckedCopy {
   std::vector<std::uint8_t> memory_;
 };
 
-// Each kernel's two ways to a CRC, called alike.
+// Each kernel's three ways to a CRC, called alike.
 template <class Check>
 void for_each_way(Check check) {
   for_each_kernel([&](const Crc32cKernel& kernel) {
     check(kernel.extend);
-    INFO("copying");
-    CheckedCopy copy(kernel.copy);
-    check(copy);
+    for (const auto each : {kernel.copy, kernel.stream}) {
+      INFO(std::string(each == kernel.copy ? "copying" : "streaming"));
+      CheckedCopy copy(each);
+      check(copy);
+    }
   });
 }
 
@@ -247,15 +249,16 @@ TEST_CASE("crc32c: touches nothing outside its bytes") {
       wrong += kernel.extend(pages.begin(), count, 0) != expected[count];
       wrong += kernel.extend(pages.end() - count, count, expected[rest]) != expected[size];
 
-      std::memset(copies.begin(), 0, size);
-      wrong += kernel.copy(copies.end() - count, pages.begin(), count, 0) != expected[count];
-      wrong += std::memcmp(copies.end() - count, pages.begin(), count) != 0;
-      wrong += rest != 0 && copies.begin()[rest - 1] != 0;
-      std::memset(copies.begin(), 0, size);
-      wrong +=
-          kernel.copy(copies.begin(), pages.end() - count, count, expected[rest]) != expected[size];
-      wrong += std::memcmp(copies.begin(), pages.end() - count, count) != 0;
-      wrong += rest != 0 && copies.begin()[count] != 0;
+      for (const auto copy : {kernel.copy, kernel.stream}) {
+        std::memset(copies.begin(), 0, size);
+        wrong += copy(copies.end() - count, pages.begin(), count, 0) != expected[count];
+        wrong += std::memcmp(copies.end() - count, pages.begin(), count) != 0;
+        wrong += rest != 0 && copies.begin()[rest - 1] != 0;
+        std::memset(copies.begin(), 0, size);
+        wrong += copy(copies.begin(), pages.end() - count, count, expected[rest]) != expected[size];
+        wrong += std::memcmp(copies.begin(), pages.end() - count, count) != 0;
+        wrong += rest != 0 && copies.begin()[count] != 0;
+      }
     }
     CHECK(wrong == 0);
   });
@@ -265,15 +268,18 @@ TEST_CASE("crc32c: no bytes need no address") {
   for_each_kernel([](const Crc32cKernel& kernel) {
     CHECK(kernel.extend(nullptr, 0, 77) == 77);
     CHECK(kernel.copy(nullptr, nullptr, 0, 77) == 77);
+    CHECK(kernel.stream(nullptr, nullptr, 0, 77) == 77);
   });
 }
 
-TEST_CASE("copy_crc32c: copies and returns the crc of the copy") {
+TEST_CASE("copy_crc32c, stream_crc32c: copy and return the crc of the copy") {
   const auto bytes = random_bytes(5000, 8);
-  std::vector<std::uint8_t> copy(bytes.size());
-  const std::uint32_t front = copy_crc32c(copy.data(), bytes.data(), 3000);
-  CHECK(copy_crc32c(&copy[3000], &bytes[3000], 2000, front) == reference(bytes.data(), 5000));
-  CHECK(copy == bytes);
+  for (const auto copy : {&copy_crc32c, &stream_crc32c}) {
+    std::vector<std::uint8_t> out(bytes.size());
+    const std::uint32_t front = copy(out.data(), bytes.data(), 3000, 0);
+    CHECK(copy(&out[3000], &bytes[3000], 2000, front) == reference(bytes.data(), 5000));
+    CHECK(out == bytes);
+  }
 }
 
 TEST_CASE("crc32c_u64: equals the crc of the eight bytes") {

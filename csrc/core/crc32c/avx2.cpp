@@ -39,6 +39,9 @@ VPCLMUL_TARGET inline Vector load(const Factors& factors) noexcept {
 VPCLMUL_TARGET inline void store(std::uint8_t* out, Vector vector) noexcept {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), vector);
 }
+VPCLMUL_TARGET inline void stream(std::uint8_t* out, Vector vector) noexcept {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(out), vector);
+}
 
 VPCLMUL_TARGET inline Vector move(Vector vector, Vector factors) noexcept {
   return _mm256_xor_si256(_mm256_clmulepi64_epi128(vector, factors, 0x00),

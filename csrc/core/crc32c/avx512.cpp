@@ -40,6 +40,9 @@ VPCLMUL_TARGET inline Vector load(const Factors& factors) noexcept {
 VPCLMUL_TARGET inline void store(std::uint8_t* out, Vector vector) noexcept {
   _mm512_storeu_si512(out, vector);
 }
+VPCLMUL_TARGET inline void stream(std::uint8_t* out, Vector vector) noexcept {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(out), vector);
+}
 
 VPCLMUL_TARGET inline Vector move(Vector vector, Vector factors) noexcept {
   return _mm512_xor_si512(_mm512_clmulepi64_epi128(vector, factors, 0x00),

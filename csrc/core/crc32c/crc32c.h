@@ -21,6 +21,7 @@ struct Crc32cKernel {
   bool (*supported)() noexcept;  // by this CPU and operating system
   Extend extend;
   Copy copy;
+  Copy stream;
   OfU64 of_u64;
 };
 
@@ -34,6 +35,7 @@ namespace crc32c_detail {
 // The first call through any of them chooses the kernel and replaces all.
 extern constinit std::atomic<Crc32cKernel::Extend> active_extend;
 extern constinit std::atomic<Crc32cKernel::Copy> active_copy;
+extern constinit std::atomic<Crc32cKernel::Copy> active_stream;
 extern constinit std::atomic<Crc32cKernel::OfU64> active_of_u64;
 }  // namespace crc32c_detail
 
@@ -50,6 +52,14 @@ inline std::uint32_t crc32c(const std::uint8_t* bytes, std::size_t count,
 inline std::uint32_t copy_crc32c(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
                                  std::uint32_t crc = 0) noexcept {
   return crc32c_detail::active_copy.load(std::memory_order_relaxed)(out, bytes, count, crc);
+}
+
+// The same for long data that are not read again soon: where the CPU can, they do not go through
+// its caches. Memory need not be read before it is overwritten then, which saves a third of the
+// traffic.
+inline std::uint32_t stream_crc32c(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
+                                   std::uint32_t crc = 0) noexcept {
+  return crc32c_detail::active_stream.load(std::memory_order_relaxed)(out, bytes, count, crc);
 }
 
 // The CRC of the eight bytes that hold `value` in little-endian order: a frame's length.

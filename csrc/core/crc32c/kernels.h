@@ -34,6 +34,8 @@ bool supported() noexcept;
 std::uint32_t extend(const std::uint8_t* bytes, std::size_t count, std::uint32_t crc) noexcept;
 std::uint32_t copy(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
                    std::uint32_t crc) noexcept;
+std::uint32_t stream(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
+                     std::uint32_t crc) noexcept;
 }  // namespace avx2
 
 namespace avx512 {
@@ -41,6 +43,8 @@ bool supported() noexcept;
 std::uint32_t extend(const std::uint8_t* bytes, std::size_t count, std::uint32_t crc) noexcept;
 std::uint32_t copy(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
                    std::uint32_t crc) noexcept;
+std::uint32_t stream(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
+                     std::uint32_t crc) noexcept;
 }  // namespace avx512
 
 #endif

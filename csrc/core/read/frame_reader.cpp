@@ -19,6 +19,10 @@ constexpr std::size_t kPieceRows = 256;
 constexpr std::size_t kPrefetchRows = 8;
 constexpr std::size_t kPrefetchBytes = 512;
 constexpr std::size_t kCacheLine = 64;
+// A batch of this size leaves the caches before anyone reads it, and records of this size are worth
+// the trouble of not bringing them there.
+constexpr std::size_t kMinStreamedBatch = std::size_t{8} << 20;
+constexpr std::size_t kMinStreamedRecord = std::size_t{16} << 10;
 
 // Remembers the CRC of the last length, because records often have the same size.
 class HeaderCheck {
@@ -39,9 +43,10 @@ class HeaderCheck {
 };
 
 // Copies the payloads of a piece of rows of mapped shards to `data`, unless that is null, and
-// computes their checksums, unless `crcs` is null. False if a mapping could not be read.
+// computes their checksums, unless `crcs` is null. Long ones pass the caches by if `streams` says
+// so. False if a mapping could not be read.
 bool copy_mapped(std::span<const Row> rows, std::size_t rows_after, std::uint8_t* data,
-                 const std::int64_t* offsets, Seal* seals, MaskedCrc* crcs) noexcept {
+                 const std::int64_t* offsets, Seal* seals, MaskedCrc* crcs, bool streams) noexcept {
   const Row* const row = rows.data();
   const std::size_t count = rows.size();
   return run_guarded([=] {
@@ -62,6 +67,8 @@ bool copy_mapped(std::span<const Row> rows, std::size_t rows_after, std::uint8_t
       std::memcpy(seals[i].header, frame, kHeaderBytes);
       if (data == nullptr) {
         crcs[i] = masked_crc32c(frame + kHeaderBytes, payload_bytes);
+      } else if (crcs != nullptr && streams && payload_bytes >= kMinStreamedRecord) {
+        crcs[i] = mask_crc(stream_crc32c(data + offsets[i], frame + kHeaderBytes, payload_bytes));
       } else if (crcs != nullptr) {
         crcs[i] = mask_crc(copy_crc32c(data + offsets[i], frame + kHeaderBytes, payload_bytes));
       } else {
@@ -140,7 +147,8 @@ class FrameReading {
   // call it batch row first_row + i or, if there are `batch_rows`, batch_rows[i].
   FrameReading(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row, std::uint8_t* data,
                const std::int64_t* offsets, std::size_t first_row,
-               const std::size_t* batch_rows = nullptr, SkipAdvice advice = SkipAdvice::try_it)
+               const std::size_t* batch_rows = nullptr, SkipAdvice advice = SkipAdvice::try_it,
+               bool streams = false)
       : rows_(rows),
         verify_(verify),
         at_bad_row_(at_bad_row),
@@ -148,7 +156,8 @@ class FrameReading {
         offsets_(offsets),
         first_row_(first_row),
         batch_rows_(batch_rows),
-        advice_(advice) {}
+        advice_(advice),
+        streams_(streams) {}
 
   std::vector<BadRow> run() {
     for (std::size_t done = 0; done < rows_.size() && !stopped();) {
@@ -183,7 +192,7 @@ class FrameReading {
     const bool takes_crcs = verify_ == Verify::full;
     const std::int64_t* const offsets = offsets_ == nullptr ? nullptr : offsets_ + first;
     if (!copy_mapped(piece, rows_.size() - first - count, data_, offsets, seals.data(),
-                     takes_crcs ? crcs.data() : nullptr)) {
+                     takes_crcs ? crcs.data() : nullptr, streams_)) {
       return explain_fault(first, count);
     }
     for (std::size_t i = 0; i < count && !stopped(); ++i) {
@@ -285,6 +294,7 @@ class FrameReading {
   const std::size_t first_row_;
   const std::size_t* const batch_rows_;
   const SkipAdvice advice_;
+  const bool streams_;
   HeaderCheck header_check_;
   bool gave_up_ = false;
   std::vector<BadRow> bad_;
@@ -295,7 +305,8 @@ class FrameReading {
 std::vector<BadRow> read_frames(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row,
                                 const RecordBatch& batch, std::size_t first_row) {
   return FrameReading(rows, verify, at_bad_row, batch.data(), batch.offsets() + first_row,
-                      first_row)
+                      first_row, nullptr, SkipAdvice::try_it,
+                      batch.data_bytes() >= kMinStreamedBatch)
       .run();
 }
 
