@@ -25,6 +25,8 @@ Answer = TypeVar("Answer")
 _MAX_RUNNING = 64
 _PATIENCE_S = 0.1
 _DEATH_S = 5.0
+# A busy machine takes its time. A thread that is still there when Python ends would abort it.
+_EXIT_S = 10.0
 _ENDED = "the thread that makes requests has ended, because the program is ending."
 _DIED = "the thread that makes requests has died. Start the program again."
 
@@ -85,7 +87,7 @@ class Client:
             table.end(_ENDED.encode())
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=2)
+        self._thread.join(_EXIT_S)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -1,5 +1,6 @@
 #include "core/load/workers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <span>
@@ -18,6 +19,24 @@ constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
 std::uint64_t nanoseconds_since(Clock::time_point begin) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+}
+
+// From a far storage, so much is announced before it is needed, though batches may be small: each
+// request takes a round trip. Where records lie apart, each is a request, and these are enough.
+constexpr std::uint64_t kFarAheadBytes = std::uint64_t{128} << 20;
+constexpr std::uint64_t kFarAheadRows = 1024;
+constexpr std::uint64_t kFarRequestBytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t kMaxTogether = 1024;
+// Whether records are read in order shows in so many.
+constexpr std::uint64_t kBatchesToTell = 8;
+constexpr std::size_t kRowsToTell = 8;
+
+bool are_neighbours(std::span<const std::int64_t> numbers) {
+  std::size_t steps = 0;
+  for (std::size_t row = 1; row < numbers.size(); ++row) {
+    steps += numbers[row] == numbers[row - 1] + 1;
+  }
+  return numbers.size() > 1 && steps * 2 >= numbers.size() - 1;
 }
 
 }  // namespace
@@ -60,6 +79,7 @@ Workers::Workers(std::shared_ptr<const Reader> reader,
       counters_(std::move(counters)),
       outcomes_(options.prefetch),
       read_ahead_(reader_->mean_record_bytes(), reader_->is_far()) {
+  look_far_ahead();
   threads_.reserve(options.threads);
   try {
     while (threads_.size() < options.threads) threads_.push_back(start_thread([this] { work(); }));
@@ -172,18 +192,53 @@ void Workers::work() {
   }
 }
 
-// The first ticket announces all batches that the ring has room for. Each later ticket announces
-// one more. The first one announces its own batch only if each request is a round trip: from a
-// disk, it would be read just as soon.
+void Workers::look_far_ahead() {
+  announced_ahead_ = outcomes_.size();
+  if (!reader_->is_far() || ticket_limit_ == 0) return;
+  RowNumbers rows;
+  std::vector<std::int64_t> first;  // records: a batch alone may be too small to tell
+  std::uint64_t count = 1;          // in a batch
+  for (std::uint64_t batch = 0; batch < std::min(ticket_limit_, kBatchesToTell); ++batch) {
+    rows.fill(run_.at(batch));
+    count = std::max<std::uint64_t>(count, rows.numbers().size());
+    first.insert(first.end(), rows.numbers().begin(), rows.numbers().end());
+    if (first.size() >= kRowsToTell) break;
+  }
+  const std::uint64_t bytes = std::max<std::uint64_t>(count * reader_->mean_record_bytes(), 1);
+  std::uint64_t batches = kFarAheadBytes / bytes;
+  if (are_neighbours(first)) {
+    announced_together_ = std::clamp<std::uint64_t>(kFarRequestBytes / bytes, 1, kMaxTogether);
+  } else {
+    batches = std::min(batches, kFarAheadRows / count);
+  }
+  announced_ahead_ = std::max(announced_ahead_, batches);
+}
+
+// The first ticket announces all batches up to that distance. Each later ticket announces one more
+// or, where batches of neighbours make up one large request, as many once in a while. The first one
+// announces its own batch only if each request is a round trip: from a disk, it would be read just
+// as soon.
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
-  const std::uint64_t depth = outcomes_.size();
-  const std::uint64_t first = number > 0 ? number + depth : reader_->is_far() ? 0 : 1;
-  for (std::uint64_t next = first; next <= number + depth && next < ticket_limit_; ++next) {
+  const std::uint64_t last = number + announced_ahead_;
+  const std::uint64_t first = number > 0 ? last : reader_->is_far() ? 0 : 1;
+  for (std::uint64_t next = first; next <= last && next < ticket_limit_; ++next) {
+    if (next % announced_together_ == 0) announce_together(next, ahead);
+  }
+}
+
+void Workers::announce_together(std::uint64_t first, RowNumbers& ahead) {
+  std::vector<std::int64_t> numbers;
+  const std::uint64_t count = std::min(announced_together_, ticket_limit_ - first);
+  for (std::uint64_t next = first; next < first + count; ++next) {
     const PlanRun::Step later = run_.at(next);
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);
-    counters_->read_ahead_bytes.fetch_add(reader_->announce(ahead.numbers(), read_ahead_),
-                                          kRelaxed);
+    if (count > 1) numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());
+    if (count > 1 && next + 1 < first + count) continue;
+    counters_->read_ahead_bytes.fetch_add(
+        reader_->announce(count > 1 ? std::span<const std::int64_t>(numbers) : ahead.numbers(),
+                          read_ahead_),
+        kRelaxed);
   }
 }
 

@@ -75,7 +75,9 @@ class Workers {
   };
 
   void work();
+  void look_far_ahead();
   void announce_after(std::uint64_t number, RowNumbers& ahead);
+  void announce_together(std::uint64_t first, RowNumbers& ahead);
 
   const std::shared_ptr<const Reader> reader_;
   const std::shared_ptr<const FeatureSchema> features_;
@@ -93,6 +95,8 @@ class Workers {
   std::uint64_t taken_ = 0;
   std::vector<Outcome> outcomes_;
   ReadAhead read_ahead_;
+  std::uint64_t announced_ahead_ = 0;     // how many batches before they are needed
+  std::uint64_t announced_together_ = 1;  // and how many at once
   std::vector<std::thread> threads_;
 };
 

@@ -159,6 +159,20 @@ def test_the_loader_asks_for_batches_before_it_needs_them(
     loader.close()
 
 
+def test_small_batches_in_order_share_large_requests(server: RangeServer, tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "in-order", [bytes([i]) * 100_000 for i in range(200)])
+    server.put("set/in-order", Path(shard).read_bytes())
+    reader = tfr.Reader(f"{server.url}/set/in-order")
+    for size in (1, 2, 7):
+        server.forget()
+        read = [each for batch in tfr.Loader(reader, size, shuffle=False) for each in batch]
+        assert len(server.reads()) < 30
+        assert read == list(reader)
+    assert [list(batch) for batch in tfr.Loader(reader, 2, shuffle=False, indices=[7, 3])] == [
+        [reader[7], reader[3]]
+    ]
+
+
 def test_a_request_a_record_is_said_once(server: RangeServer, tmp_path: Path) -> None:
     from tfrfast._loading import far_records
 
