@@ -1,5 +1,6 @@
 #include "tensorflow/decoding.h"
 
+#include "core/base/memory.h"
 #include "core/read/room.h"
 
 namespace tfrfast::tensorflow {
@@ -30,8 +31,10 @@ DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& opt
   std::vector<Trouble> troubles;
   good_.clear();
   decoder_.begin(rows.size());
+  std::uint64_t batch_bytes = 0;
+  for (const Row& row : rows) batch_bytes = add_or_max(batch_bytes, row.frame.payload_bytes);
   for (std::size_t begin = 0; begin < rows.size();) {
-    if (decode_in_place(rows[begin], options)) {
+    if (decode_in_place(rows[begin], options, batch_bytes)) {
       ++begin;
       continue;
     }
@@ -44,14 +47,15 @@ DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& opt
 
 // Reads a long record to where most of it is needed. False if it has to be read in the usual way,
 // which also says why a record cannot be read.
-bool RowDecoder::decode_in_place(const Row& row, const ReadOptions& options) {
+bool RowDecoder::decode_in_place(const Row& row, const ReadOptions& options,
+                                 std::uint64_t batch_bytes) {
   const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
   // A request to a network that fails has taken long, and would be made again.
   if (row.shard->file->traits().is_far) return false;
   std::uint8_t* const place = decoder_.place(bytes);
   if (place == nullptr) return false;
   try {
-    read_frame(row, options.verify, SkipAdvice::try_it, place);
+    read_frame(row, options.verify, SkipAdvice::try_it, place, batch_bytes);
   } catch (const Error&) {
     decoder_.give_up_place();
     return false;

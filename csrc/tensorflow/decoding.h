@@ -70,7 +70,7 @@ class RowDecoder {
   DecodedRows decode(std::span<const Row> rows, const ReadOptions& options);
 
  private:
-  bool decode_in_place(const Row& row, const ReadOptions& options);
+  bool decode_in_place(const Row& row, const ReadOptions& options, std::uint64_t batch_bytes);
   void decode_piece(std::span<const Row> rows, const ReadOptions& options, std::size_t first,
                     std::vector<Trouble>& troubles);
 

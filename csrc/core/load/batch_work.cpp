@@ -10,6 +10,8 @@ namespace {
 
 // Records are decoded a piece at a time, so that they are still in the core's own cache.
 constexpr std::uint64_t kPieceBytes = 128 << 10;
+// Records of this size are tried one by one; see BatchDecoder::place().
+constexpr std::uint64_t kMinMeanInPlace = 16 << 10;
 
 PathOfRecord path_in(const std::shared_ptr<const Reader>& reader) {
   return [reader](std::int64_t record) {
@@ -25,6 +27,7 @@ BatchWork::BatchWork(std::shared_ptr<const Reader> reader,
   if (features == nullptr) return;
   piece_rows_ = static_cast<std::size_t>(
       std::max<std::uint64_t>(1, kPieceBytes / (reader_->mean_record_bytes() + 1)));
+  reads_in_place_ = !reader_->inflates() && reader_->mean_record_bytes() >= kMinMeanInPlace;
   // Rows of compressed shards are read in the order of their places, so larger pieces are better.
   if (reader_->inflates()) piece_rows_ = std::numeric_limits<std::size_t>::max();
   decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(reader_), tracks_presence);
@@ -50,13 +53,15 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   batch.indices = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(std::int64_t));
   batch.valid = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(bool));
   decoder_->begin(records.size());
-  for (std::size_t first = 0; first < records.size(); first += piece_rows_) {
+  const std::uint64_t batch_bytes = records.size() * reader_->mean_record_bytes();
+  for (std::size_t first = 0; first < records.size();) {
     if (cancelled) throw ReadCancelled();
-    if (piece_rows_ == 1 && decode_in_place(records[first], batch.payload_bytes)) {
+    if (reads_in_place_ && decode_in_place(records[first], batch_bytes, batch.payload_bytes)) {
       batch.indices.as<std::int64_t>()[batch.rows] = records[first];
       batch.valid.as<bool>()[batch.rows] = valid[first];
       batch.real_rows += valid[first];
       ++batch.rows;
+      ++first;
       continue;
     }
     const std::size_t count = std::min(piece_rows_, records.size() - first);
@@ -72,6 +77,7 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
         static_cast<std::size_t>(std::count(piece->valid(), piece->valid() + piece->size(), true));
     batch.rows += piece->size();
     batch.payload_bytes += piece->data_bytes();
+    first += count;
   }
   batch.columns = decoder_->finish();
   return batch;
@@ -79,7 +85,8 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
 
 // Reads a long record to where most of it is needed. False if it has to be read in the usual way,
 // which also says why a record cannot be read.
-bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t& payload_bytes) {
+bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
+                                std::uint64_t& payload_bytes) {
   const Row row = reader_->locate(static_cast<std::uint64_t>(record));
   const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
   // A request to a network that fails has taken long, and would be made again.
@@ -87,7 +94,7 @@ bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t& payload_byte
   std::uint8_t* const place = decoder_->place(bytes);
   if (place == nullptr) return false;
   try {
-    reader_->read_into(row, place);
+    reader_->read_into(row, place, batch_bytes);
   } catch (const Error&) {
     decoder_->give_up_place();
     return false;

@@ -39,10 +39,12 @@ class BatchWork {
  private:
   LoadedBatch decode(std::span<const std::int64_t> records, const bool* valid,
                      const std::atomic<bool>& cancelled);
-  bool decode_in_place(std::int64_t record, std::uint64_t& payload_bytes);
+  bool decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
+                       std::uint64_t& payload_bytes);
 
   std::shared_ptr<const Reader> reader_;
   std::size_t piece_rows_ = 1;
+  bool reads_in_place_ = false;
   std::unique_ptr<BatchDecoder> decoder_;  // null if batches are records
   std::vector<WireBytes> wires_;
 };

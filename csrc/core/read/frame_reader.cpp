@@ -322,10 +322,12 @@ std::vector<BadRow> verify_mapped_frames(std::span<const Row> rows) {
   return FrameReading(rows, Verify::full, AtBadRow::go_on, nullptr, nullptr, 0).run();
 }
 
-void read_frame(const Row& row, Verify verify, SkipAdvice advice, std::uint8_t* out) {
+void read_frame(const Row& row, Verify verify, SkipAdvice advice, std::uint8_t* out,
+                std::uint64_t batch_bytes) {
   constexpr std::int64_t kOffset = 0;
-  std::vector<BadRow> bad =
-      FrameReading({&row, 1}, verify, AtBadRow::stop, out, &kOffset, 0, nullptr, advice).run();
+  std::vector<BadRow> bad = FrameReading({&row, 1}, verify, AtBadRow::stop, out, &kOffset, 0,
+                                         nullptr, advice, batch_bytes >= kMinStreamedBatch)
+                                .run();
   if (!bad.empty()) throw std::move(bad.front().error);
 }
 

@@ -60,7 +60,8 @@ enum class SkipAdvice : std::uint8_t {
 };
 
 // Reads one frame's payload into `out`, which has room for it. Throws the Error that read_frames
-// would return.
-void read_frame(const Row& row, Verify verify, SkipAdvice advice, std::uint8_t* out);
+// would return. `batch_bytes` are those of the batch that it becomes part of, if any.
+void read_frame(const Row& row, Verify verify, SkipAdvice advice, std::uint8_t* out,
+                std::uint64_t batch_bytes = 0);
 
 }  // namespace tfrfast

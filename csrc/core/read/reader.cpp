@@ -289,10 +289,10 @@ void Reader::forget_announced() const noexcept {
   }
 }
 
-void Reader::read_into(const Row& row, std::uint8_t* out) const {
+void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes) const {
   if (is_far_) announce_rows({&row, 1});  // as one request, however long it is
   read_frame(row, options_.verify,
-             options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out);
+             options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
 }
 
 Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end) const {

@@ -92,8 +92,9 @@ class Reader {
   void forget_announced() const noexcept;
 
   // Reads one record into `out`, which has room for the payload that locate() found. Call
-  // check_room() before allocating it. Throws for damage even with `skip_damage`.
-  void read_into(const Row& row, std::uint8_t* out) const;
+  // check_room() before allocating it. Throws for damage even with `skip_damage`. `batch_bytes` are
+  // those of the batch that it becomes part of, if any.
+  void read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes = 0) const;
 
   // Records [begin, end) up to the first that cannot be delivered, which `error` explains.
   struct Range {
