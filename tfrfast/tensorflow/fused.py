@@ -8,6 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrfast.block_shuffle import BlockShuffle
+from tfrfast.tensorflow.building import build, build_one_by_one
 from tfrfast.tensorflow.history import OF_EACH, Refusal, call_text
 from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.parsing import ParsingDataset
@@ -197,7 +198,7 @@ class FusedDataset(ParsingDataset):
         if self._pipeline is not None:
             fused = self._pipeline.with_options(options)
             if options.experimental_symbolic_checkpoint is not None:  # batches are cut accordingly
-                plain = fused.build()
+                plain = build(fused)
         return self._kept_or_plain(
             fused, "with_options(...)", "for the whole pipeline", lambda: plain, self._length
         )
@@ -235,7 +236,7 @@ class FusedDataset(ParsingDataset):
         # Which elements are lost with a bad one depends on where tf.data's batches begin after it.
         one_by_one = self._new()
         history = self._history.one_by_one(_LEAVES_OUT)
-        one_by_one._set_up(None, history, make=pipeline.build_one_by_one)
+        one_by_one._set_up(None, history, make=lambda: build_one_by_one(pipeline))
         return one_by_one.ignore_errors(log_warning, name=name)
 
     def filter(self, predicate: Any, name: str | None = None) -> Any:

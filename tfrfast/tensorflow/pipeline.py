@@ -14,13 +14,10 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrfast.block_shuffle import BlockShuffle
-from tfrfast.tensorflow import graphs
-from tfrfast.tensorflow.batches import Batches
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer, static_integers
-from tfrfast.tensorflow.lifting.batches import lifted_batches
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.lifting.switch import LiftParsing
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
@@ -48,61 +45,6 @@ class Pipeline:
     decodes_media: bool = False
     prefetched: int | None = None
     options: Any = None
-
-    def build(self) -> Any:
-        if self.batch is not None:
-            return self._finished(self._build_batches(self.batch))
-        if self.sequence is None:
-            built = self.source.stream()
-        elif self.sequence.shuffle is None:
-            built = self.source.shards().records(self.sequence)
-        else:
-            assert self.source.plan is not None
-            built = graphs.planned_records(self.source.plan, self.sequence)
-        if self.cached:
-            built = built.cache()
-        for apply in self.elementwise:
-            built = apply(built)
-        return self._finished(built)
-
-    def _build_batches(self, batch: Batch) -> Any:
-        batches = self._batches()
-        if self.lifted is not None:
-            return lifted_batches(batches, batch.rows, self.lifted, self._is_symbolic)
-        return batches.strings() if self.features is None else batches.columns(self.features)
-
-    def _batches(self) -> Batches:
-        assert self.sequence is not None
-        grouped = self.lifted is None
-        if self.sequence.shuffle is None:
-            record_bytes = self.source.record_bytes if grouped else None
-            return self.source.shards().batches(self.sequence, self._is_symbolic, record_bytes)
-        assert self.source.plan is not None
-        return graphs.PlannedBatches(self.source.plan, self.sequence, grouped=grouped)
-
-    @property
-    def _is_symbolic(self) -> bool:
-        """Whether checkpoints hold positions alone."""
-        asked = self.options and self.options.experimental_symbolic_checkpoint
-        return self.shuffle is not None if asked is None else bool(asked)
-
-    def build_one_by_one(self) -> Any:
-        """The batches of a pipeline whose maps are lifted, as its maps make them of records."""
-        assert self.sequence is not None
-        assert self.batch is not None
-        batch, records = self.batch, replace(self.sequence, batch=None)
-        if batch.ends_with_epoch:
-            records = replace(records, epochs=1, repeated=False)
-        single = replace(self, sequence=records, lifted=None, prefetched=None, options=None)
-        built = single.build().batch(batch.rows, batch.drop_remainder)
-        if batch.ends_with_epoch:
-            built = built.repeat(self.sequence.epochs)
-        return self._finished(built)
-
-    def _finished(self, built: Any) -> Any:
-        if self.prefetched is not None:
-            built = built.prefetch(self.prefetched)
-        return built if self.options is None else built.with_options(self.options)
 
     @property
     def length(self) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import graphs
+from tfrfast.tensorflow.building import build
 from tfrfast.tensorflow.explaining import Explanation, explain
 from tfrfast.tensorflow.history import History, Refusal, Step, lifted_step
 from tfrfast.tensorflow.pipeline import Pipeline
@@ -62,7 +63,7 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         if self._make is not None:
             return self._make()
         assert self._pipeline is not None
-        return self._pipeline.build()
+        return build(self._pipeline)
 
     # DatasetV2 keeps its variant tensor here.
     @property

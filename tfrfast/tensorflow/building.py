@@ -1,0 +1,76 @@
+"""Makes the datasets that a pipeline stands for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tfrfast.tensorflow import graphs
+from tfrfast.tensorflow.batches import Batches
+from tfrfast.tensorflow.lifting.batches import lifted_batches
+from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.sequence import Batch
+
+
+def build(pipeline: Pipeline) -> Any:
+    if pipeline.batch is not None:
+        return _followed(pipeline, _batches(pipeline, pipeline.batch))
+    source, sequence = pipeline.source, pipeline.sequence
+    if sequence is None:
+        records = source.stream()
+    elif sequence.shuffle is None:
+        records = source.shards().records(sequence)
+    else:
+        assert source.plan is not None
+        records = graphs.planned_records(source.plan, sequence)
+    if pipeline.cached:
+        records = records.cache()
+    for apply in pipeline.elementwise:
+        records = apply(records)
+    return _followed(pipeline, records)
+
+
+def build_one_by_one(pipeline: Pipeline) -> Any:
+    """The batches of a pipeline whose maps are lifted, as its maps make them of records."""
+    sequence, batch = pipeline.sequence, pipeline.batch
+    assert sequence is not None
+    assert batch is not None
+    records = replace(sequence, batch=None)
+    if batch.ends_with_epoch:
+        records = replace(records, epochs=1, repeated=False)
+    single = replace(pipeline, sequence=records, lifted=None, prefetched=None, options=None)
+    batches = build(single).batch(batch.rows, batch.drop_remainder)
+    if batch.ends_with_epoch:
+        batches = batches.repeat(sequence.epochs)
+    return _followed(pipeline, batches)
+
+
+def _batches(pipeline: Pipeline, batch: Batch) -> Any:
+    batches = _unread_batches(pipeline)
+    if pipeline.lifted is not None:
+        return lifted_batches(batches, batch.rows, pipeline.lifted, _is_symbolic(pipeline))
+    return batches.strings() if pipeline.features is None else batches.columns(pipeline.features)
+
+
+def _unread_batches(pipeline: Pipeline) -> Batches:
+    source, sequence = pipeline.source, pipeline.sequence
+    assert sequence is not None
+    grouped = pipeline.lifted is None
+    if sequence.shuffle is None:
+        record_bytes = source.record_bytes if grouped else None
+        return source.shards().batches(sequence, _is_symbolic(pipeline), record_bytes)
+    assert source.plan is not None
+    return graphs.PlannedBatches(source.plan, sequence, grouped=grouped)
+
+
+def _is_symbolic(pipeline: Pipeline) -> bool:
+    """Whether checkpoints hold positions alone."""
+    asked = pipeline.options and pipeline.options.experimental_symbolic_checkpoint
+    return pipeline.shuffle is not None if asked is None else bool(asked)
+
+
+def _followed(pipeline: Pipeline, dataset: Any) -> Any:
+    """The dataset with what follows all else."""
+    if pipeline.prefetched is not None:
+        dataset = dataset.prefetch(pipeline.prefetched)
+    return dataset if pipeline.options is None else dataset.with_options(pipeline.options)
