@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tfrfast.tensorflow import TFRecordDataset as TFRecordDataset
     from tfrfast.tensorflow import explain as explain
     from tfrfast.tensorflow import make_batched_features_dataset as make_batched_features_dataset
+    from tfrfast.text_indexes import export_text_indexes, import_text_indexes
     from tfrfast.tfds_folder import TfdsSplit, tfds
     from tfrfast.writer import ShardedWriter, Writer
 
@@ -76,6 +77,8 @@ __all__ = [
     "crc32c",
     "encode_example",
     "encode_examples",
+    "export_text_indexes",
+    "import_text_indexes",
     "infer_features",
     "masked_crc32c",
     "parse_example",
@@ -129,6 +132,8 @@ _ON_USE = {
     "crc32c": "tfrfast._native",
     "encode_example": "tfrfast.encoding",
     "encode_examples": "tfrfast.encoding",
+    "export_text_indexes": "tfrfast.text_indexes",
+    "import_text_indexes": "tfrfast.text_indexes",
     "infer_features": "tfrfast.example",
     "masked_crc32c": "tfrfast._native",
     "parse_example": "tfrfast.example",

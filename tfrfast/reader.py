@@ -83,7 +83,9 @@ class Reader:
         reader = tfr.Reader("data/train-*")
         record, batch = reader[12_345], reader[[9, 2, 7]]  # bytes, and a RecordBatch
 
-    Raises FileNotFoundError if nothing matches, and CorruptRecordError for damage.
+    Raises FileNotFoundError if nothing matches, and CorruptRecordError for damage. Of more than 64
+    shards, those that `build_index` has indexed are opened when they are first read. One that was
+    removed or changed by then raises StaleIndexError.
 
     Args:
       paths: a path, a URL (s3://, gs://, az://, https://), a glob, or an iterable of them. A path

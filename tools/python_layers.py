@@ -28,6 +28,7 @@ PYTHON_ORDER = [
     "_mixture",
     "mixture",
     "indexing",
+    "text_indexes",
     "_verifying",
     "example",
     "_tfds",

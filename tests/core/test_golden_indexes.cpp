@@ -57,6 +57,10 @@ TEST_CASE_FIXTURE(Fixture, "golden indexes: they are written as they always were
                            index->seek_points())) == read_file(golden(name + ".4.index")));
     CHECK(saved(*index) == read_file(golden(name + ".4.index")));
   }
+  const auto sampled = load_index(golden("sampled.4.index"));
+  CHECK(sampled->facts().samples_crc.has_value());
+  CHECK_FALSE(load_index(golden("plain.4.index"))->facts().samples_crc.has_value());
+  CHECK(saved(*sampled) == read_file(golden("sampled.4.index")));
   const ShardIndex giants = index_of_giants();
   CHECK(saved(giants) == read_file(golden("giants.4.index")));
   CHECK(load_index(golden("giants.4.index"))->copy_offsets() == giants.copy_offsets());

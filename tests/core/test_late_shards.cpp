@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "core/index/folder_merge.h"
@@ -65,6 +66,67 @@ TEST_CASE_FIXTURE(Fixture, "late shards: what is known of them is what opening t
     CHECK((*late)[i].index->has_same_entries(*(*whole)[i].index));
     CHECK(&(*late)[i] == slot.opened());
   }
+}
+
+TEST_CASE_FIXTURE(Fixture, "late shards: every accessor agrees with plain offsets") {
+  std::vector<std::vector<std::uint64_t>> offsets;  // of each shard, as its writer knows them
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    TestShard shard(data + "/other-" + std::to_string(i));
+    std::string frames;
+    offsets.push_back({0});
+    for (std::size_t record = 0; record < i * 1500; ++record) {
+      frames += frame_of(payload(record * record % (i == 2 ? 1 : 37), static_cast<unsigned>(i)));
+      offsets.back().push_back(frames.size());
+    }
+    shard.append(frames);
+    paths[i] = shard.path();
+    build_index(paths[i], "", false);
+  }
+  merge_indexes(data + ".tfrfast", Merge::now);
+  const auto set = open();
+  REQUIRE(opened_of(*set) == 0);
+  const Reader reader(set, {});
+  std::vector<std::int64_t> numbers;
+  std::uint64_t first = 0;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto& plain = offsets[i];
+    const std::size_t count = plain.size() - 1;
+    CHECK(set->slot(i).record_count() == count);
+    CHECK(set->slot(i).stream_bytes() == plain.back());
+    CHECK(set->first_record(i) == first);
+    const auto apart = set->slot(i).index().load();  // without the shard
+    CHECK(apart->copy_offsets() == plain);
+    CHECK(apart->copy_packed().view().size() == plain.size());
+    CHECK(apart->covers_shard());
+    bool same = true;
+    for (std::size_t number = 0; number < count; ++number) {
+      const Row row = reader.locate(first + number);
+      const auto pair = row.shard->index->offsets().pair(number);
+      same = same && row.number == number && row.frame.offset == plain[number] &&
+             row.frame.payload_bytes == plain[number + 1] - plain[number] - kFrameOverhead &&
+             row.shard->index->offsets()[number] == plain[number] && pair.begin == plain[number] &&
+             pair.next == plain[number + 1] && apart->frame(number).offset == plain[number] &&
+             set->place(first + number).shard == i && set->place(first + number).number == number;
+      numbers.push_back(static_cast<std::int64_t>(first + number));
+    }
+    CHECK(same);
+    if (count > 0) {
+      // As many whole records as fit.
+      const auto end = std::upper_bound(plain.begin(), plain.end(), 1000) - plain.begin() - 1;
+      CHECK(reader.range_end(first, 1000, 1 << 20) == first + static_cast<std::uint64_t>(end));
+    }
+    first += count;
+  }
+  CHECK(set->record_count() == first);
+  std::reverse(numbers.begin(), numbers.end());
+  std::vector<Row> rows(numbers.size());
+  reader.locate(numbers, rows.data());
+  bool same = true;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t shard = set->place(static_cast<std::uint64_t>(numbers[i])).shard;
+    same = same && rows[i].frame.offset == offsets[shard][rows[i].number];
+  }
+  CHECK(same);
 }
 
 TEST_CASE_FIXTURE(Fixture, "late shards: joined sets share what either has opened") {

@@ -27,6 +27,7 @@ class Decoded(NamedTuple):
     widths: list[int]
     spans: list[tuple[int, ...]]
     windows: list[bytes]
+    samples_crc: int | None
 
 
 def section_of(entry: bytes, at: int, within: bytes) -> bytes:
@@ -78,8 +79,9 @@ def decode(index: bytes) -> Decoded:
 
 def decode_shard(entry: bytes, sections: bytes) -> Decoded:
     (records,) = struct.unpack_from("<Q", entry, 56)
-    offsets_crc, damage_crc, seek_crc, zero = struct.unpack_from("<4I", entry, 112)
-    assert zero == 0
+    offsets_crc, damage_crc, seek_crc, samples_crc = struct.unpack_from("<4I", entry, 112)
+    has_samples = struct.unpack_from("<I", entry, 44)[0] & 4
+    assert has_samples or samples_crc == 0
     offsets, widths = offsets_of(section_of(entry, 64, sections), records + 1, offsets_crc)
     damage = section_of(entry, 80, sections)
     assert crc32c(damage) == damage_crc
@@ -92,7 +94,9 @@ def decode_shard(entry: bytes, sections: bytes) -> Decoded:
         for _, _, at, size, crc, *_ in spans:
             windows.append(seek[at : at + size])
             assert crc32c(windows[-1]) == crc
-    return Decoded(offsets, list(struct.iter_unpack("<5Q", damage)), widths, spans, windows)
+    listed = list(struct.iter_unpack("<5Q", damage))
+    samples = samples_crc if has_samples else None
+    return Decoded(offsets, listed, widths, spans, windows, samples)
 
 
 def decode_folder(index: bytes) -> dict[str, Decoded]:
@@ -127,6 +131,18 @@ def offsets_in(shard: bytes) -> list[int]:
     return offsets
 
 
+def samples_crc_of(shard: bytes, offsets: list[int]) -> int:
+    records = len(offsets) - 1
+    stride = 1
+    while -(-records // stride) > 32:
+        stride *= 2
+    samples = b""
+    for at in offsets[:-1:stride]:
+        footer = at + 12 + struct.unpack_from("<Q", shard, at)[0]
+        samples += shard[at : at + 12] + shard[footer : footer + 4]
+    return crc32c(samples)
+
+
 @pytest.mark.parametrize("lengths", ["one", "few", "many", "wide"])
 @pytest.mark.parametrize("count", [0, 1, 127, 128, 5000])
 def test_a_built_index_is_as_the_page_says(tmp_path: Path, lengths: str, count: int) -> None:
@@ -140,6 +156,7 @@ def test_a_built_index_is_as_the_page_says(tmp_path: Path, lengths: str, count: 
     shard = write_shard(tmp_path / "shard", [bytes(length()) for _ in range(count)])
     decoded = decode(loose_index(shard).read_bytes())
     assert decoded.offsets == offsets_in(Path(shard).read_bytes())
+    assert decoded.samples_crc == samples_crc_of(Path(shard).read_bytes(), decoded.offsets)
     assert decoded.damage == decoded.spans == []
     if lengths == "one":
         assert set(decoded.widths) == {0}
@@ -177,7 +194,21 @@ def test_the_index_of_a_folder_is_as_the_page_says(tmp_path: Path) -> None:
     decoded = decode_folder((tmp_path / "data.tfrfast" / "index").read_bytes())
     assert {name: each.offsets for name, each in decoded.items()} == expected
     assert len(decoded["packed"].spans) > 1
+    assert decoded["packed"].samples_crc is None
     assert len(decoded["torn"].damage) == 1
+    assert decoded["torn"].samples_crc == samples_crc_of(plain, expected["torn"])
+
+
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 64, 65, 1000])
+def test_a_writer_samples_the_frames_that_a_scan_does(tmp_path: Path, count: int) -> None:
+    (tmp_path / "data").mkdir()
+    with tfr.Writer(tmp_path / "data" / "shard") as writer:
+        for number in range(count):
+            # The longest go past the writer's buffer.
+            writer.write(bytes(600_000 if number % 30 == 2 and count < 100 else number % 50))
+    shard = (tmp_path / "data" / "shard").read_bytes()
+    decoded = decode_folder((tmp_path / "data.tfrfast" / "index").read_bytes())["shard"]
+    assert decoded.samples_crc == samples_crc_of(shard, decoded.offsets)
 
 
 def test_the_golden_index_of_a_folder_is_as_the_page_says() -> None:
@@ -194,8 +225,11 @@ def test_golden_indexes_are_as_the_page_says() -> None:
     offsets = offsets_in(plain)
     decoded = {
         name: decode((GOLDEN / f"{name}.4.index").read_bytes())
-        for name in ("plain", "damaged", "gzipped", "giants")
+        for name in ("plain", "sampled", "damaged", "gzipped", "giants")
     }
+    assert decoded["plain"].samples_crc is None
+    assert decoded["sampled"].samples_crc == samples_crc_of(plain, offsets)
+    assert decoded["sampled"].offsets == offsets
     assert decoded["plain"].offsets == offsets
     assert decoded["gzipped"].offsets == offsets
     assert decoded["damaged"].offsets == offsets[:100] + offsets[101:]
@@ -253,7 +287,12 @@ def test_an_old_index_in_the_cache_is_upgraded_when_used(shard: Path, cache: Pat
     index.write_bytes(old_index_of(shard, fresh))
     reader = tfr.Reader(shard)
     assert reader.shards[0].index == str(index)
-    assert index.read_bytes() == fresh
+    # Only a scan would find the samples.
+    expected = bytearray(fresh)
+    expected[68:72] = struct.pack("<I", expected[68] & 3)
+    expected[148:152] = bytes(4)
+    expected[156:160] = struct.pack("<I", crc32c(bytes(expected[:156])))
+    assert index.read_bytes() == expected
     assert list(reader) == list(tfr.Reader(shard, index="memory"))
 
 

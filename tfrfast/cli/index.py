@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 
-from tfrfast import _native
 from tfrfast._base.paths import expand_paths
 from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
-from tfrfast.indexing import build_index, index_path
+from tfrfast.indexing import build_index
+from tfrfast.text_indexes import check_text_places, export_text_indexes, import_text_indexes
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -42,16 +41,9 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.export_text:  # before a long build, not after it
-        os.makedirs(options.export_text, exist_ok=True)
-        for shard in expand_paths(options.paths):
-            _native.check_place(os.fsencode(_text_path(options.export_text, shard)))
+        check_text_places(expand_paths(options.paths), options.export_text)
     if options.import_text:
-        for shard in expand_paths(options.paths):
-            _native.import_text_index(
-                os.fsencode(_text_path(options.import_text, shard)),
-                os.fsencode(shard),
-                os.fsencode(index_path(shard, options.folder)),
-            )
+        import_text_indexes(options.paths, options.import_text, index_folder=options.folder)
     built = build_index(
         options.paths,
         folder=options.folder,
@@ -61,10 +53,7 @@ def run(options: argparse.Namespace) -> int:
         publish=options.publish,
     )
     if options.export_text:
-        for each in built:
-            _native.export_text_index(
-                os.fsencode(each.shard), os.fsencode(_text_path(options.export_text, each.shard))
-            )
+        export_text_indexes([each.shard for each in built], options.export_text)
     if options.json:
         print_json([each._asdict() for each in built])
     else:
@@ -78,7 +67,3 @@ def run(options: argparse.Namespace) -> int:
             print("Damaged shards (`tfrfast verify` says where):")
             print_table(["damage", "shard"], [(each.damage, each.shard) for each in damaged])
     return 1 if any(each.damage for each in built) else 0
-
-
-def _text_path(folder: str, shard: str) -> str:
-    return os.path.join(folder, os.path.basename(shard) + ".idx")

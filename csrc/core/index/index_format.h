@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "core/crc32c/crc32c.h"
 #include "core/index/index_bytes.h"
@@ -45,12 +46,13 @@ struct ShardEntry {
   std::uint32_t offsets_crc;  // of the page CRCs and what fills them up
   std::uint32_t damage_crc;
   std::uint32_t seek_points_crc;  // of the header and the span entries
-  std::uint32_t zero;
+  std::uint32_t samples_crc;      // of frame_samples.h; 0 if it is not known
 };
 static_assert(sizeof(ShardEntry) == 128);
 
 inline constexpr std::uint32_t kSettledFlag = 1;
 inline constexpr std::uint32_t kByWriterFlag = 2;
+inline constexpr std::uint32_t kSamplesFlag = 4;  // samples_crc is known
 
 // The file begins with this, little-endian.
 struct IndexHeader {
@@ -107,7 +109,8 @@ inline ShardFacts facts_of(const ShardEntry& shard) {
           static_cast<Compression>(shard.compression),
           shard.version,
           (shard.flags & kSettledFlag) != 0,
-          (shard.flags & kByWriterFlag) != 0};
+          (shard.flags & kByWriterFlag) != 0,
+          (shard.flags & kSamplesFlag) != 0 ? std::optional(shard.samples_crc) : std::nullopt};
 }
 
 // Sets what the entry says about the state of the shard's file. The caller updates the checksum.
@@ -115,7 +118,9 @@ inline void set_state(ShardEntry& shard, const ShardFacts& facts) {
   shard.file_bytes = facts.file_bytes;
   shard.mtime_ns = facts.mtime_ns;
   shard.version = facts.version;
-  shard.flags = (facts.settled ? kSettledFlag : 0) | (facts.by_writer ? kByWriterFlag : 0);
+  shard.flags = (facts.settled ? kSettledFlag : 0) | (facts.by_writer ? kByWriterFlag : 0) |
+                (facts.samples_crc ? kSamplesFlag : 0);
+  shard.samples_crc = facts.samples_crc.value_or(0);
 }
 
 }  // namespace tfrfast

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/codec/inflated_file.h"
 #include "core/codec/seek_points.h"
+#include "core/index/frame_samples.h"
 #include "core/index/index_format.h"
 #include "core/storage/in_place.h"
 #include "core/storage/storage.h"
@@ -111,6 +112,14 @@ bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredF
   return samples_fit(index, file);
 }
 
+bool samples_differ(const ShardIndex& index, const StoredFile& file) {
+  const auto& expected = index.facts().samples_crc;
+  if (!expected || index.seek_points() != nullptr || file.facts().version_lasts) return false;
+  const auto found = crc_of_samples(
+      file, index.record_count(), [&](std::uint64_t number) { return index.frame(number).offset; });
+  return found != expected;
+}
+
 bool is_proven_by(const ShardIndex& scanned, const ShardIndex& index,
                   const std::shared_ptr<const StoredFile>& file) {
   const ShardFacts& facts = index.facts();
@@ -184,6 +193,7 @@ bool stamp_index(const std::string& index_path, const std::string& shard_path) n
       }
       ShardFacts now = facts_of(shard, then.stream_bytes, then.compression, true);
       now.by_writer = true;
+      now.samples_crc = then.samples_crc;
       set_state(header.shard, now);
       header.header_crc = crc_of(header);
       return true;

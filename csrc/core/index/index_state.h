@@ -39,6 +39,11 @@ inline bool index_fits(const ShardIndex& index, const StoredFile& file) {
   return is_in_state(index.facts(), index, file);
 }
 
+// Whether the frames of a few dozen records are others than those that were indexed. False where
+// that is not known, or where the state tells already: where versions last. Reads 16 bytes of each
+// of these records. Throws Error io, truncated, and stale_index if the index is damaged.
+bool samples_differ(const ShardIndex& index, const StoredFile& file);
+
 // Whether `index` describes what a scan of `file` has just found. Its seek points may differ from
 // the scan's if the same bytes inflate from them.
 bool is_proven_by(const ShardIndex& scanned, const ShardIndex& index,

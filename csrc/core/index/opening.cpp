@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/codec/inflated_file.h"
+#include "core/index/frame_samples.h"
 #include "core/index/index_file.h"
 #include "core/index/index_keeping.h"
 #include "core/index/index_places.h"
@@ -101,9 +102,14 @@ std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression c
                                            ShardScan scan, bool settled) {
   const std::uint64_t stream_bytes =
       scan.seek_points == nullptr ? file.bytes() : scan.seek_points->stream_bytes();
-  return std::make_shared<const ShardIndex>(
-      facts_of(file.facts(), stream_bytes, compression, settled), scan.offsets,
-      std::move(scan.damage), std::move(scan.seek_points));
+  ShardFacts facts = facts_of(file.facts(), stream_bytes, compression, settled);
+  if (compression == Compression::none && !file.traits().is_far) {
+    facts.samples_crc = crc_of_samples(file, scan.offsets.size() - 1, [&](std::uint64_t number) {
+      return scan.offsets[static_cast<std::size_t>(number)];
+    });
+  }
+  return std::make_shared<const ShardIndex>(facts, scan.offsets, std::move(scan.damage),
+                                            std::move(scan.seek_points));
 }
 
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ struct ShardFacts {
   bool settled = false;
   // Made by the shard's writer, which gave the file a modification time that no write can give.
   bool by_writer = false;
+  // The checksum of frame_samples.h, if it is known: of plain shards of this machine.
+  std::optional<std::uint32_t> samples_crc = {};
 };
 
 // The file that an index was loaded from.

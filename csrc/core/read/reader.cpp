@@ -14,6 +14,7 @@
 #include "core/base/numbering.h"
 #include "core/base/parallel.h"
 #include "core/codec/seek_points.h"
+#include "core/index/index_state.h"
 #include "core/read/room.h"
 #include "core/storage/fault_guard.h"
 
@@ -66,6 +67,18 @@ struct ForgetUnlessRead {
   bool all_read = false;
 };
 
+void refuse_other_samples(const IndexedShard& shard) {
+  if (!samples_differ(*shard.index, *shard.file)) return;
+  const std::string& path = shard.file->path();
+  throw Error(ErrorKind::stale_index,
+              "The index does not fit: some frames of '" + path +
+                  "' have other lengths or checksums than when '" + shard.index->origin() +
+                  "' was made. The shard was changed. Build the index again: "
+                  "`tfrfast index --force " +
+                  path + "`, then open it again.",
+              {path, {}, {}});
+}
+
 // Where each task's rows begin: about kBytesPerTask each.
 std::vector<std::size_t> cut_tasks(const RecordBatch& batch) {
   std::vector<std::size_t> starts{0};
@@ -100,11 +113,17 @@ std::vector<std::size_t> cut_tasks_at_spans(std::span<const Row> rows) {
 Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& options)
     : shards_(std::move(shards)), options_(options) {
   std::uint64_t bytes = 0;
+  bool state_tells = true;
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
     const ShardSlot& slot = shards_->slot(shard);
     bytes = add_or_max(bytes, slot.stream_bytes());
     inflates_ = inflates_ || slot.is_inflated();
     is_far_ = is_far_ || slot.is_far();
+    state_tells = state_tells && (slot.is_far() || slot.file_facts().version_lasts);
+  }
+  if (!state_tells) {
+    samples_ = std::make_unique<std::atomic<Samples>[]>(shards_->size());
+    samples_left_ = static_cast<std::int64_t>(shards_->size());
   }
   mean_record_bytes_ = std::min(bytes / std::max<std::uint64_t>(record_count(), 1), kMaxMeanBytes);
   read_ahead_.emplace(mean_record_bytes_, is_far_);
@@ -113,6 +132,33 @@ Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& option
 void Reader::check_range(std::uint64_t record) const {
   if (record >= record_count()) {
     throw_no_such("Record", std::to_string(static_cast<std::int64_t>(record)), record_count());
+  }
+}
+
+template <class RecordAt>
+void Reader::compare_samples(std::size_t count, const RecordAt& record_at) const {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  if (samples_left_.load(kRelaxed) <= 0) return;
+  std::vector<std::size_t> newly_read;
+  std::optional<std::size_t> candidate;
+  std::size_t shard = 0;
+  for (std::size_t row = 0; row < count; ++row) {
+    const std::uint64_t record = record_at(row);
+    if (record >= record_count()) continue;  // an error soon
+    shard = shards_->place(record, shard).shard;
+    const Samples samples = samples_[shard].load(kRelaxed);
+    if (samples == Samples::read_before) candidate = shard;
+    if (samples == Samples::unread) newly_read.push_back(shard);
+  }
+  if (candidate) {
+    refuse_other_samples((*shards_)[*candidate]);
+    if (samples_[*candidate].exchange(Samples::compared, kRelaxed) != Samples::compared) {
+      samples_left_.fetch_sub(1, kRelaxed);
+    }
+  }
+  for (const std::size_t each : newly_read) {
+    Samples unread = Samples::unread;
+    samples_[each].compare_exchange_strong(unread, Samples::read_before, kRelaxed);
   }
 }
 
@@ -167,6 +213,7 @@ void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& rec
 template <class RecordAt>
 Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
                                   const ReadRequest& request, AtBadRow at_bad_row) const {
+  compare_samples(count, record_at);
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
   RecordBatch& batch = *outcome.batch;
   if (shards_->source_starts().size() > 1) {
@@ -235,10 +282,12 @@ void Reader::leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const
 }
 
 void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
+  const auto record_at = [records](std::size_t row) {
+    return static_cast<std::uint64_t>(records[row]);
+  };
+  compare_samples(records.size(), record_at);
   std::uninitialized_default_construct_n(rows, records.size());
-  locate_rows(
-      0, records.size(),
-      [records](std::size_t row) { return static_cast<std::uint64_t>(records[row]); }, rows);
+  locate_rows(0, records.size(), record_at, rows);
 }
 
 std::uint64_t Reader::announce(std::span<const std::int64_t> records,
@@ -253,7 +302,10 @@ std::uint64_t Reader::announce(std::span<const std::int64_t> records,
     if (!lately.is_cold(std::span(samples).first(sample_count))) return 0;
     const PooledBuffer memory(bytes_for<Row>(records.size()));
     Row* const rows = memory.as<Row>();
-    locate(records, rows);
+    std::uninitialized_default_construct_n(rows, records.size());
+    locate_rows(
+        0, records.size(),
+        [records](std::size_t row) { return static_cast<std::uint64_t>(records[row]); }, rows);
     return announce_rows({rows, records.size()});
   } catch (const std::exception&) {
     return 0;
@@ -290,6 +342,7 @@ void Reader::forget_announced() const noexcept {
 }
 
 void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes) const {
+  compare_samples(1, [&row](std::size_t) { return row.record; });
   if (is_far_) announce_rows({&row, 1});  // as one request, however long it is
   read_frame(row, options_.verify,
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);

@@ -125,12 +125,21 @@ class Reader {
   void locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at, Row* rows) const;
   void leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const;
   void check_range(std::uint64_t record) const;
+  // Where the state of files does not tell, compares the frames of one of these records' shards
+  // with its index, if that shard was read before and never compared. So the first batches do not
+  // wait for it, and no other waits for more than one. Throws Error stale_index.
+  template <class RecordAt>
+  void compare_samples(std::size_t count, const RecordAt& record_at) const;
 
   std::shared_ptr<const ShardSet> shards_;
   ReadOptions options_;
   std::uint64_t mean_record_bytes_ = 0;
   bool inflates_ = false;
   bool is_far_ = false;
+  enum class Samples : std::uint8_t { unread, read_before, compared };
+  // Of each shard, and how many are to be compared yet; null and 0 where the state of files tells.
+  mutable std::unique_ptr<std::atomic<Samples>[]> samples_;
+  mutable std::atomic<std::int64_t> samples_left_{0};
   mutable std::optional<ReadAhead> read_ahead_;  // set once
   mutable std::map<std::pair<std::string, std::uint64_t>, SkippedBytes> skipped_payloads_;
 };

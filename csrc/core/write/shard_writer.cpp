@@ -77,6 +77,10 @@ void ShardWriter::write(std::span<const std::uint8_t> payload) {
   if (!has_room(payload.size())) make_room();
   if (!index_path_.empty()) offsets_.push_back(bytes());
   buffer_.put_frame(payload);
+  if (!index_path_.empty() && samples_.wants(record_count_)) {
+    const std::uint8_t* const end = buffer_.bytes().data() + buffer_.bytes().size();
+    samples_.add(end - payload.size() - kFrameOverhead, end - kFooterBytes);
+  }
   ++record_count_;
 }
 
@@ -92,6 +96,10 @@ void ShardWriter::write_through(std::span<const std::uint8_t> payload) {
   buffer_.put_header(payload.size());
   std::uint8_t footer[kFooterBytes];
   encode_footer(masked_crc32c(payload.data(), payload.size()), footer);
+  if (!index_path_.empty() && samples_.wants(record_count_)) {
+    const std::span<const std::uint8_t> buffered = buffer_.bytes();
+    samples_.add(buffered.data() + buffered.size() - kHeaderBytes, footer);
+  }
   write_out(payload, footer);
   ++record_count_;
 }
@@ -151,6 +159,7 @@ void ShardWriter::finish() {
   failed_ = true;
   const auto seek_points = members_ ? members_->finish() : nullptr;
   ShardFacts facts{members_ ? members_->file_bytes() : bytes(), 0, bytes(), options_.compression};
+  if (!members_) facts.samples_crc = samples_.crc();
   if (!index_path_.empty()) facts.by_writer = file_->set_back(&facts.mtime_ns);
   if (options_.durable) file_->flush();
   if (!index_path_.empty()) {

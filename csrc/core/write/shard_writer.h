@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/codec/deflater.h"
+#include "core/index/frame_samples.h"
 #include "core/read/record_batch.h"
 #include "core/storage/publication.h"
 #include "core/write/frame_buffer.h"
@@ -94,6 +95,7 @@ class ShardWriter {
   std::uint64_t written_bytes_ = 0;
   std::uint64_t record_count_ = 0;
   std::vector<std::uint64_t> offsets_;
+  FrameSamples samples_;
   bool failed_ = false;
 };
 
