@@ -58,13 +58,15 @@ std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& r
       std::make_shared<const Reader>(ShardSet::joined(sets), open.at(0)->options()));
 }
 
-// Opening a shard may take a while.
+// Of a record that there is. Opening its shard may take a while.
 Row locate_one(const Core& reader, std::uint64_t record) {
-  if (!reader->is_open_at(record)) {
+  const ShardSet::Place place = reader->shards().place(record);
+  const IndexedShard* const shard = reader->shards().slot(place.shard).opened();
+  if (shard == nullptr) {
     const WithoutGil without_gil;
     return reader->locate(record);
   }
-  return reader->locate(record);
+  return {shard, place.number, record, shard->index->frame(place.number)};
 }
 
 py::bytes read_one(const Core& reader, std::uint64_t record) {
