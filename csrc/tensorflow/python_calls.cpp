@@ -16,6 +16,7 @@
 #include "core/storage/remote_client.h"
 #include "tensorflow/part.h"
 #include "tensorflow/print_warnings.h"
+#include "tensorflow/registry.h"
 #include "tensorflow/string_probe.h"
 #include "tensorflow/tstring.h"
 
@@ -148,6 +149,19 @@ TFRFAST_CALL OpenPlan* tfrfast_open_described(const char* description, std::size
 
 TFRFAST_CALL void tfrfast_close_plan(OpenPlan* plan) noexcept {
   delete plan;
+}
+
+// Keeps the source of that text open from its first use on. Null if there is no memory for it.
+TFRFAST_CALL SourceKeeper* tfrfast_keep_open(const char* text, std::size_t bytes) noexcept {
+  try {
+    return new SourceKeeper({text, bytes});
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+TFRFAST_CALL void tfrfast_let_close(SourceKeeper* keeper) noexcept {
+  delete keeper;
 }
 
 TFRFAST_CALL const char* tfrfast_plan_source(const OpenPlan* plan, std::size_t* bytes) noexcept {

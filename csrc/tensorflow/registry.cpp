@@ -16,15 +16,23 @@ using Clock = std::chrono::steady_clock;
 constexpr Clock::duration kBetweenLooks = std::chrono::seconds(1);
 constexpr int kShareOfLooks = 100;
 
-struct Entry {
-  explicit Entry(std::string_view what) : text(what) {}
+}  // namespace
+
+struct RegistryEntry {
+  explicit RegistryEntry(std::string_view what) : text(what) {}
 
   const std::string text;
   std::mutex mutex;  // guards the rest; held while the source is opened
   std::weak_ptr<const Source> source;
   std::weak_ptr<const Source> first;  // the one that plans were made from
+  std::size_t keepers = 0;
+  std::shared_ptr<const Source> kept;  // the source, if there are keepers
   Clock::time_point next_look;
 };
+
+namespace {
+
+using Entry = RegistryEntry;
 
 class Registry {
  public:
@@ -56,6 +64,7 @@ class Registry {
         if (first != nullptr) source->refuse_other_records(*first);
       }
       entry->source = source;
+      if (entry->keepers > 0) entry->kept = source;
     }
     if (look) source->begin_again();
     const Clock::time_point end = Clock::now();
@@ -65,17 +74,14 @@ class Registry {
 
   std::size_t open_count() {
     std::lock_guard lock(mutex_);
-    return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), is_open));
+    return static_cast<std::size_t>(
+        std::count_if(entries_.begin(), entries_.end(), [](const Entries::value_type& each) {
+          std::lock_guard entry_lock(each.second->mutex);
+          return !each.second->source.expired();
+        }));
   }
 
- private:
-  using Entries = std::unordered_multimap<std::uint64_t, std::shared_ptr<Entry>>;
-
-  static bool is_open(const Entries::value_type& each) {
-    // A thread that holds the entry itself is about to open it.
-    return each.second.use_count() > 1 || !each.second->source.expired();
-  }
-
+  // The entry of that text; of a new one, if there is none.
   std::shared_ptr<Entry> find(std::string_view text) {
     const std::uint64_t hash = fnv1a(head_of(text));
     std::lock_guard lock(mutex_);
@@ -83,9 +89,15 @@ class Registry {
     for (auto at = first; at != last; ++at) {
       if (at->second->text == text) return at->second;
     }
-    std::erase_if(entries_, [](const Entries::value_type& each) { return !is_open(each); });
+    std::erase_if(entries_, [](const Entries::value_type& each) {
+      // Who holds the entry itself keeps it open, or is about to open it.
+      return each.second.use_count() == 1 && each.second->source.expired();
+    });
     return entries_.emplace(hash, std::make_shared<Entry>(text))->second;
   }
+
+ private:
+  using Entries = std::unordered_multimap<std::uint64_t, std::shared_ptr<Entry>>;
 
   std::mutex mutex_;
   Entries entries_;
@@ -104,6 +116,18 @@ std::shared_ptr<const Source> adopt_source(const std::string& text,
 
 std::size_t open_source_count() {
   return Registry::instance().open_count();
+}
+
+SourceKeeper::SourceKeeper(std::string_view text) : entry_(Registry::instance().find(text)) {
+  std::lock_guard lock(entry_->mutex);
+  ++entry_->keepers;
+  entry_->kept = entry_->source.lock();
+}
+
+SourceKeeper::~SourceKeeper() {
+  std::shared_ptr<const Source> last;  // closed without the lock
+  std::lock_guard lock(entry_->mutex);
+  if (--entry_->keepers == 0) last.swap(entry_->kept);
 }
 
 std::shared_ptr<const Source> SourceHolder::open(std::string_view text, bool look) {

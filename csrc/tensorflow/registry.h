@@ -20,6 +20,21 @@ std::shared_ptr<const Source> open_source(std::string_view text, bool look = fal
 std::shared_ptr<const Source> adopt_source(const std::string& text,
                                            std::shared_ptr<const Source> source);
 
+struct RegistryEntry;
+
+// Keeps a source open from its first use on, though kernels come and go: so an epoch need not open
+// again, map again, and find records again where the last one did.
+class SourceKeeper {
+ public:
+  explicit SourceKeeper(std::string_view text);
+  ~SourceKeeper();
+  SourceKeeper(const SourceKeeper&) = delete;
+  SourceKeeper& operator=(const SourceKeeper&) = delete;
+
+ private:
+  std::shared_ptr<RegistryEntry> entry_;
+};
+
 // A kernel's hold on the source that it reads, so that the next call finds it open.
 class SourceHolder {
  public:

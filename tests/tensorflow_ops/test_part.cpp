@@ -297,3 +297,30 @@ TEST_CASE("part: a kernel keeps its part until the files or the text are others"
   }
   CHECK(open_source_count() == open);
 }
+
+TEST_CASE(
+    "part: what is kept open stays open when its kernels go, and is opened anew if it changed") {
+  const TemporaryFolder folder;
+  const auto shards = write_shards(folder, {2, 3});
+  const std::string text = streamed_spec(shards).encode();
+  const std::size_t open = open_source_count();
+  const auto source_of_an_epoch = [&] { return PartHolder().open(text, {0, 1}, true)->source(); };
+  {
+    const SourceKeeper keeper(text);
+    CHECK(open_source_count() == open);  // nobody has used it
+    std::weak_ptr<const Source> first = source_of_an_epoch();
+    CHECK(!first.expired());
+    CHECK(source_of_an_epoch() == first.lock());
+    { const SourceKeeper other(text); }
+    CHECK(!first.expired());
+    write_shards(folder, {4, 3});
+    const std::shared_ptr<const Source> second = source_of_an_epoch();
+    CHECK(first.expired());
+    CHECK(second->record_count(0) == 4);
+    CHECK(open_source_count() == open + 1);
+  }
+  CHECK(open_source_count() == open);
+  const std::shared_ptr<const Source> used = source_of_an_epoch();
+  const SourceKeeper late(text);
+  CHECK(source_of_an_epoch() == used);
+}

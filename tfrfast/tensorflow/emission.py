@@ -62,13 +62,10 @@ class Emission(ABC):
     """How the outputs of a reading op become a batch, or an error at its place.
 
     If some of its records are damaged, the error comes first, then the good records. So a damaged
-    batch fails, as TensorFlow's does, and ignore_errors() still gives its good records. Of a batch
-    that has to be full, nothing is left.
+    batch fails, as TensorFlow's does, and ignore_errors() still gives its good records.
     """
 
-    def __init__(self, rows: int | None, shapes: list[list[int | None]]) -> None:
-        #: The rows of each batch, if all must be full.
-        self.rows = rows
+    def __init__(self, shapes: list[list[int | None]]) -> None:
         #: The shapes of the outputs.
         self.shapes = shapes
 
@@ -86,40 +83,18 @@ class Emission(ABC):
 
     @abstractmethod
     def rest(self, *outputs: Any) -> Any:
-        """A dataset of what there is of a batch that need not be full: first its error."""
+        """A dataset of what there is of a batch that is not sound: first its error."""
 
     def is_sound(self, *outputs: Any) -> Any:
         """Whether the outputs are a batch, and there is no error."""
-        good = self.good(*outputs)
-        is_batch = good > 0 if self.rows is None else tf.equal(good, self.rows)
-        return tf.logical_and(tf.equal(self.error(*outputs), ""), is_batch)
-
-    def pieces(self, *outputs: Any) -> Any:
-        """A dataset of what there is of a batch that is not sound."""
-        if self.rows is None:
-            return self.rest(*outputs)
-        error = self.error(*outputs)
-        return tf.cond(
-            tf.equal(error, ""),
-            lambda: tf.data.Dataset.from_tensors(  # fails: the batch is short
-                self.element(*map(tf.ensure_shape, outputs, self.shapes))
-            ),
-            lambda: _raising(self.no_pieces(*outputs, count=1), error),
-        )
-
-    def no_pieces(self, *outputs: Any, count: int = 0) -> Any:
-        """A dataset like that of pieces(), of elements that nobody sees."""
-        element = self.element(*outputs)
-        if self.rows is not None:  # the outputs may have fewer
-            element = _nothing_like(structure.type_spec_from_value(element))
-        return tf.data.Dataset.from_tensors(element).take(count)
+        return tf.logical_and(tf.equal(self.error(*outputs), ""), self.good(*outputs) > 0)
 
 
 class Strings(Emission):
     """Of the records before the first error, all errors, and the other records."""
 
     def __init__(self, rows: int | None) -> None:
-        super().__init__(rows, [[rows], [], [None]])
+        super().__init__([[rows], [], [None]])
 
     def element(self, *outputs: Any) -> Any:
         return outputs[0]
@@ -139,7 +114,7 @@ class Columns(Emission):
     """Of the columns of the good records, how many these are, and all errors."""
 
     def __init__(self, features: TensorFeatures, rows: int | None) -> None:
-        super().__init__(rows, [*features.shapes(rows), [], []])
+        super().__init__([*features.shapes(rows), [], []])
         self._features = features
 
     def element(self, *outputs: Any) -> Any:
@@ -173,7 +148,7 @@ def emit_group(emission: Emission) -> Callable[..., Any]:
             return functools.reduce(
                 lambda made, more: made.concatenate(more),
                 (
-                    _pieces_if(number < count, emission, *batch)
+                    _rest_if(number < count, emission, *batch)
                     for number, batch in enumerate(batches)
                 ),
             )
@@ -187,9 +162,11 @@ def emit_group(emission: Emission) -> Callable[..., Any]:
     return emit
 
 
-def _pieces_if(is_wanted: Any, emission: Emission, *outputs: Any) -> Any:
+def _rest_if(is_wanted: Any, emission: Emission, *outputs: Any) -> Any:
     return tf.cond(
-        is_wanted, lambda: emission.pieces(*outputs), lambda: emission.no_pieces(*outputs)
+        is_wanted,
+        lambda: emission.rest(*outputs),
+        lambda: tf.data.Dataset.from_tensors(emission.element(*outputs)).take(0),
     )
 
 

@@ -89,8 +89,8 @@ class Shards:
 
         if self._skips_damage:  # so that batches are full, records are left out before they are cut
             return StringBatches(again(size, is_full), size if is_full else None, finished)
-        group = 1 if record_bytes is None else group_of(size * record_bytes)
-        cut = again(size * group, is_full and group == 1)
+        group = 1 if record_bytes is None or is_full else group_of(size * record_bytes)
+        cut = again(size * group, is_full)
         return _FoundBatches(self.source, cut, size, is_full, group, finished)
 
     def _payloads(self, sequence: Sequence) -> Any:
@@ -151,8 +151,7 @@ class _FoundBatches(Batches):
         return self._addresses
 
     def count(self, *group: Any) -> Any:
-        rows = tf.shape(group[0], tf.int64)[0]
-        return rows // self._size if self.rows is not None else -(-rows // self._size)
+        return -(-tf.shape(group[0], tf.int64)[0] // self._size)
 
     def member(self, number: int, *group: Any) -> tuple[Any, ...]:
         if self._group == 1:

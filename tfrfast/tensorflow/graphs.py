@@ -30,7 +30,8 @@ class PlannedBatches(Batches):
         assert batch is not None
         encoded = sequence.encode()
         count = plan.step_count(encoded)
-        group = group_of(batch.rows * _mean_bytes(plan), count) if grouped else 1
+        is_grouped = grouped and not batch.drop_remainder
+        group = group_of(batch.rows * _mean_bytes(plan), count) if is_grouped else 1
         super().__init__(batch.rows if batch.drop_remainder else None, group)
         self._length = sequence.length
         self._source, self._sequence = tf.constant(plan.source), tf.constant(encoded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +11,7 @@ from tensorflow.python.data.ops import readers
 from tfrfast.tensorflow.file_order import Shards
 from tfrfast.tensorflow.functions import show_a_reader
 from tfrfast.tensorflow.names import FileNames
+from tfrfast.tensorflow.open_files import OpenFiles
 from tfrfast.tensorflow.planning import OpenPlan, open_plan
 from tfrfast.tensorflow.sampling import mean_record_bytes
 from tfrfast.tensorflow.schemes import any_has_scheme
@@ -28,6 +29,7 @@ class Source:
     access: str = ""  # how to reach URLs, without secrets
     num_parallel_reads: Any = None
     plan: OpenPlan | None = None
+    open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
     def planned(self, build_indexes: bool) -> Source | None:
         """With their records counted; None where that cannot be done."""
@@ -66,8 +68,12 @@ class Source:
 
     def shards(self, names: Any = None) -> Shards:
         """Those that are known, or others that are read in the same way."""
-        names = self.names.tensor if names is None else names
-        return Shards(names, self.skip_damage, self.zero_copy, self.compression, self.access)
+        known = names is None
+        names = self.names.tensor if known else names
+        shards = Shards(names, self.skip_damage, self.zero_copy, self.compression, self.access)
+        if known:
+            self.open_files.keep(shards.source)
+        return shards
 
     @property
     def record_bytes(self) -> int | None:
