@@ -1,0 +1,72 @@
+"""What is read in file order stays open from one epoch to the next, and no longer than its dataset."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+
+import tfrfast as tfr
+from record_files import write_shard
+
+tf = pytest.importorskip("tensorflow")
+
+from tfrfast.tensorflow.library import open_source_count  # noqa: E402
+
+MAPS = Path("/proc/self/maps")
+
+
+def mapped(path: Path) -> list[str]:
+    """Where the file is mapped: one line for each mapping."""
+    return [line for line in MAPS.read_text().splitlines() if line.endswith(str(path))]
+
+
+@pytest.mark.skipif(not MAPS.exists(), reason="shows mappings by /proc")
+def test_files_stay_mapped_until_the_dataset_goes(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    records = [bytes([n]) * 1000 for n in range(100)]
+    write_shard(path, records)
+    gc.collect()
+    before = open_source_count()
+    dataset = tfr.TFRecordDataset(str(path)).batch(7).prefetch(1)
+    assert open_source_count() == before
+    expected = [records[at : at + 7] for at in range(0, 100, 7)]
+    assert [list(batch.numpy()) for batch in dataset] == expected
+    first = mapped(path)
+    assert len(first) == 1
+    assert [list(batch.numpy()) for batch in dataset] == expected
+    assert mapped(path) == first
+    assert open_source_count() == before + 1
+    del dataset
+    gc.collect()
+    assert open_source_count() == before
+    assert mapped(path) == []
+
+
+def test_a_file_that_changed_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    write_shard(path, [b"old"] * 5)
+    dataset = tfr.TFRecordDataset(str(path)).batch(10)
+    assert [list(batch.numpy()) for batch in dataset] == [[b"old"] * 5]
+    write_shard(path, [b"newer"] * 7)
+    assert [list(batch.numpy()) for batch in dataset] == [[b"newer"] * 7]
+    path.unlink()
+    with pytest.raises(tf.errors.NotFoundError):
+        list(dataset)
+
+
+def test_datasets_in_a_function_keep_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    write_shard(path, [b"a", b"b", b"c"])
+    gc.collect()
+    before = open_source_count()
+
+    @tf.function
+    def count() -> object:
+        return tfr.TFRecordDataset(str(path)).batch(2).reduce(0, lambda n, _: n + 1)
+
+    assert count().numpy() == 2
+    assert count().numpy() == 2
+    gc.collect()
+    assert open_source_count() == before
