@@ -68,7 +68,8 @@ struct ForgetUnlessRead {
 };
 
 void refuse_other_samples(const IndexedShard& shard) {
-  if (!samples_differ(*shard.index, *shard.file)) return;
+  const bool is_made_from_it = shard.index->origin().empty();
+  if (is_made_from_it || !samples_differ(*shard.index, *shard.file)) return;
   const std::string& path = shard.file->path();
   throw Error(ErrorKind::stale_index,
               "The index does not fit: some frames of '" + path +
