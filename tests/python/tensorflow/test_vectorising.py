@@ -191,6 +191,8 @@ def looping(x: Any) -> Any:
         (lambda x: tf.strings.split(tf.strings.as_string(x)), "as many parts"),
         (lambda x: tf.zeros([tf.cast(x, tf.int32)]), ""),
         (lambda x: tf.complex(x, x), ""),
+        (lambda x: tf.gather_nd([[x, x]], tf.constant([[0, 1]], tf.int16)), "of 16 bits"),
+        (lambda x: tf.gather_nd([x, x], tf.zeros([4, 0], tf.int32)), "picks all"),
     ],
 )
 def test_not_vectorised(function: Any, why: str) -> None:

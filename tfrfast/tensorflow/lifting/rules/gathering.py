@@ -56,6 +56,10 @@ def _gather_nd(node: Node) -> Write:
     sizes = node.shape(0)[: shape[-1]]
     if 0 in sizes:
         raise NotVectorisedError("picks from nothing")
+    if not shape[-1]:
+        raise NotVectorisedError("picks all there is")
+    if node.dtype(1) == tf.int16:  # too small for the numbers of rows
+        raise NotVectorisedError("takes numbers of 16 bits")
     known = None if by_rows else tf.get_static_value(node.op.inputs[1])
     if known is None or not ((known >= 0) & (known < sizes)).all():
         node.can_fail()
@@ -70,8 +74,8 @@ def _gather_nd(node: Node) -> Write:
             numbers = numbers if by_rows else batch.repeated(numbers, shape)
             rows = tf.range(tf.cast(batch.row_count, numbers.dtype))
             rows = batch.widen(rows, [], len(shape))
-            ones = tf.ones_like(numbers[..., :1]) if shape[-1] else tf.ones_like(rows)
-            numbers = tf.concat([rows * ones, numbers], axis=-1)
+            rows *= tf.ones_like(numbers[..., :1])
+            numbers = tf.concat([rows, numbers], axis=-1)
         return batch.copy(node, [values, numbers])
 
     return write
