@@ -22,12 +22,21 @@ struct RegistryEntry {
   explicit RegistryEntry(std::string_view what) : text(what) {}
 
   const std::string text;
-  std::mutex mutex;  // guards the rest; held while the source is opened
+  std::mutex mutex;  // guards what follows; held while the source is opened
   std::weak_ptr<const Source> source;
   std::weak_ptr<const Source> first;  // the one that plans were made from
+  Clock::time_point next_look;
+
+  // Guards the rest; locked after `mutex`, and never held for long. Opening a URL may wait for a
+  // thread of Python's that is just collecting a keeper.
+  std::mutex keeping;
   std::size_t keepers = 0;
   std::shared_ptr<const Source> kept;  // the source, if there are keepers
-  Clock::time_point next_look;
+
+  void keep(std::shared_ptr<const Source> opened) {
+    std::lock_guard lock(keeping);
+    if (keepers > 0) kept.swap(opened);
+  }
 };
 
 namespace {
@@ -64,7 +73,7 @@ class Registry {
         if (first != nullptr) source->refuse_other_records(*first);
       }
       entry->source = source;
-      if (entry->keepers > 0) entry->kept = source;
+      entry->keep(source);
     }
     if (look) source->begin_again();
     const Clock::time_point end = Clock::now();
@@ -120,13 +129,16 @@ std::size_t open_source_count() {
 
 SourceKeeper::SourceKeeper(std::string_view text) : entry_(Registry::instance().find(text)) {
   std::lock_guard lock(entry_->mutex);
-  ++entry_->keepers;
-  entry_->kept = entry_->source.lock();
+  {
+    std::lock_guard keeping(entry_->keeping);
+    ++entry_->keepers;
+  }
+  entry_->keep(entry_->source.lock());
 }
 
 SourceKeeper::~SourceKeeper() {
   std::shared_ptr<const Source> last;  // closed without the lock
-  std::lock_guard lock(entry_->mutex);
+  std::lock_guard lock(entry_->keeping);
   if (--entry_->keepers == 0) last.swap(entry_->kept);
 }
 

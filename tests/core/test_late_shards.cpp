@@ -163,6 +163,20 @@ TEST_CASE_FIXTURE(Fixture, "late shards: where identity is weak, headers are com
   CHECK((*set)[3].index->record_count() == 3);
 }
 
+TEST_CASE_FIXTURE(Fixture, "late shards: other records of the same lengths have another index") {
+  const AssumedToLast assumed;
+  assume_versions_last(false);
+  const Environment cache("TFRFAST_CACHE_DIR", place / "cache");
+  build_index(paths[4], "", true);  // without the version
+  TestShard shard(paths[4]);
+  for (unsigned i = 0; i < 4; ++i) shard.write_record(payload(30, 1000 + i));
+  for (int round = 0; round < 2; ++round) {
+    const Reader reader(open(IndexUse::automatic), {});
+    const std::vector<std::int64_t> last = {9};
+    for (int read = 0; read < 3; ++read) CHECK((*reader.read(last))[0].size() == 30);
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "late shards: threads that open one at the same time get the same") {
   for (int round = 0; round < 20; ++round) {
     const auto set = open();

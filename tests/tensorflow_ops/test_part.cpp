@@ -1,13 +1,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
+#include <future>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "../core/orders.h"
 #include "core/order/permutation.h"
+#include "core/storage/storage.h"
 #include "source_fixture.h"
 #include "tensorflow/part.h"
+#include "tensorflow/registry.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
@@ -323,4 +329,45 @@ TEST_CASE(
   const std::shared_ptr<const Source> used = source_of_an_epoch();
   const SourceKeeper late(text);
   CHECK(source_of_an_epoch() == used);
+}
+
+namespace {
+
+std::function<void()> while_looked_at;
+constexpr StorageTraits kAwayTraits = {true, 4 << 10, std::size_t{1} << 20, 1, 1 << 20};
+constexpr Storage kAway = {
+    "away",
+    kAwayTraits,
+    [](const std::string& path, IoMode, const std::string&) -> std::shared_ptr<const StoredFile> {
+      throw Error(ErrorKind::io, "'" + path + "' is only looked at.");
+    },
+    [](const std::string&, const std::string&) {
+      while_looked_at();
+      return FileFacts{100};
+    },
+    nullptr,
+};
+
+}  // namespace
+
+TEST_CASE("part: a source may be let go while it is being opened") {
+  add_storage(kAway);
+  SourceSpec spec;
+  spec.shards.push_back({"away://data", 0, 0});
+  const std::string text = spec.encode();
+  const std::size_t open = open_source_count();
+  auto keeper = std::make_unique<SourceKeeper>(text);
+  std::future<void> going;
+  bool went_at_once = false;
+  while_looked_at = [&] {
+    going = std::async(std::launch::async, [&] { keeper.reset(); });
+    went_at_once = going.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  };
+  std::shared_ptr<const Source> source = open_source(text, true);
+  while_looked_at = nullptr;
+  going.wait();
+  CHECK(went_at_once);
+  CHECK(open_source_count() == open + 1);
+  source.reset();
+  CHECK(open_source_count() == open);
 }

@@ -163,11 +163,6 @@ void Reader::compare_samples(std::size_t count, const RecordAt& record_at) const
   }
 }
 
-bool Reader::is_open_at(std::uint64_t record) const noexcept {
-  return record >= record_count() ||
-         shards_->slot(shards_->place(record).shard).opened() != nullptr;
-}
-
 Row Reader::locate(std::uint64_t record) const {
   check_range(record);
   const ShardSet::Place place = shards_->place(record);

@@ -63,9 +63,6 @@ class Reader {
   // Whether any shard is in a storage where each request is a round trip.
   bool is_far() const noexcept { return is_far_; }
 
-  // Whether the record's shard is open already. True where there is no such record.
-  bool is_open_at(std::uint64_t record) const noexcept;
-
   // Where the index says a record is. Opens its shard if nobody has. Throws Error out_of_range and
   // what opening throws.
   Row locate(std::uint64_t record) const;
