@@ -72,6 +72,22 @@ except MemoryError:
 """
 
 
+A_LONG_ONE_FIRST = """
+import resource
+import tfrfast as tfr
+features = {"a": tfr.FixedLen((), "bytes")}
+records = [tfr.encode_example({"a": bytes(size)}) for size in [8 << 20] + 30 * [1000]]
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)
+print(len(tfr.parse_example(records, features)["a"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
+def test_a_column_is_not_given_more_memory_than_there_is(tmp_path: Path) -> None:
+    assert printed_by(A_LONG_ONE_FIRST) == "31\n"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
 @pytest.mark.parametrize("kind", ["records", "column"])
 def test_too_little_memory_for_pythons_objects_is_a_memory_error(tmp_path: Path, kind: str) -> None:

@@ -21,6 +21,17 @@ constexpr std::size_t kNoRow = ~std::size_t{0};
 constexpr std::size_t kWorthCounting = std::size_t{16} << 10;
 constexpr double kManyBytes = 1e15;
 
+// A buffer of `expected` bytes, or only of those that are needed if memory has no room for more.
+PooledBuffer expected_or_needed(std::size_t expected, std::size_t needed) {
+  if (expected > needed) {
+    try {
+      return PooledBuffer(expected);
+    } catch (const OutOfMemory&) {
+    }
+  }
+  return PooledBuffer(needed);
+}
+
 }  // namespace
 
 void GrowingBuffer::grow(std::size_t bytes, std::size_t used, std::size_t likely_bytes) {
@@ -32,7 +43,7 @@ void GrowingBuffer::grow(std::size_t bytes, std::size_t used, std::size_t likely
     wanted = std::max(wanted, std::min(likely_bytes, kMaxFactor * bytes));
   }
   wanted = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, max_memory_bytes()));
-  PooledBuffer larger(std::max(bytes, wanted));
+  PooledBuffer larger = expected_or_needed(wanted, bytes);
   if (used != 0) std::memcpy(larger.data(), buffer_.data(), used);
   buffer_ = std::move(larger);
 }
