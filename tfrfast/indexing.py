@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
@@ -99,17 +99,9 @@ def build_index(
                 shard, *_native.build_index(os.fsencode(shard), into, force, folders, advance)
             )
 
-        with ThreadPoolExecutor(workers or _native.usable_processors()) as pool:
-            futures = [pool.submit(build, shard) for shard in shards]
-            try:
-                for future in as_completed(futures):
-                    future.result()
-            except BaseException:
-                stop.set()
-                pool.shutdown(cancel_futures=True)
-                raise
-        done_here = _collected([future.result() for future in futures])
-    built.update((each.shard, each) for each in done_here)
+        here = _all_built(build, shards, workers or _native.usable_processors(), stop)
+        here = _collected(here)
+    built.update((each.shard, each) for each in here)
     return [built[each] for each in everything]
 
 
@@ -176,8 +168,17 @@ def _rebuild_for_urls(
             url, *_native.rebuild_index(os.fsencode(url), storage.access, into, advance)
         )
 
-    with core_warnings(1), ThreadPoolExecutor(workers or _OBJECTS_AT_ONCE) as pool:
-        futures = [pool.submit(build, url) for url in urls]
+    with core_warnings(1):
+        built = _all_built(build, urls, workers or _OBJECTS_AT_ONCE, stop)
+    return {each.shard: each for each in (built if folder is None else _collected(built))}
+
+
+def _all_built(
+    build: Callable[[str], BuiltIndex], shards: list[str], workers: int, stop: threading.Event
+) -> list[BuiltIndex]:
+    """Builds several at once. An error stops the others, by `stop`, and is raised."""
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(build, shard) for shard in shards]
         try:
             for future in as_completed(futures):
                 future.result()
@@ -185,8 +186,7 @@ def _rebuild_for_urls(
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-    built = [future.result() for future in futures]
-    return {each.shard: each for each in (built if folder is None else _collected(built))}
+    return [future.result() for future in futures]
 
 
 def index_path(shard: str, folder: str | os.PathLike[str] | None = None) -> str:
