@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -43,6 +44,8 @@ class FarOutput:
         self._folder = tempfile.mkdtemp(prefix="tfrfast-upload-", dir=work)
         # A forked child leaves it to its parent.
         self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
+        self._ending = threading.Lock()
+        self._is_ended = False
         #: What to write to instead.
         self.path = os.path.join(self._folder, "shards", url.rpartition("/")[2])
         os.mkdir(os.path.dirname(self.path))
@@ -71,7 +74,16 @@ class FarOutput:
         return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
 
     def publish(self, paths: Sequence[str], prefixes: Sequence[str] = ()) -> None:
-        """Uploads the shards, then the index that lists them. Raises OSError, and keeps them."""
+        """Uploads the shards, then the index that lists them. Raises OSError, and keeps them.
+
+        Further calls wait for the first and do nothing.
+        """
+        with self._ending:
+            if not self._is_ended:
+                self._is_ended = True
+                self._publish(paths, prefixes)
+
+    def _publish(self, paths: Sequence[str], prefixes: Sequence[str]) -> None:
         files = {self.url_of(path): path for path in paths}
         try:
             self.refuse_taken(prefixes)
@@ -96,7 +108,8 @@ class FarOutput:
         self.remove()
 
     def remove(self) -> None:
-        """Removes the folder and all that is in it."""
+        """Removes the folder and all that is in it. Nothing is published afterwards."""
+        self._is_ended = True
         self._removing()
 
     def _others(self, prefixes: Sequence[str], mine: list[str]) -> list[str]:

@@ -61,6 +61,22 @@ def test_a_shard(bucket: Any, storage: dict[str, Any], tmp_path: Path) -> None:
     assert list(tfr.Reader(f"{ROOT}/shard", storage=storage, index="require")) == records[:200]
 
 
+def test_what_was_published_or_given_up_is_not_published_again(
+    bucket: Any, storage: dict[str, Any]
+) -> None:
+    with tfr.Writer(f"{ROOT}/shard", storage=storage) as writer:
+        writer.write(b"record")
+    given_up = tfr.Writer(f"{ROOT}/other", storage=storage)
+    given_up.abort()
+    before = keys(bucket)
+    for each in (writer, given_up):
+        each.close()
+        # What a second thread does that closes at the same time.
+        assert each._far is not None
+        each._far.publish(each._core.paths())
+    assert keys(bucket) == before == ["sets/one.tfrfast/index", "sets/one/shard"]
+
+
 def test_a_set_and_its_index(
     bucket: Any, storage: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
