@@ -86,7 +86,7 @@ smoke-sdist: sdist ## The sdist, built and tried in a fresh environment
 
 ## ---- tests
 
-.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-numpy bench report
+.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-ray test-numpy bench report
 # A test keeps one processor busy, or waits.
 test test-tensorflow test-torch test-tables test-remote test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
 test: .venv/.tools ## The README's test command
@@ -150,6 +150,17 @@ test-tables: .envs/tables/.ready dist/.built ## The wheel with PyArrow, Polars, 
 
 test-remote: .envs/remote/.ready dist/.built ## The wheel with obstore, against servers of its own
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/remote tests/python/remote ''
+
+# One process: Ray starts processes of its own.
+test-ray: .envs/ray/.ready dist/.built ## The wheel with Ray, on a cluster of this machine alone
+	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/ray tests/python/ray ''
+
+.envs/ray/.ready: .venv/.tools
+	rm -rf .envs/ray
+	.venv/bin/python -m venv .envs/ray
+	.envs/ray/bin/pip install --quiet --upgrade pip
+	.envs/ray/bin/pip install --quiet 'ray[data]' numpy 'pytest>=9' hypothesis
+	@touch $@
 
 .envs/remote/.ready: .venv/.tools
 	rm -rf .envs/remote

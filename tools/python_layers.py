@@ -53,6 +53,7 @@ PYTHON_ORDER = [
     "jax",
     "grain",
     "polars",
+    "ray",
     "__init__",
     "_bench",
     "_demo",
@@ -63,7 +64,7 @@ PYTHON_ORDER = [
 
 # What a Python module may import while it is itself being imported.
 ALWAYS_IMPORTED = set(sys.stdlib_module_names) | {"numpy", "tfrfast"}
-FRAMEWORKS = ("tensorflow", "keras", "torch", "jax", "grain", "polars", "pyarrow", "duckdb")
+FRAMEWORKS = ("tensorflow", "keras", "torch", "jax", "grain", "polars", "ray", "pyarrow", "duckdb")
 
 
 def top_level_imports(module: ast.Module) -> Iterator[tuple[int, str]]:

@@ -120,7 +120,7 @@ def test_all_names_are_there() -> None:
         _ = tfr.nonsense  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("framework", ["torch", "jax", "grain"])
+@pytest.mark.parametrize("framework", ["torch", "jax", "grain", "ray"])
 def test_an_adapter_without_its_framework_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, framework: str
 ) -> None:

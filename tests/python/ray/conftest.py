@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Read when Ray is imported, here and in its workers.
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
+os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+
+OBJECT_STORE_BYTES = 200 << 20
+
+
+@pytest.fixture(autouse=True, scope="session")
+def workers_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Workers keep the environment that Ray was started in. It must not name the user's cache, and
+    has to tell them where the functions are that the tests give them.
+    """
+    root = Path(__file__).resolve().parents[3]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], str(root)]))
+        patch.setenv("TFRFAST_CACHE_DIR", str(tmp_path_factory.mktemp("workers-cache")))
+        yield
+        ray = pytest.importorskip("ray")
+        ray.shutdown()
+
+
+@pytest.fixture
+def local_ray(workers_cache: None) -> Any:
+    """Ray with two processors. It goes on running for the next test that asks for it."""
+    ray = pytest.importorskip("ray")
+    if not ray.is_initialized():
+        ray.init(
+            address="local",
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            object_store_memory=OBJECT_STORE_BYTES,
+        )
+    return ray
+
+
+@pytest.fixture
+def cluster(workers_cache: None) -> Iterator[Any]:
+    """A `ray.cluster_utils.Cluster` whose head has no processors. Its nodes are added by the test,
+    which calls `ray.init(address=cluster.address)`.
+    """
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    ray.shutdown()
+    made = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 0,
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+        },
+    )
+    try:
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Three shards of 1,500 records in all."""
+    from example_files import write_examples
+
+    folder: Path = tmp_path_factory.mktemp("ray")
+    return write_examples(folder, [700, 1, 799])

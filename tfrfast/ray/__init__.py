@@ -1,0 +1,5 @@
+"""Ray: TFRecord files as datasets, and work on many shards as Ray's tasks."""
+
+from tfrfast.ray import _installed  # noqa: F401  # first: it says how to install Ray
+
+__all__: list[str] = []

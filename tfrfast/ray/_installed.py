@@ -1,0 +1,17 @@
+"""Says how to install Ray where it is missing, or was installed without what Ray Data needs."""
+
+import importlib.util
+
+try:
+    import ray  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "ray":
+        raise
+    needed: str | None = "ray"
+else:
+    needed = None if importlib.util.find_spec("pyarrow") else "pyarrow"
+
+if needed:
+    raise ModuleNotFoundError(
+        'tfrfast.ray needs Ray with Ray Data: pip install "tfrfast[ray]"', name=needed
+    )
