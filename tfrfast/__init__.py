@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tfrfast.tensorflow import make_batched_features_dataset as make_batched_features_dataset
     from tfrfast.text_indexes import export_text_indexes, import_text_indexes
     from tfrfast.tfds_folder import TfdsSplit, tfds
+    from tfrfast.verifying import Verified, verify
     from tfrfast.writer import ShardedWriter, Writer
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "TfdsSplit",
     "TruncatedRecordError",
     "VarLen",
+    "Verified",
     "Writer",
     "build_index",
     "build_keys",
@@ -86,6 +88,7 @@ __all__ = [
     "scan",
     "shuffle",
     "tfds",
+    "verify",
 ]
 
 __version__ = "0.1.0"
@@ -125,6 +128,7 @@ _ON_USE = {
     "TfdsSplit": "tfrfast.tfds_folder",
     "TruncatedRecordError": "tfrfast.errors",
     "VarLen": "tfrfast.features",
+    "Verified": "tfrfast.verifying",
     "Writer": "tfrfast.writer",
     "build_index": "tfrfast.indexing",
     "build_keys": "tfrfast.keys",
@@ -141,6 +145,7 @@ _ON_USE = {
     "scan": "tfrfast.scanning",
     "shuffle": "tfrfast.shuffling",
     "tfds": "tfrfast.tfds_folder",
+    "verify": "tfrfast.verifying",
     "TFRecordDataset": "tfrfast.tensorflow",
     "explain": "tfrfast.tensorflow",
     "make_batched_features_dataset": "tfrfast.tensorflow",

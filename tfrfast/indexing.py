@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Mapping
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 from tfrfast import _native
 from tfrfast._base.paths import Paths, expand_paths, written_file
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
+from tfrfast._jobs.cutting import grouped, part_bytes
+from tfrfast._jobs.running import Advance, num_workers, run_tasks
 from tfrfast._remote.options import Storage
 from tfrfast._remote.urls import is_url
 from tfrfast.reader import Reader
@@ -39,6 +40,7 @@ def build_index(
     progress: bool | None = None,
     force: bool = False,
     publish: bool = False,
+    executor: Executor | None = None,
     storage: Mapping[str, Any] | None = None,
 ) -> list[BuiltIndex]:
     """Builds the indexes of `paths` and saves them where every reader looks first.
@@ -55,6 +57,9 @@ def build_index(
     kept in this machine's cache folder, unless `folder` is given; `storage` says how to reach them,
     as for Reader. With `publish`, they are also put into the index of their folder in the bucket,
     where every Reader finds them.
+
+    An `executor`, such as `ProcessPoolExecutor()`, builds instead of `workers` threads. Its
+    processes must see the same files under the same names.
 
     Returns, for each shard, its path, the path of its index, whether the index was built now, and
     how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
@@ -73,36 +78,62 @@ def build_index(
 
         for url in urls:
             place_of(url)
+    if executor is not None and urls:
+        raise ValueError(
+            f"{urls[0]!r} is a URL, whose index is kept on the machine that builds it: build it "
+            "without executor=."
+        )
     built = {} if not urls else _build_for_urls(urls, folder, workers, progress, force, reached)
     if publish:
         places = publish_indexes({url: url for url in urls}, reached.access)
         built = {url: each._replace(path=places[url]) for url, each in built.items()}
-    total = sum(os.path.getsize(shard) for shard in shards)
-    done = 0
-    folders = _native.IndexFolders()
-    lock = threading.Lock()
-    stop = threading.Event()
-
+    into = b"" if folder is None else written_file(folder)
+    tasks = plan_indexes(shards, into, force, num_workers(executor, workers))
+    total = sum(task.amount for task in tasks)
     with core_warnings(1), ProgressBar("Indexing", progress) as bar:
-
-        def advance(newly: int) -> None:
-            nonlocal done
-            if stop.is_set():
-                raise KeyboardInterrupt
-            with lock:
-                done += newly
-                bar.update(done, total)
-
-        def build(shard: str) -> BuiltIndex:
-            into = b"" if folder is None else written_file(folder)
-            return BuiltIndex(
-                shard, *_native.build_index(os.fsencode(shard), into, force, folders, advance)
-            )
-
-        here = _all_built(build, shards, workers or _native.usable_processors(), stop)
-        here = _collected(here)
+        parts = run_tasks(tasks, executor, workers, bar.adding(total))
+        here = _collected([each for part in parts for each in part])
     built.update((each.shard, each) for each in here)
     return [built[each] for each in everything]
+
+
+def plan_indexes(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_Build]:
+    """The tasks. A shard's index is built by one of them."""
+    sizes = [os.path.getsize(shard) for shard in shards]
+    groups = grouped(shards, sizes, part_bytes(sum(sizes), workers))
+    folders = _native.IndexFolders()
+    return [_Build(group, folder, force, folders) for group in groups]
+
+
+class _Build:
+    """Builds the indexes of some files, each of which appears whole in its place.
+
+    They lie beside each other until they are collected.
+    """
+
+    def __init__(
+        self, shards: list[str], folder: bytes, force: bool, folders: _native.IndexFolders | None
+    ) -> None:
+        self._shards = shards
+        self._folder = folder
+        self._force = force
+        self._folders = folders
+        self.amount = sum(os.path.getsize(shard) for shard in shards)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Build, (self._shards, self._folder, self._force, None)
+
+    def run(self, advance: Advance) -> list[BuiltIndex]:
+        folders = self._folders or _native.IndexFolders()
+        return [
+            BuiltIndex(
+                shard,
+                *_native.build_index(
+                    os.fsencode(shard), self._folder, self._force, folders, advance
+                ),
+            )
+            for shard in self._shards
+        ]
 
 
 def _collected(built: list[BuiltIndex]) -> list[BuiltIndex]:
@@ -157,36 +188,25 @@ def _rebuild_for_urls(
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
     into = b"" if folder is None else written_file(folder)
-    stop = threading.Event()
-
-    def advance(_: int) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-
-    def build(url: str) -> BuiltIndex:
-        return BuiltIndex(
-            url, *_native.rebuild_index(os.fsencode(url), storage.access, into, advance)
-        )
-
+    tasks = [_Rebuild(url, into, storage) for url in urls]
     with core_warnings(1):
-        built = _all_built(build, urls, workers or _OBJECTS_AT_ONCE, stop)
+        built = list(run_tasks(tasks, None, workers or _OBJECTS_AT_ONCE, lambda _: None))
     return {each.shard: each for each in (built if folder is None else _collected(built))}
 
 
-def _all_built(
-    build: Callable[[str], BuiltIndex], shards: list[str], workers: int, stop: threading.Event
-) -> list[BuiltIndex]:
-    """Builds several at once. An error stops the others, by `stop`, and is raised."""
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(build, shard) for shard in shards]
-        try:
-            for future in as_completed(futures):
-                future.result()
-        except BaseException:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-    return [future.result() for future in futures]
+class _Rebuild(NamedTuple):
+    """Builds the index of an object, even if there is one."""
+
+    url: str
+    folder: bytes
+    storage: Storage
+    amount: int = 1
+
+    def run(self, advance: Advance) -> BuiltIndex:
+        made = _native.rebuild_index(
+            os.fsencode(self.url), self.storage.access, self.folder, advance
+        )
+        return BuiltIndex(self.url, *made)
 
 
 def index_path(shard: str, folder: str | os.PathLike[str] | None = None) -> str:

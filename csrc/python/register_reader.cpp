@@ -185,15 +185,16 @@ py::list skipped(const OpenReader& self) {
   return all;
 }
 
-// Reads, verifies and drops records from `begin` on, up to about `max_bytes`. Returns the next
-// record and how many were good.
-py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t max_bytes) {
+// Reads, verifies and drops records from `begin` on, up to `end` or about `max_bytes`. Returns the
+// next record and how many were good.
+py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t end,
+                      std::uint64_t max_bytes) {
   const Core reader = self.get();
   Reader::Range range;
   {
     const WithoutGil without_gil;
-    const std::uint64_t end = reader->range_end(begin, max_bytes, reader->record_count());
-    range = reader->read_range(begin, end);
+    const std::uint64_t step_end = reader->range_end(begin, max_bytes, end - begin);
+    range = reader->read_range(begin, step_end);
   }
   if (range.error) throw *range.error;
   return py::make_tuple(range.next, range.batch->size());

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 from tfrfast._base.sizes import format_bytes
 
@@ -52,6 +53,17 @@ class ProgressBar:
             f"{self._amounts(done, total, rate)}  {left}\033[K"
         )
         sys.stderr.flush()
+
+    def adding(self, total: int) -> Callable[[int], None]:
+        """A function that is told how much more is done, by one thread at a time."""
+        done = 0
+
+        def advance(newly: int) -> None:
+            nonlocal done
+            done += newly
+            self.update(done, total)
+
+        return advance
 
     def _amounts(self, done: int, total: int, rate: float) -> str:
         if self._unit is not None:

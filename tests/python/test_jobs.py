@@ -1,0 +1,251 @@
+"""Jobs as pure splits: tasks run by threads, by processes, twice, or not to their end."""
+
+import multiprocessing
+import os
+import pickle
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from patience import PATIENCE_S
+from tfrecord_model import write_shard
+from tfrfast._jobs import cutting
+from tfrfast._jobs.cutting import grouped, part_bytes
+from tfrfast._jobs.rows import Rows, Shards, cut_rows
+from tfrfast._jobs.running import Advance, run_tasks
+
+
+class Twice(Executor):
+    """Pickles each task, runs it twice and gives the second result, as after a node was lost."""
+
+    _max_workers = 3
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            pickle.loads(pickle.dumps(fn))(*pickle.loads(pickle.dumps(args)))
+            future.set_result(fn(*pickle.loads(pickle.dumps(args)), **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.fixture(params=["threads", "thread pool", "twice", "processes"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor | None]:
+    if request.param == "threads":
+        yield None
+    elif request.param == "twice":
+        yield Twice()
+    elif request.param == "processes":
+        yield request.getfixturevalue("processes")
+    else:
+        with ThreadPoolExecutor(3) as pool:
+            yield pool
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of some kilobytes are cut into many parts."""
+    monkeypatch.setattr(cutting, "_SMALLEST", 1 << 10)
+
+
+@pytest.fixture
+def shards(tmp_path: Path, small_parts: None) -> list[str]:
+    """Small ones, an empty one, and a large one that is divided."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    counts = [5, 3000, 0, 40, 1]
+    return [
+        write_shard(folder / f"s{number}", [b"%d of %d" % (i, number) for i in range(count)])
+        for number, count in enumerate(counts)
+    ]
+
+
+# -- how tasks run
+
+
+class Numbered:
+    amount = 1
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def run(self, advance: Advance) -> int:
+        advance(1)
+        return self.number
+
+
+class Failing:
+    amount = 1
+
+    def run(self, advance: Advance) -> int:
+        raise LookupError("no 7")
+
+
+class Endless:
+    amount = 1
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.ended = threading.Event()
+
+    def run(self, advance: Advance) -> int:
+        try:
+            while True:
+                self.begun.set()
+                advance(0)
+        finally:
+            self.ended.set()
+
+
+class FailingAfter(Failing):
+    def __init__(self, other: Endless) -> None:
+        self.other = other
+
+    def run(self, advance: Advance) -> int:
+        assert self.other.begun.wait(PATIENCE_S)
+        return super().run(advance)
+
+
+class Counting(ThreadPoolExecutor):
+    """Counts the tasks that were submitted and have not ended."""
+
+    waiting = most = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future = super().submit(fn, *args, **kwargs)
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        return future
+
+
+def ignore(newly: int) -> None:
+    pass
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 100])
+def test_results_are_in_order(executor: Executor | None, count: int) -> None:
+    told: list[int] = []
+    results = run_tasks([Numbered(n) for n in range(count)], executor, 4, told.append)
+    assert list(results) == list(range(count))
+    assert sum(told) == count
+
+
+def test_the_first_error_is_raised_as_it_is(executor: Executor | None) -> None:
+    tasks = [Numbered(0), Failing(), *(Numbered(n) for n in range(100))]
+    with pytest.raises(LookupError, match="no 7"):
+        list(run_tasks(tasks, executor, 2, ignore))
+
+
+def test_an_error_ends_the_others() -> None:
+    endless = Endless()
+    with pytest.raises(LookupError, match="no 7"):
+        list(run_tasks([endless, FailingAfter(endless)], None, 2, ignore))
+    assert endless.ended.is_set()
+
+
+def test_whoever_stops_listening_ends_the_tasks() -> None:
+    endless = Endless()
+    results = run_tasks([Numbered(0), endless], None, 2, ignore)
+    assert next(results) == 0
+    results.close()  # type: ignore[attr-defined]
+    assert endless.ended.is_set() or not endless.begun.is_set()
+
+
+def test_few_tasks_are_in_flight() -> None:
+    with Counting(2) as pool:
+        results = run_tasks([Numbered(n) for n in range(1000)], pool, None, ignore)
+        for number, result in enumerate(results):
+            assert result == number
+            pool.waiting = pool.most = 0
+        assert pool.most <= 16
+
+
+# -- how jobs are cut
+
+
+def test_parts_are_about_as_large_as_they_should_be() -> None:
+    sizes = [1, 2, 900, 3, 40, 50, 60, 5000, 1]
+    groups = grouped("abcdefghi", sizes, 100)
+    assert ["".join(group) for group in groups] == ["ab", "c", "def", "g", "h", "i"]
+    assert part_bytes(10 << 40, 2) == 256 << 20
+    assert part_bytes(0, 2) == 8 << 20
+
+
+@pytest.mark.parametrize("target", [1, 100, 5000, 10**9])
+def test_ranges_hold_each_record_once(shards: list[str], target: int) -> None:
+    known = Shards(tfr.Reader(shards))
+    ranges = list(cut_rows(known, target))
+    assert [number for each in ranges for number in each] == list(range(3046))
+    total = sum(os.path.getsize(shard) for shard in shards)
+    assert sum(map(known.bytes_of, ranges)) == total
+    assert len(ranges) == 1 or max(map(known.bytes_of, ranges)) <= 2 * target + 40
+
+
+@pytest.mark.parametrize(
+    "numbers", [range(3, 10), range(5, 3005), range(3045, 3046), range(0), [3040, 2, 2, 3004, 3005]]
+)
+def test_pickled_rows_open_only_what_they_need(shards: list[str], numbers: Any) -> None:
+    reader = tfr.Reader(shards)
+    numbers = numbers if isinstance(numbers, range) else np.array(numbers)
+    rows = pickle.loads(pickle.dumps(Rows(Shards(reader), numbers)))
+    assert [rows.reader[int(i)] for i in rows.numbers] == [reader[int(i)] for i in numbers]
+    assert [int(i) + rows.base for i in rows.numbers] == list(numbers) or rows.base == 0
+    assert len(rows.reader.shards) < 5
+
+
+def test_other_files_elsewhere_are_an_error(shards: list[str]) -> None:
+    pickled = pickle.dumps(Rows(Shards(tfr.Reader(shards)), range(10)))
+    write_shard(shards[0], [b"other"] * 6)
+    with pytest.raises(tfr.StaleIndexError, match="6 records in .* bytes here, and 5 in"):
+        pickle.loads(pickled)
+
+
+# -- the jobs
+
+
+def test_indexes(shards: list[str], executor: Executor | None) -> None:
+    built = tfr.build_index(shards, executor=executor, workers=3)
+    assert [(each.shard, each.num_records) for each in built] == list(
+        zip(shards, [5, 3000, 0, 40, 1], strict=True)
+    )
+    assert all(each.was_built for each in built) or isinstance(executor, Twice)
+    assert os.listdir(os.path.dirname(built[0].path)) == ["index"]
+    assert len(tfr.Reader(shards, index="require")) == 3046
+    assert not any(each.was_built for each in tfr.build_index(shards, executor=executor))
+
+
+def test_verifying(shards: list[str], executor: Executor | None) -> None:
+    total = sum(os.path.getsize(shard) for shard in shards)
+    assert tfr.verify(shards, executor=executor, threads=3) == (5, 3046, total, [])
+    for shard, offsets in ((shards[1], [20, 30_000, 30_100, 30_200]), (shards[4], [13])):
+        with open(shard, "r+b") as file:
+            for offset in offsets:
+                file.seek(offset)
+                file.write(b"\xff")
+    found = tfr.verify(shards, executor=executor, threads=3)
+    with tfr.Reader(shards, on_corruption="skip", index="memory") as reader:
+        good = len(reader[:])
+        expected = sorted(reader.skipped, key=lambda each: (shards.index(each.path), each.begin))
+    assert found == (5, good, total, expected)
+    assert len(found.damage) >= 4
+
+
+def test_damage_alone(tmp_path: Path, small_parts: None, executor: Executor | None) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(b"\xff" * 100_000)
+    whole = tfr.Skipped(str(path), 0, 100_000, None)
+    assert tfr.verify(path, executor=executor, threads=3) == (1, 0, 100_000, [whole])
