@@ -38,7 +38,7 @@ def test_the_api_pages_name_every_public_name_once() -> None:
     named = re.findall(r"^::: (\S+)$", pages, re.MULTILINE)
     public = [f"tfrfast.{name}" for name in tfr._ON_USE]
     found = dict(adapters())
-    assert {"torch", "jax", "grain", "polars"} <= set(found)
+    assert {"torch", "jax", "grain", "polars", "ray"} <= set(found)
     public += [f"tfrfast.{package}.{name}" for package, names in found.items() for name in names]
     assert sorted(named) == sorted(public)
 

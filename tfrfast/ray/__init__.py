@@ -1,5 +1,6 @@
 """Ray: TFRecord files as datasets, and work on many shards as Ray's tasks."""
 
 from tfrfast.ray import _installed  # noqa: F401  # first: it says how to install Ray
+from tfrfast.ray.reading import read
 
-__all__: list[str] = []
+__all__ = ["read"]

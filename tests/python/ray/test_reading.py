@@ -1,0 +1,212 @@
+"""Ray reads what a Reader reads, in the same order, each record once, and raises our errors."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from example_files import some_example
+from record_files import flip_payload_byte, write_shard
+from table_data import FEATURES, expected_row
+
+tray = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
+
+COUNT = 1500
+ID = {"id": FEATURES["id"]}
+
+
+@pytest.fixture
+def in_order(local_ray: Any) -> Iterator[None]:
+    """Ray keeps the order of blocks, as it only does if it is told to."""
+    from ray.data import DataContext
+
+    options = DataContext.get_current().execution_options
+    options.preserve_order = True
+    yield
+    options.preserve_order = False
+
+
+def ids(dataset: Any) -> list[int]:
+    return [row["id"] for row in dataset.take_all()]
+
+
+def source_of(paths: Any, features: Any = None, **options: Any) -> Any:
+    """What `read` hands to Ray."""
+    from tfrfast.ray.datasource import RecordSource
+    from tfrfast.ray.parts import Columns
+
+    names = list(features or ID)
+    numbers = options.pop("numbers", None)
+    shuffle = options.pop("shuffle", None)
+    reader = tfr.Reader(paths, **options)
+    return RecordSource(reader, Columns(features or ID, names, 100), numbers, shuffle)
+
+
+@pytest.mark.parametrize("blocks", [1, 7])
+def test_rows_are_those_of_the_records(in_order: None, shards: list[str], blocks: int) -> None:
+    dataset = tray.read(
+        shards, features=FEATURES, record=True, shard="file", override_num_blocks=blocks
+    )
+    assert dataset.count() == COUNT
+    rows = dataset.take_all()
+    files = [path for path, count in zip(shards, [700, 1, 799], strict=True) for _ in range(count)]
+    for number, row in enumerate(rows):
+        expected = {**expected_row(number), "record": number, "file": files[number]}
+        found = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in row.items()
+        }
+        assert found == expected
+    assert len(rows) == COUNT
+
+
+def test_types_and_size_are_known_before_anything_runs(local_ray: Any, shards: list[str]) -> None:
+    import pyarrow as pa
+
+    dataset = tray.read(shards, features=FEATURES)
+    schema = dataset.schema(fetch_if_missing=False)
+    assert schema.names == list(FEATURES)
+    kinds = dict(zip(schema.names, schema.base_schema.types, strict=True))
+    assert kinds["name"] == pa.binary()
+    assert kinds["words"] == pa.list_(pa.binary())
+    assert kinds["numbers"] == pa.list_(pa.int64())
+    assert tuple(kinds["dense"].shape) == (3,)
+    assert tuple(kinds["raw"].shape) == (2, 2)
+    size = dataset.size_bytes()
+    real = dataset.materialize().size_bytes()
+    assert real / 2 < size < real * 2
+    batch = next(iter(dataset.iter_batches(batch_size=10)))
+    assert batch["dense"].shape == (10, 3)
+    assert batch["raw"].dtype == np.int16
+
+
+def test_a_shuffle_is_that_of_a_loader(in_order: None, shards: list[str]) -> None:
+    for epoch, some in [(0, None), (3, np.arange(1400, 2, -3))]:
+        loader = tfr.Loader(shards, 100, features=ID, seed=5, indices=some)
+        loader.set_epoch(epoch)
+        expected = [number for batch in loader for number in batch["id"].tolist()]
+        dataset = tray.read(
+            shards, features=ID, shuffle=5, epoch=epoch, records=some, override_num_blocks=4
+        )
+        assert ids(dataset) == expected
+
+
+def test_records_are_read_in_the_order_given(in_order: None, shards: list[str]) -> None:
+    some = np.array([1499, 3, 3, 700, 0])
+    assert ids(tray.read(shards, features=ID, records=some, override_num_blocks=3)) == some.tolist()
+    assert ids(tray.read(shards, features=ID, records=slice(0))) == []
+
+
+def test_columns_that_are_dropped_are_not_decoded(in_order: None, tmp_path: Path) -> None:
+    records = [tfr.encode_example({"id": number, "name": b"x"}) for number in range(20)]
+    path = write_shard(tmp_path / "data", records)
+    wrong = {**ID, "name": tfr.FixedLen((), "int64")}
+    with pytest.raises(tfr.FeatureError, match="name"):
+        tray.read(path, features=wrong).take_all()
+    # Only a column that nobody decodes may have the wrong type.
+    assert ids(tray.read(path, features=wrong).select_columns(["id"])) == list(range(20))
+    assert ids(tray.read(path, features=wrong, columns=["id"])) == list(range(20))
+
+
+def test_damage_is_our_error_and_may_be_left_out(
+    in_order: None, shards: list[str], tmp_path: Path
+) -> None:
+    copies = [shutil.copy(path, tmp_path) for path in shards]
+    flip_payload_byte(copies[0], [some_example(number) for number in range(700)], 600)
+    dataset = tray.read(copies, features=ID, override_num_blocks=4)
+    assert dataset.count() == COUNT
+    with pytest.raises(tfr.CorruptRecordError, match="record 600") as caught:
+        dataset.take_all()
+    assert copies[0] in str(caught.value)
+    rest = tray.read(copies, features=ID, override_num_blocks=4, on_corruption="skip")
+    assert ids(rest) == [number for number in range(COUNT) if number != 600]
+    assert rest.count() == COUNT - 1
+
+
+def test_a_shard_that_was_written_again_is_refused(local_ray: Any, tmp_path: Path) -> None:
+    path = write_shard(tmp_path / "data", [some_example(number) for number in range(20)])
+    dataset = tray.read(path, features=ID)
+    write_shard(tmp_path / "data", [some_example(number) for number in range(21)])
+    with pytest.raises(tfr.StaleIndexError, match="20 in .* when the work was planned"):
+        dataset.take_all()
+
+
+def test_parts_are_small_and_read_without_ray(shards: list[str]) -> None:
+    numbers = np.arange(COUNT)[::-1].copy()
+    for source, limit, expected in [
+        (source_of(shards), 3000, range(COUNT)),
+        (source_of(shards, shuffle=(5, 0)), 3000, tfr.Permutation(COUNT, 5)[:].tolist()),
+        (source_of(shards, numbers=numbers), 3000 + 8 * COUNT // 6, range(COUNT - 1, -1, -1)),
+    ]:
+        parts = [pickle.dumps(part) for part in source.parts(7)]
+        assert len(parts) == 7
+        assert max(map(len, parts)) < limit
+        read = [pickle.loads(part).read(lambda given: given, 1) for part in parts]
+        found = [row for tables in read for table in tables for row in table["id"].to_pylist()]
+        assert found == list(expected)
+
+
+def test_other_versions_of_ray_may_pass_other_keywords(shards: list[str]) -> None:
+    source = source_of(shards)
+    tasks = source.get_read_tasks(4, something_new=1)
+    assert sum(task.metadata.num_rows for task in tasks) == COUNT
+    assert sorted({path for task in tasks for path in task.metadata.input_files}) == shards
+    few = source.get_read_tasks(4, per_task_row_limit=2, data_context=None)
+    assert [sum(len(table) for table in task()) for task in few] == [2, 2, 2, 2]
+
+
+def test_nothing_is_read_of_sets_without_records(in_order: None, tmp_path: Path) -> None:
+    path = write_shard(tmp_path / "data", [])
+    assert tray.read(path, features=ID).take_all() == []
+
+
+def test_a_shuffle_is_a_seed(local_ray: Any, shards: list[str]) -> None:
+    with pytest.raises(TypeError, match="shuffle is a seed"):
+        tray.read(shards, features=ID, shuffle=True)
+
+
+if importlib.util.find_spec("tensorflow"):
+
+    def test_ray_itself_reads_the_same(in_order: None, tmp_path: Path) -> None:
+        import ray
+
+        records = [
+            tfr.encode_example({"id": number, "dense": [number, 0.5], "name": b"%d" % number})
+            for number in range(50)
+        ]
+        write_shard(tmp_path / "data.tfrecords", records)
+        theirs = ray.data.read_tfrecords(str(tmp_path / "data.tfrecords")).take_all()
+        features = {
+            "id": tfr.FixedLen((), "int64"),
+            "dense": tfr.VarLen("float32"),
+            "name": tfr.FixedLen((), "bytes"),
+        }
+        ours = tray.read(tmp_path / "data.tfrecords", features=features).take_all()
+        assert ours == theirs
+
+    @pytest.mark.parametrize("name", ["id", "dense", "name", "numbers"])
+    def test_rays_tensorflow_datasets_take_every_column(
+        local_ray: Any, tmp_path: Path, name: str
+    ) -> None:
+        import ray
+
+        records = [
+            tfr.encode_example({"id": n, "dense": [n, 1.5], "name": b"%d" % n, "numbers": [1] * n})
+            for n in range(1, 9)
+        ]
+        path = write_shard(tmp_path / "data", records)
+        features = {**ID, "dense": tfr.FixedLen((2,), "float32"), "name": FEATURES["name"]}
+        features["numbers"] = tfr.VarLen("int64")
+        dataset = tray.read(path, features=features)
+        tensors = next(iter(dataset.to_tf(name, "id", batch_size=8)))[0]
+        expected = tfr.parse_example(records, features)[name].tolist()
+        assert (tensors.to_list() if name == "numbers" else tensors.numpy().tolist()) == expected
+        assert ray.is_initialized()

@@ -1,0 +1,208 @@
+"""Records as a source that Ray Data reads in tasks of its own."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+import math
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import ray
+from ray.data import Datasource, ReadTask
+from ray.data.block import BlockMetadata
+
+from tfrfast._base.arguments import Int64Array
+from tfrfast.errors import RecordError
+from tfrfast.permutation import Permutation
+from tfrfast.ray.parts import Columns, Part, Shards
+from tfrfast.ray.ranges import ShardTable, cut
+from tfrfast.reader import Reader
+
+__all__ = ["RecordSource"]
+
+_SAMPLE_BYTES = 1 << 20
+_SAMPLE_ROWS = 512
+# More than so many paths are put into Ray's object store once, not into each task.
+_MAX_PATHS_IN_A_TASK = 200
+
+
+class RecordSource(Datasource):
+    """The records of a reader, in ranges of about the same number of bytes.
+
+    `numbers` are the records wanted, in that order; `shuffle` is a seed and an epoch.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        columns: Columns,
+        numbers: Int64Array | None,
+        shuffle: tuple[int, int] | None,
+    ) -> None:
+        super().__init__()
+        self._reader = reader
+        self._columns = columns
+        self._numbers = numbers
+        self._shuffle = shuffle
+        self._plan = uuid.uuid4().hex
+        shards = reader.shards
+        self._table = ShardTable(
+            np.array([shard.num_records for shard in shards], np.int64),
+            np.array([shard.num_bytes for shard in shards], np.int64),
+        )
+        self._put: Any = None
+        self._measure()
+
+    def get_name(self) -> str:
+        """What Ray calls the reading in its progress and statistics."""
+        return "TFRecords"
+
+    def __len__(self) -> int:
+        return len(self._reader) if self._numbers is None else len(self._numbers)
+
+    # -- sizes
+
+    def _measure(self) -> None:
+        """The schema, and how many bytes a row takes, from the first rows."""
+        rows = min(_SAMPLE_ROWS, self._reader._records_within(_SAMPLE_BYTES), len(self._reader))
+        self._schema = self._columns.schema(self._reader)
+        stored = int(self._table.num_bytes.sum()) / max(len(self._reader), 1)
+        try:
+            some = list(self._columns.tables(self._columns.scan(self._reader, slice(rows), 1)))
+        except RecordError:
+            some = []  # whoever reads these records will be told
+        seen = sum(table.num_rows for table in some)
+        self._row_bytes = sum(table.nbytes for table in some) / seen if seen else stored
+
+    def estimate_inmemory_data_size(self) -> int:
+        """Bytes of all blocks together, as far as the first rows tell."""
+        return math.ceil(self._row_bytes * len(self))
+
+    # -- columns
+
+    def supports_projection_pushdown(self) -> bool:
+        """Whether this Ray hands `select_columns` down as we expect it."""
+        return hasattr(Datasource, "get_projection_map")
+
+    def get_projection_map(self) -> dict[str, str] | None:
+        """All columns are read that are left, so nothing remains to be projected."""
+        return None
+
+    def apply_projection(self, projection_map: dict[str, str] | None) -> RecordSource:
+        """The same records with only these columns."""
+        if projection_map is None:
+            return self
+        names = [name for name in projection_map if name in self._columns.names]
+        if not names:  # rows without columns do not keep their number
+            return self
+        some = copy.copy(self)
+        some._columns = dataclasses.replace(self._columns, names=names)
+        some._measure()
+        return some
+
+    # -- tasks
+
+    def get_read_tasks(
+        self, parallelism: int, per_task_row_limit: int | None = None, **_: Any
+    ) -> list[ReadTask]:
+        """A task for each range. Other versions of Ray pass other keywords."""
+        return [self._task(part, per_task_row_limit) for part in self.parts(parallelism)]
+
+    def parts(self, count: int) -> Iterator[Part]:
+        """The ranges, at most `count`."""
+        columns = self._columns
+        if self._numbers is None and self._shuffle is None:
+            ends = self._table.ends()
+            for first, last in cut(self._table, count):
+                touched = self._table.touched(first, last)
+                begin = int(ends[touched[0]] - self._table.num_records[touched[0]])
+                yield Part(self._shards(touched), columns, first, last, begin)
+            return
+        total = len(self)
+        everything = self._everything() if total else None
+        for i in range(min(count, total)):
+            first, last = total * i // count, total * (i + 1) // count
+            yield self._part_of_order(everything, total, first, last)
+
+    def _part_of_order(self, everything: Any, total: int, first: int, last: int) -> Part:
+        if self._shuffle is None:
+            assert self._numbers is not None
+            records = self._numbers[first:last]
+        elif self._numbers is None:
+            order = (total, *self._shuffle)
+            return Part(everything, self._columns, first, last, shuffled=order)
+        else:
+            records = self._numbers[Permutation(total, *self._shuffle)[first:last]]
+        return Part(everything, self._columns, first, last, records=records)
+
+    def _shards(self, which: range) -> Shards:
+        paths = self._reader._paths
+        return Shards(
+            self._plan,
+            [paths[i] for i in which],
+            self._reader._options,
+            [int(self._table.num_records[i]) for i in which],
+            [int(self._table.num_bytes[i]) for i in which],
+        )
+
+    def _everything(self) -> Any:
+        """All shards, for tasks that may need any of them; many are in Ray's object store."""
+        everything = self._shards(range(len(self._table.num_records)))
+        if len(everything.paths) <= _MAX_PATHS_IN_A_TASK:
+            return everything
+        if self._put is None:
+            self._put = ray.put(everything)
+        return self._put
+
+    def _task(self, part: Part, limit: int | None) -> ReadTask:
+        # Damaged records that are left out make fewer rows than planned.
+        rows = None if self._reader.skips_damage else part.last - part.first
+        metadata = {
+            "num_rows": rows,
+            "size_bytes": math.ceil(self._row_bytes * (part.last - part.first)),
+            "input_files": part.shards.paths if part.first_of_shards or _is_range(part) else None,
+            "exec_stats": None,
+            "schema": self._schema,
+        }
+        options = {"schema": self._schema, "per_task_row_limit": limit}
+        return ReadTask(
+            functools.partial(_read, part),
+            _made(BlockMetadata, metadata),
+            **{key: options[key] for key in options if key in _parameters(ReadTask)},
+        )
+
+
+def _is_range(part: Part) -> bool:
+    return part.records is None and part.shuffled is None
+
+
+def _read(part: Part) -> Iterator[Any]:
+    return part.read(_shards_of, _processors())
+
+
+def _shards_of(given: Any) -> Shards:
+    shards: Shards = ray.get(given) if isinstance(given, ray.ObjectRef) else given
+    return shards
+
+
+def _processors() -> int:
+    """How many processors this task was given: what it starts as threads."""
+    try:
+        given = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
+    except AssertionError:  # this is no task
+        return 1
+    return max(1, math.floor(given))
+
+
+def _made(kind: Any, values: dict[str, Any]) -> Any:
+    """A dataclass of Ray's, whose fields differ between versions."""
+    return kind(**{key: values[key] for key in values if key in _parameters(kind)})
+
+
+def _parameters(kind: Any) -> set[str]:
+    return set(inspect.signature(kind).parameters)

@@ -1,0 +1,160 @@
+"""What one of Ray's tasks reads: some records, and how. It is pickled, and needs no Ray itself."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfrfast import scanning
+from tfrfast._base.arguments import Int64Array
+from tfrfast.errors import StaleIndexError
+from tfrfast.permutation import Permutation
+from tfrfast.ray.blocks import blocks
+from tfrfast.reader import Reader
+
+__all__ = ["Columns", "Part", "Shards"]
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Shards as whoever planned the work saw them."""
+
+    #: Equal for all parts of one plan, so that a process opens the same shards once.
+    plan: str
+    paths: list[str]
+    options: dict[str, Any]
+    num_records: list[int]
+    num_bytes: list[int]
+
+    def open(self, threads: int) -> Reader:
+        """A reader of these shards. Raises StaleIndexError if they are others than planned."""
+        reader = Reader(self.paths, **{**self.options, "threads": threads, "progress": False})
+        for shard, records, size in zip(
+            reader.shards, self.num_records, self.num_bytes, strict=True
+        ):
+            if (shard.num_records, shard.num_bytes) != (records, size):
+                raise StaleIndexError(
+                    f"{shard.path}: there are {shard.num_records} records in {shard.num_bytes} "
+                    f"bytes, but {records} in {size} when the work was planned. Was it written "
+                    "meanwhile, or is it another file on this node? Plan the work again once all "
+                    "nodes see the same files.",
+                    path=shard.path,
+                )
+        return reader
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What becomes of the records: the arguments of a scan."""
+
+    features: Mapping[str, Any]
+    names: list[str]
+    batch_size: int
+    record: bool | str = False
+    shard: bool | str = False
+    text: tuple[str, ...] = ()
+
+    def scan(self, reader: Reader, records: Any, threads: int) -> scanning.Scan:
+        return scanning.scan(
+            reader,
+            features=self.features,
+            columns=self.names,
+            records=records,
+            batch_size=self.batch_size,
+            record=self.record,
+            shard=self.shard,
+            text=[name for name in self.text if name in self.names],
+            tensors=True,
+            threads=threads,
+        )
+
+    @property
+    def record_column(self) -> str | None:
+        """The column that holds each record's number, if one does."""
+        name = "record" if self.record is True else self.record or None
+        return name if name in self.names else None
+
+    def schema(self, reader: Reader) -> Any:
+        """PyArrow's schema of the tables."""
+        import pyarrow as pa
+
+        kinds = pa.schema(self.scan(reader, slice(0), 1))
+        nothing = [pa.array([], getattr(kind.type, "storage_type", kind.type)) for kind in kinds]
+        columns = [
+            pa.ExtensionArray.from_storage(kind.type, column)
+            if hasattr(kind.type, "storage_type")
+            else column
+            for kind, column in zip(kinds, nothing, strict=True)
+        ]
+        rows = pa.RecordBatch.from_arrays(columns, schema=kinds)
+        return next(blocks(rows, self.features)).schema
+
+    def tables(self, scan: scanning.Scan) -> Iterator[Any]:
+        for batch in scan:
+            yield from blocks(batch, self.features)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Records `first` to `last` (not among them) in some order: the shards' own, that of `records`,
+    or a permutation of `shuffled` records.
+    """
+
+    shards: Any  # Shards, or what `get_shards` makes them of
+    columns: Columns
+    first: int
+    last: int
+    #: The number of the first record of `shards`.
+    first_of_shards: int = 0
+    #: These records, of which `first` and `last` count the positions no more.
+    records: Int64Array | None = field(default=None, repr=False)
+    #: (number of records, seed, epoch)
+    shuffled: tuple[int, int, int] | None = None
+
+    def read(self, get_shards: Callable[[Any], Shards], threads: int) -> Iterator[Any]:
+        """The part's rows as tables of PyArrow, of some MiB each."""
+        reader = _open(get_shards, self.shards, threads)
+        scan = self.columns.scan(reader, self._numbers(), threads)
+        for table in self.columns.tables(scan):
+            yield self._numbered(table)
+
+    def _numbers(self) -> Any:
+        if self.records is not None:
+            return self.records
+        if self.shuffled is not None:
+            number, seed, epoch = self.shuffled
+            return Permutation(number, seed, epoch)[self.first : self.last]
+        return slice(self.first - self.first_of_shards, self.last - self.first_of_shards)
+
+    def _numbered(self, table: Any) -> Any:
+        """The table with the numbers that the records have among all."""
+        name = self.columns.record_column
+        if name is None or not self.first_of_shards:
+            return table
+        import pyarrow as pa
+
+        column = table.column(name).to_numpy() + np.int64(self.first_of_shards)
+        return table.set_column(table.schema.get_field_index(name), name, pa.array(column))
+
+
+_KEPT_READERS = 2
+_readers: OrderedDict[tuple[str, str, int], Reader] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _open(get_shards: Callable[[Any], Shards], given: Any, threads: int) -> Reader:
+    """A reader for this part, which the next parts of the same plan share, in this process."""
+    shards = get_shards(given)
+    key = (shards.plan, "\0".join(shards.paths), threads)
+    with _lock:
+        reader = _readers.get(key) or shards.open(threads)
+        _readers[key] = reader
+        _readers.move_to_end(key)
+        while len(_readers) > _KEPT_READERS:
+            _readers.popitem(last=False)
+    return reader

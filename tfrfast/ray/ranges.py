@@ -1,0 +1,47 @@
+"""Divides the records of many shards into ranges of about the same size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tfrfast._base.arguments import Int64Array
+
+__all__ = ["ShardTable", "cut"]
+
+
+class ShardTable(NamedTuple):
+    """How many records and bytes each shard has."""
+
+    num_records: Int64Array
+    num_bytes: Int64Array
+
+    def ends(self) -> Int64Array:
+        """The number of the first record after each shard."""
+        return np.cumsum(self.num_records)
+
+    def touched(self, first: int, last: int) -> range:
+        """The shards that hold records `first` to `last`, which is not among them."""
+        ends = self.ends()
+        begin = int(np.searchsorted(ends, first, side="right"))
+        return range(begin, int(np.searchsorted(ends, last, side="left")) + 1)
+
+
+def cut(table: ShardTable, count: int) -> list[tuple[int, int]]:
+    """At most `count` ranges (first, last) of about as many bytes each, none of them empty.
+
+    They take the records in order, and do not care where shards end: a large shard becomes several
+    ranges, and small ones share one.
+    """
+    total = int(table.num_records.sum())
+    if total == 0:
+        return []
+    bytes_before = np.concatenate([[0], np.cumsum(table.num_bytes)]).astype(np.float64)
+    records_before = np.concatenate([[0], table.ends()]).astype(np.float64)
+    wanted = np.linspace(0, bytes_before[-1], count + 1)
+    # As if all records of a shard had one size.
+    at = np.rint(np.interp(wanted, bytes_before, records_before)).astype(np.int64)
+    at[0], at[-1] = 0, total
+    at = np.unique(at)
+    return list(zip(at[:-1].tolist(), at[1:].tolist(), strict=True))

@@ -1,0 +1,95 @@
+"""TFRecord files as a dataset of Ray Data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from tfrfast import scanning
+from tfrfast._base.arguments import integer, seed_number
+from tfrfast._base.paths import Paths
+from tfrfast._columns.rows import row_numbers
+from tfrfast._loading.records import open_reader
+from tfrfast.features import AnyFeatures
+from tfrfast.ray.parts import Columns
+from tfrfast.reader import Reader
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+__all__ = ["read"]
+
+
+def read(
+    source: Reader | Paths,
+    *,
+    features: AnyFeatures | None = None,
+    columns: Sequence[str] | None = None,
+    records: Any = None,
+    shuffle: SupportsIndex | None = None,
+    epoch: SupportsIndex = 0,
+    record: bool | str = False,
+    shard: bool | str = False,
+    text: Sequence[str] = (),
+    sample: int | None = 1000,
+    batch_size: int | None = None,
+    override_num_blocks: int | None = None,
+    concurrency: int | None = None,
+    ray_options: Mapping[str, Any] | None = None,
+    **reader_options: Any,
+) -> Dataset:
+    """The records as a `ray.data.Dataset`, read in ranges of about as many bytes each.
+
+        dataset = tfrfast.ray.read("data/train-*", features={"label": tfr.FixedLen((), "int64")})
+        dataset.groupby("label").count().show()
+
+    Every record is read once, with its checksums compared. Where shards end does not matter: a
+    large one is read by several tasks. The number of rows is known beforehand, and so is about
+    their size. Columns that `select_columns` drops are not decoded.
+
+    Raises what `tfr.scan` raises. An error of a task is the same error, which Ray raises where the
+    dataset is consumed.
+
+    Args:
+      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Each
+        node opens the files it needs by the same names.
+      features, columns, records, record, shard, text, sample, batch_size: as for `tfr.scan`.
+      shuffle: a seed, for all records in the exact order of a Loader with that seed. Ray keeps the
+        order of blocks only if `ray.data.DataContext.get_current().execution_options` says
+        `preserve_order`.
+      epoch: which epoch's order.
+      override_num_blocks, concurrency: as for `ray.data.read_datasource`.
+      ray_options: what else that takes, such as `{"num_cpus": 2}`. A task starts a thread for each
+        processor it is given.
+    """
+    from ray.data import read_datasource
+
+    from tfrfast.ray.datasource import RecordSource
+
+    reader = open_reader(source, reader_options)
+    numbers = None if records is None else row_numbers(records, len(reader), "Record")
+    if isinstance(shuffle, bool):
+        raise TypeError("shuffle is a seed, or None for the order of the files, not a bool.")
+    order = None
+    if shuffle is not None:
+        order = (seed_number(shuffle), integer("epoch", epoch, 0, 2**63 - 1))
+    settled = scanning.scan(
+        reader,
+        features=features,
+        columns=columns,
+        batch_size=batch_size,
+        record=record,
+        shard=shard,
+        text=text,
+        sample=sample,
+        tensors=True,
+    )
+    wanted = Columns(
+        settled.features, settled.columns, settled.batch_size, record, shard, tuple(text)
+    )
+    return read_datasource(
+        RecordSource(reader, wanted, numbers, order),
+        override_num_blocks=override_num_blocks,
+        concurrency=concurrency,
+        **(ray_options or {}),
+    )
