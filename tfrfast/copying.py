@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+import numpy.typing as npt
 
-from tfrfast._base.arguments import Int64Array
+from tfrfast._base.arguments import Int64Array, integer
 from tfrfast._base.paths import Paths
 from tfrfast._base.progress import ProgressBar
 from tfrfast._columns.rows import row_numbers
+from tfrfast._jobs.rows import Rows, Shards
+from tfrfast._jobs.running import Advance, num_workers, run_tasks
 from tfrfast._loading.records import open_reader
-from tfrfast._native import RecordBatch
+from tfrfast._publishing.shard_set import ShardSet, Unpublished
+from tfrfast._remote.urls import is_url
 from tfrfast._writing.options import Compression, FilePath, Index
 from tfrfast.reader import Reader, Skipped
-from tfrfast.writer import ShardedWriter
+from tfrfast.writer import far_output
 
 __all__ = ["Copied", "copy"]
 
 _PIECE_BYTES = 16 << 20
+_FRAME_BYTES = 16  # around each record
 
 
 class Copied(NamedTuple):
@@ -46,6 +55,7 @@ def copy(
     sync: bool = True,
     overwrite: bool = False,
     progress: bool | None = None,
+    executor: Executor | None = None,
     storage: Mapping[str, Any] | None = None,
     **reader_options: Any,
 ) -> Copied:
@@ -56,7 +66,7 @@ def copy(
         made = tfr.copy("data/train-*", cats["record"], "out/cats", num_shards=8)
 
     Returns a `Copied`: the new paths and the counts. Nothing appears under the new names before all
-    shards are complete.
+    shards are complete. Until then they are in a hidden folder beside them.
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
@@ -69,48 +79,148 @@ def copy(
       compression, level, index, sync, overwrite: as for `tfr.ShardedWriter`.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
+      executor: writes the shards, instead of threads of this process: `ProcessPoolExecutor()`, or
+        any other `concurrent.futures.Executor`. Its processes must see the same files under the
+        same names, and `out` cannot be a URL.
       storage: how to reach URLs, as for Reader, for `source` and `out` alike.
 
     Every record's checksums are verified, even if the Reader would not. Raises what reading raises.
     With `on_corruption="skip"`, damaged records are left out.
     """
+    if num_shards is not None and max_bytes is not None:
+        raise ValueError("Say either num_shards or max_bytes.")
     if storage is not None and not isinstance(source, Reader):
         reader_options["storage"] = storage
     reader = _verifying(open_reader(source, reader_options))
     numbers = row_numbers(records, len(reader), "Record")
-    size = reader._records_within(_PIECE_BYTES)
-    if reader.skips_damage:
-        numbers = np.concatenate([numbers[:0], *_readable(reader, numbers, size)])
-    if num_shards is None and max_bytes is None:
-        num_shards = 1
-    writer = ShardedWriter(
-        out,
-        num_shards=num_shards,
-        max_bytes=max_bytes,
-        compression=compression,
-        level=level,
-        index=index,
-        sync=sync,
-        overwrite=overwrite,
-        storage=storage,
+    count = None if max_bytes is not None else _count(num_shards)
+    if executor is not None and is_url(os.fsdecode(out)):
+        raise ValueError(
+            f"{os.fsdecode(out)!r} is a URL, to which one machine uploads. Write to a folder that "
+            "all processes see, or leave out executor=."
+        )
+    far = far_output(out, storage, index, overwrite)
+    with contextlib.ExitStack() as stack:
+        if far is not None:
+            stack.callback(far.remove)
+            far.refuse_taken([far.path])
+        shard_set = stack.enter_context(
+            ShardSet(
+                out if far is None else far.path,
+                num_shards=count,
+                compression=compression,
+                level=level,
+                index=index if far is None else index is not False,
+                sync=sync and far is None,
+                overwrite=overwrite,
+            )
+        )
+        known = Shards(reader)
+        skipped: set[Skipped] = set()
+        if reader.skips_damage:
+            numbers = _without_damage(known, numbers, executor, skipped)
+        ends = _equal_ends(len(numbers), count) if count else _ends(known, numbers, max_bytes)
+        tasks = plan_shards(known, numbers, ends, shard_set.unpublished)
+        with ProgressBar("Copying", progress, "records") as bar:
+            written = list(run_tasks(tasks, executor, _threads(reader), bar.adding(len(numbers))))
+        paths = shard_set.publish([each.paths[0] for each in written])
+        if far is not None:
+            far.publish(paths, [far.path])
+            paths = [far.url_of(path) for path in paths]
+    return Copied(
+        paths,
+        sum(each.num_records for each in written),
+        sum(each.num_bytes for each in written),
+        sorted(skipped.union(*(each.skipped for each in written)), key=lambda each: each[:3]),
     )
-    with writer, ProgressBar("Copying", progress, "records") as bar:
-        if num_shards is not None:
-            numbers = dealt(numbers, int(num_shards))
-        for batch in _pieces(reader, numbers, size):
-            writer.write_batch(batch)
-            bar.update(writer.num_records, len(numbers))
-    return Copied(writer.paths, writer.num_records, writer.num_bytes, reader.skipped)
 
 
-def dealt(numbers: Int64Array, num_shards: int) -> Int64Array:
-    """`numbers` in the order of which a writer that deals them out gives each shard a run."""
-    turns = np.arange(len(numbers))
-    sizes = np.full(num_shards, len(numbers) // num_shards)
-    sizes[: len(numbers) % num_shards] += 1
-    firsts = np.cumsum(sizes) - sizes
-    order: Int64Array = numbers[firsts[turns % num_shards] + turns // num_shards]
-    return order
+def plan_shards(
+    shards: Shards, numbers: Int64Array, ends: Int64Array, unpublished: Unpublished
+) -> list[_WriteShard]:
+    """The tasks, one for each new shard."""
+    size = shards.reader._records_within(_PIECE_BYTES)
+    return [
+        _WriteShard(Rows(shards, numbers[first:end]), int(end - first), size, unpublished)
+        for first, end in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True)
+    ]
+
+
+@dataclass
+class _WriteShard:
+    """Writes a shard into the work folder."""
+
+    rows: Rows
+    amount: int
+    step: int
+    unpublished: Unpublished
+
+    def run(self, advance: Advance) -> Copied:
+        reader = self.rows.reader
+        with self.unpublished.writer() as writer:
+            for numbers in _pieces(self.rows, self.step):
+                writer.write_batch(reader.read(numbers))
+                advance(len(numbers))
+        return Copied([writer.path], writer.num_records, writer.num_bytes, reader.skipped)
+
+
+@dataclass
+class _FindGood:
+    """Finds out which records are not damaged."""
+
+    rows: Rows
+    amount: int
+    step: int
+
+    def run(self, advance: Advance) -> tuple[npt.NDArray[np.bool_], list[Skipped]]:
+        reader = self.rows.reader
+        good = [np.isin(each, reader.read(each).indices) for each in _pieces(self.rows, self.step)]
+        return np.concatenate([np.empty(0, np.bool_), *good]), reader.skipped
+
+
+def _without_damage(
+    shards: Shards, numbers: Int64Array, executor: Executor | None, skipped: set[Skipped]
+) -> Int64Array:
+    size = shards.reader._records_within(_PIECE_BYTES)
+    part = size * max(1, len(numbers) // (size * 8 * num_workers(executor)))
+    some = [numbers[first : first + part] for first in range(0, len(numbers), part)]
+    tasks = [_FindGood(Rows(shards, each), len(each), size) for each in some]
+    good = [numbers[:0]]
+    found = run_tasks(tasks, executor, _threads(shards.reader), lambda _: None)
+    for each, (is_good, damage) in zip(some, found, strict=True):
+        good.append(each[is_good])
+        skipped.update(damage)
+    return np.concatenate(good)
+
+
+def _count(num_shards: SupportsIndex | None) -> int:
+    return 1 if num_shards is None else integer("num_shards", num_shards, 1, 10**6)
+
+
+def _threads(reader: Reader) -> int | None:
+    threads: int | None = reader._options["threads"]
+    return threads
+
+
+def _equal_ends(count: int, num_shards: int) -> Int64Array:
+    """Where each shard ends, if they differ by at most one record. The larger ones come first."""
+    sizes = np.full(num_shards, count // num_shards, np.int64)
+    sizes[: count % num_shards] += 1
+    return np.cumsum(sizes)
+
+
+def _ends(shards: Shards, numbers: Int64Array, max_bytes: SupportsIndex | None) -> Int64Array:
+    """Where each shard ends, if they are filled one after the other."""
+    assert max_bytes is not None
+    limit = integer("max_bytes", max_bytes, 1, 2**63 - 1)
+    sizes = shards.lengths_of(numbers) + _FRAME_BYTES
+    reached = np.concatenate([[0], np.cumsum(sizes)])
+    ends = [0]
+    while ends[-1] < len(numbers):
+        first = ends[-1]
+        last = int(np.searchsorted(reached, reached[first] + limit, side="right")) - 1
+        ends.append(max(first + 1, last))
+    return np.array(ends[1:] or ends, np.int64)
 
 
 def _verifying(reader: Reader) -> Reader:
@@ -120,12 +230,8 @@ def _verifying(reader: Reader) -> Reader:
     return Reader(reader._paths, **{**reader._options, "verify": "full"})
 
 
-def _pieces(reader: Reader, numbers: Int64Array, size: int) -> Iterator[RecordBatch]:
+def _pieces(rows: Rows, size: int) -> Iterator[Int64Array]:
+    numbers = rows.numbers
+    assert not isinstance(numbers, range)
     for first in range(0, len(numbers), size):
-        yield reader.read(numbers[first : first + size])
-
-
-def _readable(reader: Reader, numbers: Int64Array, size: int) -> Iterator[Int64Array]:
-    """The numbers of records that are not damaged."""
-    for batch in _pieces(reader, numbers, size):
-        yield np.array(batch.indices)
+        yield numbers[first : first + size]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tfrfast._writing.far_output import FarOutput
 
 
-def _far_output(
+def far_output(
     path: FilePath, storage: Mapping[str, Any] | Storage | None, index: Index, overwrite: bool
 ) -> FarOutput | None:
     """Where to write what goes to a URL; None for a path of this machine."""
@@ -161,7 +161,7 @@ class Writer(_ShardWriter):
         overwrite: bool = True,
         storage: Mapping[str, Any] | Storage | None = None,
     ) -> None:
-        self._far = _far_output(path, storage, index, overwrite)
+        self._far = far_output(path, storage, index, overwrite)
         options = core_options(
             compression=compression,
             level=level,
@@ -225,7 +225,7 @@ class ShardedWriter(_ShardWriter):
     ) -> None:
         if (num_shards is None) == (max_bytes is None):
             raise ValueError("Say either num_shards or max_bytes.")
-        self._far = _far_output(prefix, storage, index, overwrite)
+        self._far = far_output(prefix, storage, index, overwrite)
         options = core_options(
             compression=compression,
             level=level,

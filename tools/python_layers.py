@@ -39,6 +39,7 @@ PYTHON_ORDER = [
     "_writing",
     "writer",
     "record_writer",
+    "_publishing",
     "_shuffle",
     "shuffling",
     "_loading",

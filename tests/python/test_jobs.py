@@ -14,11 +14,14 @@ import pytest
 
 import tfrfast as tfr
 from patience import PATIENCE_S
+from record_files import flip_payload_byte
 from tfrecord_model import write_shard
+from tfrfast import _native
 from tfrfast._jobs import cutting
 from tfrfast._jobs.cutting import grouped, part_bytes
 from tfrfast._jobs.rows import Rows, Shards, cut_rows
 from tfrfast._jobs.running import Advance, run_tasks
+from tfrfast._publishing import shard_set
 
 
 class Twice(Executor):
@@ -249,3 +252,81 @@ def test_damage_alone(tmp_path: Path, small_parts: None, executor: Executor | No
     path.write_bytes(b"\xff" * 100_000)
     whole = tfr.Skipped(str(path), 0, 100_000, None)
     assert tfr.verify(path, executor=executor, threads=3) == (1, 0, 100_000, [whole])
+
+
+@pytest.mark.parametrize("size", [{"num_shards": 7}, {"max_bytes": 20_000}, {}])
+def test_copies(shards: list[str], tmp_path: Path, executor: Executor | None, size: Any) -> None:
+    reader = tfr.Reader(shards)
+    numbers = np.random.default_rng(1).integers(0, 3046, 4000)
+    made = tfr.copy(reader, numbers, tmp_path / "out" / "x", executor=executor, **size)
+    with tfr.ShardedWriter(tmp_path / "plain" / "x", **(size or {"num_shards": 1})) as writer:
+        if "num_shards" in size:
+            runs = [each.tolist() for each in np.array_split(numbers, 7)]
+            in_turn = [run[i] for i in range(572) for run in runs if i < len(run)]
+            writer.write_batch([reader[number] for number in in_turn])
+        else:
+            writer.write_batch(reader[numbers])
+    assert contents(tmp_path / "out") == contents(tmp_path / "plain")
+    assert made.paths == [path.replace("plain", "out") for path in writer.paths]
+    assert (made.num_records, made.num_bytes) == (4000, writer.num_bytes)
+    assert list(tfr.Reader(made.paths, index="require")) == [reader[int(i)] for i in numbers]
+    assert os.listdir(tmp_path / "out.tfrfast") == ["index"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+def test_copies_of_nothing(shards: list[str], tmp_path: Path, executor: Executor | None) -> None:
+    made = tfr.copy(shards, [], tmp_path / "out", max_bytes=10, executor=executor)
+    assert (len(made.paths), made.num_records) == (1, 0)
+    assert len(tfr.Reader(made.paths)) == 0
+
+
+def test_copies_leave_damage_out(
+    shards: list[str], tmp_path: Path, executor: Executor | None
+) -> None:
+    flip_payload_byte(shards[1], tfr.Reader(shards[1]), 7)
+    reader = tfr.Reader(shards, on_corruption="skip")
+    numbers = [3, 12, 12, 11, 3040, 12, 4]
+    made = tfr.copy(reader, numbers, tmp_path / "x", num_shards=2, executor=executor)
+    assert list(tfr.Reader(made.paths)) == [b"3 of 0", b"6 of 1", b"35 of 3", b"4 of 0"]
+    assert [(each.path, each.records) for each in made.skipped] == [(shards[1], 1)]
+
+
+def test_copies_that_fail_leave_nothing(
+    shards: list[str], tmp_path: Path, executor: Executor | None
+) -> None:
+    flip_payload_byte(shards[3], tfr.Reader(shards[3]), 30)
+    out = tmp_path / "out"
+    with pytest.raises(tfr.CorruptRecordError, match="record 30"):
+        tfr.copy(shards, slice(None), out / "x", num_shards=9, executor=executor)
+    assert os.listdir(out) == []
+    made = tfr.copy(shards, slice(3000), out / "x", num_shards=9, executor=executor)
+    before = contents(out)
+    with pytest.raises(tfr.CorruptRecordError, match="record 30"):
+        tfr.copy(shards, slice(None), out / "x", overwrite=True, executor=executor)
+    assert contents(out) == before
+    assert len(made.paths) == len(before) == 9
+
+
+def test_what_appears_during_a_copy_is_kept(
+    shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves = []
+
+    def move(shard: Any, final: Any, overwrite: bool) -> None:
+        moves.append(final)
+        if len(moves) == 3:
+            (tmp_path / "out" / "x-00002-of-00004").write_text("mine")
+        _native.move_file(shard, final, overwrite)
+
+    monkeypatch.setattr(shard_set, "move_file", move)
+    with pytest.raises(FileExistsError, match="x-00002-of-00004"):
+        tfr.copy(shards, slice(None), tmp_path / "out" / "x", num_shards=4)
+    assert contents(tmp_path / "out") == {"x-00002-of-00004": b"mine"}
+
+
+def test_one_machine_uploads(shards: list[str], processes: Executor) -> None:
+    with pytest.raises(ValueError, match="to which one machine uploads"):
+        tfr.copy(shards, [1], "s3://bucket/x", executor=processes)

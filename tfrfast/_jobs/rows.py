@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,25 @@ class Shards:
         """How many bytes they take. Those of adjoining ranges add up."""
         ends = np.interp([numbers.start, numbers.stop], self.starts, self._byte_starts)
         return int(ends[1]) - int(ends[0])
+
+    def lengths_of(self, numbers: Int64Array) -> Int64Array:
+        """How many bytes each record has. Reads only the indexes."""
+        if len(numbers) > self.starts[-1] // 8:
+            every: Int64Array = np.empty(self.starts[-1], np.int64)
+            for shard, (first, end) in enumerate(pairwise(self.starts)):
+                every[first:end] = self._lengths(shard)
+            return every[numbers]
+        holders = np.searchsorted(self.starts, numbers, side="right") - 1
+        lengths: Int64Array = np.empty(len(numbers), np.int64)
+        order = np.argsort(holders, kind="stable")
+        used, firsts = np.unique(holders[order], return_index=True)
+        for shard, rows in zip(used, np.split(order, firsts)[1:], strict=True):
+            lengths[rows] = self._lengths(shard)[numbers[rows] - self.starts[shard]]
+        return lengths
+
+    def _lengths(self, shard: int) -> Int64Array:
+        # Not `Shard.lengths`, which would stay in memory.
+        return self.reader.shards[shard]._native_frames.offsets_and_lengths()[1]
 
 
 def _starts(counts: Sequence[int]) -> Int64Array:

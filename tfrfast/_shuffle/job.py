@@ -12,6 +12,7 @@ from typing import Any
 
 from tfrfast import _native
 from tfrfast._base.progress import ProgressBar
+from tfrfast._publishing.shard_set import UnpublishedShard
 from tfrfast._shuffle.good_records import GoodRecords
 from tfrfast._shuffle.publication import Publication, Shuffled
 from tfrfast._shuffle.sorted_rows import SortedRows
@@ -19,18 +20,11 @@ from tfrfast._shuffle.target import Target
 from tfrfast._shuffle.work_folder import WorkFolder
 from tfrfast.errors import CorruptRecordError
 from tfrfast.reader import Skipped
-from tfrfast.writer import Writer
 
 _STEP_BYTES = 64 << 20  # between two checks for Ctrl-C and updates of the progress bar
 _CHECKPOINT_BYTES = 4 << 30
 _MAX_BUFFER_BYTES = 1 << 20
 _MIN_BUFFER_BYTES = 4 << 10
-
-
-class _UnpublishedShard(Writer):
-    """A finished shard and its index wait in the work folder until they are moved."""
-
-    _collects_indexes = False
 
 
 class ShuffleJob:
@@ -243,7 +237,7 @@ class ShuffleJob:
         name = str(len(self._state["written"]))
         totals = [0, 0, 0]
         index = self._work.inside("index") if self._target.index is not False else False
-        with _UnpublishedShard(
+        with UnpublishedShard(
             self._work.inside("shards", name),
             compression=self._target.compression,
             level=self._target.level,

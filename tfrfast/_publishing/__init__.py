@@ -1,0 +1,1 @@
+"""Shards that are written apart, by whoever, and published together."""
