@@ -77,9 +77,10 @@ std::string index_object(const std::string& url, const std::string& access,
   IndexOptions options;
   options.access = access;
   options.at_damage = AtDamage::get_over;
-  const IndexedShard shard = open_indexed(shard_path, IoMode::automatic, options);
-  return save_index_of_object(StoredFile::open(url, IoMode::automatic, access), shard, folder,
-                              folder_is_shared);
+  const auto object = StoredFile::open(url, IoMode::automatic, access);
+  const auto file =
+      shard_path == url ? object : StoredFile::open(shard_path, IoMode::automatic, access);
+  return save_index_of_object(object, open_indexed(file, options), folder, folder_is_shared);
 }
 
 py::list cached_indexes() {

@@ -146,7 +146,6 @@ class _Request:
         self.url: str = os.fsdecode(request.url)
         self.access: str = request.access.decode()
         self.version: str = request.version.decode()
-        self.is_opening = bool(request.is_opening)
 
 
 async def _answer(table: ClientTable, request: _Request) -> None:
@@ -159,11 +158,8 @@ async def _answer(table: ClientTable, request: _Request) -> None:
             array = np.frombuffer(body, np.uint8)
             table.finish_read(number, array.__array_interface__["data"][0], len(array))
         else:
-            facts = await _facts(request)
-            found = ClientFacts(facts.size, facts.modified_s * 1_000_000_000)
-            found.version[:] = facts.words()
-            found.version_lasts = bool(facts.etag)
-            table.finish_facts(number, byref(found), facts.encode().encode())
+            facts = await answers.examine(request.url, request.access)
+            table.finish_facts(number, byref(_in_the_table(facts)), facts.encode().encode())
     except failures.GivenUpError as failure:
         table.fail(number, failure.code, failure.number, failure.text.encode())
     except BaseException as error:
@@ -174,14 +170,12 @@ async def _answer(table: ClientTable, request: _Request) -> None:
             raise
 
 
-async def _facts(request: _Request) -> answers.Facts:
-    if request.is_opening and (listed := _listed.pop((request.access, request.url), None)):
-        return listed
-    return await answers.examine(request.url, request.access)
+def _in_the_table(facts: answers.Facts) -> ClientFacts:
+    found = ClientFacts(facts.size, facts.modified_s * 1_000_000_000)
+    found.version[:] = facts.words()
+    found.version_lasts = bool(facts.etag)
+    return found
 
-
-#: What a listing has said about objects that are about to be opened.
-_listed: dict[tuple[str, str], answers.Facts] = {}
 
 _client: Client | None = None
 _lock = threading.Lock()
@@ -229,12 +223,18 @@ def start_when_asked(address: int) -> None:
     ClientTable.from_address(address).start_with(_starters[address])
 
 
-def expect_to_open(found: dict[tuple[str, str], answers.Facts]) -> None:
-    """Facts that the next opening may take instead of asking. Any change since is noticed: every
-    read asks for that version.
+def expect_to_open(found: dict[str, answers.Facts], access: str) -> None:
+    """Facts of URLs that the next opening may take instead of asking. Any change since is noticed:
+    every read asks for that version.
     """
-    _listed.clear()
-    _listed.update(found)
+    tables = [ClientTable.from_address(each) for each in _addresses]
+    for table in tables:
+        table.forget_listed()
+    for url, facts in found.items():
+        names = (os.fsencode(url), access.encode())
+        said, version = byref(_in_the_table(facts)), facts.encode().encode()
+        for table in tables:
+            table.expect(*names, said, version)
 
 
 def _begin_in_child() -> None:
@@ -244,7 +244,6 @@ def _begin_in_child() -> None:
     global _client, _lock
     _lock = threading.Lock()
     _client = None
-    _listed.clear()
     library.renew_in_child()
     options.forget_lock()
     stores.forget_all()

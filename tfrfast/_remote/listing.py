@@ -35,7 +35,7 @@ def find_objects(pattern: str, access: str) -> list[str]:
     }
     if location.scheme == "s3":
         # Elsewhere a listing writes version tags in another way than an answer does.
-        expect_to_open({(access, url): facts for url, facts in found.items() if facts.etag})
+        expect_to_open({url: facts for url, facts in found.items() if facts.etag}, access)
     return list(found)
 
 

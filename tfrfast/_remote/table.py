@@ -25,8 +25,6 @@ class ClientRequest(Structure):
         ("url", c_char_p),
         ("access", c_char_p),
         ("version", c_char_p),
-        ("is_opening", c_int32),
-        ("zero", c_int32),
     )
 
 
@@ -53,4 +51,6 @@ class ClientTable(Structure):
         ("finish_facts", CFUNCTYPE(None, c_uint64, POINTER(ClientFacts), c_char_p)),
         ("fail", CFUNCTYPE(None, c_uint64, c_int32, c_int32, c_char_p)),
         ("start_with", CFUNCTYPE(None, STARTER)),
+        ("expect", CFUNCTYPE(None, c_char_p, c_char_p, POINTER(ClientFacts), c_char_p)),
+        ("forget_listed", CFUNCTYPE(None)),
     )

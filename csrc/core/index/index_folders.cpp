@@ -26,6 +26,8 @@ IndexFolder::IndexFolder(std::string folder, const std::string& access)
       is_listed_ = error.system_error() == ENOENT || error.system_error() == ENOTDIR;
       if (is_listed_) return;
     }
+  } else {
+    is_listed_ = true;
   }
   try {
     index_ = FolderIndex::load(folder_index_path(folder_), access);

@@ -2,7 +2,8 @@
 //
 // A folder has one index of all its shards, and *loose* indexes, of one shard each, which
 // merge_indexes() collects into it. Loose ones are newer. A merge removes one only after it has
-// published the folder's index, so anyone who looks for loose ones first misses none.
+// published the folder's index, so anyone who looks for loose ones first misses none. Far storages
+// have none: nobody writes them there, and each would be asked for in vain.
 #pragma once
 
 #include <condition_variable>
@@ -33,7 +34,7 @@ class IndexFolder {
     return !is_listed_ || loose_.contains(name);
   }
   bool has_loose() const noexcept { return !is_listed_ || !loose_.empty(); }
-  // Whether it is known which loose indexes there are. Only folders of this machine can be listed.
+  // Whether it is known which loose indexes there are. Not if the folder cannot be listed.
   bool is_listed() const noexcept { return is_listed_; }
   // The names of loose indexes, each of which is its shard's.
   const std::set<std::string>& loose() const noexcept { return loose_; }

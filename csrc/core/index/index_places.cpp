@@ -6,6 +6,7 @@
 #include "core/base/hashing.h"
 #include "core/base/warnings.h"
 #include "core/storage/folders.h"
+#include "core/storage/storage.h"
 #include "core/storage/users.h"
 
 namespace tfrfast {
@@ -60,6 +61,11 @@ std::string sibling_index_folder(const std::string& shard_path) {
     folder = resolve_path(folder);
   }
   return folder == "/" ? "/.tfrfast" : folder + ".tfrfast";
+}
+
+bool has_sibling_folder(const std::string& shard_path) {
+  return is_local(shard_path) ||
+         folder_of(shard_path).find('/', shard_path.find("://") + 3) != std::string::npos;
 }
 
 std::string folder_index_path(const std::string& folder) {

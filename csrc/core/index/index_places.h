@@ -9,6 +9,9 @@ namespace tfrfast {
 
 // Beside the data, never among it: `<data folder>.tfrfast`.
 std::string sibling_index_folder(const std::string& shard_path);
+// False for objects that lie directly in a bucket: the folder beside a whole bucket would be
+// another bucket, which may be somebody else's.
+bool has_sibling_folder(const std::string& shard_path);
 // The index of all shards that have one in `folder`: `<folder>/index`.
 std::string folder_index_path(const std::string& folder);
 // The names that an index of the shard may have in a folder that serves many data folders, in the

@@ -1,7 +1,5 @@
 #include "core/index/index_search.h"
 
-#include <optional>
-
 #include "core/base/error.h"
 #include "core/base/warnings.h"
 #include "core/index/index_file.h"
@@ -22,7 +20,8 @@ bool has_proof(const ShardIndex& index, const StoredFile& file) {
 
 class Search {
  public:
-  Search(const StoredFile& file, Compression compression, Proofs proofs, FoundIndex& found)
+  Search(const StoredFile& file, std::optional<Compression> compression, Proofs proofs,
+         FoundIndex& found)
       : file_(file), compression_(compression), proofs_(proofs), found_(found) {}
 
   // False if there is no such file.
@@ -66,8 +65,8 @@ class Search {
 
   void judge(std::shared_ptr<const ShardIndex> index) {
     const ShardFacts& facts = index->facts();
-    const bool may_fit =
-        facts.compression == compression_ && facts.file_bytes == file_.facts().bytes;
+    const bool may_fit = facts.compression == compression_.value_or(facts.compression) &&
+                         facts.file_bytes == file_.facts().bytes;
     if (may_fit &&
         (index_fits(*index, file_) || (proofs_ == Proofs::count && has_proof(*index, file_)))) {
       // Others, who may still read it with an older tfrfast, do not see the cache.
@@ -84,7 +83,7 @@ class Search {
   }
 
   const StoredFile& file_;
-  const Compression compression_;
+  const std::optional<Compression> compression_;
   const Proofs proofs_;
   FoundIndex& found_;
 };
@@ -107,7 +106,7 @@ std::string IndexPlaces::in_words() const {
 }
 
 FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, const StoredFile& file,
-                          Compression compression, Proofs proofs) {
+                          std::optional<Compression> compression, Proofs proofs) {
   FoundIndex found;
   Search search(file, compression, proofs, found);
   const bool is_far = file.traits().is_far;

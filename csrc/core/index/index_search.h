@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,11 @@ enum class Proofs : std::uint8_t { count, ignored };
 bool may_be_believed(std::uint32_t index_owner, std::uint32_t shard_owner) noexcept;
 
 // Looks at `places` in turn, up to the first index that fits `file`, the file as stored, with that
-// compression. Loose indexes come before the index of a folder. One that belongs to neither this
-// user, nor root, nor the shard's owner is passed over, with a warning. Throws only std::bad_alloc:
-// `why_not` says why an index cannot be used.
+// compression, or with any if it is empty. Loose indexes come before the index of a folder. One
+// that belongs to neither this user, nor root, nor the shard's owner is passed over, with a
+// warning. Throws only std::bad_alloc: `why_not` says why an index cannot be used.
 FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, const StoredFile& file,
-                          Compression compression, Proofs proofs = Proofs::count);
+                          std::optional<Compression> compression, Proofs proofs = Proofs::count);
 
 // The one that `scanned` proves right; null if there is none.
 std::shared_ptr<const ShardIndex> proven_by(const ShardIndex& scanned, const FoundIndex& found,

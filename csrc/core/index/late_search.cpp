@@ -6,6 +6,8 @@
 #include "core/index/index_search.h"
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
+#include "core/storage/listed_objects.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
@@ -21,21 +23,26 @@ LateFolders::LateFolders(const IndexOptions& options, IoMode io)
     : options_(with_folders(options)), io_(io) {}
 
 const LateFolders::Folder* LateFolders::at(const std::string& prefix) {
-  if (options_.folder.empty() && options_.use == IndexUse::memory) return nullptr;
+  const std::string some_shard = prefix + "_";
+  const bool is_shared = !options_.folder.empty();
+  const bool is_far = !is_local(prefix);
+  if (!is_shared && (options_.use == IndexUse::memory || !has_sibling_folder(some_shard))) {
+    return nullptr;
+  }
+  // Without the lock, because this may wait for a network.
+  auto indexes = options_.folders->at(
+      is_shared ? options_.folder : sibling_index_folder(some_shard), options_.access);
   const std::lock_guard lock(mutex_);
   if (const auto known = by_prefix_.find(prefix); known != by_prefix_.end()) return known->second;
   const Folder*& folder = by_prefix_[prefix];
-  const std::string some_shard = prefix + "_";
-  const bool is_shared = !options_.folder.empty();
-  auto indexes =
-      options_.folders->at(is_shared ? options_.folder : sibling_index_folder(some_shard));
   if (indexes->index() == nullptr) return folder;
   std::string suffix;
   if (is_shared) suffix = names_in_shared_folder(some_shard).front().substr(1);
-  folder = &folders_.emplace_back(Folder{
-      {prefix, prefix.empty() ? absolute_path("") : absolute_path(prefix), indexes->index(), io_},
-      indexes,
-      std::move(suffix)});
+  const std::string absolute = is_far ? prefix : absolute_path(prefix);
+  folder = &folders_.emplace_back(
+      Folder{{prefix, absolute, indexes->index(), io_, is_far, is_far ? options_.access : ""},
+             indexes,
+             std::move(suffix)});
   return folder;
 }
 
@@ -67,7 +74,24 @@ bool LateSearch::may_be_late(const DirectoryEntry& entry, const FolderIndex& ind
 
 std::uint64_t LateSearch::look_at(const std::string& path, LateShard* late) {
   const FileFacts facts = examiner_.examine(path);
-  if (late == nullptr) return facts.bytes;
+  if (late != nullptr) look_in_index(path, facts, late);
+  return facts.bytes;
+}
+
+void LateSearch::look_at_listed(const std::string& url, LateShard* late) {
+  const std::string& access = folders_.options().access;
+  const auto facts = facts_of_listed_object(url, access);
+  if (!facts || !facts->version_lasts) return;
+  look_in_index(url, *facts, late);
+  if (late->entry == nullptr) return;
+  if (auto listed = take_listed_object(url, access); listed && listed->facts == *facts) {
+    late->version = std::move(listed->version);
+  } else {
+    late->entry = nullptr;  // another thread has opened it, or listed it again
+  }
+}
+
+void LateSearch::look_in_index(const std::string& path, const FileFacts& facts, LateShard* late) {
   const std::size_t name_at = path.rfind('/') + 1;  // 0 for a bare name
   if (!knows_prefix_ || path.compare(0, name_at, prefix_) != 0) {
     prefix_ = path.substr(0, name_at);
@@ -75,26 +99,27 @@ std::uint64_t LateSearch::look_at(const std::string& path, LateShard* late) {
     knows_prefix_ = true;
     next_ = 0;
   }
-  if (folder_ == nullptr) return facts.bytes;
+  if (folder_ == nullptr) return;
   const FolderIndex& index = *folder_->late.index;
   const std::string_view name = std::string_view(path).substr(name_at);
-  const auto has_loose = [this](std::string_view of) {
-    return folder_->indexes->has_loose() && folder_->indexes->may_have_loose(std::string(of));
+  // Of an object, the index of the folder counts before loose ones.
+  const bool may_have_loose = !folder_->late.is_far && folder_->indexes->has_loose();
+  const auto has_loose = [&](std::string_view of) {
+    return may_have_loose && folder_->indexes->may_have_loose(std::string(of));
   };
   const DirectoryEntry* entry = nullptr;
   if (!folder_->suffix.empty()) {
     const std::string longer = std::string(name) + folder_->suffix;
-    if (has_loose(longer)) return facts.bytes;
+    if (has_loose(longer)) return;
     entry = find(index, longer);
   }
   if (entry == nullptr) {
-    if (has_loose(name)) return facts.bytes;
+    if (has_loose(name)) return;
     entry = find(index, name);
   }
   if (entry != nullptr && may_be_late(*entry, index, facts)) {
-    *late = {&folder_->late, entry, name.size(), facts};
+    *late = {&folder_->late, entry, name.size(), facts, {}};
   }
-  return facts.bytes;
 }
 
 }  // namespace tfrfast

@@ -13,8 +13,7 @@
 
 namespace tfrfast {
 
-// The folders of a set's shards, and what their indexes hold. Safe from many threads. Only shards
-// of this machine are opened later.
+// The folders of a set's shards, and what their indexes hold. Safe from many threads.
 class LateFolders {
  public:
   struct Folder {
@@ -47,8 +46,12 @@ class LateSearch {
   // and no other index comes first, sets `late`, unless that is null. Throws Error io, and invalid
   // for what is not a regular file.
   std::uint64_t look_at(const std::string& path, LateShard* late);
+  // The same for an object that a listing has found; nothing is known of others. It counts as
+  // opened then.
+  void look_at_listed(const std::string& url, LateShard* late);
 
  private:
+  void look_in_index(const std::string& path, const FileFacts& facts, LateShard* late);
   const DirectoryEntry* find(const FolderIndex& index, std::string_view name) noexcept;
   bool may_be_late(const DirectoryEntry& entry, const FolderIndex& index,
                    const FileFacts& facts) const noexcept;

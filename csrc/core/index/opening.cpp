@@ -28,11 +28,6 @@ IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Comp
   return {as_indexed(file, *index), index, true, {}};
 }
 
-// The folder beside a whole bucket would be another bucket, which may be somebody else's.
-bool has_sibling_folder(const std::string& path) {
-  return is_local(path) || folder_of(path).find('/', path.find("://") + 3) != std::string::npos;
-}
-
 IndexPlaces places_for(const std::string& shard_path, const IndexOptions& options) {
   if (!options.folder.empty()) {
     return {options.folder, names_in_shared_folder(shard_path), {}};
@@ -44,7 +39,7 @@ IndexPlaces places_for(const std::string& shard_path, const IndexOptions& option
 }
 
 FoundIndex look_in(const IndexPlaces& places, const IndexOptions& options, const StoredFile& file,
-                   Compression compression) {
+                   std::optional<Compression> compression) {
   IndexFolders own;
   return look_for_index(places, options.folders == nullptr ? own : *options.folders, file,
                         compression);
@@ -120,10 +115,19 @@ IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexO
 IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
                           const IndexOptions& options, const ScanProgress& progress) {
   const std::string& shard_path = file->path();
+  const IndexPlaces places = places_for(shard_path, options);
+  if (file->traits().is_far && file->facts().version_lasts && !options.compression) {
+    // An index of this very version knows what a look at its first bytes would find. With damage,
+    // it may have been made by someone who expected another compression.
+    const auto known = look_in(places, options, *file, {}).fitting;
+    if (known != nullptr && known->damage().empty()) {
+      if (progress) progress(file->bytes());
+      return {as_indexed(file, *known), known, false, known->origin()};
+    }
+  }
   const std::optional<Compression> resolved = resolve_compression(*file, options.compression);
   if (!resolved) return unreadable_shard(file, *options.compression);
   const Compression compression = *resolved;
-  const IndexPlaces places = places_for(shard_path, options);
   const FoundIndex found = look_in(places, options, *file, compression);
   if (found.fitting != nullptr) {
     if (progress) progress(file->bytes());

@@ -121,6 +121,12 @@ Examined examine(std::size_t count, const PathOf& path_of, const IndexOptions& i
           continue;
         }
         pieces[piece].bytes_opened_now = add_or_max(pieces[piece].bytes_opened_now, bytes);
+      } else if (may_be_late) {
+        search.look_at_listed(path, &late);
+        if (late.entry != nullptr) {
+          set_late(number, late);
+          continue;
+        }
       }
       pieces[piece].opened_now.push_back(number);
     }
@@ -209,6 +215,11 @@ void ShardSet::number_records() {
   source_starts_ = std::make_shared<const std::vector<std::int64_t>>(1, 0);
 }
 
+void ShardSet::open_far(std::span<const std::size_t> shards) const {
+  const unsigned at_once = storage_of(slots_[shards.front()]->path()).traits.requests_at_once;
+  parallel_for(shards.size(), at_once, [&](std::size_t i) { open_late(shards[i]); });
+}
+
 const IndexedShard& ShardSet::open_late(std::size_t shard) const {
   const IndexedShard& opened = slots_[shard]->open();
   opened_[shard].store(&opened, std::memory_order_release);
@@ -247,9 +258,9 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   IndexOptions index = options.index;
   if (!options.skip_damage) index.at_damage = AtDamage::stop;
   if (index.folders == nullptr) index.folders = std::make_shared<IndexFolders>();
-  Examined examined =
-      examine(first_mentions.size(), path_of, index, options,
-              [&](std::size_t number, const LateShard& late) { shards->slots[number].set(late); });
+  Examined examined = examine(
+      first_mentions.size(), path_of, index, options,
+      [&](std::size_t number, LateShard& late) { shards->slots[number].set(std::move(late)); });
   shards->folders = std::move(examined.folders);
   const std::vector<std::size_t>& now = examined.opened_now;
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,12 @@ class ShardSet {
     const IndexedShard* const opened = opened_[shard].load(std::memory_order_acquire);
     return opened != nullptr ? *opened : open_late(shard);
   }
+  bool is_open(std::size_t shard) const noexcept {
+    return opened_[shard].load(std::memory_order_acquire) != nullptr;
+  }
+  // Opens several shards of a far storage at once, since each waits for a round trip. There is at
+  // least one. Throws what ShardSlot::open() throws.
+  void open_far(std::span<const std::size_t> shards) const;
   // What is known about it without opening it.
   const ShardSlot& slot(std::size_t shard) const noexcept { return *slots_[shard]; }
   std::uint64_t record_count() const noexcept { return first_records_.back(); }

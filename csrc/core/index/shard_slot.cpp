@@ -6,6 +6,7 @@
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
 #include "core/storage/local_file.h"
+#include "core/storage/remote_file.h"
 
 namespace tfrfast {
 namespace {
@@ -18,13 +19,15 @@ namespace {
               {path, {}, {}});
 }
 
-// What the file is now, if it is still what it was.
-std::shared_ptr<const StoredFile> open_unchanged(const std::string& path,
-                                                 const std::string& absolute_path, IoMode io,
-                                                 const FileFacts& then) {
+// What the file is now, if it is still what it was. Reading an object finds that out.
+std::shared_ptr<const StoredFile> open_unchanged(const LateShard& shard, const std::string& name) {
+  const LateFolder& folder = *shard.folder;
+  const FileFacts& then = shard.facts;
+  const std::string path = folder.prefix + name;
+  if (folder.is_far) return open_listed_file(path, folder.access, then, shard.version);
   std::shared_ptr<const StoredFile> file;
   try {
-    file = open_local_file(path, io, absolute_path);
+    file = open_local_file(path, folder.io, folder.absolute_prefix + name);
   } catch (const Error& error) {
     const int reason = error.system_error();
     if (reason == ENOENT || reason == ENOTDIR) refuse_late(path, "was removed");
@@ -44,11 +47,9 @@ std::shared_ptr<const StoredFile> open_unchanged(const std::string& path,
 
 const IndexedShard& ShardSlot::open() const {
   if (const IndexedShard* const known = opened(); known != nullptr) return *known;
-  const LateFolder& folder = *late_.folder;
-  const std::string name(late_name());
-  const std::string path = folder.prefix + name;
-  const auto file = open_unchanged(path, folder.absolute_prefix + name, folder.io, late_.facts);
-  const std::shared_ptr<const ShardIndex> index = folder.index->open(*late_.entry);
+  const auto file = open_unchanged(late_, std::string(late_name()));
+  const std::string& path = file->path();
+  const std::shared_ptr<const ShardIndex> index = late_.folder->index->open(*late_.entry);
   if (!index_fits(*index, *file)) {
     throw Error(
         ErrorKind::stale_index,
@@ -115,7 +116,7 @@ bool ShardSlot::is_inflated() const noexcept {
 }
 
 bool ShardSlot::is_far() const noexcept {
-  return late_.entry == nullptr && opened()->file->traits().is_far;
+  return late_.entry == nullptr ? opened()->file->traits().is_far : late_.folder->is_far;
 }
 
 }  // namespace tfrfast

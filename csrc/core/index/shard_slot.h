@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/index/folder_index.h"
 #include "core/index/opening.h"
@@ -13,12 +14,15 @@
 
 namespace tfrfast {
 
-// What shards of one folder have in common that are not open yet.
+// What shards of one folder have in common that are not open yet. The folder is one of this machine
+// or of a far storage.
 struct LateFolder {
   std::string prefix;           // of their paths, as they were given
   std::string absolute_prefix;  // the same, after the process has changed its folder
   std::shared_ptr<const FolderIndex> index;
   IoMode io = IoMode::automatic;
+  bool is_far = false;
+  std::string access;  // how to reach it, if it is far
 };
 
 // A shard that is not open yet. `entry` lies in the folder's index, and describes the file that had
@@ -28,6 +32,7 @@ struct LateShard {
   const DirectoryEntry* entry = nullptr;
   std::size_t name_bytes = 0;  // of the entry's name: the file's own name
   FileFacts facts;
+  std::string version;  // of an object, as the client has described it
 };
 
 // A shard's index, which is loaded if nobody has opened the shard. Needs neither the slot nor the
@@ -53,7 +58,7 @@ class ShardSlot {
   ShardSlot& operator=(const ShardSlot&) = delete;
 
   void set(IndexedShard shard) { opened_ = new IndexedShard(std::move(shard)); }
-  void set(const LateShard& late) noexcept { late_ = late; }
+  void set(LateShard late) noexcept { late_ = std::move(late); }
 
   // Null if it has not been opened yet.
   const IndexedShard* opened() const noexcept { return opened_.load(std::memory_order_acquire); }

@@ -171,6 +171,23 @@ Row Reader::locate(std::uint64_t record) const {
 }
 
 template <class RecordAt>
+void Reader::open_far(std::size_t count, const RecordAt& record_at) const {
+  if (!is_far_) return;
+  std::vector<std::size_t> unread;
+  std::size_t shard = 0;
+  for (std::size_t row = 0; row < count; ++row) {
+    const std::uint64_t record = record_at(row);
+    if (record >= record_count()) continue;  // an error soon
+    shard = shards_->place(record, shard).shard;
+    if (!shards_->is_open(shard)) unread.push_back(shard);
+  }
+  if (unread.empty()) return;
+  std::sort(unread.begin(), unread.end());
+  unread.erase(std::unique(unread.begin(), unread.end()), unread.end());
+  shards_->open_far(unread);
+}
+
+template <class RecordAt>
 void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at,
                          Row* rows) const {
   std::array<PackedOffsets::Pair, kLookupRows> pairs;
@@ -209,6 +226,7 @@ void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& rec
 template <class RecordAt>
 Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
                                   const ReadRequest& request, AtBadRow at_bad_row) const {
+  open_far(count, record_at);
   compare_samples(count, record_at);
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
   RecordBatch& batch = *outcome.batch;
@@ -281,6 +299,7 @@ void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
   const auto record_at = [records](std::size_t row) {
     return static_cast<std::uint64_t>(records[row]);
   };
+  open_far(records.size(), record_at);
   compare_samples(records.size(), record_at);
   std::uninitialized_default_construct_n(rows, records.size());
   locate_rows(0, records.size(), record_at, rows);
@@ -289,6 +308,10 @@ void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
 std::uint64_t Reader::announce(std::span<const std::int64_t> records,
                                ReadAhead& lately) const noexcept {
   try {
+    const auto record_at = [records](std::size_t row) {
+      return static_cast<std::uint64_t>(records[row]);
+    };
+    open_far(records.size(), record_at);
     std::array<Row, ReadAhead::kSamples> samples;
     const std::size_t sample_count = std::min(samples.size(), records.size());
     for (std::size_t sample = 0; sample < sample_count; ++sample) {
@@ -299,9 +322,7 @@ std::uint64_t Reader::announce(std::span<const std::int64_t> records,
     const PooledBuffer memory(bytes_for<Row>(records.size()));
     Row* const rows = memory.as<Row>();
     std::uninitialized_default_construct_n(rows, records.size());
-    locate_rows(
-        0, records.size(),
-        [records](std::size_t row) { return static_cast<std::uint64_t>(records[row]); }, rows);
+    locate_rows(0, records.size(), record_at, rows);
     return announce_rows({rows, records.size()});
   } catch (const std::exception&) {
     return 0;

@@ -120,6 +120,9 @@ class Reader {
                     AtBadRow at_bad_row) const;
   template <class RecordAt>
   void locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at, Row* rows) const;
+  // Opens those of these records' shards that are far and were never read, all at once.
+  template <class RecordAt>
+  void open_far(std::size_t count, const RecordAt& record_at) const;
   void leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const;
   void check_range(std::uint64_t record) const;
   // Where the state of files does not tell, compares the frames of one of these records' shards

@@ -3,6 +3,7 @@
 #include <exception>
 #include <string>
 
+#include "core/storage/listed_objects.h"
 #include "core/storage/remote_exchange.h"
 
 namespace tfrfast {
@@ -25,6 +26,15 @@ bool carefully(const Action& action) noexcept {
   } catch (const std::exception&) {
     return false;
   }
+}
+
+FileFacts facts_from(const ClientFacts& said) noexcept {
+  FileFacts facts;
+  facts.bytes = said.bytes;
+  facts.mtime_ns = said.mtime_ns;
+  facts.version = {{said.version[0], said.version[1], said.version[2]}};
+  facts.version_lasts = said.version_lasts != 0;
+  return facts;
 }
 
 std::int32_t begin() noexcept {
@@ -51,9 +61,7 @@ std::int32_t take(ClientRequest* out) noexcept {
           is_read ? taken->bytes : 0,
           taken->object->url.c_str(),
           taken->object->access.c_str(),
-          taken->object->version.c_str(),
-          taken->kind == RemoteRequest::Kind::open,
-          0};
+          taken->object->version.c_str()};
   return 1;
 }
 
@@ -66,14 +74,7 @@ void finish_read(std::uint64_t number, const void* bytes, std::uint64_t count) n
 }
 
 void finish_facts(std::uint64_t number, const ClientFacts* facts, const char* version) noexcept {
-  carefully([&] {
-    FileFacts found;
-    found.bytes = facts->bytes;
-    found.mtime_ns = facts->mtime_ns;
-    found.version = {{facts->version[0], facts->version[1], facts->version[2]}};
-    found.version_lasts = facts->version_lasts != 0;
-    exchange().finish_examination(number, found, version);
-  });
+  carefully([&] { exchange().finish_examination(number, facts_from(*facts), version); });
 }
 
 void fail(std::uint64_t number, std::int32_t code, std::int32_t system_error,
@@ -85,8 +86,18 @@ void start_with(ClientStarter starter) noexcept {
   carefully([&] { exchange().start_with(starter); });
 }
 
+void expect(const char* url, const char* access, const ClientFacts* facts,
+            const char* version) noexcept {
+  carefully([&] { expect_object(url, access, {facts_from(*facts), version}); });
+}
+
+void forget_listed() noexcept {
+  carefully(forget_listed_objects);
+}
+
 constexpr ClientTable kTable = {
-    begin, end, acknowledge, take, take_abandoned, finish_read, finish_facts, fail, start_with,
+    begin,        end,  acknowledge, take,   take_abandoned, finish_read,
+    finish_facts, fail, start_with,  expect, forget_listed,
 };
 
 }  // namespace

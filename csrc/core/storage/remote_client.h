@@ -14,9 +14,7 @@ struct ClientRequest {
   std::uint64_t bytes;  // 0: the object itself is asked for, its size and its version
   const char* url;
   const char* access;
-  const char* version;      // as the client has described it
-  std::int32_t is_opening;  // if the object itself is asked for: in order to read it
-  std::int32_t zero;
+  const char* version;  // as the client has described it
 };
 
 struct ClientFacts {
@@ -51,6 +49,11 @@ struct ClientTable {
   // Whoever opens an object while there is no client calls this first, without locks. Null: nobody
   // does. It is forgotten in a forked child.
   void (*start_with)(ClientStarter starter) noexcept;
+  // What a listing has said about an object that will probably be opened, after forget_listed() for
+  // the listing before.
+  void (*expect)(const char* url, const char* access, const ClientFacts* facts,
+                 const char* version) noexcept;
+  void (*forget_listed)() noexcept;
 };
 
 const ClientTable& client_table() noexcept;

@@ -31,7 +31,7 @@ struct RemoteName {
 // One request and its answer. Its members are guarded by the exchange's lock, except that nobody
 // changes `bytes_read` once `state` is `done`.
 struct RemoteRequest {
-  enum class Kind : std::uint8_t { examine, open, read };
+  enum class Kind : std::uint8_t { examine, read };
   enum class State : std::uint8_t {
     waiting,    // for the client
     taken,      // by the client

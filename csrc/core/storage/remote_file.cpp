@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/storage/listed_objects.h"
 
 namespace tfrfast {
 namespace {
@@ -24,11 +25,10 @@ std::int64_t now_ns() {
       .count();
 }
 
-std::shared_ptr<RemoteRequest> examine(RemoteRequest::Kind kind, const std::string& url,
-                                       const std::string& access) {
+std::shared_ptr<RemoteRequest> examine(const std::string& url, const std::string& access) {
   RemoteExchange& exchange = RemoteExchange::instance();
   const auto request = std::make_shared<RemoteRequest>();
-  request->kind = kind;
+  request->kind = RemoteRequest::Kind::examine;
   request->object = std::make_shared<const RemoteName>(RemoteName{url, access, ""});
   request->is_urgent = true;
   request->users = 1;
@@ -68,14 +68,23 @@ std::vector<FileRange> merged(std::vector<FileRange> ranges, std::uint64_t gap) 
 }  // namespace
 
 FileFacts examine_remote_file(const std::string& url, const std::string& access) {
-  return examine(RemoteRequest::Kind::examine, url, access)->facts;
+  return examine(url, access)->facts;
 }
 
 std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMode,
                                                    const std::string& access) {
-  const auto found = examine(RemoteRequest::Kind::open, url, access);
+  if (auto listed = take_listed_object(url, access); listed) {
+    return open_listed_file(url, access, listed->facts, std::move(listed->version));
+  }
+  const auto found = examine(url, access);
+  return open_listed_file(url, access, found->facts, found->version);
+}
+
+std::shared_ptr<const StoredFile> open_listed_file(const std::string& url,
+                                                   const std::string& access,
+                                                   const FileFacts& facts, std::string version) {
   return std::make_shared<RemoteFile>(
-      std::make_shared<const RemoteName>(RemoteName{url, access, found->version}), found->facts);
+      std::make_shared<const RemoteName>(RemoteName{url, access, std::move(version)}), facts);
 }
 
 RemoteFile::RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts)

@@ -22,6 +22,11 @@ inline constexpr StorageTraits kRemoteTraits = {
 
 std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMode mode,
                                                    const std::string& access);
+// An object about which this much is known. Asks for nothing: if it is another one by now, reading
+// it is Error stale_index.
+std::shared_ptr<const StoredFile> open_listed_file(const std::string& url,
+                                                   const std::string& access,
+                                                   const FileFacts& facts, std::string version);
 FileFacts examine_remote_file(const std::string& url, const std::string& access);
 
 // Every request names the version of the object that was opened, so bytes of another one are never
