@@ -2,5 +2,6 @@
 
 from tfrfast.ray import _installed  # noqa: F401  # first: it says how to install Ray
 from tfrfast.ray.reading import read
+from tfrfast.ray.writing import write
 
-__all__ = ["read"]
+__all__ = ["read", "write"]

@@ -21,12 +21,16 @@ from tfrfast.errors import RecordError
 from tfrfast.permutation import Permutation
 from tfrfast.ray.parts import Columns, Part, Shards
 from tfrfast.ray.ranges import ShardTable, cut
+from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import Reader
 
 __all__ = ["RecordSource"]
 
 _SAMPLE_BYTES = 1 << 20
 _SAMPLE_ROWS = 512
+_TASK_BYTES = 64 << 20
+_SMALL_BYTES = 1 << 20
+_TASKS_PER_PROCESSOR = 4
 # More than so many paths are put into Ray's object store once, not into each task.
 _MAX_PATHS_IN_A_TASK = 200
 
@@ -82,6 +86,19 @@ class RecordSource(Datasource):
     def estimate_inmemory_data_size(self) -> int:
         """Bytes of all blocks together, as far as the first rows tell."""
         return math.ceil(self._row_bytes * len(self))
+
+    def usual_tasks(self) -> int:
+        """How many tasks to read in: a few for each processor, and none too large.
+
+        Ray's own choice is 200 for anything of 200 MiB. A task costs it some 15 ms.
+        """
+        if not ray.is_initialized():
+            ray.init()
+        processors = math.ceil(ray.cluster_resources().get("CPU", 1))
+        size = self.estimate_inmemory_data_size()
+        return max(
+            1, -(-size // _TASK_BYTES), min(_TASKS_PER_PROCESSOR * processors, size // _SMALL_BYTES)
+        )
 
     # -- columns
 
@@ -182,21 +199,12 @@ def _is_range(part: Part) -> bool:
 
 
 def _read(part: Part) -> Iterator[Any]:
-    return part.read(_shards_of, _processors())
+    return part.read(_shards_of, processors_of_task())
 
 
 def _shards_of(given: Any) -> Shards:
     shards: Shards = ray.get(given) if isinstance(given, ray.ObjectRef) else given
     return shards
-
-
-def _processors() -> int:
-    """How many processors this task was given: what it starts as threads."""
-    try:
-        given = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
-    except AssertionError:  # this is no task
-        return 1
-    return max(1, math.floor(given))
 
 
 def _made(kind: Any, values: dict[str, Any]) -> Any:

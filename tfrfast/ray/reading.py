@@ -47,6 +47,9 @@ def read(
     large one is read by several tasks. The number of rows is known beforehand, and so is about
     their size. Columns that `select_columns` drops are not decoded.
 
+    Ray hands on blocks as they are finished. With `records` or `shuffle`, it is told to keep their
+    order, as `dataset.context.execution_options.preserve_order` says.
+
     Raises what `tfr.scan` raises. An error of a task is the same error, which Ray raises where the
     dataset is consumed.
 
@@ -54,11 +57,11 @@ def read(
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Each
         node opens the files it needs by the same names.
       features, columns, records, record, shard, text, sample, batch_size: as for `tfr.scan`.
-      shuffle: a seed, for all records in the exact order of a Loader with that seed. Ray keeps the
-        order of blocks only if `ray.data.DataContext.get_current().execution_options` says
-        `preserve_order`.
+      shuffle: a seed, for all records in the exact order of a Loader with that seed.
       epoch: which epoch's order.
-      override_num_blocks, concurrency: as for `ray.data.read_datasource`.
+      override_num_blocks: the number of tasks. By default four for each processor of the cluster,
+        or one for each 64 MiB if that is more, but none of less than 1 MiB.
+      concurrency: as for `ray.data.read_datasource`.
       ray_options: what else that takes, such as `{"num_cpus": 2}`. A task starts a thread for each
         processor it is given.
     """
@@ -87,9 +90,14 @@ def read(
     wanted = Columns(
         settled.features, settled.columns, settled.batch_size, record, shard, tuple(text)
     )
-    return read_datasource(
-        RecordSource(reader, wanted, numbers, order),
-        override_num_blocks=override_num_blocks,
+    chosen = RecordSource(reader, wanted, numbers, order)
+    dataset = read_datasource(
+        chosen,
+        override_num_blocks=override_num_blocks or chosen.usual_tasks(),
         concurrency=concurrency,
         **(ray_options or {}),
     )
+    if records is not None or order is not None:
+        # The dataset and those made of it share a context of their own.
+        dataset.context.execution_options.preserve_order = True
+    return dataset

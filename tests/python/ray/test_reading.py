@@ -88,7 +88,7 @@ def test_types_and_size_are_known_before_anything_runs(local_ray: Any, shards: l
     assert batch["raw"].dtype == np.int16
 
 
-def test_a_shuffle_is_that_of_a_loader(in_order: None, shards: list[str]) -> None:
+def test_a_shuffle_is_that_of_a_loader(local_ray: Any, shards: list[str]) -> None:
     for epoch, some in [(0, None), (3, np.arange(1400, 2, -3))]:
         loader = tfr.Loader(shards, 100, features=ID, seed=5, indices=some)
         loader.set_epoch(epoch)
@@ -99,7 +99,7 @@ def test_a_shuffle_is_that_of_a_loader(in_order: None, shards: list[str]) -> Non
         assert ids(dataset) == expected
 
 
-def test_records_are_read_in_the_order_given(in_order: None, shards: list[str]) -> None:
+def test_records_are_read_in_the_order_given(local_ray: Any, shards: list[str]) -> None:
     some = np.array([1499, 3, 3, 700, 0])
     assert ids(tray.read(shards, features=ID, records=some, override_num_blocks=3)) == some.tolist()
     assert ids(tray.read(shards, features=ID, records=slice(0))) == []

@@ -1,0 +1,172 @@
+"""Datasets of Ray Data as shards that are published together."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pickle
+import shutil
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from tfrfast import copying
+from tfrfast._remote.options import Storage, storage_of
+from tfrfast._remote.urls import is_url
+from tfrfast._writing.options import Compression, FilePath, Index
+from tfrfast.copying import Copied
+from tfrfast.encoding import encoded_table
+from tfrfast.errors import RecordError
+from tfrfast.ray.columns import storage_columns
+from tfrfast.ray.tasks import processors_of_task
+from tfrfast.reader import Reader
+from tfrfast.writer import ShardedWriter, Writer
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+__all__ = ["write"]
+
+
+def write(
+    dataset: Dataset,
+    out: FilePath,
+    *,
+    num_shards: SupportsIndex,
+    raw: Collection[str] = (),
+    compression: Compression | None = None,
+    level: int | None = None,
+    index: Index = True,
+    sync: bool = True,
+    overwrite: bool = False,
+    concurrency: int | None = None,
+    progress: bool | None = None,
+    storage: Mapping[str, Any] | Storage | None = None,
+) -> Copied:
+    """Writes each row of a Ray dataset as a tf.train.Example, to shards with indexes.
+
+        tfrfast.ray.write(dataset, "out/train", num_shards=64)
+
+    The rows keep the dataset's order. Each shard has a run of them, and shards differ by at most
+    one record. Returns a `tfr.Copied`: the new paths and the counts.
+
+    First, Ray's tasks encode the dataset's blocks, wherever these are, into a hidden folder beside
+    `out`, which every node must see. Then the records are copied to the shards. So twice the room
+    is needed meanwhile. Nothing appears under the new names before all shards are complete, and if
+    anything fails, nothing does. A task that is run again does no harm.
+
+    Args:
+      dataset: a `ray.data.Dataset`.
+      out: the beginning of the new shards' names: `out/train` makes `out/train-00000-of-00064`.
+      num_shards: how many shards.
+      raw: columns of tensors of which each becomes one byte string, as for `tfr.encode_examples`.
+      concurrency: how many tasks may encode at once, as for `ray.data.Dataset.map_batches`.
+      compression, level, index, sync, overwrite: as for `tfr.ShardedWriter`.
+      progress: True or False shows or hides a bar on stderr while records are copied.
+      storage: how to reach URLs, as for Reader.
+
+    Raises FeatureError for values that no feature can hold.
+    """
+    reached = storage_of(storage)
+    options: dict[str, Any] = {
+        "num_shards": num_shards,
+        "compression": compression,
+        "level": level,
+        "index": index,
+        "sync": sync,
+        "overwrite": overwrite,
+        "storage": reached,
+    }
+    ShardedWriter(out, **options).abort()  # raises now what would be raised at the end
+    with _runs_beside(os.fsdecode(out), reached) as runs:
+        paths = _encode(dataset, runs, frozenset(raw), concurrency)
+        reader = Reader(paths, index=runs.index or "memory", progress=False, storage=reached)
+        return copying.copy(reader, slice(None), out, progress=progress, **options)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Where tasks put records in the order of the dataset."""
+
+    folder: str
+    index: str | None
+    storage: Storage
+
+    def writer(self) -> Writer:
+        """A writer to a file of its own, so that a task may be run again, or twice at once."""
+        path = os.path.join(self.folder, uuid.uuid4().hex)
+        options: dict[str, Any] = {"index": self.index or False, "sync": False}
+        return _Run(path, storage=self.storage, **options)
+
+
+class _Run(Writer):
+    """Its index stays a file of its own: many processes write into one folder."""
+
+    _collects_indexes = False
+
+
+@contextlib.contextmanager
+def _runs_beside(out: str, storage: Storage) -> Iterator[_Runs]:
+    """A new place for runs, which is removed at the end."""
+    folder, name = os.path.split(out)
+    place = os.path.join(folder, f".{name}.runs-{uuid.uuid4().hex[:12]}")
+    if is_url(out):
+        from tfrfast._remote.listing import find_objects
+        from tfrfast._remote.uploads import remove_objects
+
+        try:
+            yield _Runs(place, None, storage)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                remove_objects(find_objects(f"{place}/*", storage.access), storage.access)
+        return
+    place = os.path.abspath(place)
+    os.makedirs(os.path.join(place, "index"))
+    try:
+        yield _Runs(place, os.path.join(place, "index"), storage)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _encode(
+    dataset: Dataset, runs: _Runs, raw: frozenset[str], concurrency: int | None
+) -> list[str]:
+    """Has Ray's tasks write all rows, and returns the runs in the order of the rows."""
+    written = dataset.map_batches(
+        functools.partial(_write_run, runs=runs, raw=raw),
+        batch_size=None,  # whole blocks
+        batch_format="pyarrow",
+        zero_copy_batch=True,
+        concurrency=concurrency,
+    )
+    # It has a context of its own.
+    written.context.execution_options.preserve_order = True
+    paths = []
+    for row in written.iter_rows():
+        if row["error"]:
+            raise pickle.loads(row["error"])
+        paths.append(row["path"])
+    if not paths:
+        with runs.writer() as writer:
+            pass
+        paths = [writer.path]
+    return paths
+
+
+def _write_run(block: Any, *, runs: _Runs, raw: frozenset[str]) -> dict[str, list[Any]]:
+    """Writes a block's rows to a run. This is what Ray's tasks do.
+
+    An error of ours is handed back, since Ray would wrap it in one of its own.
+    """
+    if len(block) == 0:
+        return {"path": [], "error": []}
+    try:
+        with runs.writer() as writer:
+            table = storage_columns(block)
+            for records in encoded_table(table, raw=raw, threads=processors_of_task()):
+                writer.write_batch(records)
+    except (RecordError, OSError, ValueError) as error:
+        return {"path": [""], "error": [pickle.dumps(error)]}
+    return {"path": [writer.path], "error": [b""]}
