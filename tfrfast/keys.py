@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast._base.paths import Paths
@@ -15,7 +18,10 @@ from tfrfast._base.progress import ProgressBar
 from tfrfast._base.sizes import parse_bytes
 from tfrfast._columns.arrow_nodes import ArrowNode
 from tfrfast._columns.strings import Bytes
-from tfrfast._keys.entries import Entries
+from tfrfast._jobs.cutting import part_bytes
+from tfrfast._jobs.rows import Rows, Shards, cut_rows
+from tfrfast._jobs.running import Advance, num_workers, run_tasks
+from tfrfast._keys.entries import Entries, entries_of, sorted_entries
 from tfrfast._keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, write_keys
 from tfrfast._keys.keyed import Keyed
 from tfrfast._loading.planned_features import planned_features
@@ -36,6 +42,7 @@ def build_keys(
     max_memory: int | str = "1GiB",
     threads: int | None = None,
     progress: bool | None = None,
+    executor: Executor | None = None,
     **reader_options: Any,
 ) -> str:
     """Makes the key file by which `reader.by(feature)` finds records, and returns its path.
@@ -54,6 +61,9 @@ def build_keys(
       folder: where the file goes. By default it lies beside the indexes of the first shard.
       max_memory: about how much memory this may take. More entries are sorted on the disk.
       threads, progress: as for Reader.
+      executor: reads and sorts, instead of threads of this process: `ProcessPoolExecutor()`, or any
+        other `concurrent.futures.Executor`. Its processes must see the same files under the same
+        names.
     """
     reader = open_reader(source, reader_options)
     if len(reader) > MAX_RECORDS:
@@ -62,25 +72,62 @@ def build_keys(
     path = key_path(reader, feature, None if folder is None else os.fspath(folder))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
-    spec = FixedLen((), kind, default=b"" if kind == "bytes" else 0)
-    rows = scan(reader, features={feature: spec}, record=_other_name(feature), threads=threads)
     stamp = stamp_of(reader)
+    tasks = plan_keys(Shards(reader), feature, kind, num_workers(executor, threads), memory)
     with (
         Entries(memory, os.path.dirname(path)) as entries,
         ProgressBar("Collecting keys", progress, "records") as bar,
     ):
-        seen = 0
-        for batch in ArrowNode.batches(rows):
-            keys, numbers = batch.children
-            present = keys.present()
-            entries.add(_hashes(keys.column())[present], numbers.column()[present])  # type: ignore[arg-type]
-            seen += batch.length
-            bar.update(seen, len(rows))
+        for part in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+            entries.add(part)
         header = KeyHeader(
             feature, kind, len(reader), entries.count, entries.distinct(), reader.fingerprint, stamp
         )
         _publish(path, header, entries)
     return path
+
+
+def plan_keys(
+    shards: Shards, feature: str, kind: str, workers: int, memory: int
+) -> list[_SortKeys]:
+    """The tasks. All that run take a part of the memory that the keys may take afterwards."""
+    size = min(part_bytes(sum(shards.sizes), workers), max(memory // (4 * workers), 1 << 20))
+    return [
+        _SortKeys(Rows(shards, numbers), len(numbers), feature, kind)
+        for numbers in cut_rows(shards, size)
+    ]
+
+
+@dataclass
+class _SortKeys:
+    """Reads the keys of a range of records, and sorts them."""
+
+    rows: Rows
+    amount: int
+    feature: str
+    kind: str
+
+    def run(self, advance: Advance) -> npt.NDArray[Any]:
+        numbers = self.rows.numbers
+        assert isinstance(numbers, range)
+        batches = scan(
+            self.rows.reader,
+            features={
+                self.feature: FixedLen((), self.kind, default=b"" if self.kind == "bytes" else 0)
+            },
+            record=_other_name(self.feature),
+            records=slice(numbers.start, numbers.stop),
+            threads=1,
+        )
+        parts = []
+        for batch in ArrowNode.batches(batches):
+            keys, records = batch.children
+            present = keys.present()
+            numbers_here: Any = records.column()
+            hashes = _hashes(keys.column())[present]
+            parts.append(entries_of(hashes, numbers_here[present] + self.rows.base))
+            advance(batch.length)
+        return sorted_entries(parts)
 
 
 def _publish(path: str, header: KeyHeader, entries: Entries) -> None:

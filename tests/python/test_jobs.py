@@ -330,3 +330,30 @@ def test_what_appears_during_a_copy_is_kept(
 def test_one_machine_uploads(shards: list[str], processes: Executor) -> None:
     with pytest.raises(ValueError, match="to which one machine uploads"):
         tfr.copy(shards, [1], "s3://bucket/x", executor=processes)
+
+
+@pytest.mark.parametrize("feature", ["id", "name"])
+@pytest.mark.parametrize("max_memory", [1 << 30, 1 << 12])
+def test_keys(
+    tmp_path: Path, small_parts: None, executor: Executor | None, feature: str, max_memory: int
+) -> None:
+    ids = np.random.default_rng(2).integers(0, 2000, 3000)
+    shards = []
+    for first, end in ((0, 10), (10, 2800), (2800, 3000)):
+        shards.append(str(tmp_path / f"data-{first}"))
+        with tfr.Writer(shards[-1], sync=False) as writer:
+            for number in range(first, end):
+                key = ids[number]
+                some = {"id": key, "name": b"%d" % key} if number % 7 else {"other": 1}
+                writer.write_example(some)
+    options: dict[str, Any] = {"folder": tmp_path, "max_memory": max_memory}
+    path = tfr.build_keys(shards, feature, executor=executor, threads=3, **options)
+    made = Path(path).read_bytes()
+    tfr.build_keys(shards, feature, threads=1, folder=tmp_path)
+    assert made == Path(path).read_bytes()
+    keyed = tfr.Reader(shards).by(feature, folder=tmp_path)
+    some = [number for number in range(3000) if number % 7][::50]
+    keys = ids[some].tolist() if feature == "id" else [b"%d" % key for key in ids[some]]
+    for key, number in zip(keys, some, strict=True):
+        same = [n for n in range(3000) if n % 7 and ids[n] == ids[number]]
+        assert keyed[key] == tfr.Reader(shards)[same[0]]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Entries"]
+__all__ = ["Entries", "entries_of", "sorted_entries"]
 
 _ENTRY = np.dtype([("hash", "<u8"), ("number", "<u4")])
 _BUCKETS = 256
@@ -39,11 +39,8 @@ class Entries:
         if self._spilled is not None:
             shutil.rmtree(self._spilled, ignore_errors=True)
 
-    def add(self, hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> None:
-        """Numbers ascend from call to call."""
-        part = np.empty(len(hashes), _ENTRY)
-        part["hash"] = hashes
-        part["number"] = numbers
+    def add(self, part: npt.NDArray[Any]) -> None:
+        """Takes entries that are sorted. Numbers ascend from call to call."""
         self._parts.append(part)
         self.count += len(part)
         self._held += len(part)
@@ -61,13 +58,13 @@ class Entries:
         """All entries in order of hash, then of number. Equal hashes are in one part."""
         if self._spilled is None:
             if self._parts:
-                self._parts = [_sorted(np.concatenate(self._parts))]
+                self._parts = [sorted_entries(self._parts)]
                 yield self._parts[0]["hash"], self._parts[0]["number"]
             return
         self._spill()
         for bucket in range(_BUCKETS):
             if os.path.exists(self._bucket(bucket)):
-                part = _sorted(np.fromfile(self._bucket(bucket), _ENTRY))
+                part = sorted_entries([np.fromfile(self._bucket(bucket), _ENTRY)])
                 yield part["hash"], part["number"]
 
     def _spill(self) -> None:
@@ -90,6 +87,17 @@ class Entries:
         return os.path.join(self._spilled, f"{number:03}")
 
 
-def _sorted(entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def entries_of(hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Hashes and the numbers of the records that they are of."""
+    entries = np.empty(len(hashes), _ENTRY)
+    entries["hash"] = hashes
+    entries["number"] = numbers
+    return entries
+
+
+def sorted_entries(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """All of them in order of hash, then of number, if numbers ascend from part to part."""
+    entries = np.concatenate([np.empty(0, _ENTRY), *parts])
+    # Parts that are sorted already are only merged.
     in_order: npt.NDArray[Any] = entries[np.argsort(entries["hash"], kind="stable")]
     return in_order
