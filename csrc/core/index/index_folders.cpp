@@ -26,14 +26,13 @@ IndexFolder::IndexFolder(std::string folder, const std::string& access)
       is_listed_ = error.system_error() == ENOENT || error.system_error() == ENOTDIR;
       if (is_listed_) return;
     }
-  } else {
-    is_listed_ = true;
   }
   try {
     index_ = FolderIndex::load(folder_index_path(folder_), access);
   } catch (const Error& error) {
     why_not_ = error.message();
   }
+  if (!is_local(folder_)) is_listed_ = index_ != nullptr;
 }
 
 std::shared_ptr<const ShardIndex> IndexFolder::load(const std::string& name) const {

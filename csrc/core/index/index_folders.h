@@ -2,8 +2,8 @@
 //
 // A folder has one index of all its shards, and *loose* indexes, of one shard each, which
 // merge_indexes() collects into it. Loose ones are newer. A merge removes one only after it has
-// published the folder's index, so anyone who looks for loose ones first misses none. Far storages
-// have none: nobody writes them there, and each would be asked for in vain.
+// published the folder's index, so anyone who looks for loose ones first misses none. In a far
+// storage, a folder that has an index has no loose ones: each would be asked for, mostly in vain.
 #pragma once
 
 #include <condition_variable>

@@ -116,23 +116,26 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
                           const IndexOptions& options, const ScanProgress& progress) {
   const std::string& shard_path = file->path();
   const IndexPlaces places = places_for(shard_path, options);
-  if (file->traits().is_far && file->facts().version_lasts && !options.compression) {
+  FoundIndex found;
+  const auto as_found = [&] {
+    if (progress) progress(file->bytes());
+    return IndexedShard{as_indexed(file, *found.fitting), found.fitting, false,
+                        found.fitting->origin()};
+  };
+  const bool knows_by_version =
+      file->traits().is_far && file->facts().version_lasts && !options.compression;
+  if (knows_by_version) {
     // An index of this very version knows what a look at its first bytes would find. With damage,
     // it may have been made by someone who expected another compression.
-    const auto known = look_in(places, options, *file, {}).fitting;
-    if (known != nullptr && known->damage().empty()) {
-      if (progress) progress(file->bytes());
-      return {as_indexed(file, *known), known, false, known->origin()};
-    }
+    found = look_in(places, options, *file, {});
+    if (found.fitting != nullptr && found.fitting->damage().empty()) return as_found();
   }
   const std::optional<Compression> resolved = resolve_compression(*file, options.compression);
   if (!resolved) return unreadable_shard(file, *options.compression);
   const Compression compression = *resolved;
-  const FoundIndex found = look_in(places, options, *file, compression);
-  if (found.fitting != nullptr) {
-    if (progress) progress(file->bytes());
-    return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
-  }
+  const bool found_nothing = found.fitting == nullptr && found.unproven.empty();
+  if (!knows_by_version || !found_nothing) found = look_in(places, options, *file, compression);
+  if (found.fitting != nullptr) return as_found();
   const auto throw_without_index = [&] {
     throw Error(ErrorKind::stale_index,
                 (found.why_not.empty()
