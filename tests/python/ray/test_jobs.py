@@ -1,0 +1,209 @@
+"""Jobs as Ray's tasks: the same results, on nodes that are asked first and may die."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from patience import PATIENCE_S
+from record_files import flip_payload_byte
+from tfrfast._jobs.rows import Shards
+from tfrfast._jobs.running import run_tasks
+from tfrfast._publishing.shard_set import ShardSet
+from tfrfast.copying import plan_shards
+
+rays = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
+from tfrfast.ray.executor import RayExecutor  # noqa: E402
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> list[str]:
+    from example_files import write_examples
+
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return list(write_examples(folder, [700, 1, 799]))
+
+
+@pytest.fixture
+def two_nodes(cluster: Any) -> list[Any]:
+    import ray
+
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    return nodes
+
+
+@pytest.fixture
+def unseen(data: list[str]) -> Iterator[str]:
+    """A folder with the data's files that this process alone sees."""
+    folder = os.open(os.path.dirname(data[0]), os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{folder}"
+    finally:
+        os.close(folder)
+
+
+def test_indexes_are_built(local_ray: Any, data: list[str]) -> None:
+    built = rays.index(data)
+    assert [(each.shard, each.num_records, each.was_built) for each in built] == [
+        (data[0], 700, True),
+        (data[1], 1, True),
+        (data[2], 799, True),
+    ]
+    assert os.listdir(os.path.dirname(built[0].path)) == ["index"]
+    assert len(tfr.Reader(data, index="require")) == 1500
+
+
+def test_damage_is_found(local_ray: Any, data: list[str]) -> None:
+    assert rays.verify(data) == tfr.verify(data)
+    flip_payload_byte(data[2], tfr.Reader(data[2]), 500)
+    found = rays.verify(data, progress=False)
+    assert found == tfr.verify(data)
+    assert [(each.path, each.records) for each in found.damage] == [(data[2], 1)]
+
+
+def test_records_are_copied(
+    local_ray: Any, data: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(3).permutation(1500)
+    monkeypatch.chdir(tmp_path)  # where the workers are not
+    made = rays.copy("data/*", numbers, "out/x", num_shards=4, compression="GZIP")
+    copied = tfr.Reader(made.paths, index="require")
+    reader = tfr.Reader(data)
+    assert list(copied) == [reader[int(number)] for number in numbers]
+    assert sorted(os.listdir("out")) == [f"x-{n:05}-of-00004" for n in range(4)]
+    assert made.paths == [str(tmp_path / "out" / f"x-{n:05}-of-00004") for n in range(4)]
+
+
+def test_keys_are_collected(local_ray: Any, data: list[str]) -> None:
+    path = rays.keys(data, "id")
+    made = Path(path).read_bytes()
+    assert tfr.build_keys(data, "id") == path
+    assert made == Path(path).read_bytes()
+
+
+def test_the_error_is_that_of_the_task(local_ray: Any, data: list[str], tmp_path: Path) -> None:
+    flip_payload_byte(data[2], tfr.Reader(data[2]), 500)
+    with pytest.raises(tfr.CorruptRecordError, match="record 500") as raised:
+        rays.copy(data, slice(None), tmp_path / "out" / "x", num_shards=4)
+    assert type(raised.value) is tfr.CorruptRecordError
+    assert raised.value.path == data[2]
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_a_node_that_does_not_see_the_input_is_named(two_nodes: list[Any], unseen: str) -> None:
+    import ray
+
+    with pytest.raises(OSError, match="Not every node sees the same files") as raised:
+        rays.verify(f"{unseen}/*")
+    message = str(raised.value)
+    workers = [node["NodeID"][:8] for node in ray.nodes() if node["Resources"].get("CPU")]
+    assert len(workers) == 2
+    assert all(f"({each}) cannot read '{unseen}/" in message for each in workers)
+
+
+def test_a_node_that_does_not_see_the_output_is_named(
+    local_ray: Any, data: list[str], unseen: str
+) -> None:
+    with pytest.raises(OSError, match=f"cannot write to '{unseen}'"):
+        rays.copy(data, slice(None), f"{unseen}/x")
+    assert sorted(os.listdir(unseen)) == sorted(map(os.path.basename, data))
+
+
+def test_nodes_leave_nothing_behind(local_ray: Any, data: list[str], tmp_path: Path) -> None:
+    rays.copy(data, [1, 2], tmp_path / "out" / "x")
+    assert os.listdir(tmp_path / "out") == ["x-00000-of-00001"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        ({"inputs": {"a": (7, 1)}}, "sees another 'a', of 7 bytes instead of 9"),
+        ({"inputs": {"a": (9, 2)}}, "sees another 'a', of the same size"),
+        ({"inputs": {"a": "Permission denied"}}, "cannot read 'a': Permission denied"),
+        ({"version": "0.0.1"}, "has tfrfast 0.0.1, and this machine has"),
+        ({"failed": "it died"}, "does not answer: it died"),
+        ({"probes": {"/tmp": "/tmp/.not there"}}, "has another folder '/tmp'"),
+    ],
+)
+def test_what_is_wrong_is_said(answer: dict[str, Any], complaint: str) -> None:
+    from tfrfast.ray import nodes
+
+    good = {"version": tfr.__version__, "inputs": {"a": (9, 1)}, "probes": {}, "refused": {}}
+    assert nodes._compare(good, {"a": (9, 1)}) == []
+    (said,) = nodes._compare({**good, **answer}, {"a": (9, 1)})
+    assert complaint in said
+
+
+class Held:
+    """A task that goes on when it may, and never on one of the nodes."""
+
+    def __init__(self, task: Any, number: int, folder: str, victim: str) -> None:
+        self.task = task
+        self.amount = task.amount
+        self.number = number
+        self.folder = folder
+        self.victim = victim
+
+    def run(self, advance: Any) -> Any:
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        Path(self.folder, f"{self.number}-on-{node}").touch()
+        wait_for(lambda: node != self.victim and os.path.exists(os.path.join(self.folder, "go")))
+        return self.task.run(advance)
+
+
+def wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_tasks_of_a_node_that_dies_run_elsewhere(
+    cluster: Any, two_nodes: list[Any], data: list[str], tmp_path: Path
+) -> None:
+    victim = two_nodes[0].node_id
+    seen = tmp_path / "seen"
+    seen.mkdir()
+
+    def kill() -> None:
+        wait_for(lambda: list(seen.glob(f"*-on-{victim}")))
+        cluster.remove_node(two_nodes[0], allow_graceful=False)
+        (seen / "go").touch()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    reader = tfr.Reader(data)
+    numbers = np.random.default_rng(4).permutation(1500)
+    with ShardSet(
+        tmp_path / "out" / "x",
+        num_shards=6,
+        compression=None,
+        level=None,
+        index=True,
+        sync=False,
+        overwrite=False,
+    ) as shard_set:
+        tasks = plan_shards(
+            Shards(reader), numbers, np.arange(250, 1501, 250), shard_set.unpublished
+        )
+        held = [Held(task, i, str(seen), victim) for i, task in enumerate(tasks)]
+        written = list(run_tasks(held, RayExecutor(), None, lambda newly: None))
+        paths = shard_set.publish([each.paths[0] for each in written])
+    killer.join()
+    lost = {path.name.split("-")[0] for path in seen.glob(f"*-on-{victim}")}
+    assert lost
+    assert all(len(list(seen.glob(f"{number}-on-*"))) == 2 for number in lost)
+    assert list(tfr.Reader(paths, index="require")) == [reader[int(n)] for n in numbers]
+    assert len(os.listdir(tmp_path / "out")) == 6

@@ -1,0 +1,61 @@
+"""Ray's tasks as a `concurrent.futures.Executor`, for jobs that take one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from typing import Any, TypeVar
+
+import ray
+
+__all__ = ["RayExecutor"]
+
+Result = TypeVar("Result")
+
+
+class RayExecutor(Executor):
+    """Runs each function as a task of the cluster that this process is connected to.
+
+    A task takes one processor, unless `options`, which are those of `ray.remote`, say otherwise. If
+    its node dies, Ray runs it again on another. Connects as `ray.init()` does if need be.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        if not ray.is_initialized():
+            ray.init()
+        given = {"num_cpus": 1, "max_retries": 3, **(options or {})}
+        self._run = ray.remote(_call).options(**given)
+        processors = ray.cluster_resources().get("CPU", 1)
+        #: As executors of the standard library name it: how many tasks run at a time.
+        self._max_workers = max(1, int(processors // max(given["num_cpus"], 0.01)))
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """The result of `fn(*args, **kwargs)`. Its error is the one that the task raised."""
+        return _TaskFuture(self._run.remote(fn, args, kwargs))
+
+
+def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return fn(*args, **kwargs)
+
+
+class _TaskFuture(Future[Any]):
+    """The result of a task. After cancel() it is done when the task has really ended."""
+
+    def __init__(self, task: Any) -> None:
+        super().__init__()
+        self._task = task
+        task.future().add_done_callback(self._finish)
+
+    def cancel(self) -> bool:
+        """Interrupts the task, too, as Ctrl-C would."""
+        if not self.done():
+            ray.cancel(self._task)
+        return False
+
+    def _finish(self, inner: Future[Any]) -> None:
+        error = inner.exception()
+        if error is None:
+            self.set_result(inner.result())
+        else:
+            cause = getattr(error, "cause", None)
+            self.set_exception(cause if isinstance(cause, BaseException) else error)

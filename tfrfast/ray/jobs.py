@@ -1,0 +1,144 @@
+"""Jobs on many shards, run by Ray's tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tfrfast import copying, indexing, verifying
+from tfrfast import keys as building
+from tfrfast._base.paths import PathLike, Paths, expand_paths
+from tfrfast._keys.key_file import key_path
+from tfrfast._remote.options import Storage, storage_of
+from tfrfast._remote.urls import is_url
+from tfrfast.copying import Copied
+from tfrfast.indexing import BuiltIndex
+from tfrfast.ray.executor import RayExecutor
+from tfrfast.ray.nodes import check_nodes
+from tfrfast.reader import Reader
+from tfrfast.verifying import Verified
+
+__all__ = ["copy", "index", "keys", "verify"]
+
+
+def index(
+    paths: Paths,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    ray_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> list[BuiltIndex]:
+    """`tfr.build_index` as Ray's tasks.
+
+        tfrfast.ray.index("data/train-*")
+
+    Args:
+      paths, folder, options: as for `tfr.build_index`.
+      ray_options: what `ray.remote` takes for the tasks, such as `{"num_cpus": 2}`.
+
+    Before it starts, every node is asked whether it sees the same files, and whether what it writes
+    is seen here. Raises OSError that names the nodes for which this does not hold.
+    """
+    reached = storage_of(options.get("storage"))
+    shards = _shards(paths, reached)
+    executor = RayExecutor(ray_options)
+    into = None if folder is None else os.path.abspath(folder)
+    places = {os.path.dirname(indexing.index_path(each, into)) for each in shards}
+    check_nodes(shards, sorted(places), reached)
+    return indexing.build_index(shards, folder=into, executor=executor, **options)
+
+
+def verify(
+    paths: Paths, *, ray_options: Mapping[str, Any] | None = None, **options: Any
+) -> Verified:
+    """`tfr.verify` as Ray's tasks.
+
+        assert not tfrfast.ray.verify("data/train-*").damage
+
+    Args:
+      paths, options: as for `tfr.verify`.
+      ray_options: as for `index`, which also says what is checked beforehand.
+    """
+    reached = storage_of(options.get("storage"))
+    shards = _shards(paths, reached)
+    executor = RayExecutor(ray_options)
+    check_nodes(shards, [], reached)
+    return verifying.verify(shards, executor=executor, **options)
+
+
+def copy(
+    source: Reader | Paths,
+    records: Any,
+    out: PathLike,
+    *,
+    ray_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Copied:
+    """`tfr.copy` as Ray's tasks, one for each new shard.
+
+        tfrfast.ray.copy("data/train-*", numbers, "out/cats", num_shards=64)
+
+    Args:
+      source, records, out, options: as for `tfr.copy`. `out` is a path that all nodes see.
+      ray_options: as for `index`, which also says what is checked beforehand.
+    """
+    reader, own = _reader(source, options, _COPYING)
+    executor = RayExecutor(ray_options)
+    name = os.fsdecode(out)
+    if not is_url(name):  # that is an error of its own
+        name = os.path.abspath(name)
+        check_nodes(reader._paths, [os.path.dirname(name)], reader._options["storage"])
+    return copying.copy(reader, records, name, executor=executor, **own)
+
+
+def keys(
+    source: Reader | Paths,
+    feature: str,
+    *,
+    ray_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> str:
+    """`tfr.build_keys` as Ray's tasks, which read and sort; this process merges.
+
+        tfrfast.ray.keys("data/train-*", "image/id")
+
+    Args:
+      source, feature, options: as for `tfr.build_keys`.
+      ray_options: as for `index`, which also says what is checked beforehand.
+    """
+    reader, own = _reader(source, options, _KEYS)
+    executor = RayExecutor(ray_options)
+    key_path(reader, feature, own.get("folder"))  # raises now if there is no place for it
+    check_nodes(reader._paths, [], reader._options["storage"])
+    return building.build_keys(reader, feature, executor=executor, **own)
+
+
+_COPYING = {
+    *("num_shards", "max_bytes", "compression", "level", "index", "sync"),
+    *("overwrite", "progress"),
+}
+_KEYS = {"folder", "max_memory", "progress"}
+
+
+def _reader(
+    source: Reader | Paths, options: dict[str, Any], own: set[str]
+) -> tuple[Reader, dict[str, Any]]:
+    """A reader by names that hold everywhere, and those of the options that are not a reader's."""
+    mine = {name: value for name, value in options.items() if name in own}
+    rest = {name: value for name, value in options.items() if name not in own}
+    if isinstance(source, Reader):
+        if rest:
+            raise TypeError(f"{next(iter(rest))} is an option of Reader, which was made already.")
+        names = _absolute(source._paths)
+        return (source if names == source._paths else Reader(names, **source._options)), mine
+    reached = storage_of(rest.pop("storage", None))
+    return Reader(_shards(source, reached), storage=reached, **rest), mine
+
+
+def _shards(paths: Paths, storage: Storage) -> list[str]:
+    return _absolute(expand_paths(paths, storage))
+
+
+def _absolute(names: list[str]) -> list[str]:
+    return [name if is_url(name) else os.path.abspath(name) for name in names]
