@@ -34,8 +34,12 @@ class Network {
   }
   ~Network() {
     client_table().end("the test is over.");
+    stop();
+  }
+  // It takes nothing more, and answers nothing.
+  void stop() {
     ending_ = true;
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   // What becomes of the ranges that are asked for.
@@ -206,6 +210,28 @@ TEST_CASE("remote file: whoever opens one starts a client, if somebody has said 
   client_table().start_with(nullptr);
   started = nullptr;
   CHECK_THROWS_AS(open_remote_file(kUrl, IoMode::automatic, "options"), Error);
+}
+
+TEST_CASE_FIXTURE(Fixture, "remote file: a client that takes over answers what another has taken") {
+  network.answers = Network::Answers::none;
+  const FileRange ahead[] = {{500'000, 1000}};
+  file->announce(ahead);
+  std::string got;
+  std::thread waiting = start_thread([&] { got = read(100, 50); });
+  while (network.ranges().size() < 2) std::this_thread::yield();
+  network.stop();
+  {
+    Network successor(bytes);
+    waiting.join();
+    CHECK(got == expected(100, 50));
+    CHECK(read(500'100, 7) == expected(500'100, 7));
+    CHECK(successor.ranges().size() == 2);
+    // The other one's numbers mean nothing any more.
+    for (std::uint64_t number = 1; number < 10; ++number) {
+      client_table().finish_read(number, bytes.data(), 50);
+    }
+    CHECK(read(100, 50) == expected(100, 50));
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "remote file: what was announced twice may be read twice") {

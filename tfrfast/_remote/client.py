@@ -17,6 +17,7 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast._remote import answers, failures, library, options, stores
+from tfrfast._remote.collecting import CollectionWatch
 from tfrfast._remote.table import STARTER, ClientFacts, ClientRequest, ClientTable
 
 Answer = TypeVar("Answer")
@@ -39,12 +40,18 @@ class Client:
         self._served: dict[int, ClientTable] = {}
         self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._is_ending = False
+        self._is_given_up = False
         self._thread = threading.Thread(target=self._run, name="tfrfast-remote", daemon=True)
         self._thread.start()
+        self._watch = CollectionWatch(self._thread, lambda: _replace(self))
 
     @property
     def is_alive(self) -> bool:
-        return self._thread.is_alive() and not self._is_ending
+        return self._thread.is_alive() and not (self._is_ending or self._is_given_up)
+
+    @property
+    def has_thread(self) -> bool:
+        return self._thread.is_alive()
 
     def wait_for_death(self) -> None:
         """A thread that is about to end would otherwise end what its successor serves."""
@@ -52,10 +59,7 @@ class Client:
             self._thread.join(_DEATH_S)
 
     def serve(self, address: int) -> None:
-        """Serves the exchange whose table is there, from now on."""
-        self.run(self._serve(address))
-
-    async def _serve(self, address: int) -> None:
+        """Serves the exchange whose table is there, from now on. Waits for nothing."""
         if address in self._served:
             return
         table = ClientTable.from_address(address)
@@ -63,7 +67,25 @@ class Client:
         if descriptor < 0:
             raise OSError("A pipe could not be made. Raise the limit of open files (`ulimit -n`).")
         self._served[address] = table
-        self._loop.add_reader(descriptor, self._on_ready, address)
+        self._loop.call_soon_threadsafe(self._loop.add_reader, descriptor, self._on_ready, address)
+        if not self._thread.is_alive():  # it has just ended
+            self._end_serving()
+
+    def give_up(self) -> None:
+        """Leaves all that is to be answered to a successor, and ends when it can."""
+        self._is_given_up = True
+        self._served = {}  # its thread may be going through the other one
+        self._loop.call_soon_threadsafe(self._end_when_idle)
+
+    def _end_when_idle(self) -> None:
+        if asyncio.all_tasks(self._loop):
+            self._loop.call_later(_PATIENCE_S, self._end_when_idle)
+        else:
+            self._loop.stop()
+
+    def forget(self) -> None:
+        """In a forked child, which has none of the parent's threads."""
+        self._watch.end()
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Runs `work` in the client's thread and waits for it. Ctrl-C ends both."""
@@ -87,6 +109,8 @@ class Client:
             table.end(_ENDED.encode())
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._loop.stop)
+        self._watch.end()
+        self._watch.wait_for_end(_EXIT_S)
         self._thread.join(_EXIT_S)
 
     def _run(self) -> None:
@@ -99,6 +123,7 @@ class Client:
             self._loop.run_until_complete(asyncio.sleep(0))
         finally:
             self._end_serving()
+            self._watch.end()
 
     def _end_serving(self) -> None:
         """Whatever ends the thread, nobody waits for it any longer."""
@@ -109,7 +134,8 @@ class Client:
         self._served.clear()
 
     def _on_ready(self, address: int) -> None:
-        table = self._served[address]
+        if (table := self._served.get(address)) is None:
+            return
         table.acknowledge()
         while number := table.take_abandoned():
             if (task := self._running.get((address, number))) is not None:
@@ -117,9 +143,14 @@ class Client:
         self._take(address)
 
     def _take(self, address: int) -> None:
-        table = self._served[address]
+        if (table := self._served.get(address)) is None:
+            return
         request = ClientRequest()
-        while len(self._running) < _MAX_RUNNING and table.take(byref(request)):
+        while (
+            not self._is_given_up
+            and len(self._running) < _MAX_RUNNING
+            and table.take(byref(request))
+        ):
             key = (address, request.number)
             task = self._loop.create_task(_answer(table, _Request(request)))
             self._running[key] = task
@@ -132,7 +163,7 @@ class Client:
             # One that was cancelled before it began has said nothing. The core keeps its memory.
             self._served[address].fail(number, failures.UNREADABLE, errno.ECANCELED, b"Cancelled.")
         if not self._is_ending:
-            for address in self._served:
+            for address in list(self._served):
                 self._take(address)
 
 
@@ -178,6 +209,8 @@ def _in_the_table(facts: answers.Facts) -> ClientFacts:
 
 
 _client: Client | None = None
+#: Those that were replaced, and may still be waiting.
+_given_up: list[Client] = []
 _lock = threading.Lock()
 #: The tables of the libraries that have asked for a client.
 _addresses: list[int] = []
@@ -205,6 +238,20 @@ def use_client(address: int | None = None) -> Client:
             _client.serve(address)
             _addresses.append(address)
         return _client
+
+
+def _replace(client: Client) -> None:
+    """Another client takes over from one whose thread is waiting, for a request perhaps."""
+    global _client
+    with _lock:
+        if _client is not client or not client.is_alive:
+            return
+        _client = Client()
+        _given_up[:] = [each for each in _given_up if each.has_thread]
+        _given_up.append(client)
+        client.give_up()
+        for each in _addresses:
+            _client.serve(each)
 
 
 def start_when_asked(address: int) -> None:
@@ -243,6 +290,10 @@ def _begin_in_child() -> None:
     """
     global _client, _lock
     _lock = threading.Lock()
+    for client in (*_given_up, _client):
+        if client is not None:
+            client.forget()
+    _given_up.clear()
     _client = None
     library.renew_in_child()
     options.forget_lock()
@@ -258,8 +309,9 @@ def _begin_in_child() -> None:
 def _end() -> None:
     for address in _starters:
         ClientTable.from_address(address).start_with(STARTER())
-    if _client is not None:
-        _client.end()
+    for client in (_client, *_given_up):
+        if client is not None:
+            client.end()
 
 
 os.register_at_fork(after_in_child=_begin_in_child)

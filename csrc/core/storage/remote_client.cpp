@@ -52,16 +52,17 @@ void acknowledge() noexcept {
 }
 
 std::int32_t take(ClientRequest* out) noexcept {
-  RemoteExchange::Request taken;
+  RemoteExchange::Taken taken;
   carefully([&] { taken = exchange().take(); });
-  if (taken == nullptr) return 0;
-  const bool is_read = taken->kind == RemoteRequest::Kind::read;
-  *out = {taken->number,
-          taken->offset,
-          is_read ? taken->bytes : 0,
-          taken->object->url.c_str(),
-          taken->object->access.c_str(),
-          taken->object->version.c_str()};
+  if (taken.request == nullptr) return 0;
+  const RemoteRequest& request = *taken.request;
+  const bool is_read = request.kind == RemoteRequest::Kind::read;
+  *out = {taken.number,
+          request.offset,
+          is_read ? request.bytes : 0,
+          request.object->url.c_str(),
+          request.object->access.c_str(),
+          request.object->version.c_str()};
   return 1;
 }
 

@@ -31,7 +31,8 @@ using ClientStarter = void (*)();
 
 // Safe from many threads. None of them waits, and none calls the client.
 struct ClientTable {
-  // A descriptor that can be read while there is something to take, or -1.
+  // A descriptor that can be read while there is something to take, or -1. Another client may call
+  // this while one serves, which it replaces: what that one has not answered can be taken again.
   std::int32_t (*begin)() noexcept;
   void (*end)(const char* why) noexcept;
   // Whether there was something to take. Call acknowledge() before the first one of a row.

@@ -146,10 +146,35 @@ void RemoteExchange::close_pipe() noexcept {
   is_woken_ = false;
 }
 
+// Puts what a client has taken and not answered into the queue again, under other numbers. Returns
+// its memory, to be given back without the lock.
+std::vector<PooledBuffer> RemoteExchange::take_back() {
+  std::vector<Request> taken;
+  std::vector<PooledBuffer> memory;
+  for (const auto& [number, each] : taken_) {
+    if (!each->is_over() && !each->is_arriving) taken.push_back(each);
+  }
+  memory.reserve(taken.size());
+  std::sort(taken.begin(), taken.end(),
+            [](const Request& a, const Request& b) { return a->number < b->number; });
+  for (const Request& each : taken) {
+    urgent_.push_back(each);  // somebody may be waiting for it already
+    each->is_urgent = true;
+    taken_.erase(each->number);
+    each->number = ++last_number_;
+    each->state = RemoteRequest::State::waiting;
+    stop_counting(*each);
+    memory.push_back(std::move(each->bytes_read));
+  }
+  return memory;
+}
+
 int RemoteExchange::begin_serving() {
   std::unordered_map<std::uint64_t, Request> lost;
+  std::vector<PooledBuffer> memory;
   const std::lock_guard lock(mutex());
   lost.swap(lost_);
+  memory = take_back();
   close_pipe();
   if (::pipe(pipe_) != 0) {
     const int reason = errno;
@@ -208,19 +233,21 @@ void RemoteExchange::lose_everything() noexcept {
   over_ = new std::condition_variable;  // the old one may count threads that are not here
 }
 
-RemoteExchange::Request RemoteExchange::take() {
-  std::vector<Request> passed_over;  // destroyed after the lock is given back
+RemoteExchange::Taken RemoteExchange::take() {
+  // These are destroyed after the lock is given back.
+  std::vector<Request> passed_over;
+  PooledBuffer memory;
   std::unique_lock lock(mutex());
   for (;;) {
     const bool is_ahead = urgent_.empty();
     std::deque<Request>& queue = is_ahead ? ahead_ : urgent_;
-    if (queue.empty()) return nullptr;
+    if (queue.empty()) return {};
     const Request& request = passed_over.emplace_back(queue.front());
     const bool is_stale =
         request->state != RemoteRequest::State::waiting || (is_ahead && request->is_urgent);
     const bool is_counted = !is_stale && is_ahead;
     if (is_counted && ahead_bytes_ > 0 && ahead_bytes_ + request->bytes > kMaxAheadBytes) {
-      return nullptr;
+      return {};
     }
     // If there is no memory for this, the request stays where it is.
     if (!is_stale) taken_.emplace(request->number, request);
@@ -229,15 +256,17 @@ RemoteExchange::Request RemoteExchange::take() {
     if (is_counted) ahead_bytes_ += request->bytes;
     request->is_counted = is_counted;
     request->state = RemoteRequest::State::taken;
-    if (request->kind != RemoteRequest::Kind::read) return request;
+    const std::uint64_t number = request->number;
+    if (request->kind != RemoteRequest::Kind::read) return {request, number};
     lock.unlock();
     try {
-      PooledBuffer memory(static_cast<std::size_t>(std::max<std::uint64_t>(request->bytes, 1)));
+      memory = PooledBuffer(static_cast<std::size_t>(std::max<std::uint64_t>(request->bytes, 1)));
       lock.lock();
+      if (request->number != number) continue;  // another client has it now
       request->bytes_read = std::move(memory);
-      return request;
+      return {request, number};
     } catch (const std::exception&) {
-      fail(request->number,
+      fail(number,
            Error(ErrorKind::memory,
                  "There is no memory for the " + std::to_string(request->bytes) + " bytes from " +
                      std::to_string(request->offset) + " on of '" + request->object->url + "'.",
@@ -272,12 +301,14 @@ void RemoteExchange::finish_read(std::uint64_t number, const void* bytes, std::u
   Request request;  // destroyed after the lock is given back
   std::unique_lock lock(mutex());
   request = find_taken(number);
-  if (request == nullptr) return;
+  if (request == nullptr || request->is_arriving) return;
   // Nobody else touches the memory before `state` says that it is filled. Meanwhile the request
   // stays among those taken, so that a child that is forked now knows of it.
+  request->is_arriving = true;
   lock.unlock();
   if (count == request->bytes) std::memcpy(request->bytes_read.data(), bytes, count);
   lock.lock();
+  request->is_arriving = false;
   if (count == request->bytes) return finish(request, RemoteRequest::State::done);
   request->error =
       not_served(*request, "the client handed in " + std::to_string(count) + " bytes instead of " +

@@ -45,9 +45,10 @@ struct RemoteRequest {
   std::shared_ptr<const RemoteName> object;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  bool is_urgent = false;   // somebody waits for it
-  bool is_counted = false;  // its memory counts as read ahead
-  int users = 0;            // who may still want the answer; without any, nobody does
+  bool is_urgent = false;    // somebody waits for it
+  bool is_counted = false;   // its memory counts as read ahead
+  bool is_arriving = false;  // its bytes are being copied, without the lock
+  int users = 0;             // who may still want the answer; without any, nobody does
 
   State state = State::waiting;
   PooledBuffer bytes_read;  // of a read; the memory is there from the time when it is taken
@@ -63,6 +64,11 @@ struct RemoteRequest {
 class RemoteExchange {
  public:
   using Request = std::shared_ptr<RemoteRequest>;
+  // A request, and the number that it is answered by.
+  struct Taken {
+    Request request;
+    std::uint64_t number = 0;
+  };
 
   static RemoteExchange& instance();
 
@@ -95,7 +101,9 @@ class RemoteExchange {
   // ---------------------------------------------
 
   // A client is there from now on. Returns a descriptor that can be read while there is something
-  // to take. The next call makes a new one. Throws Error io.
+  // to take. The next call makes a new one. Throws Error io. A client that is replaced by this one
+  // keeps nothing: what it has taken and not answered can be taken again, and its late answers are
+  // passed over.
   int begin_serving();
   // No more. All requests fail with this text, and so do later ones until another client begins.
   void end_serving(const std::string& why);
@@ -103,7 +111,7 @@ class RemoteExchange {
   void start_with(void (*starter)()) noexcept { starter_.store(starter); }
 
   // The next request, urgent ones first; null if there is none to make now.
-  Request take();
+  Taken take();
   // A request that was taken and that nobody wants any more.
   std::optional<std::uint64_t> take_abandoned();
   // Empties the descriptor. Call it before take().
@@ -121,6 +129,7 @@ class RemoteExchange {
   Request find_taken(std::uint64_t number) const;
   void finish(const Request& request, RemoteRequest::State how);
   void close_pipe() noexcept;
+  std::vector<PooledBuffer> take_back();
   void lose_everything() noexcept;
 
   std::condition_variable* over_;  // never destroyed: a forked child gets another one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
@@ -135,6 +136,50 @@ def test_readers_notice_when_the_thread_dies(server: RangeServer, url: str) -> N
     # Whoever opens something gets a new one.
     assert tfr.Reader(url)[5] == expected
     assert reader[5] == expected
+
+
+def test_a_finaliser_in_the_thread_that_makes_requests_may_wait_for_one(
+    server: RangeServer, url: str
+) -> None:
+    reader = tfr.Reader(url)
+    expected = reader[5], list(reader.read([7, 250]))
+    read: list[object] = []
+    others: list[object] = []
+    is_over = threading.Event()
+
+    class Abandoned:
+        def __init__(self) -> None:
+            self.myself = self
+
+        def __del__(self) -> None:
+            read.append(reader[5])
+
+    def collect() -> None:
+        gc.collect()
+        is_over.set()
+
+    stuck = client.use_client()
+    server.delay_s = 0.2
+    gc.collect()
+    gc.disable()
+    try:
+        Abandoned()
+        stuck._loop.call_soon_threadsafe(collect)
+        # What others ask for meanwhile is answered, too.
+        other = threading.Thread(target=lambda: others.extend(reader.read([7, 250])))
+        other.start()
+        is_in_time = is_over.wait(30)
+    finally:
+        gc.enable()
+        if not is_over.is_set():
+            stuck.end()
+    assert is_in_time
+    for thread in (other, stuck._thread):
+        thread.join(PATIENCE_S)
+    assert (*read, others) == expected
+    assert not stuck.has_thread
+    assert client.use_client() is not stuck
+    assert list(reader.read([7, 250])) == others
 
 
 def test_a_pickle_leaves_secrets_out(server: RangeServer, url: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from range_server import OLD, RangeServer, Trouble, fails_at_first, range_server
 from record_files import flip_payload_byte, some_records, write_shards
+from tfrfast._remote import client
 
 tf = pytest.importorskip("tensorflow")
 pytest.importorskip("obstore", reason="needs obstore")
@@ -172,6 +175,42 @@ def test_large_requests_in_file_order(server: RangeServer, tmp_path: Path) -> No
         ranges = [(each.begin, each.end) for each in server.reads()]
         assert len(ranges) < 15  # of 94 batches
         assert sum(end - begin for begin, end in ranges) < 1.1 * Path(shard).stat().st_size
+
+
+def test_an_iterator_that_is_collected_where_requests_are_made(
+    server: RangeServer, tmp_path: Path
+) -> None:
+    """Its end waits for what its threads are reading."""
+    (shard,) = write_shards(tmp_path, [3000], longest=4000)
+    server.put("set/large", Path(shard).read_bytes())
+    data = tfr.TFRecordDataset(f"{server.url}/set/large").shuffle(1, seed=1).batch(8).prefetch(4)
+    is_over = threading.Event()
+
+    def collect() -> None:
+        gc.collect()
+        is_over.set()
+
+    def abandon() -> None:
+        holder: list[Any] = [iter(data)]
+        holder.append(holder)
+        next(holder[0])
+
+    stuck = client.use_client()
+    server.delay_s = 0.3
+    gc.collect()
+    gc.disable()
+    try:
+        abandon()
+        stuck._loop.call_soon_threadsafe(collect)
+        is_in_time = is_over.wait(30)
+    finally:
+        gc.enable()
+        if not is_over.is_set():
+            stuck.end()
+    assert is_in_time
+    assert client.use_client() is not stuck
+    server.delay_s = 0
+    assert len(values(data)) == 375
 
 
 LOADING = """
