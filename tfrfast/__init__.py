@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TruncatedRecordError,
     )
     from tfrfast.example import infer_features, parse_example, parse_sequence_example
+    from tfrfast.exporting import Exported, export
     from tfrfast.features import FixedLen, FixedLenSequence, SparseIndexed, VarLen
     from tfrfast.indexing import build_index
     from tfrfast.keys import Keyed, build_keys
@@ -44,6 +45,7 @@ __all__ = [
     "Bytes",
     "Copied",
     "CorruptRecordError",
+    "Exported",
     "FeatureError",
     "FixedLen",
     "FixedLenSequence",
@@ -79,6 +81,7 @@ __all__ = [
     "crc32c",
     "encode_example",
     "encode_examples",
+    "export",
     "export_text_indexes",
     "import_text_indexes",
     "infer_features",
@@ -101,6 +104,7 @@ _ON_USE = {
     "Bytes": "tfrfast.columns",
     "Copied": "tfrfast.copying",
     "CorruptRecordError": "tfrfast.errors",
+    "Exported": "tfrfast.exporting",
     "FeatureError": "tfrfast.errors",
     "FixedLen": "tfrfast.features",
     "FixedLenSequence": "tfrfast.features",
@@ -136,6 +140,7 @@ _ON_USE = {
     "crc32c": "tfrfast._native",
     "encode_example": "tfrfast.encoding",
     "encode_examples": "tfrfast.encoding",
+    "export": "tfrfast.exporting",
     "export_text_indexes": "tfrfast.text_indexes",
     "import_text_indexes": "tfrfast.text_indexes",
     "infer_features": "tfrfast.example",

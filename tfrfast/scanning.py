@@ -15,6 +15,7 @@ from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.records import open_reader
 from tfrfast._scanning.columns import ScanColumns, scan_columns
 from tfrfast._scanning.lengths import settled_by_all
+from tfrfast.errors import StaleIndexError
 from tfrfast.features import AnyFeatures, Features, VarLen
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
@@ -95,7 +96,7 @@ class Scan:
 
     Consumers on several threads have streams of their own. A stream keeps what it needs: the Reader
     may be closed before it has ended, but not before it begins. Iterating gives the batches one by
-    one, each for Arrow's consumers, too.
+    one, each for Arrow's consumers, too. A pickle of a Scan opens the same files.
     """
 
     def __init__(
@@ -125,13 +126,19 @@ class Scan:
         """Rows of a batch."""
         return self._plan.batch_size
 
+    @property
+    def threads(self) -> int | None:
+        """Workers that read and decode, or None for one for each processor."""
+        return self._threads
+
     def part(
         self,
         columns: Sequence[str] | None = None,
         *,
         rows: slice | None = None,
+        threads: int | None = None,
     ) -> Scan:
-        """The same scan with only these of its columns and rows."""
+        """The same scan with only these of its columns and rows, and as many `threads`."""
         numbers = self._numbers
         if rows is not None:
             some = range(len(self))[rows]
@@ -143,7 +150,7 @@ class Scan:
             self.batch_size,
             self.features,
             self._columns if columns is None else self._columns.only(columns),
-            self._threads,
+            threads or self._threads,
         )
 
     def __len__(self) -> int:
@@ -176,8 +183,21 @@ class Scan:
             self.reader._core, self._plan._core, schema, contents, threads, threads + 2
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        settled = self._numbers, self.batch_size, self.features, self._columns, self._threads
+        return _of_same_data, (self.reader, self.reader.fingerprint, *settled)
+
     def __repr__(self) -> str:
         return f"Scan({self.reader!r}, {len(self)} rows, columns={self.columns})"
+
+
+def _of_same_data(reader: Reader, fingerprint: int, *settled: Any) -> Scan:
+    if reader.fingerprint != fingerprint:
+        raise StaleIndexError(
+            f"{reader!r} opens other data than the scan that was pickled: since then, shards were "
+            "changed, or this machine sees other files."
+        )
+    return Scan(reader, *settled)
 
 
 def _check_columns(columns: Sequence[str] | None) -> None:

@@ -49,6 +49,7 @@ PYTHON_ORDER = [
     "copying",
     "keys",
     "_tables",
+    "exporting",
     "tensorflow",
     "keras",
     "torch",

@@ -27,8 +27,13 @@ _Content = tuple[ArrowField, int | str]
 class ScanColumns:
     """The columns of a scan, in order."""
 
+    #: What scan_columns() made them of, by which they are pickled.
+    made_of: tuple[Any, ...]
     slots: dict[str, Slot] = field(default_factory=dict)
     contents: dict[str, _Content] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, self.made_of
 
     def schema(self) -> FeatureSchema:
         return schema_of(self.slots)
@@ -39,7 +44,9 @@ class ScanColumns:
 
     def only(self, names: Sequence[str]) -> ScanColumns:
         """These columns, in this order."""
-        some = ScanColumns()
+        features, _, extras, tensors, text = self.made_of
+        kept = [name for name in text if name in names]
+        some = ScanColumns((features, list(names), extras, tensors, kept))
         keys = list(self.slots)
         for name in names:
             column, content = self.contents[name]
@@ -64,7 +71,7 @@ def scan_columns(
     text: Sequence[str] = (),
 ) -> ScanColumns:
     """The columns `names`, each of which is a feature or one of `extras`."""
-    columns = ScanColumns()
+    columns = ScanColumns((dict(features), list(names), dict(extras), tensors, list(text)))
     _check_text(features, names, text)
     for name in names:
         if name in extras:
@@ -101,6 +108,16 @@ def scan_columns(
         else:
             raise ValueError(_sparse_advice(name, spec))
     return columns
+
+
+def _made_again(
+    features: Mapping[str, Any],
+    names: Sequence[str],
+    extras: Mapping[str, str],
+    tensors: bool,
+    text: Sequence[str],
+) -> ScanColumns:
+    return scan_columns(features, names, extras, tensors=tensors, text=text)
 
 
 def _extra_column(name: str, what: str) -> _Content:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
+import secrets
 from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfrfast._base.progress import ProgressBar
-from tfrfast._tables.publishing import published
+from tfrfast._jobs.running import Advance, num_workers, run_tasks
+from tfrfast._tables.publishing import unpublished
 from tfrfast._writing.options import Compression
 from tfrfast.encoding import encode_examples
+from tfrfast.reader import Skipped
 from tfrfast.scanning import Scan
 from tfrfast.writer import ShardedWriter
 
-__all__ = ["Written", "export_parquet", "import_parquet"]
+__all__ = ["Exported", "Written", "export_parquet", "import_parquet"]
 
 _BATCH_ROWS = 1 << 14
 _SHARD = re.compile(r"-\d{5,}-of-\d{5,}\.parquet")
@@ -29,31 +35,82 @@ class Written(NamedTuple):
     num_bytes: int
 
 
+class Exported(NamedTuple):
+    """What `tfr.export` has written."""
+
+    paths: list[str]
+    num_records: int
+    #: Of all files.
+    num_bytes: int
+    #: The damage that was left out.
+    skipped: list[Skipped]
+
+
 def export_parquet(
-    scan: Scan, out: str, *, shards: int | None, overwrite: bool, progress: bool | None
-) -> Written:
+    scan: Scan,
+    out: str,
+    *,
+    shards: int | None,
+    overwrite: bool,
+    progress: bool | None,
+    executor: Executor | None = None,
+) -> Exported:
     """Writes the rows of a scan to `out`, or to `shards` files whose names begin with it."""
-    arrow = _pyarrow()
+    pyarrow()
     if not scan.columns:
         raise ValueError("There are no features, and a Parquet file without columns has no rows.")
     names = _names(out, shards)
     taken = _taken(out, shards)
     if taken and not overwrite:
-        raise FileExistsError(f"{taken[0]!r} exists. Give --overwrite to replace it.")
-    rows = 0
-    with published(names) as temporary, ProgressBar("Exporting", progress, "records") as bar:
-        for number, name in enumerate(temporary):
-            first, end = (len(scan) * each // len(names) for each in (number, number + 1))
-            part = scan.part(rows=slice(first, end))
-            with arrow.parquet.ParquetWriter(name, arrow.schema(part)) as writer:
-                for batch in part:
+        raise FileExistsError(f"{taken[0]!r} exists. Pass overwrite=True to replace it.")
+    with unpublished(names, overwrite) as new, ProgressBar("Exporting", progress, "records") as bar:
+        tasks = plan_files(scan, len(names), new.folder, executor)
+        advance = bar.adding(len(scan))
+        written = list(run_tasks(tasks, executor, scan.threads, advance))
+        new.publish([path for path, _, _ in written])
+    for name in set(taken).difference(names):  # a glob would mix them with the new ones
+        os.remove(name)
+    return Exported(
+        names,
+        sum(rows for _, rows, _ in written),
+        sum(map(os.path.getsize, names)),
+        sorted({each for *_, damage in written for each in damage}, key=lambda each: each[:3]),
+    )
+
+
+def plan_files(scan: Scan, count: int, folder: str, executor: Executor | None) -> list[_WriteFile]:
+    """The tasks, one for each file."""
+    workers = num_workers(executor, scan.threads)
+    threads = 1 if executor is not None else -(-workers // min(count, workers))
+    ends = [len(scan) * number // count for number in range(count + 1)]
+    return [
+        _WriteFile(scan.part(rows=slice(first, end), threads=threads), end - first, folder)
+        for first, end in itertools.pairwise(ends)
+    ]
+
+
+@dataclass
+class _WriteFile:
+    """Writes rows to a file of its own. A batch is a row group."""
+
+    scan: Scan
+    amount: int
+    folder: str
+
+    def run(self, advance: Advance) -> tuple[str, int, list[Skipped]]:
+        arrow = pyarrow()
+        path = os.path.join(self.folder, secrets.token_hex(8))
+        rows = 0
+        with open(path, "xb") as file:
+            with arrow.parquet.ParquetWriter(file, arrow.schema(self.scan)) as writer:
+                for batch in self.scan:
                     written = arrow.record_batch(batch)
                     writer.write_batch(written)
                     rows += written.num_rows
-                    bar.update(rows, len(scan))
-    for name in set(taken).difference(names):  # a glob would mix them with the new ones
-        os.remove(name)
-    return Written(names, rows, sum(map(os.path.getsize, names)))
+                    advance(written.num_rows)
+            file.flush()
+            os.fsync(file.fileno())
+        return path, rows, self.scan.reader.skipped
 
 
 def import_parquet(
@@ -67,7 +124,7 @@ def import_parquet(
     progress: bool | None,
 ) -> Written:
     """Writes the rows of Parquet files as Examples to shards."""
-    arrow = _pyarrow()
+    arrow = pyarrow()
     files = [_opened(arrow, path) for path in paths]
     total = sum(file.metadata.num_rows for file in files)
     if shards is None and max_bytes is None:
@@ -83,7 +140,8 @@ def import_parquet(
     return Written(writer.paths, writer.num_records, writer.num_bytes)
 
 
-def _pyarrow() -> Any:
+def pyarrow() -> Any:
+    """PyArrow, with its Parquet. Raises ImportError that says how to install it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -105,7 +163,7 @@ def _names(out: str, shards: int | None) -> list[str]:
     if shards is None:
         return [out]
     if shards < 1:
-        raise ValueError(f"--shards must be at least 1, not {shards}.")
+        raise ValueError(f"num_files must be at least 1, not {shards}.")
     return [f"{_stem(out)}-{number:05}-of-{shards:05}.parquet" for number in range(shards)]
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tfrfast import _native
 
 
 @contextlib.contextmanager
@@ -27,3 +32,41 @@ def published(names: Sequence[str]) -> Iterator[list[str]]:
         for name in temporary:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(name)
+
+
+class Unpublished:
+    """A hidden folder for new files, beside the places where they will appear."""
+
+    def __init__(self, folder: str, names: Sequence[str], overwrite: bool) -> None:
+        self.folder = folder
+        self._names = names
+        self._overwrite = overwrite
+
+    def publish(self, written: Sequence[str]) -> None:
+        """Gives files their names, in order: all of them, or none. Ctrl-C waits."""
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self._publish, written).result()
+
+    def _publish(self, written: Sequence[str]) -> None:
+        published = []
+        try:
+            for path, name in zip(written, self._names, strict=True):
+                _native.move_file(os.fsencode(path), os.fsencode(name), self._overwrite)
+                published.append(name)
+        except BaseException:
+            # A file that replaced another cannot be taken back. A new one can.
+            for name in [] if self._overwrite else published:
+                os.unlink(name)
+            raise
+
+
+@contextlib.contextmanager
+def unpublished(names: Sequence[str], overwrite: bool) -> Iterator[Unpublished]:
+    """A folder for files that are to get these names. It is removed at the end."""
+    folder, last = os.path.split(os.path.abspath(names[0]))
+    work = os.path.join(folder, f".{last}-{secrets.token_hex(6)}.tfrfast")
+    os.makedirs(work)
+    try:
+        yield Unpublished(work, names, overwrite)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

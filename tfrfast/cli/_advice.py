@@ -6,7 +6,7 @@ import argparse
 import re
 
 # Flags that are not called like the arguments they stand for.
-_OTHER_NAMES = {"splits": "split", "threads": "workers"}
+_OTHER_NAMES = {"splits": "split", "threads": "workers", "num_files": "shards"}
 # What no flag stands for. Commands learn from the environment how to reach a storage.
 _BY_ENVIRONMENT = {
     ", or pass storage={...}.": ", and the environment's variables that name them.",

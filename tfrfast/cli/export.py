@@ -6,10 +6,8 @@ import argparse
 from typing import Any
 
 from tfrfast._base.sizes import format_bytes
-from tfrfast._tables.parquet import export_parquet
 from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, print_json
-from tfrfast.reader import Reader
-from tfrfast.scanning import scan
+from tfrfast.exporting import export
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -42,22 +40,18 @@ def run(options: argparse.Namespace) -> int:
     columns = None if options.columns is None else options.columns.split(",")
     if options.record and columns is not None:
         columns.append("record")
-    with Reader(options.paths, on_corruption=on_corruption, progress=options.progress) as reader:
-        rows = scan(
-            reader,
-            columns=columns,
-            sample=None,
-            record=options.record,
-            text=[name for name in options.text.split(",") if name],
-        )
-        made = export_parquet(
-            rows,
-            options.out,
-            shards=options.shards,
-            overwrite=options.overwrite,
-            progress=options.progress,
-        )
-        damage = reader.skipped
+    made = export(
+        options.paths,
+        options.out,
+        num_files=options.shards,
+        columns=columns,
+        record=options.record,
+        text=[name for name in options.text.split(",") if name],
+        overwrite=options.overwrite,
+        progress=options.progress,
+        on_corruption=on_corruption,
+    )
+    damage = made.skipped
     if options.json:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in damage]})
     else:

@@ -6,20 +6,21 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tfrfast import copying, indexing, verifying
+from tfrfast import copying, exporting, indexing, verifying
 from tfrfast import keys as building
-from tfrfast._base.paths import PathLike, Paths, expand_paths
+from tfrfast._base.paths import PathLike, Paths, expand_paths, written_file
 from tfrfast._keys.key_file import key_path
 from tfrfast._remote.options import Storage, storage_of
 from tfrfast._remote.urls import is_url
 from tfrfast.copying import Copied
+from tfrfast.exporting import Exported
 from tfrfast.indexing import BuiltIndex
 from tfrfast.ray.executor import RayExecutor
 from tfrfast.ray.nodes import check_nodes
 from tfrfast.reader import Reader
 from tfrfast.verifying import Verified
 
-__all__ = ["copy", "index", "keys", "verify"]
+__all__ = ["copy", "export", "index", "keys", "verify"]
 
 
 def index(
@@ -92,6 +93,28 @@ def copy(
     return copying.copy(reader, records, name, executor=executor, **own)
 
 
+def export(
+    source: Reader | Paths,
+    out: PathLike,
+    *,
+    ray_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Exported:
+    """`tfr.export` as Ray's tasks, one for each file.
+
+        tfrfast.ray.export("data/train-*", "out/train.parquet", num_files=64)
+
+    Args:
+      source, out, options: as for `tfr.export`.
+      ray_options: as for `index`, which also says what is checked beforehand.
+    """
+    reader, own = _reader(source, options, _EXPORTING)
+    executor = RayExecutor(ray_options)
+    name = os.path.abspath(os.fsdecode(written_file(out)))
+    check_nodes(reader._paths, [os.path.dirname(name)], reader._options["storage"])
+    return exporting.export(reader, name, executor=executor, **own)
+
+
 def keys(
     source: Reader | Paths,
     feature: str,
@@ -116,6 +139,10 @@ def keys(
 
 _COPYING = {
     *("num_shards", "max_bytes", "compression", "level", "index", "sync"),
+    *("overwrite", "progress"),
+}
+_EXPORTING = {
+    *("num_files", "features", "columns", "record", "text", "sample"),
     *("overwrite", "progress"),
 }
 _KEYS = {"folder", "max_memory", "progress"}

@@ -23,6 +23,8 @@ from tfrfast.copying import plan_shards
 rays = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
 from tfrfast.ray.executor import RayExecutor  # noqa: E402
 
+ID = {"id": tfr.FixedLen((), "int64")}
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> list[str]:
@@ -89,6 +91,15 @@ def test_keys_are_collected(local_ray: Any, data: list[str]) -> None:
     made = Path(path).read_bytes()
     assert tfr.build_keys(data, "id") == path
     assert made == Path(path).read_bytes()
+
+
+def test_rows_are_exported(local_ray: Any, data: list[str], tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    made = rays.export(data, tmp_path / "out" / "x", num_files=3, columns=["id"])
+    rows = [row for path in made.paths for row in pq.read_table(path)["id"].to_pylist()]
+    assert rows == [int(i) for i in tfr.parse_example(tfr.Reader(data)[:], ID)["id"]]
+    assert len(os.listdir(tmp_path / "out")) == 3
 
 
 def test_the_error_is_that_of_the_task(local_ray: Any, data: list[str], tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""Parquet from records, written by threads, by processes, and by tasks that run twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrfast as tfr
+from record_files import flip_payload_byte
+
+pytest.importorskip("pyarrow")
+
+
+class Twice(Executor):
+    """Pickles each task, runs it twice and gives the second result, as after a node was lost."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            fn(*pickle.loads(pickle.dumps(args)))
+            future.set_result(fn(*pickle.loads(pickle.dumps(args))))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+@pytest.fixture(params=["threads", "twice", "processes"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor | None]:
+    if request.param == "processes":
+        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+            yield pool
+    else:
+        yield Twice() if request.param == "twice" else None
+
+
+@pytest.mark.parametrize("num_files", [None, 3])
+def test_rows_are_those_of_a_scan(
+    shards: list[str], tmp_path: Path, executor: Executor | None, num_files: int | None
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    made = tfr.export(
+        shards, tmp_path / "x.parquet", num_files=num_files, record=True, executor=executor
+    )
+    assert len(os.listdir(tmp_path)) == len(made.paths) == (num_files or 1)
+    table = pa.concat_tables([pq.read_table(path) for path in made.paths])
+    expected = pa.table(tfr.scan(shards, record=True, sample=None))
+    assert table.equals(expected)
+    assert (made.num_records, made.skipped) == (1500, [])
+    assert made.num_bytes == sum(map(os.path.getsize, made.paths))
+
+
+def test_an_error_leaves_nothing_and_keeps_what_was_there(
+    shards: list[str], tmp_path: Path, executor: Executor | None
+) -> None:
+    some = [str(tmp_path / Path(shard).name) for shard in shards]
+    for old, new in zip(shards, some, strict=True):
+        Path(new).write_bytes(Path(old).read_bytes())
+    options: dict[str, Any] = {"num_files": 4, "columns": ["id"], "sample": 10}
+    out = tmp_path / "out"
+    before = tfr.export(some, out / "x", **options).paths
+    flip_payload_byte(some[-1], tfr.Reader(some[-1]), 3)
+    with pytest.raises(FileExistsError):
+        tfr.export(some, out / "x", executor=executor, **options)
+    with pytest.raises(tfr.CorruptRecordError, match="record 3"):
+        tfr.export(some, out / "x", overwrite=True, executor=executor, **options)
+    assert sorted(map(str, out.iterdir())) == sorted(before)
+    made = tfr.export(
+        some, out / "x", overwrite=True, executor=executor, on_corruption="skip", **options
+    )
+    assert made.num_records == 1499
+    assert [each.path for each in made.skipped] == [some[-1]]
+
+
+def test_a_pickled_scan_refuses_other_data(shards: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(Path(shards[0]).read_bytes())
+    pickled = pickle.dumps(tfr.scan(path, columns=["id"]).part(rows=slice(10)))
+    assert len(pickle.loads(pickled)) == 10
+    path.write_bytes(Path(shards[-1]).read_bytes()[:0])
+    with pytest.raises(tfr.StaleIndexError, match="other data than the scan"):
+        pickle.loads(pickled)
