@@ -97,5 +97,17 @@ def waits_for_the_network(url: str) -> None:
         print(f"interrupted {time.time()}", flush=True)
 
 
+def writes_a_large_object(url: str, endpoint: str) -> None:
+    """Uploads an object of three parts, and its index."""
+    storage = {
+        "endpoint": endpoint,
+        "region": "us-east-1",
+        "access_key_id": "testing-key",
+        "secret_access_key": "testing-secret",
+    }
+    with tfr.Writer(url, storage=storage) as writer:
+        writer.write_batch([bytes([number]) * (1 << 20) for number in range(20)])
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

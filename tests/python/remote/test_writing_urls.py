@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import remote_child
 import tfrfast as tfr
+from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import some_records
 from tfrfast.cli import main
@@ -34,6 +40,14 @@ def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+
+
+@pytest.fixture
+def keys_in_environment(monkeypatch: pytest.MonkeyPatch, storage: dict[str, Any]) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing-key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", storage["endpoint"])
 
 
 def keys(bucket: Any) -> list[str]:
@@ -236,17 +250,12 @@ def test_what_cannot_be_written(storage: dict[str, Any]) -> None:
 
 def test_leftovers_of_killed_uploads(
     bucket: Any,
-    storage: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    keys_in_environment: None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in ("sets/one/a", "sets/one/b"):
         bucket.Object(name).initiate_multipart_upload()
     bucket.Object("elsewhere/c").initiate_multipart_upload()
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing-key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", storage["endpoint"])
     assert main(["cache", "--uploads", f"{ROOT}/"]) == 0
     said = capsys.readouterr().out
     assert "2 unfinished uploads" in said
@@ -257,3 +266,42 @@ def test_leftovers_of_killed_uploads(
     assert unfinished(bucket) == 3
     assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "0"]) == 0
     assert unfinished(bucket) == 1
+
+
+def test_a_writer_that_is_killed_while_it_uploads(
+    bucket: Any,
+    storage: dict[str, Any],
+    keys_in_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """Its object does not appear, also if another one of that name is there."""
+    from moto.s3.models import S3Backend
+
+    with tfr.Writer(f"{ROOT}/x", storage=storage) as writer:
+        writer.write(b"what was there before")
+    are_some_there, may_go_on = threading.Event(), threading.Event()
+    store_part = S3Backend.upload_part
+
+    def store_slowly(backend: Any, *arguments: Any, **named: Any) -> Any:
+        stored = store_part(backend, *arguments, **named)
+        are_some_there.set()
+        may_go_on.wait(PATIENCE_S)
+        return stored
+
+    monkeypatch.setattr(S3Backend, "upload_part", store_slowly)
+    command = [sys.executable, remote_child.__file__, "writes_a_large_object"]
+    child = subprocess.Popen(
+        [*command, f"{ROOT}/x", storage["endpoint"]],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert are_some_there.wait(PATIENCE_S)
+    child.kill()
+    child.wait(PATIENCE_S)
+    may_go_on.set()
+    assert list(tfr.Reader(f"{ROOT}/x", storage=storage)) == [b"what was there before"]
+    assert unfinished(bucket) == 1
+    assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "0"]) == 0
+    assert "1 aborted" in capsys.readouterr().out
+    assert unfinished(bucket) == 0
