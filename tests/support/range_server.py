@@ -122,6 +122,9 @@ class _Handler(BaseHTTPRequestHandler):
         if trouble.status:
             self._send(trouble.status, trouble.body.encode(), {}, True)
             return
+        if self.headers.get("If-None-Match") == "*" and path in state.objects:
+            self._send(412, b"", {}, True)
+            return
         state.put(path, body)
         self._send(200, b"", {"ETag": state.objects[path].etag or ""}, True)
 

@@ -47,13 +47,16 @@ def upload_files(files: dict[str, str], access: str) -> None:
 def replace_bytes(url: str, access: str, data: bytes, version: dict[str, Any] | None) -> bool:
     """Writes a small object, unless it is not in that version any more (None: there was none).
 
-    False if it is not. Raises OSError.
+    False if it is not. A storage that does not name versions replaces any. Raises OSError.
     """
     return _run(_replace(url, access, data, version))
 
 
 def read_whole(url: str, access: str) -> tuple[bytes, dict[str, Any] | None]:
-    """All bytes of a small object and its version; nothing and None if there is none."""
+    """All bytes of a small object and its version; nothing and None if there is none.
+
+    The version is empty if the storage does not name it.
+    """
     return _run(_read_whole(url, access))
 
 
@@ -132,7 +135,8 @@ async def _replace(url: str, access: str, data: bytes, version: dict[str, Any] |
     put = obstore().put_async
     try:
         try:
-            await put(store.native, location.key, data, mode=version or "create")
+            mode = "create" if version is None else version or "overwrite"
+            await put(store.native, location.key, data, mode=mode)
         except Exception as error:
             if type(error).__name__ in ("PreconditionError", "AlreadyExistsError"):
                 return False
@@ -156,7 +160,7 @@ async def _read_whole(url: str, access: str) -> tuple[bytes, dict[str, Any] | No
             raise
         version = {name: result.meta.get(name) for name in ("e_tag", "version")}
         known = {name: value for name, value in version.items() if value}
-        return bytes(await result.bytes_async()), known or None
+        return bytes(await result.bytes_async()), known
 
     return await answers.persist(location, access, f"Reading '{url}'", url, attempt)
 

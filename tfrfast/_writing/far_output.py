@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import threading
+import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -74,7 +75,9 @@ class FarOutput:
         return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
 
     def publish(self, paths: Sequence[str], prefixes: Sequence[str] = ()) -> None:
-        """Uploads the shards, then the index that lists them. Raises OSError, and keeps them.
+        """Uploads the shards, then the index that lists them.
+
+        Raises OSError. Whatever ends it early, the shards are kept, and the error says where.
 
         Further calls wait for the first and do nothing.
         """
@@ -97,12 +100,20 @@ class FarOutput:
                     _native.index_object(url, self._access, os.fsencode(path), folder, True)
             if prefixes and self._overwrite:
                 uploads.remove_objects(self._others(prefixes, list(files)), self._access)
-        except OSError as error:
+        except BaseException as error:
             self._removing.detach()
+            kept = (
+                f"All shards are complete in {os.path.dirname(self.path)!r}: upload them, or "
+                "remove that folder"
+            )
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(f"Uploading was interrupted. {kept}.") from None
+            if not isinstance(error, OSError):
+                warnings.warn(f"{kept}.", stacklevel=4)
+                raise
             raise type(error)(
                 error.errno,
-                f"{str(error.strerror).rstrip('.')}. All shards are complete in "
-                f"{os.path.dirname(self.path)!r}: upload them, or remove that folder",
+                f"{str(error.strerror).rstrip('.')}. {kept}",
                 error.filename or self._url,
             ) from None
         self.remove()

@@ -239,6 +239,31 @@ def test_an_upload_that_fails_keeps_the_shards(server: RangeServer, tmp_path: Pa
     assert list(tfr.Reader(Path(kept) / "x")) == [b"record"]
 
 
+def test_ctrl_c_keeps_the_shards(server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tfrfast._remote.uploads.upload_files", interrupt)
+    writer = tfr.Writer("s3://bucket/set/x", storage=storage)
+    writer.write(b"record")
+    with pytest.raises(KeyboardInterrupt, match="All shards are complete in") as caught:
+        writer.close()
+    kept = str(caught.value).partition("complete in '")[2].partition("'")[0]
+    assert list(tfr.Reader(Path(kept) / "x")) == [b"record"]
+
+
+def test_a_storage_that_does_not_name_versions(server: RangeServer) -> None:
+    server.strong = False
+    storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
+    for name in ("x", "y"):  # the index is written, and replaced
+        with tfr.Writer(f"s3://bucket/set/{name}", storage=storage) as writer:
+            writer.write(name.encode())
+    reader = tfr.Reader([f"s3://bucket/set/{name}" for name in "xy"], storage=storage)
+    assert list(reader) == [b"x", b"y"]
+
+
 def test_what_cannot_be_written(storage: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="is read, and not written"):
         tfr.Writer("https://host/x")
