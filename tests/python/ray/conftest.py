@@ -11,6 +11,9 @@ import pytest
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+# How long Ray Train waits for workers on a node that has just died.
+os.environ["RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"] = "10"
+os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"
 
 OBJECT_STORE_BYTES = 200 << 20
 
@@ -60,6 +63,12 @@ def cluster(workers_cache: None) -> Iterator[Any]:
             "num_cpus": 0,
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
+            # A node is dead after five seconds without an answer, not after twenty.
+            "_system_config": {
+                "health_check_initial_delay_ms": 0,
+                "health_check_period_ms": 1000,
+                "health_check_failure_threshold": 5,
+            },
         },
     )
     try:
