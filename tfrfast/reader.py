@@ -20,7 +20,7 @@ from tfrfast._keys.key_file import KeyFile, key_path
 from tfrfast._keys.keyed import Keyed
 from tfrfast._remote.options import Storage, storage_of
 
-_INDEX_USES = ("auto", "memory", "require")
+INDEX_USES = ("auto", "memory", "require")
 
 
 class Location(NamedTuple):
@@ -140,7 +140,7 @@ class Reader:
         reached = storage_of(storage)
         names = expand_paths(paths, reached)
         index_name = os.fspath(index)
-        use, folder = (index_name, "") if index_name in _INDEX_USES else ("auto", index_name)
+        use, folder = (index_name, "") if index_name in INDEX_USES else ("auto", index_name)
         self._options: dict[str, Any] = {
             "compression": compression,
             "verify": verify,

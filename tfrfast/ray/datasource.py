@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import os
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -19,10 +20,11 @@ from ray.data.block import BlockMetadata
 from tfrfast._base.arguments import Int64Array
 from tfrfast.errors import RecordError
 from tfrfast.permutation import Permutation
+from tfrfast.ray.nodes import absolute_names
 from tfrfast.ray.parts import Columns, Part, Shards
 from tfrfast.ray.ranges import ShardTable, cut
 from tfrfast.ray.tasks import processors_of_task
-from tfrfast.reader import Reader
+from tfrfast.reader import INDEX_USES, Reader
 
 __all__ = ["RecordSource"]
 
@@ -59,6 +61,9 @@ class RecordSource(Datasource):
             np.array([shard.num_records for shard in shards], np.int64),
             np.array([shard.num_bytes for shard in shards], np.int64),
         )
+        self._options = dict(reader._options)
+        if self._options["index"] not in INDEX_USES:
+            self._options["index"] = os.path.abspath(self._options["index"])
         self._put: Any = None
         self._measure()
 
@@ -92,8 +97,6 @@ class RecordSource(Datasource):
 
         Ray's own choice is 200 for anything of 200 MiB. A task costs it some 15 ms.
         """
-        if not ray.is_initialized():
-            ray.init()
         processors = math.ceil(ray.cluster_resources().get("CPU", 1))
         size = self.estimate_inmemory_data_size()
         return max(
@@ -161,8 +164,8 @@ class RecordSource(Datasource):
         paths = self._reader._paths
         return Shards(
             self._plan,
-            [paths[i] for i in which],
-            self._reader._options,
+            absolute_names([paths[i] for i in which]),
+            self._options,
             [int(self._table.num_records[i]) for i in which],
             [int(self._table.num_bytes[i]) for i in which],
         )

@@ -16,7 +16,7 @@ from tfrfast.copying import Copied
 from tfrfast.exporting import Exported
 from tfrfast.indexing import BuiltIndex
 from tfrfast.ray.executor import RayExecutor
-from tfrfast.ray.nodes import check_nodes
+from tfrfast.ray.nodes import absolute_names, check_nodes
 from tfrfast.reader import Reader
 from tfrfast.verifying import Verified
 
@@ -157,15 +157,11 @@ def _reader(
     if isinstance(source, Reader):
         if rest:
             raise TypeError(f"{next(iter(rest))} is an option of Reader, which was made already.")
-        names = _absolute(source._paths)
+        names = absolute_names(source._paths)
         return (source if names == source._paths else Reader(names, **source._options)), mine
     reached = storage_of(rest.pop("storage", None))
     return Reader(_shards(source, reached), storage=reached, **rest), mine
 
 
 def _shards(paths: Paths, storage: Storage) -> list[str]:
-    return _absolute(expand_paths(paths, storage))
-
-
-def _absolute(names: list[str]) -> list[str]:
-    return [name if is_url(name) else os.path.abspath(name) for name in names]
+    return absolute_names(expand_paths(paths, storage))

@@ -11,6 +11,7 @@ from tfrfast._base.paths import Paths
 from tfrfast._columns.rows import row_numbers
 from tfrfast._loading.records import open_reader
 from tfrfast.features import AnyFeatures
+from tfrfast.ray.nodes import absolute_names, check_nodes
 from tfrfast.ray.parts import Columns
 from tfrfast.reader import Reader
 
@@ -50,6 +51,7 @@ def read(
     Ray hands on blocks as they are finished. With `records` or `shuffle`, it is told to keep their
     order, as `dataset.context.execution_options.preserve_order` says.
 
+    Every node is asked beforehand whether it sees the same files, as for `tfrfast.ray.index`.
     Raises what `tfr.scan` raises. An error of a task is the same error, which Ray raises where the
     dataset is consumed.
 
@@ -65,6 +67,7 @@ def read(
       ray_options: what else that takes, such as `{"num_cpus": 2}`. A task starts a thread for each
         processor it is given.
     """
+    import ray
     from ray.data import read_datasource
 
     from tfrfast.ray.datasource import RecordSource
@@ -90,6 +93,9 @@ def read(
     wanted = Columns(
         settled.features, settled.columns, settled.batch_size, record, shard, tuple(text)
     )
+    if not ray.is_initialized():
+        ray.init()
+    check_nodes(absolute_names(reader._paths), [], reader._options["storage"])
     chosen = RecordSource(reader, wanted, numbers, order)
     dataset = read_datasource(
         chosen,

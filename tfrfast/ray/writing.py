@@ -20,6 +20,8 @@ from tfrfast.copying import Copied
 from tfrfast.encoding import encoded_table
 from tfrfast.errors import RecordError
 from tfrfast.ray.columns import storage_columns
+from tfrfast.ray.executor import RayExecutor
+from tfrfast.ray.nodes import absolute_names, check_nodes
 from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import Reader
 from tfrfast.writer import ShardedWriter, Writer
@@ -53,9 +55,10 @@ def write(
     one record. Returns a `tfr.Copied`: the new paths and the counts.
 
     First, Ray's tasks encode the dataset's blocks, wherever these are, into a hidden folder beside
-    `out`, which every node must see. Then the records are copied to the shards. So twice the room
-    is needed meanwhile. Nothing appears under the new names before all shards are complete, and if
-    anything fails, nothing does. A task that is run again does no harm.
+    `out`. Then others copy the records to the shards, as `tfrfast.ray.copy` does. So twice the room
+    is needed meanwhile. Every node is asked beforehand whether what it writes there is seen here.
+    Nothing appears under the new names before all shards are complete, and if anything fails,
+    nothing does. A task that is run again does no harm.
 
     Args:
       dataset: a `ray.data.Dataset`.
@@ -70,6 +73,7 @@ def write(
     Raises FeatureError for values that no feature can hold.
     """
     reached = storage_of(storage)
+    (name,) = absolute_names([os.fsdecode(out)])
     options: dict[str, Any] = {
         "num_shards": num_shards,
         "compression": compression,
@@ -79,11 +83,17 @@ def write(
         "overwrite": overwrite,
         "storage": reached,
     }
-    ShardedWriter(out, **options).abort()  # raises now what would be raised at the end
-    with _runs_beside(os.fsdecode(out), reached) as runs:
+    ShardedWriter(name, **options).abort()  # raises now what would be raised at the end
+    far = is_url(name)
+    executor = None if far else RayExecutor()  # one machine uploads
+    if not far:
+        check_nodes([], [os.path.dirname(name)], reached)
+    with _runs_beside(name, reached) as runs:
         paths = _encode(dataset, runs, frozenset(raw), concurrency)
         reader = Reader(paths, index=runs.index or "memory", progress=False, storage=reached)
-        return copying.copy(reader, slice(None), out, progress=progress, **options)
+        return copying.copy(
+            reader, slice(None), name, progress=progress, executor=executor, **options
+        )
 
 
 @dataclass(frozen=True)
@@ -122,7 +132,6 @@ def _runs_beside(out: str, storage: Storage) -> Iterator[_Runs]:
             with contextlib.suppress(FileNotFoundError):
                 remove_objects(find_objects(f"{place}/*", storage.access), storage.access)
         return
-    place = os.path.abspath(place)
     os.makedirs(os.path.join(place, "index"))
     try:
         yield _Runs(place, os.path.join(place, "index"), storage)
