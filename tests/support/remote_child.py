@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tfrfast as tfr
+from tfrfast._remote import client
 
 
 def read_and_send(reader: tfr.Reader, numbers: list[int], results: Any) -> None:
@@ -74,6 +75,29 @@ def exits_while_reading(url: str) -> None:
     for wait in (lambda: next(iter(loader)), lambda: reader[5]):
         threading.Thread(target=refused, args=(wait,), daemon=True).start()
     time.sleep(0.5)
+
+
+class Lingers:
+    """Lets the other threads run while Python ends."""
+
+    def __del__(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        sleep(0.6)
+
+
+def ended_after_a_read(url: str) -> None:
+    """Ends while threads that are not Python's are about to take the GIL again."""
+    reader = tfr.Reader(url)
+    loop = client.use_client()._loop
+    wake = loop._write_to_self
+
+    def wake_slowly() -> None:
+        wake()
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.3)
+
+    loop._write_to_self = wake_slowly
+    reader.read([0, 299])
+    sys.__dict__["lingers"] = Lingers()
 
 
 def waits_for_the_network(url: str) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from tfrfast import _native
 from tfrfast._remote import answers, failures, library, options, stores
 from tfrfast._remote.collecting import CollectionWatch
+from tfrfast._remote.event_loop import ClientLoop
 from tfrfast._remote.table import STARTER, ClientFacts, ClientRequest, ClientTable
 
 Answer = TypeVar("Answer")
@@ -28,6 +29,7 @@ _PATIENCE_S = 0.1
 _DEATH_S = 5.0
 # A busy machine takes its time. A thread that is still there when Python ends would abort it.
 _EXIT_S = 10.0
+_SILENCE_S = 2.0
 _ENDED = "the thread that makes requests has ended, because the program is ending."
 _DIED = "the thread that makes requests has died. Start the program again."
 
@@ -36,7 +38,7 @@ class Client:
     """One thread with an event loop. It serves the exchanges of all libraries with the core."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = ClientLoop()
         self._served: dict[int, ClientTable] = {}
         self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._is_ending = False
@@ -112,6 +114,7 @@ class Client:
         self._watch.end()
         self._watch.wait_for_end(_EXIT_S)
         self._thread.join(_EXIT_S)
+        self._loop.wait_until_silent(_SILENCE_S)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -192,3 +192,28 @@ def test_a_pickle_leaves_secrets_out(server: RangeServer, url: str) -> None:
     server.forget()
     assert pickle.loads(text)[3] == reader[3]
     assert server.seen[-1].headers["authorization"] == "Bearer not-in-pickles"
+
+
+def test_a_program_may_end_while_a_thread_of_obstores_reports_an_answer(url: str) -> None:
+    output_of(child("ended_after_a_read", url))
+
+
+def test_the_loop_knows_what_is_still_to_be_said(server: RangeServer, url: str) -> None:
+    reader = tfr.Reader(url)
+    reader.read([0, 299])
+    loop = client.use_client()._loop
+    # Its last words may come after the answer.
+    assert loop.wait_until_silent(PATIENCE_S)
+    server.trouble = lambda *_: Trouble(silent=True)
+
+    def read() -> None:
+        with pytest.raises(OSError):
+            reader.read([0])
+
+    waiting = threading.Thread(target=read)
+    waiting.start()
+    while not loop._due:
+        time.sleep(0.01)
+    client.use_client().end()
+    waiting.join(PATIENCE_S)
+    assert not loop._due

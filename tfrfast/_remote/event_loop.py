@@ -1,0 +1,76 @@
+"""An event loop that knows what the threads of obstore still have to say to it.
+
+They are not Python's. One that wants the GIL while Python ends is made to exit, from within code
+that cannot be left like that, and so the whole program is aborted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any
+
+#: What obstore calls once a future is done, to learn whether it was cancelled.
+_CALLBACK = "PyDoneCallback"
+#: From its last call into Python until a thread has given back the GIL. It takes microseconds.
+_LAST_STEPS_S = 0.002
+
+
+class ClientLoop(asyncio.SelectorEventLoop):
+    """Each future that obstore makes is due until one of its threads has spoken about it: it has
+    handed in the result, or has seen that the future was cancelled.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._due: set[Any] = set()
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return _Future(self)
+
+    def expect(self, future: Any) -> None:
+        self._due.add(future)
+
+    def heard_of(self, future: Any) -> None:
+        self._due.discard(future)
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        try:
+            return super().call_soon_threadsafe(callback, *args, context=context)
+        finally:
+            # What obstore passes on is the future first.
+            if args and isinstance(args[0], _Future):
+                self.heard_of(args[0])
+
+    def wait_until_silent(self, patience_s: float) -> bool:
+        """Waits until no thread of obstore will call Python again. False if one may."""
+        until = time.monotonic() + patience_s
+        while self._due and time.monotonic() < until:
+            time.sleep(_LAST_STEPS_S)
+        time.sleep(_LAST_STEPS_S)
+        return not self._due
+
+
+class _Future(asyncio.Future):  # type: ignore[type-arg]
+    def __init__(self, loop: ClientLoop) -> None:
+        super().__init__(loop=loop)
+        self._client_loop = loop
+        self._home = threading.get_ident()
+
+    def add_done_callback(
+        self, callback: Callable[[Any], object], *, context: Context | None = None
+    ) -> None:
+        if type(callback).__name__ == _CALLBACK:
+            self._client_loop.expect(self)
+        super().add_done_callback(callback, context=context)
+
+    def cancelled(self) -> bool:
+        is_cancelled = super().cancelled()
+        if is_cancelled and threading.get_ident() != self._home:
+            self._client_loop.heard_of(self)
+        return is_cancelled
