@@ -147,7 +147,7 @@ void copy_then_crc(benchmark::State& state, Crc32cKernel::Extend extend) {
 
 void add_extend(const std::string& name, Crc32cKernel::Extend extend) {
   benchmark::RegisterBenchmark(("crc32c/one_size/" + name).c_str(), one_size, extend)
-      ->ArgsProduct({{8, 16, 32, 64, 128, 258, 512, 1024, 3277, 64 << 10, 1 << 20}});
+      ->ArgsProduct({{8, 16, 32, 64, 128, 258, 512, 1024, 3277, 10000, 64 << 10, 1 << 20}});
   benchmark::RegisterBenchmark(("crc32c/chained/" + name).c_str(), chained, extend)
       ->ArgsProduct({{8, 16, 32, 64, 128, 258, 1024}});
   benchmark::RegisterBenchmark(("crc32c/records/" + name).c_str(), records, extend)
@@ -156,6 +156,7 @@ void add_extend(const std::string& name, Crc32cKernel::Extend extend) {
       ->Args({258, 258})
       ->Args({245, 270})
       ->Args({16, 1024})
+      ->Args({500, 1000})
       ->Args({2900, 3600});
 }
 
@@ -169,6 +170,9 @@ int main(int argc, char** argv) {
                                  kernel.of_u64);
     benchmark::RegisterBenchmark((std::string("crc32c/copy/") + kernel.name).c_str(), copy,
                                  kernel.copy)
+        ->ArgsProduct({{258, 3277, 110000}});
+    benchmark::RegisterBenchmark((std::string("crc32c/stream/") + kernel.name).c_str(), copy,
+                                 kernel.stream)
         ->ArgsProduct({{258, 3277, 110000}});
     benchmark::RegisterBenchmark((std::string("crc32c/copy_then_crc/") + kernel.name).c_str(),
                                  copy_then_crc, kernel.extend)

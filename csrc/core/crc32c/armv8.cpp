@@ -1,33 +1,44 @@
-// 64-bit ARM: the CRC instructions, three chains of them, joined by PMULL.
+// 64-bit ARM with the CRC instructions and PMULL.
 #include "core/crc32c/kernels.h"
 
 #ifdef TFRFAST_CRC32C_ARM
 
-#include "core/base/platform.h"
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/crc32c/cpu_arm.h"
+#include "core/crc32c/instructions.h"
+#include "core/crc32c/polynomial.h"
 #include "core/crc32c/three_way.h"
 
-#if defined(TFRFAST_LINUX)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
+#define FOLDING_TARGET CRC32C_TARGET
 
 namespace tfrfast::crc32c_detail::armv8 {
 
-bool supported() noexcept {
-#if defined(__APPLE__)
-  return true;  // every 64-bit Mac
-#elif defined(TFRFAST_LINUX)
-  constexpr unsigned long kNeeded = HWCAP_CRC32 | HWCAP_PMULL;
-  return (getauxval(AT_HWCAP) & kNeeded) == kNeeded;
-#else
-  return false;
-#endif
+#include "core/crc32c/neon.inc"
+
+namespace {
+
+// Long data is processed in blocks. Each row of a block has this many vectors, and this many words
+// for each of three chains.
+constexpr std::size_t kBlockVectors = 4;
+constexpr std::size_t kBlockWords = 3;
+constexpr std::size_t kSmallBlockRows = 8;
+constexpr std::size_t kLargeBlockRows = 64;
+constexpr std::size_t kCopyVectors = 8;
+
+FOLDING_TARGET inline Vector move_and_add(Vector vector, Vector factors, Vector other) noexcept {
+  return veorq_u64(move(vector, factors), other);
 }
 
-CRC32C_TARGET std::uint32_t extend(const std::uint8_t* bytes, std::size_t count,
-                                   std::uint32_t crc) noexcept {
-  crc = ~crc;
-  return finish(extend_three_way(bytes, count, crc));
+}  // namespace
+
+#include "core/crc32c/folding.inc"
+#include "core/crc32c/odd_bytes_first.inc"
+
+bool supported() noexcept {
+  return cpu_features().crc_pmull;
 }
 
 CRC32C_TARGET std::uint32_t of_u64(std::uint64_t value) noexcept {

@@ -3,6 +3,7 @@
 
 #ifdef TFRFAST_CRC32C_X86
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -10,8 +11,9 @@
 #include "core/crc32c/instructions.h"
 #include "core/crc32c/intrinsics_x86.h"
 #include "core/crc32c/polynomial.h"
+#include "core/crc32c/three_way.h"
 
-#define VPCLMUL_TARGET __attribute__((target("avx2,vpclmulqdq,pclmul,sse4.2")))
+#define FOLDING_TARGET __attribute__((target("avx2,vpclmulqdq,pclmul,sse4.2")))
 
 namespace tfrfast::crc32c_detail::avx2 {
 namespace {
@@ -19,70 +21,55 @@ namespace {
 using Vector = __m256i;
 constexpr std::size_t kVectorBytes = sizeof(Vector);
 constexpr std::size_t kShortest = 96;  // shorter data is faster in one chain
+constexpr std::size_t kChainsFrom = 192;
 // Long data is processed in blocks. Each row of a block has this many vectors, and this many words
 // for each of three chains.
 constexpr std::size_t kBlockVectors = 4;
 constexpr std::size_t kBlockWords = 5;
 constexpr std::size_t kSmallBlockRows = 4;
 constexpr std::size_t kLargeBlockRows = 64;
+constexpr std::size_t kCopyVectors = 8;
 
 struct alignas(kVectorBytes) Factors {
   std::array<std::uint64_t, kVectorBytes / 8> halves;
 };
 
-VPCLMUL_TARGET inline Vector load(const std::uint8_t* bytes) noexcept {
+FOLDING_TARGET inline Vector load(const std::uint8_t* bytes) noexcept {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
 }
-VPCLMUL_TARGET inline Vector load(const Factors& factors) noexcept {
+FOLDING_TARGET inline Vector load(const Factors& factors) noexcept {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(factors.halves.data()));
 }
-VPCLMUL_TARGET inline void store(std::uint8_t* out, Vector vector) noexcept {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), vector);
+template <bool kStream>
+FOLDING_TARGET inline void store(std::uint8_t* out, Vector vector) noexcept {
+  auto* const to = reinterpret_cast<__m256i*>(out);
+  kStream ? _mm256_stream_si256(to, vector) : _mm256_storeu_si256(to, vector);
 }
-VPCLMUL_TARGET inline void stream(std::uint8_t* out, Vector vector) noexcept {
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(out), vector);
+FOLDING_TARGET inline void end_stream() noexcept {
+  _mm_sfence();
 }
 
-VPCLMUL_TARGET inline Vector move(Vector vector, Vector factors) noexcept {
+FOLDING_TARGET inline Vector move(Vector vector, Vector factors) noexcept {
   return _mm256_xor_si256(_mm256_clmulepi64_epi128(vector, factors, 0x00),
                           _mm256_clmulepi64_epi128(vector, factors, 0x11));
 }
-VPCLMUL_TARGET inline Vector move_and_add(Vector vector, Vector factors, Vector other) noexcept {
+FOLDING_TARGET inline Vector move_and_add(Vector vector, Vector factors, Vector other) noexcept {
   return _mm256_xor_si256(move(vector, factors), other);
 }
 
-VPCLMUL_TARGET inline Vector add_in_front(Vector vector, __m128i lane) noexcept {
-  return _mm256_xor_si256(vector, _mm256_zextsi128_si256(lane));
+FOLDING_TARGET inline Vector add_in_front(Vector vector, Register crc) noexcept {
+  return _mm256_xor_si256(vector,
+                          _mm256_zextsi128_si256(_mm_cvtsi64_si128(static_cast<long long>(crc))));
 }
-VPCLMUL_TARGET inline __m128i add_lanes(Vector vector) noexcept {
-  return _mm_xor_si128(_mm256_castsi256_si128(vector), _mm256_extracti128_si256(vector, 1));
-}
-
-}  // namespace
-
-#include "core/crc32c/vpclmul.inc"
-
-namespace {
-
-// The bytes that do not fill a vector come first, and go through the CRC instruction.
-template <bool kCopy>
-VPCLMUL_TARGET inline Register extend_short(std::uint8_t* out, const std::uint8_t* bytes,
-                                            std::size_t count, Register crc) noexcept {
-  const std::size_t odd = count % kVectorBytes;
-  if constexpr (kCopy) {
-    std::memcpy(out, bytes, odd);
-    crc = extend_serially(out, odd, crc);
-    out += odd;
-  } else {
-    crc = extend_serially(bytes, odd, crc);
-  }
-  bytes += odd;
-  const Vector first =
-      add_in_front(take<kCopy>(out, bytes), _mm_cvtsi64_si128(static_cast<long long>(crc)));
-  return extend_vectors<kCopy>(out, first, bytes, count / kVectorBytes - 1);
+FOLDING_TARGET inline Lane add_lanes(Vector vector) noexcept {
+  return lane(_mm_xor_si128(_mm256_castsi256_si128(vector), _mm256_extracti128_si256(vector, 1)));
 }
 
 }  // namespace
+
+#include "core/crc32c/folding.inc"
+#include "core/crc32c/odd_bytes_first.inc"
+#include "core/crc32c/streaming.inc"
 
 bool supported() noexcept {
   return cpu_features().avx2_vpclmul;

@@ -3,6 +3,7 @@
 
 #ifdef TFRFAST_CRC32C_X86
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -11,7 +12,7 @@
 #include "core/crc32c/intrinsics_x86.h"
 #include "core/crc32c/polynomial.h"
 
-#define VPCLMUL_TARGET \
+#define FOLDING_TARGET \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx2,vpclmulqdq,pclmul,sse4.2")))
 
 namespace tfrfast::crc32c_detail::avx512 {
@@ -26,46 +27,53 @@ constexpr std::size_t kBlockVectors = 6;
 constexpr std::size_t kBlockWords = 4;
 constexpr std::size_t kSmallBlockRows = 6;
 constexpr std::size_t kLargeBlockRows = 64;
+constexpr std::size_t kCopyVectors = 4;
 
 struct alignas(kVectorBytes) Factors {
   std::array<std::uint64_t, kVectorBytes / 8> halves;
 };
 
-VPCLMUL_TARGET inline Vector load(const std::uint8_t* bytes) noexcept {
+FOLDING_TARGET inline Vector load(const std::uint8_t* bytes) noexcept {
   return _mm512_loadu_si512(bytes);
 }
-VPCLMUL_TARGET inline Vector load(const Factors& factors) noexcept {
+FOLDING_TARGET inline Vector load(const Factors& factors) noexcept {
   return _mm512_load_si512(factors.halves.data());
 }
-VPCLMUL_TARGET inline void store(std::uint8_t* out, Vector vector) noexcept {
-  _mm512_storeu_si512(out, vector);
+template <bool kStream>
+FOLDING_TARGET inline void store(std::uint8_t* out, Vector vector) noexcept {
+  auto* const to = reinterpret_cast<__m512i*>(out);
+  kStream ? _mm512_stream_si512(to, vector) : _mm512_storeu_si512(to, vector);
 }
-VPCLMUL_TARGET inline void stream(std::uint8_t* out, Vector vector) noexcept {
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(out), vector);
+FOLDING_TARGET inline void end_stream() noexcept {
+  _mm_sfence();
 }
 
-VPCLMUL_TARGET inline Vector move(Vector vector, Vector factors) noexcept {
+FOLDING_TARGET inline Vector move(Vector vector, Vector factors) noexcept {
   return _mm512_xor_si512(_mm512_clmulepi64_epi128(vector, factors, 0x00),
                           _mm512_clmulepi64_epi128(vector, factors, 0x11));
 }
-VPCLMUL_TARGET inline Vector move_and_add(Vector vector, Vector factors, Vector other) noexcept {
+FOLDING_TARGET inline Vector move_and_add(Vector vector, Vector factors, Vector other) noexcept {
   constexpr int kXor3 = 0x96;
   return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(vector, factors, 0x00),
                                    _mm512_clmulepi64_epi128(vector, factors, 0x11), other, kXor3);
 }
 
-VPCLMUL_TARGET inline Vector add_in_front(Vector vector, __m128i lane) noexcept {
+FOLDING_TARGET inline Vector add_in_front(Vector vector, __m128i lane) noexcept {
   return _mm512_xor_si512(vector, _mm512_zextsi128_si512(lane));
 }
-VPCLMUL_TARGET inline __m128i add_lanes(Vector vector) noexcept {
+FOLDING_TARGET inline Vector add_in_front(Vector vector, Register crc) noexcept {
+  return add_in_front(vector, _mm_cvtsi64_si128(static_cast<long long>(crc)));
+}
+FOLDING_TARGET inline Lane add_lanes(Vector vector) noexcept {
   const __m256i half =
       _mm256_xor_si256(_mm512_castsi512_si256(vector), _mm512_extracti64x4_epi64(vector, 1));
-  return _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  return lane(_mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
 }
 
 }  // namespace
 
-#include "core/crc32c/vpclmul.inc"
+#include "core/crc32c/folding.inc"
+#include "core/crc32c/streaming.inc"
 
 namespace {
 
@@ -77,7 +85,7 @@ constexpr auto kUnpad = powers_of_x<kVectorBytes>(32 - 1, -8);
 // bytes before it add nothing if the register is carried back over them, which is possible because
 // P has a constant term, so that x^-8 exists.
 template <bool kCopy>
-VPCLMUL_TARGET inline Register extend_short(std::uint8_t* out, const std::uint8_t* bytes,
+FOLDING_TARGET inline Register extend_short(std::uint8_t* out, const std::uint8_t* bytes,
                                             std::size_t count, Register crc) noexcept {
   const std::size_t after = (count - 1) / kVectorBytes;
   const std::size_t partial = count - after * kVectorBytes;

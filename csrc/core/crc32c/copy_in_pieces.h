@@ -1,5 +1,6 @@
-// copy() for kernels that have none. It copies pieces so small that they are still in the L1 cache
-// when their CRC is computed. The CRC is that of the copy, so what is verified is what was written.
+// copy() for kernels that have none, or one that is best for short data only. It copies pieces so
+// small that they are still in the L1 cache when their CRC is computed. The CRC is that of the
+// copy, so what is verified is what was written.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +12,13 @@
 
 namespace tfrfast::crc32c_detail {
 
-template <Crc32cKernel::Extend kExtend>
+template <Crc32cKernel::Extend kExtend, Crc32cKernel::Copy kCopyShort = nullptr>
 std::uint32_t copy_in_pieces(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
                              std::uint32_t crc) noexcept {
-  constexpr std::size_t kPieceBytes = 16 << 10;
+  constexpr std::size_t kMaxShortBytes = 4 << 10, kPieceBytes = 16 << 10;
+  if constexpr (kCopyShort != nullptr) {
+    if (count <= kMaxShortBytes) return kCopyShort(out, bytes, count, crc);
+  }
   while (count != 0) {
     const std::size_t piece = std::min(count, kPieceBytes);
     std::memcpy(out, bytes, piece);

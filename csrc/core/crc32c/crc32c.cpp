@@ -14,16 +14,19 @@ constexpr Crc32cKernel kKernels[] = {
      detail::copy_in_pieces<detail::portable::extend>, detail::portable::of_u64},
 #if defined(TFRFAST_CRC32C_X86)
     {"sse4.2", detail::sse42::supported, detail::sse42::extend,
-     detail::copy_in_pieces<detail::sse42::extend>, detail::copy_in_pieces<detail::sse42::extend>,
-     detail::sse42::of_u64},
+     detail::copy_in_pieces<detail::sse42::extend, detail::sse42::copy>,
+     detail::copy_in_pieces<detail::sse42::extend, detail::sse42::copy>, detail::sse42::of_u64},
     {"avx2", detail::avx2::supported, detail::avx2::extend, detail::avx2::copy,
      detail::avx2::stream, detail::sse42::of_u64},
     {"avx512", detail::avx512::supported, detail::avx512::extend, detail::avx512::copy,
      detail::avx512::stream, detail::sse42::of_u64},
 #elif defined(TFRFAST_CRC32C_ARM)
-    {"armv8", detail::armv8::supported, detail::armv8::extend,
-     detail::copy_in_pieces<detail::armv8::extend>, detail::copy_in_pieces<detail::armv8::extend>,
-     detail::armv8::of_u64},
+    {"armv8", detail::armv8::supported, detail::armv8::extend, detail::armv8::copy,
+     detail::armv8::copy, detail::armv8::of_u64},
+#if defined(TFRFAST_CRC32C_ARM_SHA3)
+    {"armv8+sha3", detail::armv8_sha3::supported, detail::armv8_sha3::extend,
+     detail::armv8_sha3::copy, detail::armv8_sha3::copy, detail::armv8::of_u64},
+#endif
 #endif
 };
 

@@ -26,6 +26,11 @@
 
 namespace tfrfast::crc32c_detail {
 
+// Sixteen bytes as two words, in the order of the data.
+struct Lane {
+  std::uint64_t front, back;
+};
+
 #if defined(TFRFAST_CRC32C_X86)
 
 // A 32-bit register, of the type that the instruction takes and returns: to narrow it between two
@@ -51,6 +56,11 @@ CRC32C_TARGET inline __m128i wide_product(Register a, std::uint32_t b) noexcept 
 }
 CRC32C_TARGET inline std::uint64_t product(Register a, std::uint32_t b) noexcept {
   return static_cast<std::uint64_t>(_mm_cvtsi128_si64(wide_product(a, b)));
+}
+
+CRC32C_TARGET inline Lane lane(__m128i bytes) noexcept {
+  return {static_cast<std::uint64_t>(_mm_cvtsi128_si64(bytes)),
+          static_cast<std::uint64_t>(_mm_extract_epi64(bytes, 1))};
 }
 
 #elif defined(TFRFAST_CRC32C_ARM)

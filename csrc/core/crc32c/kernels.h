@@ -11,6 +11,10 @@
 #define TFRFAST_CRC32C_X86 1
 #elif defined(__aarch64__) && !defined(__AARCH64EB__)
 #define TFRFAST_CRC32C_ARM 1
+// Clang before 16 declares EOR3 only where the whole file may use it.
+#if !defined(__clang__) || __clang_major__ >= 16 || defined(__ARM_FEATURE_SHA3)
+#define TFRFAST_CRC32C_ARM_SHA3 1
+#endif
 #endif
 
 namespace tfrfast::crc32c_detail {
@@ -26,6 +30,8 @@ std::uint32_t of_u64(std::uint64_t value) noexcept;
 namespace sse42 {
 bool supported() noexcept;
 std::uint32_t extend(const std::uint8_t* bytes, std::size_t count, std::uint32_t crc) noexcept;
+std::uint32_t copy(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
+                   std::uint32_t crc) noexcept;
 std::uint32_t of_u64(std::uint64_t value) noexcept;
 }  // namespace sse42
 
@@ -54,8 +60,21 @@ std::uint32_t stream(std::uint8_t* out, const std::uint8_t* bytes, std::size_t c
 namespace armv8 {
 bool supported() noexcept;
 std::uint32_t extend(const std::uint8_t* bytes, std::size_t count, std::uint32_t crc) noexcept;
+std::uint32_t copy(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
+                   std::uint32_t crc) noexcept;
 std::uint32_t of_u64(std::uint64_t value) noexcept;
 }  // namespace armv8
+
+#endif
+
+#ifdef TFRFAST_CRC32C_ARM_SHA3
+
+namespace armv8_sha3 {
+bool supported() noexcept;
+std::uint32_t extend(const std::uint8_t* bytes, std::size_t count, std::uint32_t crc) noexcept;
+std::uint32_t copy(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
+                   std::uint32_t crc) noexcept;
+}  // namespace armv8_sha3
 
 #endif
 
