@@ -28,7 +28,7 @@ from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.records import open_reader
 from tfrfast.features import FixedLen
 from tfrfast.plan import Plan
-from tfrfast.reader import Reader
+from tfrfast.reader import Reader, Skipped
 from tfrfast.scanning import scan
 
 __all__ = ["Keyed", "build_keys"]
@@ -66,6 +66,19 @@ def build_keys(
         names.
     """
     reader = open_reader(source, reader_options)
+    return build_key_file(reader, feature, folder, max_memory, threads, progress, executor)[0]
+
+
+def build_key_file(
+    reader: Reader,
+    feature: str,
+    folder: str | os.PathLike[str] | None,
+    max_memory: int | str,
+    threads: int | None,
+    progress: bool | None,
+    executor: Executor | None,
+) -> tuple[str, list[Skipped]]:
+    """The path of the key file, and the damage that was left out."""
     if len(reader) > MAX_RECORDS:
         raise ValueError(f"A key file has room for {MAX_RECORDS} records, not {len(reader)}.")
     kind = _kind_of(reader, feature)
@@ -78,13 +91,15 @@ def build_keys(
         Entries(memory, os.path.dirname(path)) as entries,
         ProgressBar("Collecting keys", progress, "records") as bar,
     ):
-        for part in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+        skipped: set[Skipped] = set()
+        for part, damage in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
             entries.add(part)
+            skipped.update(damage)
         header = KeyHeader(
             feature, kind, len(reader), entries.count, entries.distinct(), reader.fingerprint, stamp
         )
         _publish(path, header, entries)
-    return path
+    return path, sorted(skipped, key=lambda each: each[:3])
 
 
 def plan_keys(
@@ -107,7 +122,7 @@ class _SortKeys:
     feature: str
     kind: str
 
-    def run(self, advance: Advance) -> npt.NDArray[Any]:
+    def run(self, advance: Advance) -> tuple[npt.NDArray[Any], list[Skipped]]:
         numbers = self.rows.numbers
         assert isinstance(numbers, range)
         batches = scan(
@@ -127,7 +142,7 @@ class _SortKeys:
             hashes = _hashes(keys.column())[present]
             parts.append(entries_of(hashes, numbers_here[present] + self.rows.base))
             advance(batch.length)
-        return sorted_entries(parts)
+        return sorted_entries(parts), self.rows.reader.skipped
 
 
 def _publish(path: str, header: KeyHeader, entries: Entries) -> None:

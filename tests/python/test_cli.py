@@ -11,6 +11,8 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import damage, run, write_examples
+from record_files import flip_payload_byte
+from tfrfast.cli._ray import joined_addresses
 from tfrfast.cli.cache import data_set_of
 
 
@@ -254,3 +256,39 @@ def test_a_reader_of_its_output_that_goes_early_is_no_error(shards: list[str]) -
         assert json.loads(command.stdout.readline())["record"] == 0
         command.stdout.close()
         assert command.stderr.read() == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "joined"),
+    [
+        (["verify", "--ray", "data/a"], ["verify", "--ray=", "data/a"]),
+        (["verify", "--ray", "auto", "a"], ["verify", "--ray=auto", "a"]),
+        (["verify", "a", "--ray", "10.0.0.1:6379"], ["verify", "a", "--ray=10.0.0.1:6379"]),
+        (["verify", "--ray", "ray://head:10001", "a"], ["verify", "--ray=ray://head:10001", "a"]),
+        (["verify", "--ray", "s3://bucket/a:1", "b"], ["verify", "--ray=", "s3://bucket/a:1", "b"]),
+        (["verify", "--ray", "--json", "a"], ["verify", "--ray=", "--json", "a"]),
+        (["verify", "a", "--ray"], ["verify", "a", "--ray"]),
+        (["verify", "--ray=local", "a"], ["verify", "--ray=local", "a"]),
+    ],
+)
+def test_paths_are_not_taken_for_addresses(given: list[str], joined: list[str]) -> None:
+    assert joined_addresses(given) == joined
+
+
+def test_keys_are_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "shard")
+    with tfr.Writer(path) as writer:
+        writer.write_batch(tfr.encode_examples({"id": [b"a", b"b", b"c"]}))
+    assert run("keys", "--by", "id", "--folder", str(tmp_path / "keys"), "--json", path) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["bytes"] == Path(made["path"]).stat().st_size
+    reader = tfr.Reader(path)
+    assert reader.by("id", folder=tmp_path / "keys")[b"b"] == reader[1]
+    assert run("keys", "--by", "label", path) == 2
+    assert "label" in capsys.readouterr().err
+    flip_payload_byte(path, reader, 1)
+    keys = ["keys", "--by", "id", path]
+    assert run(*keys) == 2
+    capsys.readouterr()
+    assert run(*keys, "--skip-corrupt", "--json") == 1
+    assert [each["records"] for each in json.loads(capsys.readouterr().out)["skipped"]] == [1]

@@ -113,6 +113,11 @@ def reach(urls: list[str], storage: Storage | None = None) -> None:
     use_client()
 
 
+def absolute(names: list[str]) -> list[str]:
+    """The same files by names that do not depend on the current folder."""
+    return [name if is_url(name) else os.path.abspath(name) for name in names]
+
+
 def refuse_urls(shards: list[str], who: str) -> None:
     """Raises ValueError where files of this machine are needed."""
     for shard in shards:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from tfrfast import __version__
 from tfrfast.cli._interruption import EXIT_CODE
+from tfrfast.cli._ray import joined_addresses
 
 _COMMANDS = {
     "index": "build and save indexes",
@@ -25,6 +26,7 @@ _COMMANDS = {
     "stats": "show what features hold, with histograms",
     "shuffle": "shuffle, reshard, merge and split",
     "copy": "write chosen records to new shards",
+    "keys": "build the file by which records are found by key",
     "export": "write features to Parquet",
     "import": "write Parquet as Examples",
     "cache": "show or empty the index cache",
@@ -44,7 +46,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"tfrfast {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    given = sys.argv[1:] if arguments is None else arguments
+    given = joined_addresses(sys.argv[1:] if arguments is None else arguments)
     chosen = next((each for each in given if not each.startswith("-")), None)
     for name, help in _COMMANDS.items():
         if name == chosen:

@@ -13,7 +13,8 @@ from tfrfast._base.sizes import format_bytes
 from tfrfast._tables.selecting import records_where
 from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, print_json
 from tfrfast.cli._new_shards import add_output, add_writing, print_left_out, writing_arguments
-from tfrfast.copying import copy
+from tfrfast.cli._ray import add_ray, on_ray
+from tfrfast.copying import Copied, copy
 from tfrfast.reader import Reader
 
 
@@ -45,6 +46,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         required=False,
     )
     add_writing(parser)
+    add_ray(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +57,8 @@ def run(options: argparse.Namespace) -> int:
             if options.where is not None
             else _numbers_in(options.records)
         )
-        made = copy(reader, records, options.out, **writing_arguments(options))
+        write = copy if options.ray is None else on_ray(options.ray).copy
+        made: Copied = write(reader, records, options.out, **writing_arguments(options))
     if options.json:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
     else:

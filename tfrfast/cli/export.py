@@ -7,7 +7,8 @@ from typing import Any
 
 from tfrfast._base.sizes import format_bytes
 from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, print_json
-from tfrfast.exporting import export
+from tfrfast.cli._ray import add_ray, on_ray
+from tfrfast.exporting import Exported, export
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -33,6 +34,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     parser.add_argument("--record", action="store_true", help="add a column of record numbers")
     parser.add_argument("--overwrite", action="store_true", help="replace files of these names")
+    add_ray(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     columns = None if options.columns is None else options.columns.split(",")
     if options.record and columns is not None:
         columns.append("record")
-    made = export(
+    write = export if options.ray is None else on_ray(options.ray).export
+    made: Exported = write(
         options.paths,
         options.out,
         num_files=options.shards,

@@ -6,7 +6,8 @@ import argparse
 
 from tfrfast._base.paths import expand_paths
 from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
-from tfrfast.indexing import build_index
+from tfrfast.cli._ray import add_ray, on_ray
+from tfrfast.indexing import BuiltIndex, build_index
 from tfrfast.text_indexes import check_text_places, export_text_indexes, import_text_indexes
 
 
@@ -25,6 +26,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     parser.add_argument("--force", action="store_true", help="build even where one still fits")
     parser.add_argument("--workers", type=int, help="threads (default: all processors)")
+    add_ray(parser)
     text = parser.add_mutually_exclusive_group()
     text.add_argument(
         "--export-text",
@@ -44,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
         check_text_places(expand_paths(options.paths), options.export_text)
     if options.import_text:
         import_text_indexes(options.paths, options.import_text, index_folder=options.folder)
-    built = build_index(
+    build = build_index if options.ray is None else on_ray(options.ray).index
+    built: list[BuiltIndex] = build(
         options.paths,
         folder=options.folder,
         workers=options.workers,

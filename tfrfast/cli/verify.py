@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from tfrfast.cli._common import LEAVES_OUT_ANYWAY, Subparsers, add_command, print_json, print_table
-from tfrfast.verifying import verify
+from tfrfast.cli._ray import add_ray, on_ray
+from tfrfast.verifying import Verified, verify
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
-    add_command(
+    parser = add_command(
         subparsers,
         "verify",
         run,
@@ -18,10 +19,12 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "byte ranges and exit with code 1.",
         skip_corrupt=LEAVES_OUT_ANYWAY,
     )
+    add_ray(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    found = verify(options.paths, progress=options.progress)
+    check = verify if options.ray is None else on_ray(options.ray).verify
+    found: Verified = check(options.paths, progress=options.progress)
     damage = found.damage
     if options.json:
         print_json(

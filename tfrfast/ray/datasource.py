@@ -18,9 +18,9 @@ from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from tfrfast._base.arguments import Int64Array
+from tfrfast._base.paths import absolute
 from tfrfast.errors import RecordError
 from tfrfast.permutation import Permutation
-from tfrfast.ray.nodes import absolute_names
 from tfrfast.ray.parts import Columns, Part, Shards
 from tfrfast.ray.ranges import ShardTable, cut
 from tfrfast.ray.tasks import processors_of_task
@@ -164,7 +164,7 @@ class RecordSource(Datasource):
         paths = self._reader._paths
         return Shards(
             self._plan,
-            absolute_names([paths[i] for i in which]),
+            absolute([paths[i] for i in which]),
             self._options,
             [int(self._table.num_records[i]) for i in which],
             [int(self._table.num_bytes[i]) for i in which],

@@ -8,7 +8,7 @@ from typing import Any
 
 from tfrfast import copying, exporting, indexing, verifying
 from tfrfast import keys as building
-from tfrfast._base.paths import PathLike, Paths, expand_paths, written_file
+from tfrfast._base.paths import PathLike, Paths, absolute, expand_paths, written_file
 from tfrfast._keys.key_file import key_path
 from tfrfast._remote.options import Storage, storage_of
 from tfrfast._remote.urls import is_url
@@ -16,8 +16,8 @@ from tfrfast.copying import Copied
 from tfrfast.exporting import Exported
 from tfrfast.indexing import BuiltIndex
 from tfrfast.ray.executor import RayExecutor
-from tfrfast.ray.nodes import absolute_names, check_nodes
-from tfrfast.reader import Reader
+from tfrfast.ray.nodes import check_nodes
+from tfrfast.reader import Reader, Skipped
 from tfrfast.verifying import Verified
 
 __all__ = ["copy", "export", "index", "keys", "verify"]
@@ -131,10 +131,23 @@ def keys(
       ray_options: as for `index`, which also says what is checked beforehand.
     """
     reader, own = _reader(source, options, _KEYS)
+    return build_key_file(reader, feature, ray_options=ray_options, **own)[0]
+
+
+def build_key_file(
+    reader: Reader,
+    feature: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    max_memory: int | str = "1GiB",
+    progress: bool | None = None,
+    ray_options: Mapping[str, Any] | None = None,
+) -> tuple[str, list[Skipped]]:
+    """As `tfrfast.keys.build_key_file`, for readers of absolute paths."""
     executor = RayExecutor(ray_options)
-    key_path(reader, feature, own.get("folder"))  # raises now if there is no place for it
+    key_path(reader, feature, None if folder is None else os.fspath(folder))  # or ValueError
     check_nodes(reader._paths, [], reader._options["storage"])
-    return building.build_keys(reader, feature, executor=executor, **own)
+    return building.build_key_file(reader, feature, folder, max_memory, None, progress, executor)
 
 
 _COPYING = {
@@ -157,11 +170,11 @@ def _reader(
     if isinstance(source, Reader):
         if rest:
             raise TypeError(f"{next(iter(rest))} is an option of Reader, which was made already.")
-        names = absolute_names(source._paths)
+        names = absolute(source._paths)
         return (source if names == source._paths else Reader(names, **source._options)), mine
     reached = storage_of(rest.pop("storage", None))
     return Reader(_shards(source, reached), storage=reached, **rest), mine
 
 
 def _shards(paths: Paths, storage: Storage) -> list[str]:
-    return absolute_names(expand_paths(paths, storage))
+    return absolute(expand_paths(paths, storage))

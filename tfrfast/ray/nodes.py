@@ -14,17 +14,12 @@ from tfrfast._native import crc32c
 from tfrfast._remote.options import Storage
 from tfrfast._remote.urls import is_url
 
-__all__ = ["absolute_names", "check_nodes"]
+__all__ = ["check_nodes"]
 
 # Of many files, so many are compared, spread over all.
 _FILES = 32
 _ENDS_BYTES = 4096
 _SHOWN = 5
-
-
-def absolute_names(names: Sequence[str]) -> list[str]:
-    """The names as they hold in every process, whatever its working folder is."""
-    return [name if is_url(name) else os.path.abspath(name) for name in names]
 
 
 def check_nodes(inputs: Sequence[str], outputs: Sequence[str], storage: Storage) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tfrfast import scanning
 from tfrfast._base.arguments import integer, seed_number
-from tfrfast._base.paths import Paths
+from tfrfast._base.paths import Paths, absolute
 from tfrfast._columns.rows import row_numbers
 from tfrfast._loading.records import open_reader
 from tfrfast.features import AnyFeatures
-from tfrfast.ray.nodes import absolute_names, check_nodes
+from tfrfast.ray.nodes import check_nodes
 from tfrfast.ray.parts import Columns
 from tfrfast.reader import Reader
 
@@ -95,7 +95,7 @@ def read(
     )
     if not ray.is_initialized():
         ray.init()
-    check_nodes(absolute_names(reader._paths), [], reader._options["storage"])
+    check_nodes(absolute(reader._paths), [], reader._options["storage"])
     chosen = RecordSource(reader, wanted, numbers, order)
     dataset = read_datasource(
         chosen,

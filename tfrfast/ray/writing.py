@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tfrfast import copying
+from tfrfast._base.paths import absolute
 from tfrfast._remote.options import Storage, storage_of
 from tfrfast._remote.urls import is_url
 from tfrfast._writing.options import Compression, FilePath, Index
@@ -21,7 +22,7 @@ from tfrfast.encoding import encoded_table
 from tfrfast.errors import RecordError
 from tfrfast.ray.columns import storage_columns
 from tfrfast.ray.executor import RayExecutor
-from tfrfast.ray.nodes import absolute_names, check_nodes
+from tfrfast.ray.nodes import check_nodes
 from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import Reader
 from tfrfast.writer import ShardedWriter, Writer
@@ -73,7 +74,7 @@ def write(
     Raises FeatureError for values that no feature can hold.
     """
     reached = storage_of(storage)
-    (name,) = absolute_names([os.fsdecode(out)])
+    (name,) = absolute([os.fsdecode(out)])
     options: dict[str, Any] = {
         "num_shards": num_shards,
         "compression": compression,

@@ -111,6 +111,28 @@ def test_the_error_is_that_of_the_task(local_ray: Any, data: list[str], tmp_path
     assert os.listdir(tmp_path / "out") == []
 
 
+def test_commands_run_on_ray(
+    local_ray: Any, data: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tfrfast.cli import main
+
+    (tmp_path / "numbers").write_text("7 3 1499")
+    assert main(["index", "--ray", *data]) == 0
+    assert "3 indexes built" in capsys.readouterr().out
+    assert main(["verify", *data, "--ray"]) == 0
+    assert "1500 records in 3 shards" in capsys.readouterr().out
+    assert main(["keys", "--ray", *data, "--by", "id"]) == 0
+    copying = ["--records", str(tmp_path / "numbers"), "--out", str(tmp_path / "x")]
+    assert main(["copy", "--ray", *data, *copying]) == 0
+    reader = tfr.Reader(data)
+    made = tfr.Reader(str(tmp_path / "x-00000-of-00001"))
+    assert list(made) == [reader[7], reader[3], reader[1499]]
+    assert main(["export", "--ray", *data, str(tmp_path / "x.parquet"), "--columns", "id"]) == 0
+    assert (tmp_path / "x.parquet").exists()
+    assert main(["verify", "--ray", str(tmp_path / "absent")]) == 2
+    assert "absent" in capsys.readouterr().err
+
+
 def test_a_node_that_does_not_see_the_input_is_named(two_nodes: list[Any], unseen: str) -> None:
     import ray
 

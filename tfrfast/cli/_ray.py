@@ -1,0 +1,45 @@
+"""`--ray [ADDRESS]`: the command's work as tasks of a Ray cluster."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+_ADDRESS = re.compile(r"auto|local|ray://\S+|[^\s/*?]+:\d+")
+
+
+def add_ray(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="run on the Ray cluster with this address (host:port, ray://host:port), or on the one "
+        "that runs here, or on one that is started for it",
+    )
+
+
+def joined_addresses(arguments: Sequence[str]) -> list[str]:
+    """The arguments with each `--ray ADDRESS` as one, and no path taken for an address."""
+    joined: list[str] = []
+    for each in arguments:
+        if joined and joined[-1] == "--ray":
+            is_address = _ADDRESS.fullmatch(each) is not None and not os.path.exists(each)
+            joined[-1:] = [f"--ray={each}"] if is_address else ["--ray=", each]
+        else:
+            joined.append(each)
+    return joined
+
+
+def on_ray(address: str) -> Any:
+    """`tfrfast.ray`, connected to the cluster."""
+    import tfrfast.ray as jobs  # first: it says how to install Ray
+
+    import ray  # isort: skip
+
+    if not ray.is_initialized():
+        ray.init(address or None, log_to_driver=False, logging_level="ERROR")
+    return jobs
