@@ -207,7 +207,7 @@ def test_the_loop_knows_what_is_still_to_be_said(server: RangeServer, url: str) 
     server.trouble = lambda *_: Trouble(silent=True)
 
     def read() -> None:
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="127.0.0.1"):
             reader.read([0])
 
     waiting = threading.Thread(target=read)
