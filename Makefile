@@ -14,7 +14,7 @@ NUMPY_TESTS := $(patsubst %,tests/python/test_%.py,block_shuffle dlpack encoding
   parse_example permutation picking_rows plan record_batch)
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 # The cheap stages come first. The wheel is built once for everything after it.
-CI_STAGES ?= lint cpp-test cpp-test-portable test types site test-tensorflow test-torch test-tables test-remote test-numpy sanitize fuzz
+CI_STAGES ?= lint cpp-test cpp-test-portable test types site test-tensorflow test-torch test-tables test-remote test-ray test-numpy sanitize fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -151,15 +151,16 @@ test-tables: .envs/tables/.ready dist/.built ## The wheel with PyArrow, Polars, 
 test-remote: .envs/remote/.ready dist/.built ## The wheel with obstore, against servers of its own
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/remote tests/python/remote ''
 
-# One process: Ray starts processes of its own.
-test-ray: .envs/ray/.ready dist/.built ## The wheel with Ray, on a cluster of this machine alone
-	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/ray tests/python/ray ''
+# One process: Ray starts processes of its own. `make test-ray RAY_TESTS=` adds what takes a minute.
+RAY_TESTS ?= -m 'not slow'
+test-ray: .envs/ray/.ready dist/.built ## The wheel with Ray, on clusters of this machine alone
+	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/ray tests/python/ray '' $(RAY_TESTS)
 
 .envs/ray/.ready: .venv/.tools
 	rm -rf .envs/ray
 	.venv/bin/python -m venv .envs/ray
 	.envs/ray/bin/pip install --quiet --upgrade pip
-	.envs/ray/bin/pip install --quiet 'ray[data]' numpy 'pytest>=9' hypothesis
+	.envs/ray/bin/pip install --quiet 'ray[data,train]' numpy 'pytest>=9' hypothesis
 	@touch $@
 
 .envs/remote/.ready: .venv/.tools

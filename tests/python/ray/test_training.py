@@ -73,6 +73,7 @@ def _save(trained: Any, loader: tfr.Loader[Any], steps: int, world: int, rank: i
         )
 
 
+@pytest.mark.slow
 def test_a_run_that_loses_a_node_trains_on_each_record_once_an_epoch(
     cluster: Any, tmp_path: Path
 ) -> None:

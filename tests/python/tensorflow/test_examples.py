@@ -71,3 +71,8 @@ def test_imagenet_both_ways(tmp_path: Path) -> None:
     assert all(rate > 0 for rate in example.images_per_s(datasets, rounds=1).values())
     history = example.small_model().fit(datasets["ours"], epochs=2, verbose=0)
     assert len(history.history["loss"]) == 2
+
+
+def test_a_data_service_of_two_workers_gives_each_record_once(tmp_path: Path) -> None:
+    digits = load_example("mnist_data").write_digits(tmp_path / "data", "bytes", 530)
+    assert load_example("tf_data_service").count(digits.train) == (530, 530)
