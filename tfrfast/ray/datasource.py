@@ -137,7 +137,7 @@ class RecordSource(Datasource):
         """The ranges, at most `count`."""
         columns = self._columns
         if self._numbers is None and self._shuffle is None:
-            ends = self._table.ends()
+            ends = self._table.ends
             for first, last in cut(self._table, count):
                 touched = self._table.touched(first, last)
                 begin = int(ends[touched[0]] - self._table.num_records[touched[0]])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,21 +12,22 @@ from tfrfast._base.arguments import Int64Array
 __all__ = ["ShardTable", "cut"]
 
 
-class ShardTable(NamedTuple):
+@dataclass(frozen=True)
+class ShardTable:
     """How many records and bytes each shard has."""
 
     num_records: Int64Array
     num_bytes: Int64Array
 
+    @cached_property
     def ends(self) -> Int64Array:
         """The number of the first record after each shard."""
         return np.cumsum(self.num_records)
 
     def touched(self, first: int, last: int) -> range:
         """The shards that hold records `first` to `last`, which is not among them."""
-        ends = self.ends()
-        begin = int(np.searchsorted(ends, first, side="right"))
-        return range(begin, int(np.searchsorted(ends, last, side="left")) + 1)
+        begin = int(np.searchsorted(self.ends, first, side="right"))
+        return range(begin, int(np.searchsorted(self.ends, last, side="left")) + 1)
 
 
 def cut(table: ShardTable, count: int) -> list[tuple[int, int]]:
@@ -38,7 +40,7 @@ def cut(table: ShardTable, count: int) -> list[tuple[int, int]]:
     if total == 0:
         return []
     bytes_before = np.concatenate([[0], np.cumsum(table.num_bytes)]).astype(np.float64)
-    records_before = np.concatenate([[0], table.ends()]).astype(np.float64)
+    records_before = np.concatenate([[0], table.ends]).astype(np.float64)
     wanted = np.linspace(0, bytes_before[-1], count + 1)
     # As if all records of a shard had one size.
     at = np.rint(np.interp(wanted, bytes_before, records_before)).astype(np.int64)
