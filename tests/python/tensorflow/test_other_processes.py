@@ -20,6 +20,7 @@ from example_files import plain, write_examples
 tf = pytest.importorskip("tensorflow")
 
 from map_functions import is_lifted  # noqa: E402
+from range_server import range_server  # noqa: E402
 from tensorflow_child import (  # noqa: E402
     FEATURES,
     flat,
@@ -185,6 +186,25 @@ def test_service_workers_give_each_record_once(files: list[str], service: Any, w
     )
     epochs = {"epochs": 3, "lifted": 3, "loader": 2}.get(which, 1)
     assert sorted(flat(distributed)) == sorted(list(range(COUNT)) * epochs)
+
+
+def test_service_workers_read_urls(files: list[str], service: Any) -> None:
+    pytest.importorskip("obstore", reason="needs obstore")
+    with range_server() as server:
+        for path in files:
+            server.put(f"set/{Path(path).name}", Path(path).read_bytes())
+        urls = [f"{server.url}/set/{Path(path).name}" for path in files]
+        tfr.Reader(urls).close()
+        for which in ("shuffled", "file order"):
+            before = len(server.seen)
+            distributed = datasets(urls)[which].apply(
+                tf.data.experimental.service.distribute(
+                    processing_mode=tf.data.experimental.service.ShardingPolicy.DYNAMIC,
+                    service=service.target(),
+                )
+            )
+            assert sorted(flat(distributed)) == list(range(COUNT))
+            assert len(server.seen) > before
 
 
 def test_a_service_gives_the_rows_that_tensorflow_maps(files: list[str], service: Any) -> None:
