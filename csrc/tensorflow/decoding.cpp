@@ -100,6 +100,11 @@ LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
                                  const std::shared_ptr<const FeatureSchema>& features,
                                  std::span<const std::int64_t> records, const bool* valid) {
   static const std::atomic<bool> never{false};
+  if (source->reader()->is_far()) {
+    std::vector<Row> rows(records.size());
+    source->reader()->locate(records, rows.data());
+    source->announce(rows);
+  }
   const std::vector<std::shared_ptr<const void>> what = {source, features};
   std::unique_ptr<BatchWork> work =
       works_.take(what, [&] { return std::make_unique<BatchWork>(source->reader(), features); });

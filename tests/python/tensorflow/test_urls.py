@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from example_files import plain, write_examples
 from patience import PATIENCE_S
 from range_server import OLD, RangeServer, Trouble, fails_at_first, range_server
 from record_files import flip_payload_byte, some_records, write_shards
@@ -64,6 +65,29 @@ def test_elements_are_those_of_the_files(urls: list[str], shards: list[str], nam
     for _ in range(2):  # the second time there are indexes
         assert values(there) == values(here)
     assert values(make(tfr.TFRecordDataset(urls))) == values(make(tfr.TFRecordDataset(shards)))
+
+
+def test_columns_in_any_order_take_few_requests(server: RangeServer, tmp_path: Path) -> None:
+    files = write_examples(tmp_path, [60, 90])
+    for path in files:
+        server.put(f"set/{Path(path).name}", Path(path).read_bytes())
+    there = [f"{server.url}/set/{Path(path).name}" for path in files]
+    features = {"id": tfr.FixedLen([], np.int64), "words": tfr.VarLen(bytes)}
+
+    def shuffled(names: list[str]) -> Any:
+        return tfr.TFRecordDataset(names).shuffle(1, seed=3).batch(50).parse_example(features)
+
+    def loaded(names: list[str]) -> Any:
+        loader = tfr.Loader(tfr.Reader(names), 50, seed=3, features=features)
+        return loader.to_tf_dataset()
+
+    tfr.build_index(there)
+    for make in (shuffled, loaded):
+        expected = [plain(each) for each in make(files)]
+        data = make(there)
+        server.forget()
+        assert [plain(each) for each in data] == expected
+        assert len(server.reads()) <= 6  # three batches of two shards each
 
 
 def test_files_in_another_order(urls: list[str], shards: list[str]) -> None:
