@@ -51,9 +51,9 @@ def measure(
         if not len(reader):
             raise ValueError("these files have no records to time.")
         mean_bytes = sum(shard.num_bytes for shard in reader.shards) / len(reader)
-        rows = batch_size or _batch_size(mean_bytes)
+        rows = batch_size or batch_size_of(mean_bytes)
         max_batches = max(1, int(max_bytes / mean_bytes / rows))
-        features = _features(reader)
+        features = features_of(reader)
         works = [
             Work(shards, rows, shuffled, each)
             for each in ([None] if features is None else [None, features])
@@ -90,9 +90,9 @@ def measure_mixture(
         if not records:
             raise ValueError("these files have no records to time.")
         mean_bytes = sum(shard.num_bytes for shard in reader.shards) / len(reader)
-        rows = batch_size or _batch_size(mean_bytes)
+        rows = batch_size or batch_size_of(mean_bytes)
         max_batches = max(1, int(max_bytes / mean_bytes / rows))
-        features = _features(reader)
+        features = features_of(reader)
         works = [
             Work([], rows, True, each, tuple(mixed), records)
             for each in ([None] if features is None else [None, features])
@@ -132,13 +132,13 @@ def _first(shards: list[str], max_bytes: int) -> list[str]:
     return chosen
 
 
-def _batch_size(mean_bytes: float) -> int:
+def batch_size_of(mean_bytes: float) -> int:
     """A power of two, so that a batch has about a mebibyte."""
     rows = 1 << max(0, round(_BATCH_BYTES / mean_bytes) - 1).bit_length()
     return min(max(rows, _MIN_BATCH_ROWS), _MAX_BATCH_ROWS)
 
 
-def _features(reader: Reader) -> Features | None:
+def features_of(reader: Reader) -> Features | None:
     """Specs for what the records hold. None if they are not Examples, or empty ones."""
     try:
         return infer_features(reader) or None

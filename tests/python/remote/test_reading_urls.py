@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 
@@ -195,6 +196,24 @@ def test_a_request_a_record_is_said_once(server: RangeServer, tmp_path: Path) ->
 def test_an_empty_object_has_no_records(server: RangeServer) -> None:
     server.put("set/empty", b"")
     assert len(tfr.Reader(f"{server.url}/set/empty")) == 0
+
+
+def test_bench_times_the_network(
+    urls: list[str], shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "--rounds", "1", "--max-bytes", "100k", "--json", *urls]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["shards"] == urls[:1]
+    assert [each["work"] for each in found["comparisons"]] == [
+        "records, in order",
+        "records, shuffled",
+    ]
+    for each in found["comparisons"]:
+        assert each["records"] == 300
+        assert set(each["seconds"]) >= {"requests", "tfr.Loader"}
+        assert each["ratio"]["tfr.Loader"] > 0
+    assert main(["bench", "--rounds", "1", *urls]) == 0
+    assert "of 3 shards" in capsys.readouterr().out
 
 
 def test_commands_read_urls(

@@ -1,0 +1,190 @@
+"""Times shards in a bucket beside plain requests for the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import statistics
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from tfrfast._base.paths import Paths, expand_paths
+from tfrfast._bench.duel import Timing, take_turns
+from tfrfast._bench.own_files import batch_size_of, features_of
+from tfrfast._bench.pipelines import Work, dataset_way, import_tensorflow, loader_way
+from tfrfast._remote import answers
+from tfrfast._remote.client import use_client
+from tfrfast.features import Features
+from tfrfast.reader import Reader
+
+REQUESTS, LOADER, DATASET = "requests", "tfr.Loader", "tfr.TFRecordDataset"
+_REQUEST_BYTES = 8 << 20
+_AT_ONCE = 64
+
+
+class FarComparison(NamedTuple):
+    """The seconds that each contender took in each round."""
+
+    work: str
+    records: int
+    num_bytes: int
+    """Of these records."""
+    requested_bytes: int
+    """Of the plain requests."""
+    timings: dict[str, Timing]
+
+    def records_per_s(self, contender: str) -> float:
+        return self.records / statistics.median(self.timings[contender].seconds)
+
+    def ratios(self, contender: str) -> list[float]:
+        """The part of the plain requests' bytes a second that it reaches, in each round."""
+        theirs, ours = self.timings[REQUESTS].seconds, self.timings[contender].seconds
+        share = self.num_bytes / self.requested_bytes
+        return [share * t / o for t, o in zip(theirs, ours, strict=True)]
+
+    def requested_per_s(self) -> float:
+        return self.requested_bytes / statistics.median(self.timings[REQUESTS].seconds)
+
+    def facts(self) -> dict[str, Any]:
+        """All figures as plain values, for scripts."""
+        ours = [name for name in self.timings if name != REQUESTS]
+        return {
+            "work": self.work,
+            "records": self.records,
+            "num_bytes": self.num_bytes,
+            "requested_bytes_per_s": round(self.requested_per_s()),
+            "records_per_s": {name: round(self.records_per_s(name)) for name in ours},
+            "seconds": {name: timing.seconds for name, timing in self.timings.items()},
+            "ratio": {name: round(statistics.median(self.ratios(name)), 2) for name in ours},
+        }
+
+
+class FarMeasured(NamedTuple):
+    """The comparisons, and the shards that they read."""
+
+    shards: list[str]
+    records: int
+    batch_size: int
+    features: Features | None
+    comparisons: list[FarComparison]
+
+
+def measure_far(
+    paths: Paths,
+    *,
+    batch_size: int | None = None,
+    max_bytes: int,
+    rounds: int = 3,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> FarMeasured:
+    """Times reading records, and decoding them if they are Examples, in order and shuffled.
+
+    Reads only the first shards that together have `max_bytes`, and at most that much of them.
+    TFRecordDataset is timed if TensorFlow is installed.
+    """
+    shards, requests = _first(expand_paths(paths), max_bytes)
+    requested_bytes = sum(count for _, _, _, count in requests)
+    with Reader(shards) as reader:
+        if not len(reader):
+            raise ValueError("these shards have no records to time.")
+        mean_bytes = sum(shard.num_bytes for shard in reader.shards) / len(reader)
+        rows = batch_size or batch_size_of(mean_bytes)
+        max_batches = max(1, int(max_bytes / mean_bytes / rows))
+        records = min(len(reader), max_batches * rows)
+        features = features_of(reader)
+        works = [
+            Work(shards, rows, shuffled, each)
+            for each in ([None] if features is None else [None, features])
+            for shuffled in (False, True)
+        ]
+        runs = [_runs(work, reader, requests, max_batches) for work in works]
+        done, total = 0, (1 + rounds) * sum(map(len, runs))
+
+        def advance() -> None:
+            nonlocal done
+            progress(done, total)
+            done += 1
+
+        compared = [
+            FarComparison(
+                str(work),
+                records,
+                round(records * mean_bytes),
+                requested_bytes,
+                take_turns(each, rounds, before_each=advance),
+            )
+            for work, each in zip(works, runs, strict=True)
+        ]
+        progress(total, total)
+        return FarMeasured(shards, len(reader), rows, features, compared)
+
+
+_Request = tuple[str, str, int, int]  # URL, version, first byte, count
+
+
+def _first(shards: list[str], max_bytes: int) -> tuple[list[str], list[_Request]]:
+    """The first shards that together have `max_bytes`, and requests for that much of them."""
+    chosen: list[str] = []
+    requests: list[_Request] = []
+    left = max_bytes
+    for url in shards:
+        if left <= 0:
+            break
+        facts = use_client().run(answers.examine(url, ""))
+        end = min(facts.size, left)
+        chosen.append(url)
+        requests += [
+            (url, facts.encode(), at, min(_REQUEST_BYTES, end - at))
+            for at in range(0, end, _REQUEST_BYTES)
+        ]
+        left -= end
+    return chosen, requests
+
+
+def _runs(
+    work: Work, reader: Reader, requests: list[_Request], max_batches: int
+) -> dict[str, Callable[[], object]]:
+    epochs = {LOADER: loader_way(work, reader)}
+    try:
+        import_tensorflow()
+        epochs[DATASET] = dataset_way(work)
+    except ImportError:
+        pass
+
+    def run_of(contender: str) -> Callable[[], None]:
+        def run() -> None:
+            for _ in itertools.islice(epochs[contender](), max_batches):
+                pass
+
+        return run
+
+    return {
+        REQUESTS: lambda: use_client().run(_request_all(iter(requests))),
+        **{name: run_of(name) for name in epochs},
+    }
+
+
+async def _request_all(requests: Iterator[_Request]) -> None:
+    async def work_off() -> None:
+        for url, version, first_byte, count in requests:
+            await answers.read(url, "", version, first_byte, count)
+
+    await asyncio.gather(*(work_off() for _ in range(_AT_ONCE)))
+
+
+def far_header(measured: FarMeasured) -> tuple[str, ...]:
+    contenders = list(measured.comparisons[0].timings)[1:]
+    ours = (cell for each in contenders for cell in (f"{each}, records/s", "of that", "(range)"))
+    return ("work", "requests, MB/s", *ours)
+
+
+def far_row(comparison: FarComparison) -> list[str]:
+    cells = [comparison.work, f"{comparison.requested_per_s() / 1e6:,.0f}"]
+    for contender in list(comparison.timings)[1:]:
+        ratios = comparison.ratios(contender)
+        cells += [
+            f"{comparison.records_per_s(contender):,.0f}",
+            f"{statistics.median(ratios):.2f} x",
+            f"{min(ratios):.2f} to {max(ratios):.2f}",
+        ]
+    return cells
