@@ -22,7 +22,10 @@ def rest_of(function: Function, columns: Columns) -> Rest:
     """What lifting would hand on, if the parse had given these columns."""
     specs = [tf.TensorSpec(column.shape[1:], column.dtype) for column in columns]
     graph = tf.function(function).get_concrete_function(*specs).graph
-    return Rest(graph, len(columns), tuple(outside for outside, _ in graph.captures))
+    captures = tuple((inner, outer) for outer, inner in graph.captures)
+    must_run = tuple(graph.control_outputs)
+    inputs = tuple(graph.inputs[: len(columns)])
+    return Rest(graph, inputs, captures, tuple(graph.outputs), must_run)
 
 
 def plan(function: Function, columns: Columns, **options: bool) -> Vectorised | Refusal:
@@ -48,7 +51,7 @@ def by_batch(run: Vectorised, *batches: Columns) -> list[tuple[list[Any], bool]]
 
     def body(*batch: Any) -> Any:
         outputs, holds = run(list(batch))
-        for output, traced in zip(outputs, run.rest.graph.outputs, strict=True):
+        for output, traced in zip(outputs, run.rest.outputs, strict=True):
             assert output.shape.rank == traced.shape.rank + 1
             assert output.shape[1:].is_compatible_with(traced.shape)
         return (*outputs, tf.constant(True) if holds is None else holds)

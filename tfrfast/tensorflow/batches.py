@@ -24,6 +24,9 @@ _MAX_GROUP = 8
 _MOST_CALLS_OF_FEW = 16
 
 
+Read = Callable[..., "tuple[Any, Any, Any]"]
+
+
 def group_of(batch_bytes: int, count: int | None = None) -> int:
     """How many batches of that size one call reads: a power of two, so that pieces are whole.
 
@@ -58,12 +61,18 @@ class Batches(ABC):
     def member(self, number: int, *group: Any) -> tuple[Any, ...]:
         """What a batch of a group is known by. Any batch or an empty one, if there are fewer."""
 
+    @property
     @abstractmethod
+    def reader(self) -> tuple[Read, tuple[Any, ...]]:
+        """A function of a module that reads a batch, and the tensors that it is given first."""
+
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
         """A batch as strings: those before the first error, all errors, and the others.
 
         A batch that has to be full fails if a record is bad.
         """
+        read, tensors = self.reader
+        return read(*tensors, *batch)
 
     @abstractmethod
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
@@ -136,8 +145,9 @@ class StringBatches(Batches):
     def member(self, _: int, *batch: Any) -> tuple[Any, ...]:
         return batch
 
-    def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        return batch[0], tf.constant(""), tf.zeros([0], tf.string)
+    @property
+    def reader(self) -> tuple[Read, tuple[Any, ...]]:
+        return _as_they_are, ()
 
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         columns = ops.tfrfast_parse_example(
@@ -147,3 +157,7 @@ class StringBatches(Batches):
 
     def finished(self, dataset: Any) -> Any:
         return self._finished(dataset)
+
+
+def _as_they_are(strings: Any) -> tuple[Any, Any, Any]:
+    return strings, tf.constant(""), tf.zeros([0], tf.string)

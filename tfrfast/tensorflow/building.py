@@ -48,7 +48,13 @@ def build_one_by_one(pipeline: Pipeline) -> Any:
 def _batches(pipeline: Pipeline, batch: Batch) -> Any:
     batches = _unread_batches(pipeline)
     if pipeline.lifted is not None:
-        return lifted_batches(batches, batch.rows, pipeline.lifted, _is_symbolic(pipeline))
+        return lifted_batches(
+            batches,
+            batch.rows,
+            pipeline.lifted,
+            _record_bytes(pipeline) or 0,
+            _is_symbolic(pipeline),
+        )
     return batches.strings() if pipeline.features is None else batches.columns(pipeline.features)
 
 
@@ -57,10 +63,19 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
     assert sequence is not None
     grouped = pipeline.lifted is None
     if sequence.shuffle is None:
-        record_bytes = source.record_bytes if grouped else None
+        record_bytes = _record_bytes(pipeline) if grouped else None
         return source.shards().batches(sequence, _is_symbolic(pipeline), record_bytes)
     assert source.plan is not None
     return graphs.PlannedBatches(source.plan, sequence, grouped=grouped)
+
+
+def _record_bytes(pipeline: Pipeline) -> int | None:
+    """About how large records are, if that can be told."""
+    source = pipeline.source
+    if pipeline.shuffle is None:
+        return source.record_bytes
+    assert source.plan is not None
+    return graphs.mean_bytes(source.plan)
 
 
 def _is_symbolic(pipeline: Pipeline) -> bool:

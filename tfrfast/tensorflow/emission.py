@@ -54,8 +54,13 @@ def emit_block(head: Any, error: Any, tail: Any) -> Any:
     return tf.cond(
         tf.logical_and(tf.equal(error, ""), tf.size(head) > 0),
         lambda: tf.data.Dataset.from_tensors(head),
-        lambda: _some(head).concatenate(_failure(error, tail)).concatenate(_some(tail)),
+        lambda: emit_in_parts(head, error, tail),
     )
+
+
+def emit_in_parts(head: Any, error: Any, tail: Any) -> Any:
+    """The same, also of a sound block."""
+    return _some(head).concatenate(_failure(error, tail)).concatenate(_some(tail))
 
 
 class Emission(ABC):
@@ -183,11 +188,15 @@ def _listed(elements: list[Any]) -> Any:
     return tf.data.experimental.from_variant(variant, spec)
 
 
-def element_of(tensors: list[Any], spec: Any) -> Any:
-    """A dataset of one element like `spec`, given its components as tf.data hands them on."""
-    variant = tf.raw_ops.TensorDataset(
-        components=tensors, output_shapes=structure.get_flat_tensor_shapes(spec)
+def of_packed(packed: Any, spec: Any) -> Any:
+    """A dataset of one element like `spec`, given an optional of it as tf.data hands it on."""
+    shapes = structure.get_flat_tensor_shapes(spec)
+    components = tf.raw_ops.OptionalGetValue(
+        optional=packed,
+        output_types=structure.get_flat_tensor_types(spec),
+        output_shapes=shapes,
     )
+    variant = tf.raw_ops.TensorDataset(components=components, output_shapes=shapes)
     return tf.data.experimental.from_variant(variant, spec)
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
+from tfrfast.tensorflow.batches import Batches, Read, StringBatches, group_of
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import emit_block, records, with_length
-from tfrfast.tensorflow.functions import flat_map, parallel_map
+from tfrfast.tensorflow.functions import flat_map, parallel_map, rebatched, unbatched
 from tfrfast.tensorflow.keys import Keys
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import COMPRESSION_CODES
@@ -64,7 +64,7 @@ class Shards:
 
     def records(self, sequence: Sequence) -> Any:
         """A sequence without a shuffle, record by record."""
-        return _ended(_repeated(self._payloads(sequence), sequence).unbatch(), sequence)
+        return _ended(unbatched(_repeated(self._payloads(sequence), sequence)), sequence)
 
     def batches(
         self, sequence: Sequence, symbolic: bool, record_bytes: int | None = None
@@ -80,8 +80,12 @@ class Shards:
         found = self._payloads(sequence) if self._skips_damage else self._addresses(sequence)
         if not ends_with_epoch:
             found = _repeated(found, sequence)
-        # TensorFlow has no symbolic checkpoints of rebatch().
-        again = found.unbatch().batch if symbolic else found.rebatch
+
+        def again(size: int, is_full: bool) -> Any:
+            # TensorFlow has no symbolic checkpoints of rebatch().
+            if symbolic:
+                return unbatched(found).batch(size, is_full)
+            return rebatched(found, size, is_full)
 
         def finished(dataset: Any) -> Any:
             ended = _ended(dataset, sequence)
@@ -98,32 +102,32 @@ class Shards:
         return self._read(self._steps(wanted), wanted)
 
     def _read(self, blocks: Any, wanted: Any) -> Any:
-        def read(block: Any) -> Any:
-            return records(*ops.tfrfast_read_blocks(self.source, wanted, block))
-
-        return flat_map(parallel_map(blocks, read), emit_block)
+        return flat_map(parallel_map(blocks, _read_block, self.source, wanted), emit_block)
 
     def _addresses(self, sequence: Sequence) -> Any:
         """Where the records are, for a few MiB at a time."""
         wanted = tf.constant(sequence.of_one_epoch.encode())
 
-        def find(blocks: Any) -> Any:
-            head, error, tail = ops.tfrfast_find_records_v2(self.source, wanted, blocks)
-            some = [None, _ADDRESS]
-            return (
-                tf.ensure_shape(head, some),
-                tf.ensure_shape(error, []),
-                tf.ensure_shape(tail, some),
-            )
-
         length = 1 if self._is_compressed else _BLOCKS_AT_ONCE
-        found = parallel_map(self._steps(wanted, length), find, calls=_PARALLEL_FINDS)
+        found = parallel_map(
+            self._steps(wanted, length), _find, self.source, wanted, calls=_PARALLEL_FINDS
+        )
         return flat_map(found, emit_block)
 
     def _steps(self, wanted: Any, length: int = 1) -> Any:
         """The blocks that hold what is wanted."""
         pieces, no_order = self._pieces(wanted), Keys(0, known=True)
         return steps(pieces, self.source, wanted, no_order, length)
+
+
+def _read_block(block: Any, source: Any, wanted: Any) -> Any:
+    return records(*ops.tfrfast_read_blocks(source, wanted, block))
+
+
+def _find(blocks: Any, source: Any, wanted: Any) -> Any:
+    head, error, tail = ops.tfrfast_find_records_v2(source, wanted, blocks)
+    some = [None, _ADDRESS]
+    return tf.ensure_shape(head, some), tf.ensure_shape(error, []), tf.ensure_shape(tail, some)
 
 
 class _FoundBatches(Batches):
@@ -158,8 +162,9 @@ class _FoundBatches(Batches):
             return group
         return (group[0][number * self._size : (number + 1) * self._size],)
 
-    def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        return ops.tfrfast_read_records(self._source, self._fails, *batch)
+    @property
+    def reader(self) -> tuple[Read, tuple[Any, ...]]:
+        return _read_found, (self._source, self._fails)
 
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         return ops.tfrfast_decode_records(
@@ -168,6 +173,10 @@ class _FoundBatches(Batches):
 
     def finished(self, dataset: Any) -> Any:
         return self._finished(dataset)
+
+
+def _read_found(source: Any, fails: Any, addresses: Any) -> tuple[Any, Any, Any]:
+    return ops.tfrfast_read_records(source, fails, addresses)
 
 
 def _repeated(dataset: Any, sequence: Sequence) -> Any:

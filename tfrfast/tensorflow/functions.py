@@ -139,6 +139,48 @@ def take_while(dataset: Any, body: Body, *others: Any) -> Any:
     return _transformed(tf.raw_ops.TakeWhileDataset, dataset, traced, others, "predicate")
 
 
+def called(body: Body, *tensors: Any) -> Any:
+    """body(*tensors), a dataset, in a call of a function that is traced once in a process."""
+    given = tuple(tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors)
+    function, spec = _trace_once(_dataset_of, body, given, is_called=True)
+    (variant,) = tf.raw_ops.PartitionedCall(args=tensors, Tout=[tf.variant], f=function)
+    return tf.data.experimental.from_variant(variant, spec)
+
+
+def built(body: Body, *tensors: Any) -> Any:
+    """body(*tensors), a dataset of many others: eagerly, one call makes them faster."""
+    if not tf.executing_eagerly():
+        return body(*tensors)
+    with tf.device("CPU:0"):  # the only place for datasets
+        return called(body, *tensors)
+
+
+def unbatched(dataset: Any) -> Any:
+    """dataset.unbatch() of elements that are one tensor, without a map() of each before it."""
+    spec = dataset.element_spec
+    single = tf.TensorSpec(spec.shape[1:], spec.dtype)
+    variant = tf.raw_ops.UnbatchDataset(
+        input_dataset=dataset._variant_tensor,
+        output_types=[single.dtype],
+        output_shapes=[single.shape],
+    )
+    return _Transformed(dataset, None, variant, single)
+
+
+def rebatched(dataset: Any, size: int, is_full: bool) -> Any:
+    """dataset.rebatch() in the same way."""
+    spec = dataset.element_spec
+    batch = tf.TensorSpec([size if is_full else None, *spec.shape[1:]], spec.dtype)
+    variant = tf.raw_ops.RebatchDatasetV2(
+        input_dataset=dataset._variant_tensor,
+        batch_sizes=tf.constant(size, tf.int64),
+        drop_remainder=tf.constant(is_full),
+        output_types=[batch.dtype],
+        output_shapes=[batch.shape],
+    )
+    return _Transformed(dataset, None, variant, batch)
+
+
 def _dataset_of(made: Any) -> tuple[Any, Any]:
     return made._variant_tensor, made.element_spec
 
@@ -160,12 +202,17 @@ def _traced(returned: Body, body: Body, dataset: Any, others: tuple[Any, ...]) -
 
 
 @functools.cache
-def _trace_once(returned: Body, body: Body, given: tuple[Any, ...]) -> tuple[Any, Any]:
+def _trace_once(
+    returned: Body, body: Body, given: tuple[Any, ...], is_called: bool = False
+) -> tuple[Any, Any]:
     with tf.init_scope():
-        return _trace(returned, body, given)
+        return _trace(returned, body, given, is_called)
 
 
-def _trace(returned: Body, body: Body, given: tuple[Any, ...]) -> tuple[Any, Any]:
+def _trace(
+    returned: Body, body: Body, given: tuple[Any, ...], is_called: bool = False
+) -> tuple[Any, Any]:
+    """Functions that are called by others, not by datasets, cannot have the attribute."""
     spec = None
 
     def run(*arguments: Any) -> Any:
@@ -173,7 +220,8 @@ def _trace(returned: Body, body: Body, given: tuple[Any, ...]) -> tuple[Any, Any
         tensors, spec = returned(body(*arguments))
         return tensors
 
-    function = tf.function(run, given, autograph=False, experimental_attributes=_attributes())
+    attributes = {} if is_called else _attributes()
+    function = tf.function(run, given, autograph=False, experimental_attributes=attributes)
     return function.get_concrete_function(), spec
 
 
@@ -182,7 +230,9 @@ def _attributes() -> dict[str, bool]:
     """The attribute, if this TensorFlow knows it, as 2.15 to 2.21 do."""
     try:
         with tf.init_scope():
-            probe = tf.function(lambda: 0, [], experimental_attributes=_RUNS_AS_IT_STANDS)
+            probe = tf.function(
+                lambda: 0, [], autograph=False, experimental_attributes=_RUNS_AS_IT_STANDS
+            )
             probe.get_concrete_function()
     except ValueError:
         return {}

@@ -11,6 +11,7 @@ from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.tensorflow.building import build, build_one_by_one
 from tfrfast.tensorflow.history import OF_EACH, Refusal, call_text
 from tfrfast.tensorflow.integers import static_integer, static_integers
+from tfrfast.tensorflow.mapping import Map
 from tfrfast.tensorflow.parsing import ParsingDataset
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.recognition import (
@@ -204,18 +205,19 @@ class FusedDataset(ParsingDataset):
         )
 
     def map(self, map_func: Any, *arguments: Any, **options: Any) -> Any:
-        def apply(dataset: Any) -> Any:
-            return dataset.map(map_func, *arguments, **options)
-
-        mapped, call = super().map(map_func, *arguments, **options), call_text("map", map_func)
-        if self._pipeline is None:
-            return self._plain(mapped, call, ENDED, self._length)
-        if self._pipeline.batch is not None:
+        mapping, call = Map(map_func, arguments, options), call_text("map", map_func)
+        pipeline = self._pipeline
+        if pipeline is None:
+            return self._plain(mapping(self), call, ENDED, self._length)
+        mapped = mapping.traced(self)
+        if pipeline.batch is not None:
             parsed = self._parsed_as(mapped, call, features_of_map(mapped))
-            return parsed or self._plain(mapped, call, _why_not_parsed(mapped), self._length)
+            return parsed or self._plain(mapping(self), call, _why_not_parsed(mapped), self._length)
         # One element in, one out, so what reorders or leaves out elements can go first.
-        fused = self._pipeline.with_map(apply, mapped)
-        return self._kept_or_plain(fused, call, OF_EACH, lambda: mapped, self._length)
+        fused = pipeline.with_map(mapping, mapped)
+        return self._kept_or_plain(
+            fused, call, OF_EACH, lambda: mapping(self), self._length, mapped.element_spec
+        )
 
     def apply(self, transformation_func: Any) -> Any:
         applied = super().apply(transformation_func)
@@ -257,10 +259,13 @@ class FusedDataset(ParsingDataset):
         why: str,
         make: Callable[[], Any],
         length: int | None = None,
+        element_spec: Any = None,
     ) -> Any:
+        """`element_spec` is given where the call changes it."""
         if isinstance(fused, Refusal):
             return self._plain(make(), call, fused, length)
-        return self._kept(fused, call, why, make)
+        spec = self._known_spec if element_spec is None else element_spec
+        return self._kept(fused, call, why, make, spec)
 
 
 def _warn_of_a_buffer(call: str, refusal: Refusal) -> None:

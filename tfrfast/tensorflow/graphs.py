@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches, group_of
+from tfrfast.tensorflow.batches import Batches, Read, group_of
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import emit_block, records, with_length
-from tfrfast.tensorflow.functions import flat_map
+from tfrfast.tensorflow.functions import flat_map, unbatched
 from tfrfast.tensorflow.keys import Keys, as_int64
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import OpenPlan
@@ -31,7 +31,7 @@ class PlannedBatches(Batches):
         encoded = sequence.encode()
         count = plan.step_count(encoded)
         is_grouped = grouped and not batch.drop_remainder
-        group = group_of(batch.rows * _mean_bytes(plan), count) if is_grouped else 1
+        group = group_of(batch.rows * mean_bytes(plan), count) if is_grouped else 1
         super().__init__(batch.rows if batch.drop_remainder else None, group)
         self._length = sequence.length
         self._source, self._sequence = tf.constant(plan.source), tf.constant(encoded)
@@ -50,8 +50,9 @@ class PlannedBatches(Batches):
     def member(self, number: int, *group: Any) -> tuple[Any, ...]:
         return (*group, tf.constant(number, tf.int64))
 
-    def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        return ops.tfrfast_read_batch_v3(self._source, self._sequence, *batch, self._fails)
+    @property
+    def reader(self) -> tuple[Read, tuple[Any, ...]]:
+        return _read_planned, (self._fails, self._source, self._sequence)
 
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         return ops.tfrfast_decode_batch_v3(
@@ -67,16 +68,20 @@ class PlannedBatches(Batches):
         return with_length(dataset, self._length).with_options(small_checkpoints())
 
 
+def _read_planned(fails: Any, *batch: Any) -> tuple[Any, Any, Any]:
+    return ops.tfrfast_read_batch_v3(*batch, fails)
+
+
 def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
     """The records of a shuffle one by one."""
-    rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // _mean_bytes(plan)))
+    rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // mean_bytes(plan)))
     blocks = PlannedBatches(plan, dataclasses.replace(sequence, batch=Batch(rows)))
     read = blocks.mapped(lambda *batch: records(*blocks.read(*batch)))
-    elements = with_length(flat_map(read, emit_block).unbatch(), sequence.length)
+    elements = with_length(unbatched(flat_map(read, emit_block)), sequence.length)
     return elements.with_options(small_checkpoints())
 
 
-def _mean_bytes(plan: OpenPlan) -> int:
+def mean_bytes(plan: OpenPlan) -> int:
     return max(1, plan.file_bytes // max(1, plan.record_count))
 
 

@@ -24,6 +24,10 @@ _NUMBERS = 16
 _WEIGHTS = [2**26 - 3 ** (number + 1) for number in range(_NUMBERS)]
 
 
+#: The spec of such an order.
+DRAWN = tf.TensorSpec([_NUMBERS], tf.int64)
+
+
 @dataclass(frozen=True)
 class Keys:
     """A key for each iteration."""

@@ -126,11 +126,20 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         was_lifted = self._pipeline is not None and self._pipeline.lifted is not None
         return bool(pipeline.elementwise) and was_lifted == (pipeline.lifted is not None)
 
-    def _kept(self, pipeline: Pipeline, call: str, why: str, make: Callable[[], Any]) -> Any:
+    def _kept(
+        self,
+        pipeline: Pipeline,
+        call: str,
+        why: str,
+        make: Callable[[], Any],
+        element_spec: Any = None,
+    ) -> Any:
         """What tf.data makes here, and the pipeline makes again at the end, after later calls."""
         dataset = self._new()
         step = Step(call, fused=False, why=why)
-        dataset._set_up(pipeline, self._history_of(pipeline).then(step), make=make)
+        dataset._set_up(
+            pipeline, self._history_of(pipeline).then(step), element_spec=element_spec, make=make
+        )
         return dataset
 
     def _history_of(self, pipeline: Pipeline) -> History:

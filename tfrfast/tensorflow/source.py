@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
 from tfrfast.tensorflow.file_order import Shards
-from tfrfast.tensorflow.functions import show_a_reader
+from tfrfast.tensorflow.functions import show_a_reader, unbatched
 from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.open_files import OpenFiles
 from tfrfast.tensorflow.planning import OpenPlan, open_plan
@@ -102,5 +102,5 @@ class Source:
         return tf.cond(
             any_has_scheme(names),
             lambda: tf.data.TFRecordDataset(names, self.compression),
-            lambda: self.shards(names).blocks().unbatch(),
+            lambda: unbatched(self.shards(names).blocks()),
         )

@@ -15,8 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.functions import flat_map, serial_map, show_a_reader
-from tfrfast.tensorflow.keys import ENDLESS, Keys, key_of
+from tfrfast.tensorflow.functions import built, flat_map, serial_map, show_a_reader
+from tfrfast.tensorflow.keys import DRAWN, ENDLESS, Keys, key_of
 from tfrfast.tensorflow.library import ops
 
 # Files are given as the first one and a stride.
@@ -70,10 +70,37 @@ def steps(pieces: Any, source: Any, sequence: Any, keys: Keys, length: int = 1) 
 
     Which of the two is decided once for each piece, so that a step costs little.
     """
+    drawn = (keys.drawn(), keys.drawn())  # each is iterated on its own
+    return built(
+        _steps,
+        *(each._variant_tensor for each in (*drawn, pieces)),
+        source,
+        sequence,
+        tf.constant(keys.shown, tf.int64),
+        tf.constant(keys.known),
+        tf.constant(length, tf.int64),
+    )
+
+
+def _steps(
+    drawn: Any,
+    drawn_again: Any,
+    pieces: Any,
+    source: Any,
+    sequence: Any,
+    seed: Any,
+    is_known: Any,
+    length: Any,
+) -> Any:
+    left, left_again = (
+        _numbers_left(tf.data.experimental.from_variant(each, DRAWN), seed, is_known)
+        for each in (drawn, drawn_again)
+    )
+    bounds = tf.data.experimental.from_variant(pieces, tf.TensorSpec([2], tf.int64))
     # Pieces come second in zip: a sharded process that has no piece must not ask for one.
-    everything = tf.data.Dataset.zip((flat_map(_numbers_left(keys), _unless_sharded), pieces))
-    own = flat_map(_numbers_left(keys), _if_sharded, source, sequence)
-    return flat_map(everything.concatenate(own), _cut, tf.constant(length, tf.int64))
+    everything = tf.data.Dataset.zip((flat_map(left, _unless_sharded), bounds))
+    own = flat_map(left_again, _if_sharded, source, sequence)
+    return flat_map(everything.concatenate(own), _cut, length)
 
 
 def _cut(whose: Any, bounds: Any, length: Any) -> Any:
@@ -90,11 +117,9 @@ def _copies(vector: Any, count: Any) -> Any:
     return tf.broadcast_to(vector, [count, 3])
 
 
-def _numbers_left(keys: Keys) -> Any:
+def _numbers_left(drawn: Any, seed: Any, is_known: Any) -> Any:
     """The first two of 0, 1, 2, ... that sharding leaves to this process, and the key twice."""
-    numbers = flat_map(
-        keys.drawn(), _count, tf.constant(keys.shown, tf.int64), tf.constant(keys.known)
-    )
+    numbers = flat_map(drawn, _count, seed, is_known)
     return flat_map(numbers, _pass_on).take(2).batch(2, drop_remainder=True)
 
 

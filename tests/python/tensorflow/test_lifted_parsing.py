@@ -10,6 +10,7 @@ import pytest
 
 import tfrfast as tfr
 from example_files import plain, some_example, write_examples
+from graph_digests import graph_digest
 from record_files import flip_payload_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
@@ -95,6 +96,41 @@ def test_what_is_not_lifted_is_the_same(files: list[str], function: str) -> None
     assert not is_lifted(ours)
     refused = next(step for step in tfr.explain(ours).steps if step.call.startswith("batch("))
     assert why in refused.why
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        lambda mapped: mapped,
+        lambda mapped: mapped.batch(4),
+        lambda mapped: mapped.shuffle(31, seed=1).batch(4),
+        lambda mapped: mapped.take(5).repeat(2),
+        lambda mapped: mapped.batch(4).ignore_errors(),
+        lambda mapped: mapped.filter(lambda *_: True).shuffle(31),
+    ],
+)
+def test_a_function_is_called_once(files: list[str], chain: Callable[[Any], Any]) -> None:
+    calls: list[Any] = []
+
+    def f(record: Any) -> Any:
+        calls.append(record)
+        return parse(record)
+
+    assert list(chain(tfr.TFRecordDataset(files).map(f)))
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"num_parallel_calls": 3, "deterministic": False}, {"num_parallel_calls": 2, "name": "m"}],
+)
+def test_a_map_keeps_its_options_after_a_later_shuffle(
+    files: list[str], options: dict[str, Any]
+) -> None:
+    before = tfr.TFRecordDataset(files).map(tf.strings.length, **options).shuffle(31, seed=1)
+    shuffled = tfr.TFRecordDataset(files).shuffle(31, seed=1)
+    after = tf.data.Dataset.map(shuffled, tf.strings.length, **options)
+    assert graph_digest(before) == graph_digest(after)
 
 
 def test_attrs_classes_are_kept(files: list[str]) -> None:
@@ -385,6 +421,23 @@ def test_large_batches_are_not_all_made_at_once(
     assert next(iter(narrow)).shape == [4, 10]
     assert next(iter(wide)).shape == [4, 10_000]
     assert asked[1] >= 4 * 10_000 * 4 > 100 * asked[0]
+
+
+def test_values_of_unknown_number_count_by_the_size_of_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(batches, "batches_at_once", lambda size: asked.append(size) or 2)
+    specs = {"x": tf.io.RaggedFeature(tf.int64)}
+    for count in (10, 10_000):
+        feature = tf.train.Feature(int64_list=tf.train.Int64List(value=range(count)))
+        example = tf.train.Example(features=tf.train.Features(feature={"x": feature}))
+        path = write_shard(tmp_path / str(count), [example.SerializeToString()] * 4)
+        for records in (tfr.TFRecordDataset(path), tfr.TFRecordDataset(path).shuffle(4)):
+            made = records.map(lambda record: tf.io.parse_single_example(record, specs)["x"] + 1)
+            assert next(iter(made.batch(4))).shape == [4, count]
+    few, few_shuffled, many, many_shuffled = asked
+    assert min(many, many_shuffled) >= 4 * 10_000 * 8 > 100 * max(few, few_shuffled)
 
 
 def one_hot(record: Any, depth: int) -> Any:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches
-from tfrfast.tensorflow.emission import element_of, emit_block, records
+from tfrfast.tensorflow.batches import Batches, Read
+from tfrfast.tensorflow.emission import emit_in_parts, of_packed, records
 from tfrfast.tensorflow.functions import (
+    called,
     flat_map,
     map_as_traced,
     parallel_reads,
     serial_map,
+    unbatched,
     with_spec,
 )
 from tfrfast.tensorflow.lifting.lifted import Lifted
@@ -21,13 +24,15 @@ from tfrfast.tensorflow.lifting.lifted import Lifted
 _BYTES_AT_ONCE = 256 << 20
 
 
-def lifted_batches(batches: Batches, size: int, lifted: Lifted, symbolic: bool) -> Any:
-    """Batches, of `size` rows, of what the maps make of single records.
+def lifted_batches(
+    batches: Batches, size: int, lifted: Lifted, record_bytes: int, symbolic: bool
+) -> Any:
+    """Batches, of `size` rows, of what the maps make of single records of about that many bytes.
 
     With `symbolic`, checkpoints hold positions alone.
     """
     # Reading a batch that has to be full fails if a record is bad: nothing is left of it.
-    calls = batches_at_once(size * lifted.row_bytes)
+    calls = batches_at_once(size * lifted.row_bytes(record_bytes))
     if batches.rows is not None and not lifted.is_checked:
         return batches.finished(_sound(batches, lifted, calls))
     return batches.finished(_checked(batches, size, lifted, calls, symbolic))
@@ -46,9 +51,10 @@ def _decoded(batches: Batches, batch: tuple[Any, ...], lifted: Lifted) -> tuple[
     """The components of a batch of elements, and whether they count."""
     features, rows = lifted.features, batches.rows
     columns, good, error = batches.decode(features, *batch)
-    parsed = features.assemble(features.shaped(columns, rows))
-    components, holds = lifted.run(parsed, rows)
-    is_good = tf.logical_and(tf.equal(tf.ensure_shape(error, []), ""), good > 0)
+    for column, shape in zip((*columns, error), (*features.shapes(rows), []), strict=True):
+        column.set_shape(shape)  # no op checks it, since each of them takes time to trace and run
+    components, holds = lifted.run(features.assemble(columns), rows)
+    is_good = tf.logical_and(tf.equal(error, ""), good > 0)
     return components, is_good if holds is None else tf.logical_and(is_good, holds)
 
 
@@ -63,37 +69,35 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
     """Where a batch does not count, TensorFlow makes it from records, by the original functions.
 
     So each error is TensorFlow's, and comes after the good batches before it.
+
+    A batch is handed on as one tensor, since tracing and calls take longer for many.
     """
 
     def decode(*batch: Any) -> Any:
-        flat, holds = _decoded(batches, batch, lifted)
-        return (*flat, holds, *batch)
+        components, holds = _decoded(batches, batch, lifted)
+        return tf.raw_ops.OptionalFromValue(components=components), holds, *batch
 
     spec = lifted.batch_spec(batches.rows)
-    specs = tf.nest.flatten(spec)
 
-    def emit(*outputs: Any) -> Any:
-        parts = len(specs)
-        components, holds, batch = outputs[:parts], outputs[parts], outputs[parts + 1 :]
-
+    def emit(packed: Any, holds: Any, *batch: Any) -> Any:
         def one_by_one() -> Any:
-            elements = emit_block(*records(*batches.read(*batch))).unbatch()
+            read, tensors = batches.reader
+            elements = called(_records_by(read), *tensors, *batch)
             for function, made in zip(lifted.functions, lifted.specs, strict=True):
                 elements = map_as_traced(elements, function, made)
-            elements = elements.batch(size, batches.rows is not None)
-            return tf.data.experimental.from_variant(elements._variant_tensor, spec)
+            return elements.batch(size, batches.rows is not None)._variant_tensor
 
         def decoded() -> Any:
-            shaped = [
-                tf.ensure_shape(each, own.shape) if isinstance(own, tf.TensorSpec) else each
-                for each, own in zip(components, specs, strict=True)
-            ]
-            return element_of(shaped, spec)
+            return of_packed(packed, spec)._variant_tensor
 
-        return tf.cond(holds, decoded, one_by_one)
+        variant = tf.cond(holds, decoded, one_by_one)
+        return tf.data.experimental.from_variant(variant, spec)
 
     def decode_or_not(*batch: Any) -> Any:
-        return _or_nothing(decode, batch, specs)
+        """A dataset of what is made of a batch or, if that fails, of one that does not count."""
+        made = serial_map(tf.data.Dataset.from_tensors(batch), decode, on_one_thread=False)
+        nothing = (tf.raw_ops.OptionalNone(), tf.constant(False), *batch)
+        return made.ignore_errors().concatenate(tf.data.Dataset.from_tensors(nothing)).take(1)
 
     if not lifted.raises:
         made = batches.mapped(decode, calls=calls)
@@ -108,22 +112,9 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
     return flat_map(made, emit)
 
 
-def _or_nothing(decode: Callable[..., Any], batch: tuple[Any, ...], specs: list[Any]) -> Any:
-    """A dataset of what is made of a batch or, if that fails, of one that does not count."""
-    made = serial_map(tf.data.Dataset.from_tensors(batch), decode, on_one_thread=False)
-    components = made.element_spec[: len(specs)]
-    nothing = (*map(_nothing_like, components), tf.constant(False), *batch)
-    return made.ignore_errors().concatenate(tf.data.Dataset.from_tensors(nothing)).take(1)
+@functools.cache
+def _records_by(read: Read) -> Callable[..., Any]:
+    def single_records(*batch: Any) -> Any:
+        return unbatched(emit_in_parts(*records(*read(*batch))))
 
-
-def _nothing_like(spec: Any) -> Any:
-    """A tensor that nobody looks at."""
-    if spec.dtype != tf.variant:
-        return tf.zeros([0] * spec.shape.rank, spec.dtype)
-    serialized = tf.raw_ops.SerializeSparse(
-        sparse_indices=tf.zeros([0, 1], tf.int64),
-        sparse_values=tf.zeros([0]),
-        sparse_shape=tf.zeros([1], tf.int64),
-        out_type=tf.variant,
-    )
-    return tf.reshape(serialized, [1, 3] if spec.shape.rank == 2 else [3])
+    return single_records

@@ -33,7 +33,7 @@ def chosen(node: Node, traced: Any, plan: Callable[[Rest], Vectorised | Refusal]
         body = private.body_named(traced, op.get_attr(name).name)
         if body is None or len(body.inputs) != len(given) or body.control_outputs:
             raise NotVectorisedError(REASONS[op.type])
-        branch = plan(Rest(body, len(given), (), body))
+        branch = plan(Rest(body, tuple(body.inputs), (), tuple(body.outputs), ()))
         if isinstance(branch, Refusal):
             raise NotVectorisedError(f"{REASONS[op.type]}; {branch.why}")
         branches.append(branch)

@@ -39,13 +39,18 @@ def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
 
     Each operation that must run stays, asserts and prints among them.
     """
-    results = [private.before_return(tensor) for tensor in graph.outputs]
-    function = cut(graph, known, results, graph.control_outputs)
-    if isinstance(function, Refusal):
-        return function
-    for tensor, output in zip(function.outputs, graph.outputs, strict=True):
-        tensor.set_shape(output.shape)  # the shape of what is given may say less
-    return Rest(function.graph, len(known), tuple(function.captured_inputs), graph)
+    results = tuple(private.before_return(tensor) for tensor in graph.outputs)
+    for tensor, output in zip(results, graph.outputs, strict=True):
+        tensor.set_shape(output.shape)
+    given = {tensor.name for tensor in known}
+    captures = {inner.name: (inner, outer) for outer, inner in private.captures_of(graph)}
+    part = _part_from(results, graph.control_outputs, {*given, *captures})
+    if part is None:
+        return Refusal("it needs the record again")
+    outside = tuple(pair for name, pair in captures.items() if name in part.begins_with)
+    if not all(hasattr(outer, "numpy") for _, outer in outside):
+        return Refusal("it uses tensors of another graph")
+    return Rest(graph, known, outside, results, tuple(graph.control_outputs))
 
 
 def needed_of(

@@ -18,6 +18,10 @@ from tfrfast.tensorflow.lifting.variable import Part, columns_of
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.lifting.vectorising import vectorised
 
+# Where only the record tells the size of what is made of it, that is taken for so many times as
+# large: integers are packed in records, and images are compressed.
+_GROWTH = 4
+
 
 @dataclass(frozen=True)
 class Lifted:
@@ -59,10 +63,11 @@ class Lifted:
         """Whether run() itself can fail, as what runs row by row can."""
         return any(stage.by_element is not None for stage in self.stages)
 
-    @property
-    def row_bytes(self) -> int:
-        """About how many bytes are made of a row."""
-        return sum(stage.row_bytes for stage in self.stages)
+    def row_bytes(self, record_bytes: int) -> int:
+        """About how many bytes are made of a row, if records have so many on average."""
+        unsized = sum(stage.unsized for stage in self.stages)
+        unsized += sum(part.kind == "values" for part in self.parts)
+        return sum(stage.row_bytes for stage in self.stages) + unsized * _GROWTH * record_bytes
 
     @property
     def by_element(self) -> list[str]:

@@ -5,7 +5,11 @@ Where a name is missing, nothing is lifted, and `tfr.explain` says so.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
+
+import tensorflow as tf
 
 MISSING = "this TensorFlow does not show what a map() traced"
 
@@ -21,6 +25,56 @@ def _is_whole(function: Any) -> bool:
     return all(
         hasattr(graph, name) for name in ("inputs", "outputs", "control_outputs", "captures")
     )
+
+
+def can_be_moved(mapped: Any) -> bool:
+    """Whether a map() that has been traced for one dataset can be put after another."""
+    op = _map_op(mapped)
+    return (
+        op is not None
+        and traced(mapped) is not None
+        and hasattr(mapped, "_common_args")
+        and all(hasattr(mapped, f"_{name}") for name in _options_of(op))
+    )
+
+
+def moved(mapped: Any, dataset: Any) -> Any:
+    """The same map() after another dataset, whose elements are like those of the first."""
+    op, function = _map_op(mapped), traced(mapped)
+    variant = op(
+        input_dataset=dataset._variant_tensor,
+        other_arguments=function.captured_inputs,
+        f=function,
+        **{name: getattr(mapped, f"_{name}") for name in _options_of(op)},
+        **mapped._common_args,
+    )
+    again = type(mapped).__new__(type(mapped))
+    kept = {name: value for name, value in vars(mapped).items() if not _is_for_saving(name)}
+    vars(again).update(kept)
+    super(type(mapped), again).__init__(dataset, variant)  # its own would call the function
+    return again
+
+
+def _is_for_saving(name: str) -> bool:
+    """Whether an attribute keeps what is saved with an object, which no other may share."""
+    return name.startswith("_self_")
+
+
+def _map_op(mapped: Any) -> Any:
+    """The op that makes such a dataset."""
+    ops = {
+        "_MapDataset": tf.raw_ops.MapDataset,
+        "_ParallelMapDataset": tf.raw_ops.ParallelMapDatasetV2,
+    }
+    return ops.get(type(mapped).__name__)
+
+
+@functools.cache
+def _options_of(op: Any) -> tuple[str, ...]:
+    """The names of what that op is given besides its input and its function."""
+    known = {"input_dataset", "other_arguments", "f", "name"}
+    known |= {"output_types", "output_shapes", "metadata"}  # the common ones
+    return tuple(name for name in inspect.signature(op).parameters if name not in known)
 
 
 def captured(tensor: Any, graph: Any) -> Any:

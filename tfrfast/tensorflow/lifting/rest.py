@@ -8,16 +8,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Rest:
-    """A graph that is given the parsed columns of one row and returns the function's result.
+    """What leads from the parsed columns of one row to the function's result.
 
-    Its outputs are `graph.outputs`, flat. Whatever runs it also runs `graph.control_outputs`.
+    Whatever runs it also runs the operations of `must_run`.
     """
 
-    #: A FuncGraph whose inputs are the columns of one row, and then the captures.
+    #: The graph that was traced, a FuncGraph, in which all of these are.
     graph: Any
-    #: How many of the inputs are columns of a row.
-    row_inputs: int
-    #: The tensors outside the graph that the remaining inputs stand for.
-    captures: tuple[Any, ...] = ()
-    #: The graph that was traced first. It knows the bodies of functions, which copies do not.
-    traced: Any = None
+    #: The columns of one row.
+    inputs: tuple[Any, ...]
+    #: Tensors that stand for others outside the graph, and those.
+    captures: tuple[tuple[Any, Any], ...]
+    #: The result, flat.
+    outputs: tuple[Any, ...]
+    must_run: tuple[Any, ...]

@@ -31,8 +31,10 @@ class Vectorised:
     shapes: Shapes
     #: Whether the rows of some batches have to run one by one, because one of them may fail.
     checked: bool
-    #: The bytes of all values that are made from a row, with a guess for the length of strings.
+    #: The bytes of all values that are made from a row, with a guess for the length of strings, but
+    #: without those of tensors whose size differs from row to row; and how many of these there are.
     row_bytes: int
+    unsized: int
     #: Whether all rows of the outputs are known to have the same shapes.
     has_fixed_shapes: bool
     #: What runs row by row, after the steps.
@@ -46,13 +48,13 @@ class Vectorised:
         tensors, in a form that tf.data takes for a batch of them. An output that is an input
         is the very object that was given. Whether the outputs count is None if nothing can fail:
         then they always do. Otherwise it is a boolean. If that is false, one of the rows may fail:
-        drop the outputs and run rest.graph on each row, so that errors come where they belong. The
-        same has to be done if what runs row by row fails. Without columns, `row_count` is needed.
+        drop the outputs and run the function on each row, so that errors come where they belong.
+        The same has to be done if what runs row by row fails. Without columns, `row_count` is
+        needed.
         """
-        graph, inputs = tf.compat.v1.get_default_graph(), self.rest.graph.inputs
-        values = {each.name: column for each, column in zip(inputs, columns, strict=False)}
-        outside = inputs[self.rest.row_inputs :]
-        values |= {each.name: own for each, own in zip(outside, self.rest.captures, strict=True)}
+        graph, inputs = tf.compat.v1.get_default_graph(), self.rest.inputs
+        values = {each.name: column for each, column in zip(inputs, columns, strict=True)}
+        values |= {inner.name: outer for inner, outer in self.rest.captures}
         batch = Batch(
             graph, lambda: _row_count(inputs, columns) if row_count is None else row_count
         )
@@ -64,7 +66,7 @@ class Vectorised:
                     value.set_shape([None, *self.shapes.known(output)])
         if self.by_element is not None:
             batch.conditions += self.by_element(values)
-        outputs = [self._output(each, values, batch) for each in self.rest.graph.outputs]
+        outputs = [self._output(each, values, batch) for each in self.rest.outputs]
         return outputs, batch.is_right() if batch.conditions else None
 
     def _is_column(self, output: Any, value: Any) -> bool:
@@ -85,7 +87,7 @@ class Vectorised:
 
 
 def _row_count(inputs: Sequence[Any], columns: Sequence[Any]) -> Any:
-    for each, column in zip(inputs, columns, strict=False):
+    for each, column in zip(inputs, columns, strict=True):
         if isinstance(column, Rows):
             return column.row_count
         if each.shape.is_fully_defined():

@@ -75,37 +75,36 @@ class _Planning:
         self._splits = splits
         self._left: dict[str, Any] = {}  # ops that run row by row
         self._causes: list[str] = []  # their types, where not only what they are given is the cause
-        self._known = list(rest.graph.inputs[: rest.row_inputs])
-        inputs = rest.graph.inputs
-        self._per_row = {each.name for each in inputs[: rest.row_inputs]}
-        outside = zip(inputs[rest.row_inputs :], rest.captures, strict=True)
-        self._captured = {each.name: tensor for each, tensor in outside}
-        self._given = {each.op.name for each in inputs}
-        named = zip(inputs, parts, strict=False)
+        self._known = list(rest.inputs)
+        self._per_row = {each.name for each in rest.inputs}
+        self._captured = {inner.name: outer for inner, outer in rest.captures}
+        given = [*rest.inputs, *(inner for inner, _ in rest.captures)]
+        self._given = {each.op.name for each in given}
+        named = zip(rest.inputs, parts, strict=False)
         #: What differs in length from row to row, and the shapes of sparse rows.
         self._parts = {each.name: part for each, part in named if part.kind != "row"}
         self._shapes = Shapes()
         self._steps: list[tuple[Any, Write]] = []
-        self._is_checked, self._row_bytes = False, 0
+        self._is_checked, self._row_bytes, self._unsized = False, 0, 0
 
     def planned(self) -> Vectorised:
-        graph = self._rest.graph
-        last = [each.op for each in graph.outputs]
+        rest = self._rest
+        last = [each.op for each in rest.outputs]
         if self._splits:
-            last += graph.control_outputs
+            last += rest.must_run
         ops = list(_ops_before(last, self._given))
         for op in ops:
             self._plan_or_leave(op)
         planned = {each.name for each in ops}  # some of them must run, lookups for example
-        for op in graph.control_outputs:
+        for op in rest.must_run:
             if op.name not in planned:
                 raise _RefusedError(_why(op, _EFFECT))
-        for each in graph.outputs:
+        for each in rest.outputs:
             self._look_at_result(each)
-        left = self._left or any(map(self._is_indices, graph.outputs))
+        left = self._left or any(map(self._is_indices, rest.outputs))
         part = self._by_element() if left else None
         is_fixed = part is None or part.has_fixed_shapes
-        differing = [each for each in graph.outputs if self._differs(each)]
+        differing = [each for each in rest.outputs if self._differs(each)]
         return Vectorised(
             self._rest,
             tuple(self._steps),
@@ -113,6 +112,7 @@ class _Planning:
             self._shapes,
             self._is_checked,
             self._row_bytes,
+            self._unsized,
             is_fixed and not differing,
             part,
         )
@@ -137,13 +137,13 @@ class _Planning:
         return part is not None and part.kind == "indices"
 
     def _by_element(self) -> ByElement:
-        graph = self._rest.graph
+        rest = self._rest
         results = [
-            each for each in graph.outputs if each.op.name in self._left or self._is_indices(each)
+            each for each in rest.outputs if each.op.name in self._left or self._is_indices(each)
         ]
-        must_run = [each for each in graph.control_outputs if each.name in self._left]
+        must_run = [each for each in rest.must_run if each.name in self._left]
         found = by_element(
-            graph,
+            rest.graph,
             self._known,
             results,
             must_run,
@@ -154,8 +154,9 @@ class _Planning:
         if isinstance(found, Refusal):
             raise _RefusedError(*found)
         self._per_row.update(found.makes)
-        known = (each for each in found.function.outputs if each.shape.is_fully_defined())
+        known = [each for each in found.function.outputs if each.shape.is_fully_defined()]
         self._row_bytes += sum(map(self._bytes, known))
+        self._unsized += len(found.function.outputs) - len(known)
         return found
 
     def _plan_or_leave(self, op: Any) -> None:
@@ -203,6 +204,7 @@ class _Planning:
         self._add(op, write)
 
     def _plan_for_values(self, op: Any, per_row: tuple[bool, ...]) -> None:
+        self._unsized += len(op.outputs)
         if op.type == "SerializeSparse":
             self._add(op, sparse_rows(op, self._parts))
             return
@@ -217,8 +219,7 @@ class _Planning:
         self._parts |= made
 
     def _choice(self, node: Node) -> Write:
-        traced = self._rest.traced or self._rest.graph
-        return chosen(node, traced, lambda branch: vectorised(branch, exact=self._exact))
+        return chosen(node, self._rest.graph, lambda branch: vectorised(branch, exact=self._exact))
 
     def _write(self, node: Node) -> Write:
         op, rule = node.op, _rule(node.op)
