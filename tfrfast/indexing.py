@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfrfast import _native
-from tfrfast._base.paths import Paths, expand_paths, written_file
+from tfrfast._base.paths import Paths, expand_paths, reach, written_file
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
-from tfrfast._jobs.cutting import grouped, part_bytes
+from tfrfast._jobs.cutting import grouped, part_bytes, size_of
 from tfrfast._jobs.running import Advance, num_workers, run_tasks
 from tfrfast._remote.options import Storage
 from tfrfast._remote.urls import is_url
+from tfrfast.errors import StaleIndexError
 from tfrfast.reader import Reader
 
 #: How many objects are read to be indexed at the same time.
 _OBJECTS_AT_ONCE = 4
+#: How many objects are asked for at the same time whether they have an index.
+_LOOKS_AT_ONCE = 16
 
 
 class BuiltIndex(NamedTuple):
@@ -59,7 +64,8 @@ def build_index(
     where every Reader finds them.
 
     An `executor`, such as `ProcessPoolExecutor()`, builds instead of `workers` threads. Its
-    processes must see the same files under the same names.
+    processes must see the same files under the same names. The indexes of objects come back from
+    them, and are kept, or published, by this process.
 
     Returns, for each shard, its path, the path of its index, whether the index was built now, and
     how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
@@ -78,12 +84,12 @@ def build_index(
 
         for url in urls:
             place_of(url)
-    if executor is not None and urls:
-        raise ValueError(
-            f"{urls[0]!r} is a URL, whose index is kept on the machine that builds it: build it "
-            "without executor=."
-        )
-    built = {} if not urls else _build_for_urls(urls, folder, workers, progress, force, reached)
+    if not urls:
+        built = {}
+    elif executor is None:
+        built = _build_for_urls(urls, folder, workers, progress, force, reached)
+    else:
+        built = _build_for_urls_by(executor, urls, folder, progress, force, reached)
     if publish:
         places = publish_indexes({url: url for url in urls}, reached.access)
         built = {url: each._replace(path=places[url]) for url, each in built.items()}
@@ -207,6 +213,82 @@ class _Rebuild(NamedTuple):
             os.fsencode(self.url), self.storage.access, self.folder, advance
         )
         return BuiltIndex(self.url, *made)
+
+
+def _build_for_urls_by(
+    executor: Executor,
+    urls: list[str],
+    folder: str | os.PathLike[str] | None,
+    progress: bool | None,
+    force: bool,
+    storage: Storage,
+) -> dict[str, BuiltIndex]:
+    """Other processes read the objects. This one keeps the indexes."""
+    with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
+        looked = urls if force else pool.map(lambda url: _kept_index(url, storage), urls)
+        built = {each.shard: each for each in looked if isinstance(each, BuiltIndex)}
+    missing = [url for url in urls if url not in built]
+    sizes = [size_of(url) for url in missing]
+    target = part_bytes(sum(sizes), num_workers(executor))
+    tasks = [_BuildElsewhere(each, storage) for each in grouped(missing, sizes, target)]
+    with ProgressBar("Indexing", progress, "objects") as bar:
+        for part in run_tasks(tasks, executor, None, bar.adding(len(missing))):
+            for each, content in part:
+                path = _native.cached_index_path(os.fsencode(each.shard))
+                _put(path, content)
+                built[each.shard] = each._replace(path=path)
+    if folder is not None:
+        into = written_file(folder)
+        os.makedirs(folder, exist_ok=True)
+        for url, each in built.items():
+            path = _native.index_object(url, storage.access, os.fsencode(url), into, True)
+            built[url] = each._replace(path=path)
+        return {each.shard: each for each in _collected(list(built.values()))}
+    return built
+
+
+def _kept_index(url: str, storage: Storage) -> BuiltIndex | None:
+    try:
+        reader = Reader(url, on_corruption="skip", index="require", progress=False, storage=storage)
+    except StaleIndexError:
+        return None
+    with reader:
+        (shard,) = reader.shards
+        return BuiltIndex(url, shard.index or "", False, shard.num_records, len(reader.skipped))
+
+
+@dataclass
+class _BuildElsewhere:
+    """Builds the indexes of some objects in another process, and brings their bytes."""
+
+    urls: list[str]
+    storage: Storage
+
+    @property
+    def amount(self) -> int:
+        return len(self.urls)
+
+    def run(self, advance: Advance) -> list[tuple[BuiltIndex, bytes]]:
+        reach(self.urls, self.storage)
+        made = []
+        for url in self.urls:
+            each = _Rebuild(url, b"", self.storage).run(_ignore)
+            with open(each.path, "rb") as file:
+                made.append((each._replace(path=""), file.read()))
+            advance(1)
+        return made
+
+
+def _put(path: str, content: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = f"{path}.{secrets.token_hex(6)}.tmp"
+    with open(temporary, "xb") as file:
+        file.write(content)
+    os.replace(temporary, path)
+
+
+def _ignore(_: int) -> None:
+    pass
 
 
 def index_path(shard: str, folder: str | os.PathLike[str] | None = None) -> str:

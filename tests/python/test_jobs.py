@@ -16,12 +16,13 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from record_files import flip_payload_byte
 from tfrecord_model import write_shard
-from tfrfast import _native
+from tfrfast import _native, verifying
 from tfrfast._jobs import cutting
 from tfrfast._jobs.cutting import grouped, part_bytes
 from tfrfast._jobs.rows import Rows, Shards, cut_rows
 from tfrfast._jobs.running import Advance, run_tasks
 from tfrfast._publishing import shard_set
+from tfrfast._remote.options import Storage
 
 
 class Twice(Executor):
@@ -208,6 +209,18 @@ def test_pickled_rows_open_only_what_they_need(shards: list[str], numbers: Any) 
     assert [rows.reader[int(i)] for i in rows.numbers] == [reader[int(i)] for i in numbers]
     assert [int(i) + rows.base for i in rows.numbers] == list(numbers) or rows.base == 0
     assert len(rows.reader.shards) < 5
+
+
+def test_secrets_stay_behind(shards: list[str]) -> None:
+    storage = Storage({"token": "hush", "timeout": 7})
+    reader = tfr.Reader(shards, storage=storage)
+    for task in (
+        Rows(Shards(reader), range(3)),
+        *verifying.plan_verification(shards, Twice(), None, storage),
+    ):
+        pickled = pickle.dumps(task)
+        assert b"hush" not in pickled
+        assert b"timeout" in pickled
 
 
 def test_other_files_elsewhere_are_an_error(shards: list[str]) -> None:

@@ -45,7 +45,8 @@ def index(
     shards = _shards(paths, reached)
     executor = RayExecutor(ray_options)
     into = None if folder is None else os.path.abspath(folder)
-    places = {os.path.dirname(indexing.index_path(each, into)) for each in shards}
+    files = [each for each in shards if not is_url(each)]
+    places = {os.path.dirname(indexing.index_path(each, into)) for each in files}
     check_nodes(shards, sorted(places), reached)
     return indexing.build_index(shards, folder=into, executor=executor, **options)
 

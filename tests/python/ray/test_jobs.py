@@ -196,6 +196,36 @@ class Held:
         return self.task.run(advance)
 
 
+class Endless:
+    """Runs until it is interrupted. The other fails once this one runs."""
+
+    amount = 1
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def run(self, advance: Any) -> None:
+        Path(self.folder, "begun").touch()
+        try:
+            wait_for(lambda: False)
+        except BaseException:
+            Path(self.folder, "ended").touch()
+            raise
+
+
+class Failing(Endless):
+    def run(self, advance: Any) -> None:
+        wait_for(lambda: os.path.exists(os.path.join(self.folder, "begun")))
+        raise LookupError("no 7")
+
+
+def test_an_error_ends_the_other_tasks(local_ray: Any, tmp_path: Path) -> None:
+    tasks: list[Any] = [Endless(str(tmp_path)), Failing(str(tmp_path))]
+    with pytest.raises(LookupError, match="no 7"):
+        list(run_tasks(tasks, RayExecutor(), None, lambda newly: None))
+    assert (tmp_path / "ended").exists()
+
+
 def wait_for(condition: Any) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():

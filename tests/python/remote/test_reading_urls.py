@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +115,27 @@ def test_an_index_is_built_once_from_large_requests(server: RangeServer, tmp_pat
     assert len(again) == 3000
     assert again.shards[0].index is not None
     assert [each.method for each in server.seen] == ["HEAD"]
+
+
+def test_other_processes_build_indexes_that_this_one_keeps(
+    urls: list[str], tmp_path: Path, cache: Path
+) -> None:
+    elsewhere = ("TFRFAST_CACHE_DIR", str(tmp_path / "theirs"))
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, spawn, os.putenv, elsewhere) as pool:
+        built = tfr.build_index(urls, executor=pool)
+        assert [(each.shard, each.num_records) for each in built] == list(
+            zip(urls, [300, 0, 500], strict=True)
+        )
+        assert all(each.was_built and Path(each.path).is_relative_to(cache) for each in built)
+        for shard in tfr.Reader(urls, index="require").shards:
+            assert shard.index is not None
+        assert not any(each.was_built for each in tfr.build_index(urls, executor=pool))
+        assert all(each.was_built for each in tfr.build_index(urls, executor=pool, force=True))
+        named = tfr.build_index(urls, executor=pool, folder=tmp_path / "indexes")
+        assert {each.path for each in named} == {str(tmp_path / "indexes" / "index")}
+        assert not any(each.was_built for each in named)
+    assert (tmp_path / "theirs").exists()
 
 
 def test_build_index_keeps_it_on_this_machine(server: RangeServer, urls: list[str]) -> None:
