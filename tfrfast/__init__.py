@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tfrfast.block_shuffle import BlockShuffle
     from tfrfast.columns import Batch, Bytes, Ragged, Sparse
     from tfrfast.copying import Copied, copy
+    from tfrfast.disk_cache import DiskCache
     from tfrfast.encoding import encode_example, encode_examples
     from tfrfast.errors import (
         CorruptRecordError,
@@ -45,6 +46,7 @@ __all__ = [
     "Bytes",
     "Copied",
     "CorruptRecordError",
+    "DiskCache",
     "Exported",
     "FeatureError",
     "FixedLen",
@@ -104,6 +106,7 @@ _ON_USE = {
     "Bytes": "tfrfast.columns",
     "Copied": "tfrfast.copying",
     "CorruptRecordError": "tfrfast.errors",
+    "DiskCache": "tfrfast.disk_cache",
     "Exported": "tfrfast.exporting",
     "FeatureError": "tfrfast.errors",
     "FixedLen": "tfrfast.features",

@@ -18,6 +18,7 @@ from tfrfast._jobs.cutting import grouped, part_bytes, size_of
 from tfrfast._jobs.running import Advance, num_workers, run_tasks
 from tfrfast._remote.options import Storage
 from tfrfast._remote.urls import is_url
+from tfrfast.disk_cache import DiskCache, cache_text
 from tfrfast.errors import StaleIndexError
 from tfrfast.reader import Reader
 
@@ -47,6 +48,7 @@ def build_index(
     publish: bool = False,
     executor: Executor | None = None,
     storage: Mapping[str, Any] | None = None,
+    cache: DiskCache | None = None,
 ) -> list[BuiltIndex]:
     """Builds the indexes of `paths` and saves them where every reader looks first.
 
@@ -60,8 +62,8 @@ def build_index(
 
     Objects behind URLs are read once from beginning to end, in large requests. Their indexes are
     kept in this machine's cache folder, unless `folder` is given; `storage` says how to reach them,
-    as for Reader. With `publish`, they are also put into the index of their folder in the bucket,
-    where every Reader finds them.
+    as for Reader, and what is read is kept in `cache`. With `publish`, they are also put into the
+    index of their folder in the bucket, where every Reader finds them.
 
     An `executor`, such as `ProcessPoolExecutor()`, builds instead of `workers` threads. Its
     processes must see the same files under the same names. The indexes of objects come back from
@@ -71,7 +73,7 @@ def build_index(
     how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
     shard cannot be read or its index cannot be saved.
     """
-    reached = Storage(storage)
+    reached = Storage(storage, cache_text(cache))
     if publish and folder is not None:
         raise ValueError("publish=True puts indexes beside the objects, and folder= elsewhere.")
     everything = list(dict.fromkeys(expand_paths(paths, reached)))
@@ -210,7 +212,7 @@ class _Rebuild(NamedTuple):
 
     def run(self, advance: Advance) -> BuiltIndex:
         made = _native.rebuild_index(
-            os.fsencode(self.url), self.storage.access, self.folder, advance
+            os.fsencode(self.url), self.storage.core_access, self.folder, advance
         )
         return BuiltIndex(self.url, *made)
 

@@ -19,6 +19,7 @@ from tfrfast._base.warning import core_warnings
 from tfrfast._keys.key_file import KeyFile, key_path
 from tfrfast._keys.keyed import Keyed
 from tfrfast._remote.options import Storage, storage_of
+from tfrfast.disk_cache import DiskCache, cache_text
 
 INDEX_USES = ("auto", "memory", "require")
 
@@ -106,6 +107,7 @@ class Reader:
         on a terminal, after a second.
       storage: how to reach URLs, where the environment does not say: region, endpoint, anonymous,
         profile, account_name, credentials, timeout, connect_timeout, retries, retry_seconds.
+      cache: a `DiskCache` that keeps what comes from URLs on this machine.
 
     Many threads may use one reader. It is pickled as its arguments, and the copy opens the same
     files.
@@ -127,6 +129,7 @@ class Reader:
         threads: int | None = None,
         progress: bool | None = None,
         storage: Mapping[str, Any] | Storage | None = None,
+        cache: DiskCache | None = None,
     ) -> None:
         if verify == "none":
             warnings.warn(
@@ -137,7 +140,7 @@ class Reader:
             verify = "header"
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}.")
-        reached = storage_of(storage)
+        reached = storage_of(storage, cache_text(cache))
         names = expand_paths(paths, reached)
         index_name = os.fspath(index)
         use, folder = (index_name, "") if index_name in INDEX_USES else ("auto", index_name)
@@ -162,7 +165,7 @@ class Reader:
                 index=use,
                 index_folder=written_file(folder),
                 threads=threads or _native.usable_processors(),
-                storage=reached.access,
+                storage=reached.core_access,
                 progress=bar.update,
             )
 

@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # The core's folders, from the ground up.
 CORE_ORDER = [
     "base",
-    "storage",
     "crc32c",
+    "storage",
     "shard",
     "codec",
     "index",

@@ -16,6 +16,7 @@ PYTHON_ORDER = [
     "errors",
     "_remote",
     "_base",
+    "disk_cache",
     "permutation",
     "block_shuffle",
     "plan",

@@ -11,6 +11,9 @@
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/index/text_index.h"
+#include "core/storage/cache_folder.h"
+#include "core/storage/cache_writer.h"
+#include "core/storage/cached_object.h"
 #include "core/storage/folders.h"
 #include "core/storage/remote_client.h"
 #include "core/storage/storage.h"
@@ -89,6 +92,32 @@ py::list cached_indexes() {
     all.append(py::make_tuple(to_text(each.path), each.bytes, each.last_used_ns));
   }
   return all;
+}
+
+// What a cache of objects holds, without changing it.
+py::dict describe_disk_cache(const std::string& folder) {
+  std::shared_ptr<CacheFolder> cache;
+  std::vector<CacheEntry> entries;
+  {
+    const WithoutGil without_gil;
+    cache = CacheFolder::open(folder, 0);
+    entries = cache->entries();
+  }
+  py::list objects;
+  for (const CacheEntry& each : entries) {
+    objects.append(py::make_tuple(to_text(each.url), each.object_bytes, each.kept_bytes,
+                                  each.last_used_s, each.is_in_use));
+  }
+  py::dict all;
+  all["used_bytes"] = cache->used_bytes();
+  all["limit_bytes"] = cache->last_limit_bytes();
+  all["objects"] = std::move(objects);
+  return all;
+}
+
+std::uint64_t clear_disk_cache(const std::string& folder) {
+  const WithoutGil without_gil;
+  return CacheFolder::open(folder, 0)->clear();
 }
 
 }  // namespace
@@ -172,6 +201,13 @@ void register_index(py::module_& module) {
   module.def("index_cache_folder", [] { return to_text(index_cache_folder()); });
   module.def("index_cache_limit_bytes", &index_cache_limit_bytes);
   module.def("cached_indexes", &cached_indexes);
+  module.def("describe_disk_cache", &describe_disk_cache, py::arg("folder"));
+  module.def("cache_bytes_read", &cache_bytes_read);
+  module.def("finish_cache_writes", [] {
+    const WithoutGil without_gil;
+    CacheWriter::instance().finish(60'000);
+  });
+  module.def("clear_disk_cache", &clear_disk_cache, py::arg("folder"));
   module.def("take_warnings", [] {
     py::list all;
     for (const std::string& each : take_warnings()) all.append(to_text(each));

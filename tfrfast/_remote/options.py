@@ -28,13 +28,17 @@ _KNOWN = ("anonymous", *_TEXT, *_NUMBERS, *SECRETS)
 class Storage:
     """The options of one `storage={...}`: its public ones as text, and its secrets apart."""
 
-    def __init__(self, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, options: Mapping[str, Any] | None, cache: str = "") -> None:
         public = dict(options or {})
         for name, value in public.items():
             _check(name, value)
         self.secrets = {name: public.pop(name) for name in SECRETS if name in public}
-        #: As graphs, and the core, carry it.
+        #: As what makes requests knows it.
         self.access = json.dumps(public, sort_keys=True) if public else ""
+        #: The cache on this machine, as `disk_cache.cache_text` names it; empty without one.
+        self.cache = cache
+        #: As graphs, and the core, carry both.
+        self.core_access = cache + self.access
         self.public = public
 
     def __repr__(self) -> str:
@@ -44,10 +48,10 @@ class Storage:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Storage):
             return NotImplemented
-        return self.access == other.access and self.secrets == other.secrets
+        return self.core_access == other.core_access and self.secrets == other.secrets
 
     def __hash__(self) -> int:
-        return hash(self.access)
+        return hash(self.core_access)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Secrets go along only to a process that is being started by this one."""
@@ -56,7 +60,7 @@ class Storage:
         options = dict(self.public)
         if get_spawning_popen() is not None:
             options.update(self.secrets)
-        return Storage, (options,)
+        return Storage, (options, self.cache)
 
     def remember_secrets(self, urls: list[str]) -> None:
         """From now on, this process uses these secrets for URLs with these options."""
@@ -64,9 +68,9 @@ class Storage:
             remember_secrets(self.access, {locate(url).root for url in urls}, self.secrets)
 
 
-def storage_of(options: Mapping[str, Any] | Storage | None) -> Storage:
+def storage_of(options: Mapping[str, Any] | Storage | None, cache: str = "") -> Storage:
     """The options that were given, or that are options already."""
-    return options if isinstance(options, Storage) else Storage(options)
+    return options if isinstance(options, Storage) else Storage(options, cache)
 
 
 def _check(name: str, value: Any) -> None:

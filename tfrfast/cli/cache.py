@@ -1,6 +1,7 @@
 """`tfrfast cache`: the files that opening shards has left in the user's cache.
 
-These are indexes, and proofs of 64 bytes, each of which says that an index elsewhere fits.
+These are indexes, and proofs of 64 bytes, each of which says that an index elsewhere fits. Bytes of
+objects are in a `DiskCache`, which `--disk` names.
 """
 
 from __future__ import annotations
@@ -51,6 +52,16 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         help="with --uploads: end those that began longer ago (90m, 12h, 7d; 0: all), and free "
         "their space",
     )
+    parser.add_argument(
+        "--disk",
+        metavar="FOLDER",
+        help="instead, list the data sets whose bytes this tfr.DiskCache keeps",
+    )
+    parser.add_argument(
+        "--clear",
+        action="store_true",
+        help="with --disk: remove what no process uses",
+    )
     parser.add_argument("--files", action="store_true", help="list every file")
 
 
@@ -64,6 +75,17 @@ class DataSet(NamedTuple):
     """A mark of the folder, the same for all its shards. The cache does not know its name."""
     shards: str
     """Their names, with a star for the number."""
+
+
+class Kept(NamedTuple):
+    """An object of which a DiskCache keeps something."""
+
+    url: str
+    object_bytes: int
+    kept_bytes: int
+    """What is kept, and its bookkeeping."""
+    last_used: int
+    in_use: bool
 
 
 def data_set_of(path: str) -> DataSet:
@@ -82,6 +104,10 @@ def run(options: argparse.Namespace) -> int:
         return _show_uploads(options)
     if options.abort is not None:
         raise ValueError("--abort goes with --uploads URL.")
+    if options.disk is not None:
+        return _show_disk_cache(options)
+    if options.clear:
+        raise ValueError("--clear goes with --disk FOLDER. --prune removes indexes.")
     removed = None
     if options.prune is not None:
         removed = _native.prune_index_cache(options.prune)
@@ -175,5 +201,57 @@ def _show_uploads(options: argparse.Namespace) -> int:
         print_table(
             ["hours ago", "", "object"],
             [(f"{each.age_s / 3600:.1f}", "aborted" * (each in old), each.url) for each in found],
+        )
+    return 0
+
+
+def _show_disk_cache(options: argparse.Namespace) -> int:
+    if not os.path.isdir(os.path.join(options.disk, "v1")):
+        raise FileNotFoundError(2, "There is no cache", options.disk)
+    folder = os.path.abspath(options.disk)
+    removed = _native.clear_disk_cache(os.fsencode(folder)) if options.clear else None
+    cache = _native.describe_disk_cache(os.fsencode(folder))
+    sets: dict[str, list[Kept]] = defaultdict(list)
+    for each in map(Kept._make, cache["objects"]):
+        sets[each.url.rpartition("/")[0] + "/"].append(each)
+    if options.json:
+        print_json(
+            {
+                "folder": folder,
+                "limit_bytes": cache["limit_bytes"],
+                "bytes": cache["used_bytes"],
+                "removed_bytes": removed,
+                "data_sets": [
+                    {
+                        "url": url,
+                        "objects": len(objects),
+                        "object_bytes": sum(each.object_bytes for each in objects),
+                        "bytes": sum(each.kept_bytes for each in objects),
+                        "last_used": max(each.last_used for each in objects),
+                        "in_use": any(each.in_use for each in objects),
+                    }
+                    for url, objects in sets.items()
+                ],
+            }
+        )
+        return 0
+    if removed is not None:
+        print(f"{format_bytes(removed)} removed" + (", the rest is in use" if sets else ""))
+    used, limit = format_bytes(cache["used_bytes"]), format_bytes(cache["limit_bytes"])
+    print(f"{folder}: {used} of at most {limit}")
+    if sets:
+        print_table(
+            ["last used", "objects", "bytes", "kept", "", "set"],
+            [
+                (
+                    _date(max(each.last_used for each in objects) * 1_000_000_000),
+                    len(objects),
+                    sum(each.object_bytes for each in objects),
+                    sum(each.kept_bytes for each in objects),
+                    "in use" * any(each.in_use for each in objects),
+                    url,
+                )
+                for url, objects in sets.items()
+            ],
         )
     return 0

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrfast._base.codecs import CODECS
 from tfrfast._remote.options import Storage
+from tfrfast.disk_cache import DiskCache, cache_text
 from tfrfast.tensorflow.fused import FusedDataset
 from tfrfast.tensorflow.history import History, Step
 from tfrfast.tensorflow.integers import static_integer
@@ -46,6 +47,8 @@ class TFRecordDataset(FusedDataset):
         variable TFRFAST_LIFT_PARSING says ("0", "1" or "exact"), else True.
       storage: how to reach s3://, gs://, az:// and https:// URLs, as for Reader. Graphs hold the
         options without secrets: in another process, the environment supplies those.
+      cache: a `tfrfast.DiskCache` that keeps what comes from URLs on this machine. Graphs hold its
+        folder and its limit.
     """
 
     def __init__(
@@ -60,11 +63,12 @@ class TFRecordDataset(FusedDataset):
         zero_copy: bool = False,
         lift_parsing: LiftParsing | None = None,
         storage: Mapping[str, Any] | None = None,
+        cache: DiskCache | None = None,
     ) -> None:
         if on_corruption not in ("raise", "skip"):
             raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
         lifts = lifts_parsing(lift_parsing)
-        reached = Storage(storage)
+        reached = Storage(storage, cache_text(cache))
         names = file_names(filenames, name, reached)
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
             theirs = tf.data.TFRecordDataset(
@@ -82,7 +86,7 @@ class TFRecordDataset(FusedDataset):
             on_corruption == "skip",
             zero_copy,
             compression,
-            reached.access,
+            reached.core_access,
             num_parallel_reads,
         )
         if source.in_file_order:

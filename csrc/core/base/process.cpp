@@ -14,21 +14,25 @@ namespace {
 // ancestors of a process have other numbers, and it can have objects of no other processes.
 std::atomic<std::uint64_t> generation{0};
 // getpid() is a system call, too slow for every record that is written.
-std::atomic<int> process_number{0};
+std::atomic<int> current_number{0};
 
 [[maybe_unused]] const int kWatching = [] {
-  process_number = ::getpid();
+  current_number = ::getpid();
   return ::pthread_atfork(nullptr, nullptr, [] {
     generation.fetch_add(1, std::memory_order_relaxed);
-    process_number = ::getpid();
+    current_number = ::getpid();
   });
 }();
 
 }  // namespace
 
+int process_number() noexcept {
+  return current_number.load(std::memory_order_relaxed);
+}
+
 HomeProcess::HomeProcess() noexcept
     : generation_(generation.load(std::memory_order_relaxed)),
-      number_(process_number.load(std::memory_order_relaxed)) {}
+      number_(current_number.load(std::memory_order_relaxed)) {}
 
 bool HomeProcess::is_this_one() const noexcept {
   return generation_ == generation.load(std::memory_order_relaxed);
@@ -39,7 +43,7 @@ void HomeProcess::refuse_in_child(const std::string& path) const {
   throw Error(
       ErrorKind::closed,
       "The writer of '" + path + "' was made in process " + std::to_string(number_) +
-          ", and this is process " + std::to_string(process_number) +
+          ", and this is process " + std::to_string(current_number) +
           ", which was forked from it. Make a writer in each process, each with its own file "
           "name.",
       {path, {}, {}});

@@ -27,4 +27,7 @@ class HomeProcess {
   int number_;  // for messages
 };
 
+// The system's number of the current process, without a system call.
+int process_number() noexcept;
+
 }  // namespace tfrfast

@@ -24,7 +24,7 @@ std::shared_ptr<const StoredFile> open_unchanged(const LateShard& shard, const s
   const LateFolder& folder = *shard.folder;
   const FileFacts& then = shard.facts;
   const std::string path = folder.prefix + name;
-  if (folder.is_far) return open_listed_file(path, folder.access, then, shard.version);
+  if (folder.is_far) return open_listed_file(path, folder.io, folder.access, then, shard.version);
   std::shared_ptr<const StoredFile> file;
   try {
     file = open_local_file(path, folder.io, folder.absolute_prefix + name);
@@ -116,7 +116,8 @@ bool ShardSlot::is_inflated() const noexcept {
 }
 
 bool ShardSlot::is_far() const noexcept {
-  return late_.entry == nullptr ? opened()->file->traits().is_far : late_.folder->is_far;
+  const IndexedShard* const known = opened();
+  return known != nullptr ? known->file->traits().is_far : late_.folder->is_far;
 }
 
 }  // namespace tfrfast

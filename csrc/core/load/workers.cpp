@@ -231,6 +231,7 @@ void Workers::announce_together(std::uint64_t first, RowNumbers& ahead) {
   const std::uint64_t count = std::min(announced_together_, ticket_limit_ - first);
   for (std::uint64_t next = first; next < first + count; ++next) {
     const PlanRun::Step later = run_.at(next);
+    if (!reader_->is_far()) read_ahead_.come_near();
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);
     if (count > 1) numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());

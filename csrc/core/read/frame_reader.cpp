@@ -250,11 +250,25 @@ class FrameReading {
   }
 
   void explain_fault(std::size_t first, std::size_t count) {
+    if (count == 1 && mend(first)) return read_again(first);
     try {
       throw_mapping_fault(*rows_[first].shard->file, rows_[first].frame.offset);
     } catch (const Error& error) {
       fail_singly(first, count, error, &FrameReading::read_mapped);
     }
+  }
+
+  // A copy of the shard may have been damaged, where the shard is not.
+  bool mend(std::size_t i) const {
+    const Row& row = rows_[i];
+    return !is_mended_ &&
+           row.shard->file->mend({row.frame.offset, row.frame.payload_bytes + kFrameOverhead});
+  }
+
+  void read_again(std::size_t i) {
+    is_mended_ = true;
+    read_piece(i, 1);
+    is_mended_ = false;
   }
 
   // After a failure among many rows, finds the row that failed.
@@ -280,6 +294,7 @@ class FrameReading {
       }
       if (*computed != stored) verdict = Verdict::bad_payload;
     }
+    if (verdict != Verdict::good && mend(i)) return read_again(i);
     if (verdict != Verdict::good) {
       bad_.push_back(
           explain(rows_[i], batch_row(i), verdict, seal, computed.value_or(MaskedCrc{}), advice_));
@@ -297,6 +312,7 @@ class FrameReading {
   const bool streams_;
   HeaderCheck header_check_;
   bool gave_up_ = false;
+  bool is_mended_ = false;  // the row that is being read
   std::vector<BadRow> bad_;
 };
 

@@ -31,11 +31,14 @@ class ReadAhead {
   // cached.
   bool is_cold(std::span<const Row> samples) noexcept;
 
+  // All far records have come to this machine.
+  void come_near() noexcept { is_far_.store(false, std::memory_order_relaxed); }
+
   static constexpr std::size_t kSamples = 4;
 
  private:
   const std::uint64_t mean_record_bytes_;
-  const bool is_far_;
+  std::atomic<bool> is_far_;
   std::atomic<std::int64_t> bytes_until_probe_{0};
   std::atomic<int> cold_calls_left_{0};
 };

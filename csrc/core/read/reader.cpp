@@ -329,7 +329,16 @@ std::uint64_t Reader::announce(std::span<const std::int64_t> records,
   }
 }
 
+bool Reader::is_far() const noexcept {
+  if (!is_far_) return false;
+  std::size_t shard = near_shards_.load(std::memory_order_relaxed);
+  while (shard < shards_->size() && !shards_->slot(shard).is_far()) ++shard;
+  near_shards_.store(shard, std::memory_order_relaxed);
+  return shard < shards_->size();
+}
+
 void Reader::announce(std::span<const Row> rows) const noexcept {
+  if (!is_far()) read_ahead_->come_near();
   if (read_ahead_->is_due(rows.size()) && read_ahead_->is_cold(rows)) announce_rows(rows);
 }
 
@@ -360,7 +369,8 @@ void Reader::forget_announced() const noexcept {
 
 void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes) const {
   compare_samples(1, [&row](std::size_t) { return row.record; });
-  if (is_far_) announce_rows({&row, 1});  // as one request, however long it is
+  if (row.shard->file->traits().is_far)
+    announce_rows({&row, 1});  // as one request, however long it is
   read_frame(row, options_.verify,
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
 }

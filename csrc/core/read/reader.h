@@ -60,8 +60,9 @@ class Reader {
 
   // Whether any shard is compressed.
   bool inflates() const noexcept { return inflates_; }
-  // Whether any shard is in a storage where each request is a round trip.
-  bool is_far() const noexcept { return is_far_; }
+  // Whether any shard is in a storage where each request is a round trip, and not all of it has
+  // come to this machine since.
+  bool is_far() const noexcept;
 
   // Where the index says a record is. Opens its shard if nobody has. Throws Error out_of_range and
   // what opening throws.
@@ -135,7 +136,8 @@ class Reader {
   ReadOptions options_;
   std::uint64_t mean_record_bytes_ = 0;
   bool inflates_ = false;
-  bool is_far_ = false;
+  bool is_far_ = false;                              // when it was opened
+  mutable std::atomic<std::size_t> near_shards_{0};  // those before it, at least, are near now
   enum class Samples : std::uint8_t { unread, read_before, compared };
   // Of each shard, and how many are to be compared yet; null and 0 where the state of files tells.
   mutable std::unique_ptr<std::atomic<Samples>[]> samples_;

@@ -153,6 +153,19 @@ void unlock(int descriptor) noexcept {
 
 #endif
 
+int lock_byte(int descriptor, std::uint64_t byte, ByteLock how) noexcept {
+  struct flock range = {};
+  range.l_type = how == ByteLock::none ? F_UNLCK : how == ByteLock::shared ? F_RDLCK : F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(byte);
+  range.l_len = 1;
+#if defined(TFRFAST_LINUX) && defined(F_OFD_SETLK)
+  return ::fcntl(descriptor, F_OFD_SETLK, &range);
+#else
+  return ::fcntl(descriptor, F_SETLK, &range);
+#endif
+}
+
 int rename_to_free_name(const std::string& from, const std::string& to) noexcept {
 #if defined(TFRFAST_LINUX)
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;

@@ -25,6 +25,12 @@ extern const bool kLocksKeepThreadsOut;
 int try_lock(int descriptor) noexcept;
 void unlock(int descriptor) noexcept;
 
+// Locks one byte of a file that is open for reading and writing, or changes how it is locked. 0, or
+// -1 and EAGAIN or EACCES while others hold it. Where the system has only the locks of POSIX, they
+// belong to the process, and end when it closes the file once.
+enum class ByteLock : std::uint8_t { none, shared, exclusive };
+int lock_byte(int descriptor, std::uint64_t byte, ByteLock how) noexcept;
+
 // Reserves disk space beyond a file's end. False where that is not known to help.
 bool reserve_space(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;
 

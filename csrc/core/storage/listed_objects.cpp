@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/fork.h"
+#include "core/storage/cache_folder.h"
 
 namespace tfrfast {
 namespace {
@@ -24,9 +25,9 @@ void forget_in_child() noexcept {
 
 [[maybe_unused]] const int kListingGuarded = make_fork_wait_for<mutex_of_listed, forget_in_child>();
 
-// No URL holds a line break.
+// No URL holds a line break. A listing knows of no cache.
 std::string key_of(const std::string& url, const std::string& access) {
-  return url + "\n" + access;
+  return url + "\n" + split_access(access).client;
 }
 
 }  // namespace

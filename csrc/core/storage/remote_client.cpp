@@ -3,11 +3,14 @@
 #include <exception>
 #include <string>
 
+#include "core/storage/cache_writer.h"
 #include "core/storage/listed_objects.h"
 #include "core/storage/remote_exchange.h"
 
 namespace tfrfast {
 namespace {
+
+constexpr int kLastWritesMs = 5'000;
 
 RemoteExchange& exchange() {
   return RemoteExchange::instance();
@@ -45,6 +48,8 @@ std::int32_t begin() noexcept {
 
 void end(const char* why) noexcept {
   carefully([&] { exchange().end_serving(why); });
+  // The program may be about to end.
+  CacheWriter::instance().finish(kLastWritesMs);
 }
 
 void acknowledge() noexcept {

@@ -13,6 +13,8 @@
 #include "core/base/foreign_call.h"
 #include "core/base/fork.h"
 #include "core/base/waiting.h"
+#include "core/storage/cache_writer.h"
+#include "core/storage/cached_object.h"
 #include "core/storage/remote_file.h"
 
 namespace tfrfast {
@@ -44,6 +46,10 @@ Error not_served(const RemoteRequest& request, const std::string& why) {
 }
 
 }  // namespace
+
+RemoteRequest::~RemoteRequest() {
+  if (cache != nullptr) cache->release(offset, bytes);
+}
 
 std::mutex& RemoteExchange::mutex() noexcept {
   return exchange_mutex;
@@ -306,7 +312,10 @@ void RemoteExchange::finish_read(std::uint64_t number, const void* bytes, std::u
   // stays among those taken, so that a child that is forked now knows of it.
   request->is_arriving = true;
   lock.unlock();
-  if (count == request->bytes) std::memcpy(request->bytes_read.data(), bytes, count);
+  if (count == request->bytes) {
+    std::memcpy(request->bytes_read.data(), bytes, count);
+    if (request->cache != nullptr) CacheWriter::instance().add(request);
+  }
   lock.lock();
   request->is_arriving = false;
   if (count == request->bytes) return finish(request, RemoteRequest::State::done);

@@ -20,6 +20,8 @@
 
 namespace tfrfast {
 
+class CachedObject;
+
 // What names an object: where it is, how to reach it (options for the client, without secrets), and
 // the version that was found there when it was opened. Empty before that.
 struct RemoteName {
@@ -55,6 +57,13 @@ struct RemoteRequest {
   std::optional<Error> error;
   FileFacts facts;      // of an examination
   std::string version;  // of an examination
+  // What keeps the bytes of a read; null if nothing does.
+  std::shared_ptr<CachedObject> cache;
+
+  RemoteRequest() = default;
+  ~RemoteRequest();  // others may fetch what was not kept
+  RemoteRequest(const RemoteRequest&) = delete;
+  RemoteRequest& operator=(const RemoteRequest&) = delete;
 
   bool is_over() const noexcept { return state != State::waiting && state != State::taken; }
 };

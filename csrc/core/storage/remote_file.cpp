@@ -5,9 +5,12 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/waiting.h"
 #include "core/storage/listed_objects.h"
 
 namespace tfrfast {
@@ -68,34 +71,51 @@ std::vector<FileRange> merged(std::vector<FileRange> ranges, std::uint64_t gap) 
 }  // namespace
 
 FileFacts examine_remote_file(const std::string& url, const std::string& access) {
-  return examine(url, access)->facts;
+  return examine(url, split_access(access).client)->facts;
 }
 
-std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMode,
+std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMode mode,
                                                    const std::string& access) {
   if (auto listed = take_listed_object(url, access); listed) {
-    return open_listed_file(url, access, listed->facts, std::move(listed->version));
+    return open_listed_file(url, mode, access, listed->facts, std::move(listed->version));
   }
-  const auto found = examine(url, access);
-  return open_listed_file(url, access, found->facts, found->version);
+  const auto found = examine(url, split_access(access).client);
+  return open_listed_file(url, mode, access, found->facts, found->version);
 }
 
-std::shared_ptr<const StoredFile> open_listed_file(const std::string& url,
+std::shared_ptr<const StoredFile> open_listed_file(const std::string& url, IoMode mode,
                                                    const std::string& access,
                                                    const FileFacts& facts, std::string version) {
-  return std::make_shared<RemoteFile>(
-      std::make_shared<const RemoteName>(RemoteName{url, access, std::move(version)}), facts);
+  CacheAccess parts = split_access(access);
+  std::shared_ptr<CacheFolder> folder;
+  if (!parts.folder.empty()) folder = CacheFolder::open(parts.folder, parts.limit_bytes);
+  return std::make_shared<RemoteFile>(std::make_shared<const RemoteName>(RemoteName{
+                                          url, std::move(parts.client), std::move(version)}),
+                                      facts, access, std::move(folder), mode != IoMode::pread);
 }
 
-RemoteFile::RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts)
-    : StoredFile(name->url, facts, kRemoteTraits), name_(std::move(name)) {}
+RemoteFile::RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts,
+                       std::string access, std::shared_ptr<CacheFolder> folder, bool may_map)
+    : StoredFile(name->url, facts, kRemoteTraits),
+      name_(std::move(name)),
+      access_(std::move(access)),
+      folder_(std::move(folder)),
+      may_map_(may_map) {
+  if (folder_ == nullptr) return;
+  folder_->count_object(bytes());
+  folder_->begin_use(CacheFolder::set_of(path()));
+}
 
 RemoteFile::~RemoteFile() {
   forget_announced();
+  delete cache_.load();
+  if (folder_ == nullptr) return;
+  folder_->discount_object(bytes());
+  folder_->end_use(CacheFolder::set_of(path()));
 }
 
 FileFacts RemoteFile::facts_now() const {
-  return examine_remote_file(path(), name_->access);
+  return examine_remote_file(path(), access_);
 }
 
 bool RemoteFile::await_settled() const noexcept {
@@ -132,9 +152,8 @@ std::vector<FileRange> RemoteFile::not_asked_for(std::span<const FileRange> rang
 // Makes pieces of ranges that no piece has, and bridges gaps between them that cost no more to read
 // than to skip.
 void RemoteFile::ask_for(std::vector<FileRange> ranges, bool is_urgent) const {
-  RemoteExchange& exchange = RemoteExchange::instance();
   const std::vector<FileRange> wanted = merged(std::move(ranges), 0);
-  for (const FileRange& each : not_asked_for(merged(wanted, traits().gap_bytes))) {
+  for (const FileRange& each : not_asked_for(merged(wanted, kRemoteTraits.gap_bytes))) {
     // Between two pieces that are there already, there may be nothing but a gap.
     const std::uint64_t limit = each.offset + each.bytes;
     const auto first = std::partition_point(
@@ -145,19 +164,35 @@ void RemoteFile::ask_for(std::vector<FileRange> ranges, bool is_urgent) const {
     if (first == after) continue;
     const FileRange& last = *(after - 1);
     const std::uint64_t end = std::min(limit, last.offset + last.bytes);
-    for (std::uint64_t at = std::max(each.offset, first->offset); at < end;) {
-      auto request = std::make_shared<RemoteRequest>();
-      request->object = name_;
-      request->offset = at;
-      request->bytes = std::min<std::uint64_t>(traits().request_bytes, end - at);
-      request->is_urgent = is_urgent;
-      request->users = 1;
-      exchange.add(request);
-      at += request->bytes;
-      const std::uint64_t offset = request->offset;
-      pieces_.emplace(offset, Piece{std::move(request), 0});
-    }
+    add_pieces(std::max(each.offset, first->offset), end, is_urgent);
   }
+}
+
+void RemoteFile::add_pieces(std::uint64_t begin, std::uint64_t end, bool is_urgent) const {
+  while (begin < end) {
+    auto request = std::make_shared<RemoteRequest>();
+    request->object = name_;
+    request->offset = begin;
+    request->bytes = std::min<std::uint64_t>(kRemoteTraits.request_bytes, end - begin);
+    request->is_urgent = is_urgent;
+    request->users = 1;
+    RemoteExchange::instance().add(request);
+    // Only now: a request that was not made claims nothing.
+    if (const auto* const kept = cache_.load(std::memory_order_acquire)) request->cache = *kept;
+    begin += request->bytes;
+    const std::uint64_t offset = request->offset;
+    pieces_.emplace(offset, Piece{std::move(request), 0});
+    piece_count_.store(pieces_.size(), std::memory_order_relaxed);
+  }
+}
+
+// What this process has claimed is asked for as it is. Anything else is asked for as ever.
+void RemoteFile::ask_for_missing(std::span<const FileRange> claimed,
+                                 std::span<const FileRange> passing, bool is_urgent) const {
+  for (const FileRange& each : not_asked_for(claimed)) {
+    add_pieces(each.offset, each.offset + each.bytes, is_urgent);
+  }
+  ask_for(not_asked_for(passing), is_urgent);
 }
 
 // Calls action(piece, offset, bytes) for each part of a range that a piece has.
@@ -166,7 +201,12 @@ void RemoteFile::for_parts(const FileRange& range, const Action& action) const {
   const std::uint64_t end = range.offset + range.bytes;
   for (std::uint64_t at = range.offset; at < end;) {
     const auto piece = piece_with(at);
-    if (piece == pieces_.end()) return;
+    if (piece == pieces_.end()) {
+      const auto next = pieces_.upper_bound(at);
+      if (next == pieces_.end()) return;
+      at = std::min(end, next->first);
+      continue;
+    }
     const std::uint64_t stop = std::min(end, piece->second.end());
     action(piece, at, stop - at);
     at = stop;
@@ -182,25 +222,36 @@ void RemoteFile::expect(std::span<const FileRange> ranges) const {
 }
 
 // The pieces that have the range, which are dropped once everything that was expected is taken.
-void RemoteFile::take_parts(const ReadRange& range, std::vector<Copy>& copies) const {
+// Parts that no piece has are added to `rest`.
+void RemoteFile::take_parts(const ReadRange& range, std::vector<Copy>& copies,
+                            std::vector<ReadRange>* rest) const {
   RemoteExchange& exchange = RemoteExchange::instance();
-  std::uint8_t* out = range.out;
+  std::uint64_t taken_to = range.offset;
+  const auto pass_over = [&](std::uint64_t end) {
+    if (rest == nullptr || end == taken_to) return;
+    rest->push_back({taken_to, range.out + (taken_to - range.offset),
+                     static_cast<std::size_t>(end - taken_to)});
+  };
   for_parts({range.offset, range.bytes},
             [&](Pieces::iterator piece, std::uint64_t at, std::uint64_t count) {
+              pass_over(at);
+              taken_to = at + count;
+              std::uint8_t* const out = range.out + (at - range.offset);
               const auto& request = piece->second.request;
               exchange.hurry(request);
               ++request->users;
               copies.push_back({request, at, out, static_cast<std::size_t>(count)});
-              out += count;
               std::uint64_t& unread = piece->second.unread_bytes;
               unread -= std::min(unread, count);
               if (unread == 0) exchange.stop_counting(*request);
             });
+  pass_over(range.offset + range.bytes);
 }
 
 void RemoteFile::drop(Pieces::iterator piece) const {
   dropped_.push_back(piece->second.request);
   pieces_.erase(piece);
+  piece_count_.store(pieces_.size(), std::memory_order_relaxed);
   RemoteExchange::instance().let_go(dropped_.back());
 }
 
@@ -211,6 +262,7 @@ void RemoteFile::read(std::span<const ReadRange> ranges) const {
     if (each.offset > bytes() || each.bytes > bytes() - each.offset) throw_shrunk(bytes());
     if (each.bytes > 0) wanted.push_back({each.offset, each.bytes});
   }
+  if (CachedObject* const kept = cache(); kept != nullptr) return read_with_cache(ranges, *kept);
   std::vector<Copy> copies;
   std::vector<std::shared_ptr<RemoteRequest>> dropped;  // destroyed without the lock
   std::unique_lock lock(RemoteExchange::mutex());
@@ -226,6 +278,167 @@ void RemoteFile::read(std::span<const ReadRange> ranges) const {
   lock.unlock();
   dropped.clear();
   copy_all(copies);
+}
+
+CachedObject* RemoteFile::cache() const noexcept {
+  if (folder_ == nullptr) return nullptr;
+  std::shared_ptr<CachedObject>* kept = cache_.load(std::memory_order_acquire);
+  if (kept == nullptr) {
+    // Without a lock, which a forked child could inherit: of two that are made, one is dropped.
+    auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
+        new (std::nothrow) std::shared_ptr<CachedObject>(open_cache()));
+    if (made == nullptr) return nullptr;
+    if (cache_.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel)) {
+      kept = made.release();
+    }
+  }
+  return kept->get();
+}
+
+std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
+  try {
+    // Another object may follow that looks the same.
+    if (!await_settled()) return nullptr;
+    std::string identity = path() + "\n" + name_->version;
+    if (!facts().version_lasts) identity += "\n" + name_->access;
+    return CachedObject::open(folder_, path(), identity, bytes());
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+// Asks for what nobody has asked for yet. Holds the exchange's lock afterwards.
+void RemoteFile::fetch(std::span<const FileRange> wanted, CachedObject& cache, bool is_urgent,
+                       std::unique_lock<std::mutex>& lock) const {
+  std::vector<FileRange> unasked;
+  {
+    const std::lock_guard look(RemoteExchange::mutex());
+    unasked = not_asked_for(wanted);
+  }
+  // Without the lock, as it may have to look for room.
+  const CachedObject::Missing missing = cache.claim(unasked, kRemoteTraits.gap_bytes);
+  lock = std::unique_lock(RemoteExchange::mutex());
+  try {
+    ask_for_missing(missing.claimed, missing.passing, is_urgent);
+  } catch (...) {
+    for (const FileRange& each : missing.claimed) cache.release(each.offset, each.bytes);
+    throw;
+  }
+}
+
+std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges,
+                                               CachedObject& cache) const {
+  std::vector<ReadRange> rest, parts;
+  if (piece_count_.load(std::memory_order_relaxed) > 0) {
+    // What was announced is taken from there, so that its memory becomes free.
+    const std::lock_guard lock(RemoteExchange::mutex());
+    for (const ReadRange& each : ranges) {
+      std::uint64_t at = each.offset;
+      const auto add = [&](std::vector<ReadRange>& to, std::uint64_t end) {
+        if (end > at) {
+          to.push_back({at, each.out + (at - each.offset), static_cast<std::size_t>(end - at)});
+        }
+        at = end;
+      };
+      for_parts({each.offset, each.bytes},
+                [&](Pieces::iterator, std::uint64_t begin, std::uint64_t count) {
+                  add(parts, begin);
+                  add(rest, begin + count);
+                });
+      add(parts, each.offset + each.bytes);
+    }
+    ranges = parts;
+  }
+  for (const ReadRange& each : ranges) {
+    std::size_t done = 0;
+    // Stops at a page that is not there. Others behind it may be.
+    while (done < each.bytes) {
+      const std::uint64_t at = each.offset + done;
+      const std::size_t found = cache.read(at, each.out + done, each.bytes - done);
+      done += found;
+      if (done == each.bytes) break;
+      const std::uint64_t missing = each.offset + done;
+      const auto count = static_cast<std::size_t>(
+          std::min<std::uint64_t>(each.bytes - done, kCachePageBytes - missing % kCachePageBytes));
+      if (!rest.empty() && rest.back().offset + rest.back().bytes == missing &&
+          rest.back().out + rest.back().bytes == each.out + done) {
+        rest.back().bytes += count;
+      } else {
+        rest.push_back({missing, each.out + done, count});
+      }
+      done += count;
+    }
+  }
+  return rest;
+}
+
+void RemoteFile::read_with_cache(std::span<const ReadRange> ranges, CachedObject& cache) const {
+  std::vector<ReadRange> rest = read_cached(ranges, cache);
+  while (!rest.empty()) {
+    std::vector<FileRange> wanted;
+    wanted.reserve(rest.size());
+    for (const ReadRange& each : rest) wanted.push_back({each.offset, each.bytes});
+    std::vector<Copy> copies;
+    std::vector<ReadRange> elsewhere;
+    std::vector<std::shared_ptr<RemoteRequest>> dropped;  // destroyed without the lock
+    std::unique_lock<std::mutex> lock;
+    fetch(merged(std::move(wanted), 0), cache, true, lock);
+    for (const ReadRange& each : rest) take_parts(each, copies, &elsewhere);
+    for (const Copy& each : copies) {
+      const auto piece = piece_with(each.offset);
+      if (piece != pieces_.end() && piece->second.unread_bytes == 0) drop(piece);
+    }
+    dropped.swap(dropped_);
+    lock.unlock();
+    dropped.clear();
+    copy_all(copies);
+    // Others fetch it, or have done so meanwhile.
+    await_others(elsewhere, cache);
+    rest = read_cached(elsewhere, cache);
+  }
+  map_if_whole(cache);
+}
+
+void RemoteFile::await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const {
+  WaitCheck* const check = wait_check();
+  for (const ReadRange& each : ranges) {
+    for (std::chrono::microseconds waited{0}, pause{200}; cache.is_awaited(each.offset, each.bytes);
+         waited += pause) {
+      if (check != nullptr) check->check();
+      pause = std::min(pause * 2, std::chrono::microseconds(5000));
+      std::this_thread::sleep_for(pause);
+    }
+  }
+}
+
+void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {
+  if (!may_map_ || mapping() != nullptr) return;
+  // What was announced still has to be taken.
+  if (piece_count_.load(std::memory_order_relaxed) > 0) return;
+  if (const StoredFile* const whole = cache.whole(); whole != nullptr) {
+    become_local(whole->mapping(), whole->traits());
+  }
+}
+
+bool RemoteFile::mend(const FileRange& range) const noexcept {
+  try {
+    CachedObject* const kept = cache();
+    if (kept == nullptr || !kept->check_again(range.offset, range.bytes)) return false;
+    if (mapping() == nullptr) return true;  // it is fetched when it is read again
+    // Readers look at the mapping, so it has to be right there.
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(range.bytes));
+    const ReadRange all{range.offset, bytes.data(), bytes.size()};
+    read({&all, 1});
+    await_others({&all, 1}, *kept);
+    return kept->read(range.offset, bytes.data(), bytes.size()) == bytes.size();
+  } catch (...) {
+    return false;
+  }
+}
+
+bool RemoteFile::is_cached(std::uint64_t offset) const noexcept {
+  if (mapping() == nullptr) return false;
+  return cache()->mirror().is_cached(offset);
 }
 
 void RemoteFile::copy_all(std::vector<Copy>& copies) const {
@@ -271,6 +484,13 @@ void RemoteFile::announce(std::span<const FileRange> ranges) const noexcept {
     for (const FileRange& each : ranges) {
       if (each.offset >= bytes() || each.bytes == 0) continue;
       wanted.push_back({each.offset, std::min(each.bytes, bytes() - each.offset)});
+    }
+    if (CachedObject* const kept = cache(); kept != nullptr) {
+      map_if_whole(*kept);
+      if (mapping() != nullptr) return kept->mirror().announce(ranges);
+      std::unique_lock<std::mutex> lock;
+      fetch(merged(wanted, 0), *kept, false, lock);
+      return expect(wanted);
     }
     const std::lock_guard lock(RemoteExchange::mutex());
     ask_for(not_asked_for(wanted), false);

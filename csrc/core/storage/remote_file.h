@@ -1,13 +1,16 @@
 // Objects on a network, read in requests for ranges of their bytes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/storage/cached_object.h"
 #include "core/storage/remote_exchange.h"
 #include "core/storage/stored_file.h"
 
@@ -24,19 +27,25 @@ std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMod
                                                    const std::string& access);
 // An object about which this much is known. Asks for nothing: if it is another one by now, reading
 // it is Error stale_index.
-std::shared_ptr<const StoredFile> open_listed_file(const std::string& url,
+std::shared_ptr<const StoredFile> open_listed_file(const std::string& url, IoMode mode,
                                                    const std::string& access,
                                                    const FileFacts& facts, std::string version);
 FileFacts examine_remote_file(const std::string& url, const std::string& access);
 
 // Every request names the version of the object that was opened, so bytes of another one are never
 // returned. What was announced is kept until it has been read, or until it is forgotten.
+//
+// With a cache, what is there is read from there, and what comes is kept there, as far as there is
+// room. Once all of the object is there and was looked at, it is read like a file of this machine.
 class RemoteFile final : public StoredFile {
  public:
-  RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts);
+  // `access` is what it was opened with. `folder` may be null; `may_map` says whether a whole copy
+  // may be mapped.
+  RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts, std::string access,
+             std::shared_ptr<CacheFolder> folder, bool may_map);
   ~RemoteFile() override;
 
-  std::string access() const override { return name_->access; }
+  std::string access() const override { return access_; }
   FileFacts facts_now() const override;
   bool await_settled() const noexcept override;
 
@@ -44,6 +53,8 @@ class RemoteFile final : public StoredFile {
   void read(std::span<const ReadRange> ranges) const override;
   void announce(std::span<const FileRange> ranges) const noexcept override;
   void forget_announced() const noexcept override;
+  bool mend(const FileRange& range) const noexcept override;
+  bool is_cached(std::uint64_t offset) const noexcept override;
 
  private:
   // Bytes that were asked for, and how many of them are still to be read by those who did.
@@ -61,14 +72,30 @@ class RemoteFile final : public StoredFile {
   };
   using Pieces = std::map<std::uint64_t, Piece>;  // by their first byte; they do not overlap
 
+  // The object in the cache; null if there is none.
+  CachedObject* cache() const noexcept;
+  std::shared_ptr<CachedObject> open_cache() const noexcept;
+  void fetch(std::span<const FileRange> wanted, CachedObject& cache, bool is_urgent,
+             std::unique_lock<std::mutex>& lock) const;
+  // The parts of the ranges that the cache does not have. Copies the others.
+  std::vector<ReadRange> read_cached(std::span<const ReadRange> ranges, CachedObject& cache) const;
+  void read_with_cache(std::span<const ReadRange> ranges, CachedObject& cache) const;
+  // Waits while others fetch any of the ranges.
+  void await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
+  void map_if_whole(const CachedObject& cache) const noexcept;
+
   // These are called with the exchange's lock held.
   Pieces::iterator piece_with(std::uint64_t offset) const;
   template <class Action>
   void for_parts(const FileRange& range, const Action& action) const;
   std::vector<FileRange> not_asked_for(std::span<const FileRange> ranges) const;
   void ask_for(std::vector<FileRange> ranges, bool is_urgent) const;
+  void add_pieces(std::uint64_t begin, std::uint64_t end, bool is_urgent) const;
+  void ask_for_missing(std::span<const FileRange> claimed, std::span<const FileRange> passing,
+                       bool is_urgent) const;
   void expect(std::span<const FileRange> ranges) const;
-  void take_parts(const ReadRange& range, std::vector<Copy>& copies) const;
+  void take_parts(const ReadRange& range, std::vector<Copy>& copies,
+                  std::vector<ReadRange>* rest = nullptr) const;
   void drop(Pieces::iterator piece) const;
 
   // These take it.
@@ -76,7 +103,13 @@ class RemoteFile final : public StoredFile {
   void again(const Copy& copy) const;
 
   const std::shared_ptr<const RemoteName> name_;
+  const std::string access_;
+  const std::shared_ptr<CacheFolder> folder_;
+  const bool may_map_;
+  // Null until it is first needed. What it points at is null if there is none.
+  mutable std::atomic<std::shared_ptr<CachedObject>*> cache_{nullptr};
   mutable Pieces pieces_;
+  mutable std::atomic<std::size_t> piece_count_{0};
   // Requests that are no longer wanted, until the lock is given back.
   mutable std::vector<std::shared_ptr<RemoteRequest>> dropped_;
 };

@@ -12,7 +12,7 @@ namespace tfrfast {
 
 StoredFile::StoredFile(std::string path, const FileFacts& facts, const StorageTraits& traits,
                        const std::uint8_t* mapping)
-    : path_(std::move(path)), facts_(facts), traits_(traits), mapping_(mapping) {}
+    : path_(std::move(path)), facts_(facts), traits_(&traits), mapping_(mapping) {}
 
 std::shared_ptr<const StoredFile> StoredFile::open(const std::string& path, IoMode mode,
                                                    const std::string& access) {
@@ -35,6 +35,12 @@ std::string StoredFile::describe_byte(std::uint64_t offset) const {
 void StoredFile::read(std::uint64_t offset, std::uint8_t* out, std::size_t byte_count) const {
   const ReadRange range{offset, out, byte_count};
   read({&range, 1});
+}
+
+void StoredFile::become_local(const std::uint8_t* mapping,
+                              const StorageTraits& traits) const noexcept {
+  mapping_.store(mapping, std::memory_order_release);
+  traits_.store(&traits, std::memory_order_release);
 }
 
 void StoredFile::throw_shrunk(std::uint64_t offset) const {

@@ -1,6 +1,7 @@
 // Stored bytes as their readers see them. Every kind of storage implements this.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,7 +51,7 @@ class StoredFile {
   // The size of what read() reads: the file or, for a compressed shard, its uncompressed stream.
   virtual std::uint64_t bytes() const noexcept { return facts_.bytes; }
   const FileFacts& facts() const noexcept { return facts_; }  // the file itself, when opened
-  const StorageTraits& traits() const noexcept { return traits_; }
+  const StorageTraits& traits() const noexcept { return *traits_.load(std::memory_order_relaxed); }
   // How it was reached, if it is not on this machine. Other files of its storage are reached so,
   // too.
   virtual std::string access() const { return ""; }
@@ -63,8 +64,8 @@ class StoredFile {
   virtual bool await_settled() const noexcept { return facts_.version_lasts; }
 
   // The whole file's bytes, or null where they have to be read. Touch them only inside
-  // run_guarded().
-  const std::uint8_t* mapping() const noexcept { return mapping_; }
+  // run_guarded(). An object whose bytes have all come here may be mapped from then on.
+  const std::uint8_t* mapping() const noexcept { return mapping_.load(std::memory_order_acquire); }
 
   // Whether the bytes are made from the file's with the help of an index, so that only checksums
   // can tell whether they are right.
@@ -82,6 +83,10 @@ class StoredFile {
   // What was announced and not read will not be wanted after all. Never fails.
   virtual void forget_announced() const noexcept {}
 
+  // After the range was read and its checksums are wrong: whether a copy was, which has been put
+  // right, so that it should be read again. Never fails.
+  virtual bool mend(const FileRange& range) const noexcept { return (void)range, false; }
+
   // The first byte at or after `offset` that is not in a hole, or bytes(). A hole is a run of zeros
   // that takes no space. Where the storage cannot tell, there are no holes. Never fails.
   virtual std::uint64_t next_data(std::uint64_t offset) const noexcept { return offset; }
@@ -96,14 +101,17 @@ class StoredFile {
   StoredFile(std::string path, const FileFacts& facts, const StorageTraits& traits,
              const std::uint8_t* mapping = nullptr);
 
+  // It can be read like a file of this machine from now on. `mapping` outlives the file.
+  void become_local(const std::uint8_t* mapping, const StorageTraits& traits) const noexcept;
+
   // Error truncated: the file ended at or before `offset`, inside what it held when it was opened.
   [[noreturn]] void throw_shrunk(std::uint64_t offset) const;
 
  private:
   const std::string path_;
   const FileFacts facts_;
-  const StorageTraits& traits_;
-  const std::uint8_t* const mapping_;
+  mutable std::atomic<const StorageTraits*> traits_;
+  mutable std::atomic<const std::uint8_t*> mapping_;
 };
 
 // Explains a fault under `file`'s mapping: Error truncated if the file is shorter now, else io.

@@ -259,3 +259,24 @@ def test_another_process_makes_requests_of_its_own(urls: list[str], tmp_path: Pa
     child = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert child.returncode == 0, child.stderr
     assert child.stdout.split() == [str(sum(COUNTS))]
+
+
+def test_what_comes_is_kept_in_a_cache(
+    server: RangeServer, urls: list[str], shards: list[str], tmp_path: Path
+) -> None:
+    cache = tfr.DiskCache(tmp_path / "cache", "1G")
+    tfr.build_index(urls)
+    for make in (PIPELINES["records"], lambda data: data.shuffle(1000, seed=1).batch(16)):
+        here = make(tfr.TFRecordDataset(shards))
+        there = make(tfr.TFRecordDataset(urls, cache=cache))
+        for _ in range(2):
+            assert values(there) == values(here)
+    # Building the indexes has fetched everything once, and all epochs together once more. Opening
+    # looks at how an object begins.
+    size = sum(Path(shard).stat().st_size for shard in shards)
+    assert sum((each.end or 0) - (each.begin or 0) for each in server.reads()) <= 2 * size + 1000
+    reader = tfr.Reader(urls, cache=cache)
+    assert list(reader) == list(tfr.Reader(shards))
+    reader.close()
+    server.forget()
+    assert list(tfr.Reader(urls, cache=cache)) == list(tfr.Reader(shards))

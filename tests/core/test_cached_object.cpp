@@ -1,0 +1,321 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/storage/cached_object.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+constexpr std::uint64_t kPage = kCachePageBytes;
+
+std::string some_object(std::size_t count, unsigned seed = 0) {
+  std::string bytes(count, '\0');
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<char>((i * 2654435761U + seed * 97) >> 13);
+  }
+  return bytes;
+}
+
+std::uint64_t disk_bytes(const std::string& folder) {
+  struct stat status;
+  REQUIRE(::stat(folder.c_str(), &status) == 0);
+  std::uint64_t total = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(folder)) {
+    REQUIRE(::stat(each.path().c_str(), &status) == 0);
+    total += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  return total;
+}
+
+class Cache {
+ public:
+  explicit Cache(std::uint64_t limit = 64 << 20) : limit_(limit) {}
+
+  std::shared_ptr<CacheFolder> folder() const { return CacheFolder::open(at / "cache", limit_); }
+  std::shared_ptr<CachedObject> open(const std::string& url = "s3://bucket/object",
+                                     const std::string& version = "1") const {
+    return CachedObject::open(folder(), url, url + "\n" + version, bytes.size());
+  }
+  // Claims a range and keeps it, as if it had been fetched. Returns how many bytes were claimed.
+  std::uint64_t fetch(CachedObject& object, std::uint64_t offset, std::uint64_t count) const {
+    const FileRange wanted{offset, count};
+    std::uint64_t claimed = 0;
+    for (const FileRange& each : object.claim({&wanted, 1}, 0).claimed) {
+      keep(object, each);
+      claimed += each.bytes;
+    }
+    return claimed;
+  }
+  void keep(CachedObject& object, const FileRange& range) const {
+    object.keep(range.offset, reinterpret_cast<const std::uint8_t*>(bytes.data()) + range.offset,
+                range.bytes);
+  }
+  // What is there from `offset` on, of at most `count` bytes.
+  std::string read(const CachedObject& object, std::uint64_t offset, std::size_t count) const {
+    std::string out(count, '\0');
+    out.resize(object.read(offset, reinterpret_cast<std::uint8_t*>(out.data()), count));
+    return out;
+  }
+  std::string expected(std::uint64_t offset, std::size_t count) const {
+    return bytes.substr(static_cast<std::size_t>(offset), count);
+  }
+  std::string file_ending(const std::string& ending) const {
+    for (const auto& each : std::filesystem::recursive_directory_iterator(at / "cache")) {
+      if (each.path().string().ends_with(ending)) return each.path().string();
+    }
+    return "";
+  }
+
+  TemporaryFolder at;
+  std::string bytes = some_object((1 << 20) + 100);
+
+ private:
+  const std::uint64_t limit_;
+};
+
+// Runs `work` in a child process, which then ends at once.
+template <class Work>
+void in_child(const Work& work) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    work();
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+}
+
+}  // namespace
+
+TEST_CASE("cached object: what was kept is read, by this process and later ones") {
+  const Cache cache;
+  auto object = cache.open();
+  REQUIRE(object != nullptr);
+  CHECK(cache.read(*object, 5, 10).empty());
+  // A little is fetched with its neighbours, aligned.
+  CHECK(cache.fetch(*object, 100'000, 300) == 64 << 10);
+  CHECK(cache.read(*object, 100'000, 300) == cache.expected(100'000, 300));
+  CHECK(cache.read(*object, 130'000, 5000) == cache.expected(130'000, 1072));
+  // The end of the object is less than a page.
+  CHECK(cache.fetch(*object, 1 << 20, 100) == 100);
+  CHECK(cache.read(*object, 1 << 20, 100) == cache.expected(1 << 20, 100));
+  object = nullptr;
+  object = cache.open();
+  CHECK(cache.read(*object, 100'000, 300) == cache.expected(100'000, 300));
+  CHECK(cache.fetch(*object, 100'000, 300) == 0);
+}
+
+TEST_CASE("cached object: once all of it is there and right, it is a file") {
+  const Cache cache;
+  auto object = cache.open();
+  CHECK(object->whole() == nullptr);
+  cache.fetch(*object, 0, cache.bytes.size());
+  REQUIRE(object->whole() != nullptr);
+  CHECK(read_file(object->whole()->path()) == cache.bytes);
+  object = nullptr;
+  object = cache.open();
+  // Another process may have written it, so it is looked at once.
+  CHECK(object->whole() == nullptr);
+  CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+  CHECK(object->whole() != nullptr);
+}
+
+TEST_CASE("cached object: a claim is one process's, until it keeps it or gives it back") {
+  const Cache cache;
+  const auto object = cache.open(), other = cache.open();
+  const FileRange wanted{0, 2 * kPage};
+  const auto first = object->claim({&wanted, 1}, 0);
+  REQUIRE(first.claimed.size() == 1);
+  CHECK(first.passing.empty());
+  const auto second = other->claim({&wanted, 1}, 0);
+  CHECK(second.claimed.empty());
+  CHECK(second.passing.empty());
+  CHECK(other->is_awaited(0, 10));
+  object->release(0, first.claimed[0].bytes);
+  CHECK_FALSE(other->is_awaited(0, 10));
+  CHECK(cache.fetch(*other, 0, 2 * kPage) > 0);
+  CHECK(cache.read(*object, 0, kPage) == cache.expected(0, kPage));
+}
+
+TEST_CASE("cached object: what a process that died has claimed is fetched by others") {
+  const Cache cache;
+  const auto object = cache.open();
+  const FileRange wanted{0, 100};
+  in_child([&] { object->claim({&wanted, 1}, 0); });
+  CHECK_FALSE(object->is_awaited(0, 100));
+  CHECK(cache.fetch(*object, 0, 100) > 0);
+  CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
+}
+
+TEST_CASE("cached object: a flipped byte and a file cut short are not there any more") {
+  const Cache cache;
+  auto object = cache.open();
+  cache.fetch(*object, 0, cache.bytes.size());
+  object = nullptr;
+  const std::string mirror = cache.file_ending(".bytes");
+  std::string damaged = cache.bytes;
+  damaged[5 * kPage + 17] ^= 1;
+  SUBCASE("before anyone looks") {
+    write_file(mirror, damaged);
+    object = cache.open();
+    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.expected(0, 5 * kPage));
+    CHECK(cache.read(*object, 6 * kPage, 100) == cache.expected(6 * kPage, 100));
+  }
+  SUBCASE("afterwards, when checksums of records do not fit") {
+    object = cache.open();
+    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+    CHECK_FALSE(object->check_again(0, cache.bytes.size()));
+    write_file(mirror, damaged);
+    CHECK(object->check_again(5 * kPage, 100));
+    CHECK(cache.read(*object, 5 * kPage, 100).empty());
+  }
+  SUBCASE("cut short before it is opened") {
+    std::filesystem::resize_file(mirror, 3 * kPage);
+    object = cache.open();
+    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.expected(0, 3 * kPage));
+  }
+  SUBCASE("cut short while it is open") {
+    object = cache.open();
+    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+    std::filesystem::resize_file(mirror, 3 * kPage);
+    CHECK(cache.read(*object, 10 * kPage, 100).empty());
+    CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
+  }
+  // A look finds out that it has to be fetched.
+  CHECK(cache.read(*object, 5 * kPage, kPage).empty());
+  CHECK(cache.fetch(*object, 5 * kPage, 100) > 0);
+  CHECK(cache.read(*object, 5 * kPage, kPage) == cache.expected(5 * kPage, kPage));
+}
+
+TEST_CASE("cached object: a table that was cut short is a miss") {
+  const Cache cache;
+  const auto object = cache.open();
+  cache.fetch(*object, 0, cache.bytes.size());
+  std::filesystem::resize_file(cache.file_ending(".pages"), 100);
+  const auto other = cache.open();
+  CHECK(other == nullptr);
+  const FileRange wanted{0, 100};
+  CHECK_FALSE(object->is_awaited(0, 100));
+  CHECK(object->claim({&wanted, 1}, 0).claimed.empty());
+}
+
+TEST_CASE("cached object: the limit is never exceeded, and what does not fit passes through") {
+  const Cache cache(400 << 10);
+  const auto object = cache.open();
+  REQUIRE(object != nullptr);
+  std::uint64_t kept = 0;
+  for (std::uint64_t at = 0; at < cache.bytes.size(); at += 50'000) {
+    const FileRange wanted{at, std::min<std::uint64_t>(50'000, cache.bytes.size() - at)};
+    const auto missing = object->claim({&wanted, 1}, 0);
+    std::uint64_t found = 0;
+    for (const FileRange& each : missing.claimed) {
+      cache.keep(*object, each);
+      kept += each.bytes;
+    }
+    for (const FileRange& each : missing.passing) {
+      CHECK((each.offset >= wanted.offset && each.bytes <= wanted.bytes));
+      found += each.bytes;
+    }
+    CHECK(found <= wanted.bytes);
+    CHECK(disk_bytes(cache.at / "cache") <= 400 << 10);
+  }
+  CHECK(kept > 300 << 10);
+  CHECK(kept <= 400 << 10);
+  // What was kept first stays.
+  CHECK(cache.read(*object, 0, 50'000) == cache.expected(0, 50'000));
+}
+
+TEST_CASE("cached object: those in use stay, and others give way, the oldest first") {
+  Cache cache(700 << 10);
+  cache.bytes = some_object(200 << 10);
+  const auto fill = [&cache](const std::string& name) {
+    auto object = cache.open("s3://" + name + "/object");
+    cache.fetch(*object, 0, cache.bytes.size());
+    return object;
+  };
+  const auto has = [&cache](const std::string& name) {
+    for (const CacheEntry& each : cache.folder()->entries()) {
+      if (each.url == "s3://" + name + "/object") return true;
+    }
+    return false;
+  };
+  const auto folder = cache.folder();
+  auto used = fill("used");
+  fill("old");
+  fill("new");
+  CHECK(has("old"));
+  auto more = fill("more");
+  CHECK(more->whole() != nullptr);
+  CHECK(has("used"));
+  CHECK_FALSE(has("old"));
+  CHECK(has("new"));
+  CHECK(cache.read(*used, 0, 100) == cache.expected(0, 100));
+  // With all in use, nothing gives way.
+  const auto newer = cache.open("s3://new/object");
+  CHECK(cache.fetch(*newer, 0, 100) == 0);
+  const auto last = cache.open("s3://last/object");
+  if (last != nullptr) {
+    const FileRange wanted{0, cache.bytes.size()};
+    CHECK_FALSE(last->claim({&wanted, 1}, 0).passing.empty());
+  }
+  CHECK(has("used"));
+  CHECK(disk_bytes(cache.at / "cache") <= 700 << 10);
+}
+
+TEST_CASE("cached object: another version is another object, and the old one goes") {
+  const Cache cache;
+  auto object = cache.open("s3://bucket/object", "1");
+  cache.fetch(*object, 0, 100);
+  auto newer = cache.open("s3://bucket/object", "2");
+  CHECK(cache.read(*newer, 0, 100).empty());
+  CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
+  object = newer = nullptr;
+  newer = cache.open("s3://bucket/object", "2");
+  CHECK(cache.folder()->entries().size() == 1);
+}
+
+TEST_CASE("cached object: what dead processes have left is put in order") {
+  const Cache cache;
+  std::uint64_t used = 0;
+  {
+    const auto folder = cache.folder();
+    const auto object = cache.open();
+    cache.fetch(*object, 0, 200'000);
+    used = folder->used_bytes();
+    // Room that was taken for nothing, and files that nobody knows.
+    CHECK(folder->reserve(1 << 20, kPage) == 1 << 20);
+    const std::string beside = std::filesystem::path(cache.file_ending(".bytes")).parent_path();
+    write_file(beside + "/0123456789abcdef.bytes", std::string(100'000, 'x'));
+    write_file(beside + "/0123456789abcdef.1.1.new", std::string(100'000, 'x'));
+  }
+  const auto folder = cache.folder();
+  CHECK(folder->used_bytes() == used);
+  CHECK(disk_bytes(cache.at / "cache") <= used);
+  CHECK(cache.read(*cache.open(), 0, 200'000) == cache.expected(0, 200'000));
+  CHECK(folder->clear() > 0);
+  CHECK(folder->entries().empty());
+  CHECK(folder->used_bytes() < 100 << 10);
+}
+
+TEST_CASE("cached object: the description of a cache is part of how a storage is reached") {
+  CHECK(split_access("").folder.empty());
+  CHECK(split_access("{\"region\": 1}").client == "{\"region\": 1}");
+  const CacheAccess found = split_access("cache:1000:5:/a:b{{\"x\": 2}");
+  CHECK(found.folder == "/a:b{");
+  CHECK(found.limit_bytes == 1000);
+  CHECK(found.client == "{\"x\": 2}");
+  for (const char* damaged : {"cache:", "cache:1:", "cache:1:9:/a", "cache:x:1:a", "cache:1:0:a"}) {
+    CHECK(error_of([&] { split_access(damaged); }).kind() == ErrorKind::invalid);
+  }
+}

@@ -1,0 +1,349 @@
+"""A cache on a local disk: the same records, fetched once, within its limit."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cache_child
+import tfrfast as tfr
+from patience import PATIENCE_S
+from range_server import RangeServer, Seen, Trouble
+from record_files import flip_payload_byte, some_records, write_shard
+from tfrfast import _native
+from tfrfast.cli import main
+
+pytest.importorskip("obstore", reason="needs obstore")
+
+LARGE = 1 << 30
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def settle(folder: Path) -> None:
+    """Waits until what has come is on the disk."""
+    _native.finish_cache_writes()
+
+
+def disk_bytes(folder: Path) -> int:
+    paths = [folder, *folder.rglob("*")]
+    return sum(path.stat().st_blocks * 512 for path in paths if path.exists())
+
+
+def fetched(server: RangeServer) -> int:
+    return sum((each.end or 0) - (each.begin or 0) for each in server.reads())
+
+
+def put(server: RangeServer, paths: list[str]) -> list[str]:
+    for path in paths:
+        server.put(f"set/{Path(path).name}", Path(path).read_bytes())
+    return [f"{server.url}/set/{Path(path).name}" for path in paths]
+
+
+def file_ending(folder: Path, ending: str) -> Path:
+    return next(path for path in folder.rglob(f"*{ending}") if path.is_file())
+
+
+@pytest.mark.parametrize("shuffle", [True, False, tfr.BlockShuffle(64, 4)])
+def test_records_are_those_of_the_files_and_come_once(
+    server: RangeServer,
+    urls: list[str],
+    shards: list[str],
+    folder: Path,
+    shuffle: bool | tfr.BlockShuffle,
+) -> None:
+    tfr.build_index(urls)
+    here = tfr.Reader(shards)
+    server.forget()
+    for _ in range(2):
+        with tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE)) as there:
+            for epoch in range(3):
+                loader = tfr.Loader(there, 32, shuffle=shuffle, seed=5)
+                loader.set_epoch(epoch)
+                expected = tfr.Loader(here, 32, shuffle=shuffle, seed=5)
+                expected.set_epoch(epoch)
+                assert [list(batch) for batch in loader] == [list(batch) for batch in expected]
+                settle(folder)
+            assert [there[i] for i in (799, 0, 300)] == [here[i] for i in (799, 0, 300)]
+            assert list(there) == list(here)
+    size = sum(os.path.getsize(path) for path in shards)
+    assert fetched(server) <= size
+
+
+def test_a_state_goes_on_with_a_cache_and_without(
+    urls: list[str], shards: list[str], folder: Path
+) -> None:
+    reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE))
+    expected = [list(batch) for batch in tfr.Loader(shards, 32, seed=5)]
+    loader = tfr.Loader(reader, 32, seed=5)
+    begun = iter(loader)
+    got = [list(next(begun)) for _ in range(7)]
+    state = loader.state_dict()
+    loader.close()
+    onward = tfr.Loader(pickle.loads(pickle.dumps(reader)), 32, seed=5)
+    onward.load_state_dict(state)
+    assert got + [list(batch) for batch in onward] == expected
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_damage_of_the_object_is_damage(
+    server: RangeServer, urls: list[str], shards: list[str], folder: Path, epochs: int
+) -> None:
+    tfr.build_index(urls)
+    flip_payload_byte(shards[2], some_records(500, 2, 3000), 7)
+    urls = put(server, shards)
+    reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE))
+    skipping = tfr.Reader(urls, on_corruption="skip", cache=tfr.DiskCache(folder, LARGE))
+    for _ in range(epochs):
+        with pytest.raises(tfr.CorruptRecordError, match="record 7 of"):
+            reader.read(range(800))
+        assert sum(len(list(batch)) for batch in tfr.Loader(skipping, 50)) == 799
+        settle(folder)
+
+
+@pytest.mark.parametrize("when", ["before", "while"])
+@pytest.mark.parametrize("how", ["flipped", "cut short", "without a table"])
+def test_damage_of_the_cache_is_fetched_again(
+    server: RangeServer, urls: list[str], shards: list[str], folder: Path, when: str, how: str
+) -> None:
+    here = list(tfr.Reader(shards))
+    reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE))
+    for _ in range(2):
+        assert list(reader.read(range(800))) == here
+        settle(folder)
+    server.forget()
+    assert list(reader.read(range(800))) == here
+    assert not server.reads()
+    if when == "before":
+        reader.close()
+    for path in folder.rglob("*.pages" if how == "without a table" else "*.bytes"):
+        if not path.is_file():
+            continue
+        if how == "flipped":
+            data = bytearray(path.read_bytes())
+            for at in range(2000, len(data), 50_000):
+                data[at] ^= 4
+            path.write_bytes(data)
+        else:
+            os.truncate(path, path.stat().st_size // 2)
+    if when == "before":
+        reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE))
+    for _ in range(2):
+        assert list(reader.read(range(800))) == here
+        assert [reader[i] for i in range(0, 800, 9)] == here[::9]
+        settle(folder)
+
+
+def test_an_object_that_was_replaced_is_another_one(
+    server: RangeServer, urls: list[str], tmp_path: Path, folder: Path
+) -> None:
+    cache = tfr.DiskCache(folder, LARGE)
+    with tfr.Reader(urls[0], cache=cache) as reader:
+        old = list(reader)
+    other = write_shard(tmp_path / "data-000", some_records(300, 9, 3000))
+    put(server, [other])
+    with tfr.Reader(urls[0], cache=cache) as reader:
+        assert list(reader) == some_records(300, 9, 3000) != old
+        settle(folder)
+    with tfr.Reader(urls[0], cache=cache) as reader:
+        # Those of the old version have given way.
+        assert len(list(folder.rglob("*.bytes"))) == 1
+
+
+@pytest.fixture
+def large(server: RangeServer, tmp_path: Path) -> list[str]:
+    """400 records of 20 kB in two shards."""
+    (tmp_path / "large").mkdir()
+    rng = np.random.default_rng(3)
+    paths = [
+        write_shard(tmp_path / "large" / f"part-{i}", [rng.bytes(20_000) for _ in range(200)])
+        for i in range(2)
+    ]
+    urls = put(server, paths)
+    tfr.build_index(urls)
+    server.forget()
+    return urls
+
+
+def lru_hits(plans: list[list[int]], capacity: int) -> list[int]:
+    kept: OrderedDict[int, None] = OrderedDict()
+    hits = []
+    for plan in plans:
+        hits.append(0)
+        for record in plan:
+            hits[-1] += record in kept
+            kept[record] = None
+            kept.move_to_end(record)
+            if len(kept) > capacity:
+                kept.popitem(last=False)
+    return hits
+
+
+def belady_hits(plans: list[list[int]], capacity: int) -> list[int]:
+    """What a cache that knows the future keeps: those whose next use is nearest. It may pass by."""
+    uses: dict[int, list[int]] = {}
+    for time, record in enumerate(record for plan in plans for record in plan):
+        uses.setdefault(record, []).append(time)
+    kept: set[int] = set()
+    hits, time = [], 0
+    for plan in plans:
+        hits.append(0)
+        for record in plan:
+            hits[-1] += record in kept
+            uses[record].pop(0)
+            kept.add(record)
+            if len(kept) > capacity:
+                kept.remove(max(kept, key=lambda each: uses[each][0] if uses[each] else 1 << 60))
+            time += 1
+    return hits
+
+
+def test_half_of_a_set_is_read_from_a_cache_of_half_its_size(
+    server: RangeServer, large: list[str], folder: Path
+) -> None:
+    size = sum(len(server.objects[f"set/{Path(url).name}"].data) for url in large)
+    limit = size // 2
+    used = []
+
+    def watch(seen: Seen, _: int) -> Trouble | None:
+        used.append(disk_bytes(folder))
+        return None
+
+    server.trouble = watch
+    reader = tfr.Reader(large, cache=tfr.DiskCache(folder, limit))
+    plans = []
+    from_cache = []
+    for epoch in range(4):
+        server.forget()
+        before = _native.cache_bytes_read()
+        loader = tfr.Loader(reader, 10, seed=7)
+        loader.set_epoch(epoch)
+        plans.append([int(i) for batch in loader for i in batch.indices])
+        settle(folder)
+        from_cache.append((_native.cache_bytes_read() - before) / size)
+    bound = belady_hits(plans, len(plans[0]) // 2)
+    lru = lru_hits(plans, len(plans[0]) // 2)
+    # However clever, a cache hits no more in an epoch than it holds when the epoch begins.
+    assert max(bound[1:]) <= len(plans[0]) // 2
+    for ours, best, simple in zip(from_cache[1:], bound[1:-1], lru[1:], strict=False):
+        assert ours >= best / len(plans[0]) - 0.02
+        assert ours > simple / len(plans[0]) + 0.05
+    assert 0 < max(used) <= limit
+    assert disk_bytes(folder) <= limit
+
+
+def start(task: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, cache_child.__file__, task, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def begin(children: list[subprocess.Popen[str]]) -> None:
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "open\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+
+
+def test_processes_fetch_each_byte_once(
+    server: RangeServer, large: list[str], folder: Path
+) -> None:
+    server.delay_s = 0.02
+    children = [start("reads", folder, LARGE, seed, *large) for seed in (1, 1, 2, 3)]
+    begin(children)
+    for child in children:
+        _, error = child.communicate(timeout=PATIENCE_S)
+        assert child.returncode == 0, error
+    size = sum(len(server.objects[f"set/{Path(url).name}"].data) for url in large)
+    assert 0.9 * size < fetched(server) <= size
+    server.forget()
+    reader = tfr.Reader(large, cache=tfr.DiskCache(folder, LARGE))
+    assert len(list(reader)) == 400
+    assert fetched(server) == 0
+
+
+def test_a_process_that_is_killed_while_it_writes_does_no_harm(
+    server: RangeServer, large: list[str], folder: Path
+) -> None:
+    expected = list(tfr.Reader(large))
+    limit = 6 << 20
+    for after in (5, 25, 60):
+        server.forget()
+        victim = start("reads", folder, limit, after, *large)
+
+        def kill(_: Seen, number: int, victim=victim, after=after) -> Trouble | None:  # type: ignore[no-untyped-def]
+            if number == after + 4:
+                victim.send_signal(signal.SIGKILL)
+            return None
+
+        server.trouble = kill
+        begin([victim])
+        victim.communicate(timeout=PATIENCE_S)
+        server.trouble = lambda _, number: None
+        with tfr.Reader(large, cache=tfr.DiskCache(folder, limit)) as reader:
+            assert list(reader.read(range(400))) == expected
+            settle(folder)
+            assert disk_bytes(folder) <= limit
+
+
+def test_a_disk_that_cannot_be_written_is_told_of_once(
+    server: RangeServer, urls: list[str], shards: list[str], folder: Path, tmp_path: Path
+) -> None:
+    tfr.build_index(urls)
+    reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE))
+    shutil.rmtree(folder / "v1" / "objects")
+    (folder / "v1" / "objects").write_text("in the way")
+    got = list(reader.read(range(800)))
+    with pytest.warns(RuntimeWarning, match="cannot be written"):
+        here = tfr.Reader(shards)  # shows what the core has to say
+    assert got == list(here)
+    with pytest.raises(OSError, match="in-the-way"):
+        (tmp_path / "in-the-way").write_text("")
+        tfr.Reader(urls, cache=tfr.DiskCache(tmp_path / "in-the-way", LARGE))
+
+
+def test_what_a_cache_may_be(tmp_path: Path) -> None:
+    cache = tfr.DiskCache(tmp_path, "200G")
+    assert (cache.folder, cache.limit) == (str(tmp_path), 200 << 30)
+    assert pickle.loads(pickle.dumps(cache)) == cache
+    for limit, error in ((1000, ValueError), (2.5, TypeError), ("much", ValueError)):
+        with pytest.raises(error, match="limit|size"):
+            tfr.DiskCache(tmp_path, limit)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"tfr\.DiskCache"):
+        tfr.Reader("x", cache=tmp_path)  # type: ignore[arg-type]
+
+
+def test_the_command_shows_and_clears_it(
+    urls: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tfr.Reader(urls, cache=tfr.DiskCache(folder, "1G")) as reader:
+        list(reader)
+        settle(folder)
+        assert main(["cache", "--disk", str(folder)]) == 0
+        shown = capsys.readouterr().out
+        assert "of at most 1.0 GiB" in shown
+        assert urls[0].rpartition("/")[0] in shown
+        assert main(["cache", "--disk", str(folder), "--clear"]) == 0
+        assert "in use" in capsys.readouterr().out
+    assert main(["cache", "--disk", str(folder), "--clear"]) == 0
+    assert not list(folder.rglob("*.bytes"))
+    assert main(["cache", "--disk", str(folder / "none")]) == 2
