@@ -112,8 +112,9 @@ def test_columns_that_are_dropped_are_not_decoded(in_order: None, tmp_path: Path
     with pytest.raises(tfr.FeatureError, match="name"):
         tray.read(path, features=wrong).take_all()
     # Only a column that nobody decodes may have the wrong type.
-    assert ids(tray.read(path, features=wrong).select_columns(["id"])) == list(range(20))
     assert ids(tray.read(path, features=wrong, columns=["id"])) == list(range(20))
+    if source_of(path).supports_projection_pushdown():  # Ray 2.40 does not
+        assert ids(tray.read(path, features=wrong).select_columns(["id"])) == list(range(20))
 
 
 def test_damage_is_our_error_and_may_be_left_out(
@@ -160,7 +161,8 @@ def test_other_versions_of_ray_may_pass_other_keywords(shards: list[str]) -> Non
     assert sum(task.metadata.num_rows for task in tasks) == COUNT
     assert sorted({path for task in tasks for path in task.metadata.input_files}) == shards
     few = source.get_read_tasks(4, per_task_row_limit=2, data_context=None)
-    assert [sum(len(table) for table in task()) for task in few] == [2, 2, 2, 2]
+    if hasattr(few[0], "per_task_row_limit"):  # Ray 2.40 has no limits
+        assert [sum(len(table) for table in task()) for task in few] == [2, 2, 2, 2]
 
 
 def test_nothing_is_read_of_sets_without_records(in_order: None, tmp_path: Path) -> None:
