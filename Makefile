@@ -86,9 +86,9 @@ smoke-sdist: sdist ## The sdist, built and tried in a fresh environment
 
 ## ---- tests
 
-.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-ray test-numpy bench report
+.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-remote-oldest test-ray test-numpy bench report
 # A test keeps one processor busy, or waits.
-test test-tensorflow test-torch test-tables test-remote test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
+test test-tensorflow test-torch test-tables test-remote test-remote-oldest test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
 test: .venv/.tools ## The README's test command
 	pip install ".[test]" && pytest
 	@touch .venv/.installed
@@ -150,6 +150,17 @@ test-tables: .envs/tables/.ready dist/.built ## The wheel with PyArrow, Polars, 
 
 test-remote: .envs/remote/.ready dist/.built ## The wheel with obstore, against servers of its own
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/remote tests/python/remote ''
+
+test-remote-oldest: .envs/remote-oldest/.ready ## The same with the oldest obstore, on the oldest Python
+	tools/build_wheel .envs/remote-oldest/bin/python
+	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/remote-oldest tests/python/remote ''
+
+.envs/remote-oldest/.ready:
+	rm -rf .envs/remote-oldest
+	$$(tools/find_python 3.10) -m venv .envs/remote-oldest
+	.envs/remote-oldest/bin/pip install --quiet --upgrade pip
+	.envs/remote-oldest/bin/pip install --quiet 'obstore==0.11.*' 'moto[server]' boto3 numpy 'pytest>=9' pytest-xdist hypothesis
+	@touch $@
 
 # One process: Ray starts processes of its own. `make test-ray RAY_TESTS=` adds what takes a minute.
 RAY_TESTS ?= -m 'not slow'

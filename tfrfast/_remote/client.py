@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from ctypes import byref
 from typing import Any, TypeVar
 
@@ -94,7 +95,7 @@ class Client:
         future: Future[Answer] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             while True:
-                with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                with contextlib.suppress(FutureTimeoutError):  # not TimeoutError in Python 3.10
                     return future.result(_PATIENCE_S)
                 if future.done():
                     return future.result()
