@@ -58,6 +58,11 @@ class DiskCache:
         return DiskCache, (self.folder, self.limit)
 
 
+def cache_limit(text: str) -> int:
+    """The limit of the cache with that `cache_text`; 0 without one."""
+    return int(text.split(":", 2)[1]) if text else 0
+
+
 def cache_text(cache: DiskCache | None) -> str:
     """How the core, and graphs, name a cache: before the options of a storage."""
     if cache is None:

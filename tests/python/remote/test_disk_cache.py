@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from collections import OrderedDict
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import flip_payload_byte, some_records, write_shard
 from tfrfast import _native
+from tfrfast._loading import far_records
 from tfrfast.cli import main
 
 pytest.importorskip("obstore", reason="needs obstore")
@@ -347,3 +349,23 @@ def test_the_command_shows_and_clears_it(
     assert main(["cache", "--disk", str(folder), "--clear"]) == 0
     assert not list(folder.rglob("*.bytes"))
     assert main(["cache", "--disk", str(folder / "none")]) == 2
+
+
+def test_small_records_that_fit_are_no_slow_path(
+    server: RangeServer, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(far_records, "_said", False)
+    urls = put(server, [write_shard(tmp_path / "small", [bytes(100)] * 30_000)])
+    tfr.build_index(urls)
+    with tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE)) as reader:
+        server.forget()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert sum(len(batch) for batch in tfr.Loader(reader, 100, seed=1)) == 30_000
+    # 64 KiB at a time, not a record.
+    assert len(server.reads()) <= 30_000 * 116 / (64 << 10) + 1
+    with (
+        tfr.Reader(urls, cache=tfr.DiskCache(folder, 1 << 20)) as reader,
+        pytest.warns(tfr.SlowPathWarning, match="tfr.DiskCache"),
+    ):
+        next(iter(tfr.Loader(reader, 100, seed=1)))
