@@ -14,7 +14,7 @@ from tfrfast import _native
 from tfrfast._base.paths import Paths, expand_paths, reach, written_file
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
-from tfrfast._jobs.cutting import grouped, part_bytes, size_of
+from tfrfast._jobs.cutting import grouped, size_of
 from tfrfast._jobs.running import Advance, num_workers, run_tasks
 from tfrfast._remote.options import Storage
 from tfrfast._remote.urls import is_url
@@ -108,9 +108,11 @@ def build_index(
 def plan_indexes(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_Build]:
     """The tasks. A shard's index is built by one of them."""
     sizes = [os.path.getsize(shard) for shard in shards]
-    groups = grouped(shards, sizes, part_bytes(sum(sizes), workers))
     folders = _native.IndexFolders()
-    return [_Build(group, folder, force, folders) for group in groups]
+    return [
+        _Build(group, size, folder, force, folders)
+        for group, size in grouped(shards, sizes, workers)
+    ]
 
 
 class _Build:
@@ -120,16 +122,21 @@ class _Build:
     """
 
     def __init__(
-        self, shards: list[str], folder: bytes, force: bool, folders: _native.IndexFolders | None
+        self,
+        shards: list[str],
+        num_bytes: int,
+        folder: bytes,
+        force: bool,
+        folders: _native.IndexFolders | None,
     ) -> None:
         self._shards = shards
+        self.amount = num_bytes
         self._folder = folder
         self._force = force
         self._folders = folders
-        self.amount = sum(os.path.getsize(shard) for shard in shards)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Build, (self._shards, self._folder, self._force, None)
+        return _Build, (self._shards, self.amount, self._folder, self._force, None)
 
     def run(self, advance: Advance) -> list[BuiltIndex]:
         folders = self._folders or _native.IndexFolders()
@@ -231,8 +238,8 @@ def _build_for_urls_by(
         built = {each.shard: each for each in looked if isinstance(each, BuiltIndex)}
     missing = [url for url in urls if url not in built]
     sizes = [size_of(url) for url in missing]
-    target = part_bytes(sum(sizes), num_workers(executor))
-    tasks = [_BuildElsewhere(each, storage) for each in grouped(missing, sizes, target)]
+    groups = grouped(missing, sizes, num_workers(executor))
+    tasks = [_BuildElsewhere(some, storage) for some, _ in groups]
     with ProgressBar("Indexing", progress, "objects") as bar:
         for part in run_tasks(tasks, executor, None, bar.adding(len(missing))):
             for each, content in part:

@@ -80,8 +80,7 @@ def plan_verification(
     workers = num_workers(executor, threads)
     target = part_bytes(sum(sizes), workers)
     tasks: list[Task[Verified]] = []
-    for group in grouped(shards, sizes, target):
-        size = sum(size_of(shard) for shard in group)
+    for group, size in grouped(shards, sizes, workers):
         divided = size > 2 * target and workers > 1
         parts = _divided(group, target, workers, executor is not None, storage) if divided else []
         tasks.extend(parts or [_WholeShards(group, size, storage)])

@@ -64,6 +64,7 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor | None]:
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs of some kilobytes are cut into many parts."""
     monkeypatch.setattr(cutting, "_SMALLEST", 1 << 10)
+    monkeypatch.setattr(cutting, "_OPENING", 0)
 
 
 @pytest.fixture
@@ -181,12 +182,27 @@ def test_few_tasks_are_in_flight() -> None:
 # -- how jobs are cut
 
 
-def test_parts_are_about_as_large_as_they_should_be() -> None:
+def test_parts_are_about_as_large_as_they_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting, "_SMALLEST", 100)
+    monkeypatch.setattr(cutting, "_LARGEST", 100)
+    monkeypatch.setattr(cutting, "_OPENING", 0)
     sizes = [1, 2, 900, 3, 40, 50, 60, 5000, 1]
-    groups = grouped("abcdefghi", sizes, 100)
-    assert ["".join(group) for group in groups] == ["ab", "c", "def", "g", "h", "i"]
+    groups = grouped("abcdefghi", sizes, 1)
+    assert ["".join(group) for group, _ in groups] == ["ab", "c", "def", "g", "h", "i"]
+    assert [size for _, size in groups] == [3, 900, 93, 60, 5000, 1]
+
+
+def test_parts_are_neither_tiny_nor_huge() -> None:
     assert part_bytes(10 << 40, 2) == 256 << 20
     assert part_bytes(0, 2) == 8 << 20
+
+
+def test_many_small_shards_are_several_parts() -> None:
+    names = [str(number) for number in range(10_000)]
+    groups = grouped(names, [100] * 10_000, 2)
+    assert [name for group, _ in groups for name in group] == names
+    assert 16 <= len(groups) <= 20
+    assert len(grouped(names[:3], [100] * 3, 2)) == 1
 
 
 @pytest.mark.parametrize("target", [1, 100, 5000, 10**9])

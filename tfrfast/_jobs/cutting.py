@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tfrfast._remote.urls import is_url
 
@@ -15,6 +15,8 @@ _LARGEST = 256 << 20
 _PARTS_PER_WORKER = 8
 # How much reading an object counts, where asking for its size would be a request each.
 _OBJECT = 64 << 20
+# How much reading it counts to open a shard.
+_OPENING = 1 << 18
 
 
 def part_bytes(total: int, workers: int) -> int:
@@ -27,14 +29,20 @@ def size_of(shard: str) -> int:
     return _OBJECT if is_url(shard) else os.path.getsize(shard)
 
 
-def grouped(shards: Iterable[str], sizes: Sequence[int], target: int) -> list[list[str]]:
-    """Runs of shards that have about `target` bytes, or are one larger shard."""
-    groups: list[list[str]] = []
-    held = target
+def grouped(
+    shards: Sequence[str], sizes: Sequence[int], workers: int
+) -> list[tuple[list[str], int]]:
+    """Shards in runs that take about as long, or one larger shard alone, and their bytes."""
+    target = part_bytes(sum(sizes) + _OPENING * len(shards), workers)
+    groups: list[tuple[list[str], int]] = []
+    left = 0
     for shard, size in zip(shards, sizes, strict=True):
-        if held + size > target:
-            groups.append([])
-            held = 0
-        groups[-1].append(shard)
-        held += size
+        left -= size + _OPENING
+        if left >= 0:
+            group, held = groups[-1]
+            group.append(shard)
+            groups[-1] = group, held + size
+        else:
+            groups.append(([shard], size))
+            left = target - size - _OPENING
     return groups

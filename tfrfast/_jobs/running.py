@@ -147,6 +147,5 @@ def _in_order(
             yield results.pop(number)
     finally:
         way.stop()
-        for future in running.values():
-            future.cancel()
-        wait(running.values())
+        # Not all executors say so when a future ends that was cancelled before it began.
+        wait([future for future in running.values() if not future.cancel()])
