@@ -41,7 +41,32 @@ def _column(column: Any, spec: Any) -> Any:
     if isinstance(column.type, pa.FixedShapeTensorType):
         return _tensors(column, spec)
     wanted = _plain(column.type)
-    return column if column.type == wanted else column.cast(wanted)
+    return column if column.type == wanted else _from_zero(column).cast(wanted)
+
+
+def _from_zero(column: Any) -> Any:
+    """The same values, with offsets that begin at 0. A slice keeps those of the whole."""
+    import pyarrow as pa
+
+    kind = column.type
+    if column.offset == 0 or not (
+        pa.types.is_large_list(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_large_string(kind)
+    ):
+        return column
+    rows = slice(column.offset, column.offset + len(column) + 1)
+    offsets = np.frombuffer(column.buffers()[1], np.int64)[rows]
+    begin, size = int(offsets[0]), int(offsets[-1] - offsets[0])
+    absent = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    if pa.types.is_large_list(kind):
+        values = _from_zero(column.values.slice(begin, size))
+        mask = None if absent is None else pa.array(absent)
+        return pa.LargeListArray.from_arrays(pa.array(offsets - begin), values, mask=mask)
+    valid = None if absent is None else pa.array(~absent).buffers()[1]
+    data = column.buffers()[2].slice(begin, size)
+    buffers = [valid, pa.py_buffer(offsets - begin), data]
+    return pa.Array.from_buffers(kind, len(column), buffers)
 
 
 def _plain(kind: Any) -> Any:

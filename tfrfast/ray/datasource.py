@@ -144,8 +144,9 @@ class RecordSource(Datasource):
                 yield Part(self._shards(touched), columns, first, last, begin)
             return
         total = len(self)
+        count = min(count, total)
         everything = self._everything() if total else None
-        for i in range(min(count, total)):
+        for i in range(count):
             first, last = total * i // count, total * (i + 1) // count
             yield self._part_of_order(everything, total, first, last)
 

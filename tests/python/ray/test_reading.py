@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import mmap
 import pickle
 import shutil
 from collections.abc import Iterator
@@ -153,6 +154,45 @@ def test_parts_are_small_and_read_without_ray(shards: list[str]) -> None:
         read = [pickle.loads(part).read(lambda given: given, 1) for part in parts]
         found = [row for tables in read for table in tables for row in table["id"].to_pylist()]
         assert found == list(expected)
+
+
+@pytest.mark.parametrize("shuffle", [None, (5, 0)])
+@pytest.mark.parametrize("numbers", [None, np.array([3, 1, 1, 0])])
+def test_more_tasks_than_records_lose_none(
+    tmp_path: Path, shuffle: tuple[int, int] | None, numbers: Any
+) -> None:
+    path = write_shard(tmp_path / "data", [some_example(number) for number in range(4)])
+    for count in (1, 3, 4, 5, 10, 100):
+        parts = list(source_of(path, shuffle=shuffle, numbers=numbers).parts(count))
+        tables = [table for part in parts for table in part.read(lambda given: given, 1)]
+        found = [row for table in tables for row in table["id"].to_pylist()]
+        assert sorted(found) == ([0, 1, 1, 3] if numbers is not None else [0, 1, 2, 3])
+        assert len(parts) == min(count, 4)
+
+
+def test_batches_beyond_2_gib_become_several_blocks() -> None:
+    import pyarrow as pa
+
+    from tfrfast.ray.blocks import blocks
+
+    size, count = 500 << 20, 6
+    data = pa.py_buffer(mmap.mmap(-1, count * size))  # pages that nobody touches
+    offsets = np.arange(count + 1, dtype=np.int64) * size
+    strings = pa.Array.from_buffers(
+        pa.large_binary(), count, [None, pa.py_buffer(offsets), data], null_count=0
+    )
+    numbers = pa.Array.from_buffers(pa.uint8(), count * size, [None, data], null_count=0)
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), numbers)
+    small = pa.array(
+        [[b"a"], None, [], [b"b", b"c"], None, [b"d"]], pa.large_list(pa.large_binary())
+    )
+    batch = pa.record_batch({"s": strings, "l": lists, "small": small})
+    tables = list(blocks(batch, {}))
+    assert [len(table) for table in tables] == [3, 3]
+    assert tables[0].schema.types == [pa.binary(), pa.list_(pa.uint8()), pa.list_(pa.binary())]
+    words = [row for table in tables for row in table["small"].to_pylist()]
+    assert words == small.to_pylist()
+    assert tables[1]["s"].chunk(0).buffers()[2].size == 3 * size
 
 
 def test_other_versions_of_ray_may_pass_other_keywords(shards: list[str]) -> None:
