@@ -86,7 +86,7 @@ smoke-sdist: sdist ## The sdist, built and tried in a fresh environment
 
 ## ---- tests
 
-.PHONY: test cpp-test sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-remote-oldest test-ray test-numpy bench report
+.PHONY: test cpp-test cpp-test-emulated sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-remote-oldest test-ray test-numpy bench report
 # A test keeps one processor busy, or waits.
 test test-tensorflow test-torch test-tables test-remote test-remote-oldest test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
 test: .venv/.tools ## The README's test command
@@ -104,6 +104,13 @@ $(CPP_PRESETS:%=cpp-test-%): cpp-test-%: .venv/.tools
 	cmake --preset $* >/dev/null
 	cmake --build --preset $*
 	ctest --preset $* --parallel $(JOBS)
+
+cpp-test-emulated: .venv/.tools ## The tests of each instruction set's kernels on CPUs that this one is not
+	@tools/need compiler doctest aarch64
+	for preset in dev aarch64; do \
+	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset --target core_tests || exit; \
+	done
+	tools/test_emulated build/dev/tests/core/core_tests build/aarch64/tests/core/core_tests
 
 fuzz: .venv/.tools ## Every fuzzer, with the same inputs in every run
 	@tools/need fuzzer

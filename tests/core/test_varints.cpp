@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/example/fast_bmi2.h"
@@ -156,4 +159,7 @@ TEST_CASE("BMI2 is left out where PEXT and PDEP are microcode") {
     CHECK(has_fast_bmi2(processor.vendor, processor.signature) == processor.fast);
   }
   if (std::strcmp(active_varint_kernel(), "bmi2") == 0) CHECK(cpu_has_fast_bmi2());
+  if (const char* expected = std::getenv("TFRFAST_TEST_VARINT_KERNEL"); expected != nullptr) {
+    CHECK(std::string(active_varint_kernel()) == std::string(expected));
+  }
 }
