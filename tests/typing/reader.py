@@ -16,6 +16,10 @@ with tfr.Reader([Path("train-*"), "more"], compression=None, threads=2) as reade
     assert_type(reader.locate(0), tfr.Location)
     records: list[bytes] = list(reader)
 
+with tfr.Reader("s3://bucket/*", cache=tfr.DiskCache(Path("cache"), limit="1G")) as reader:
+    assert_type(len(reader), int)
+tfr.DiskCache("cache")  # type: ignore[call-arg]
+
 batch = reader.read([3, 1, 3])
 assert_type(batch[0], bytes)
 assert_type(batch.view(0), memoryview)
