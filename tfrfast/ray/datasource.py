@@ -115,11 +115,12 @@ class RecordSource(Datasource):
 
     def apply_projection(self, projection_map: dict[str, str] | None) -> RecordSource:
         """The same records with only these columns."""
-        if projection_map is None:
+        if not projection_map:  # rows without columns would not keep their number
             return self
-        names = [name for name in projection_map if name in self._columns.names]
-        if not names:  # rows without columns do not keep their number
-            return self
+        names = list(projection_map)
+        if unknown := [name for name in names if name not in self._columns.names]:
+            known = ", ".join(map(repr, self._columns.names))
+            raise ValueError(f"There is no column {unknown[0]!r}. There are {known}.")
         some = copy.copy(self)
         some._columns = dataclasses.replace(self._columns, names=names)
         some._measure()

@@ -34,9 +34,13 @@ class Shards:
     def open(self, threads: int) -> Reader:
         """A reader of these shards. Raises StaleIndexError if they are others than planned."""
         reader = Reader(self.paths, **{**self.options, "threads": threads, "progress": False})
-        for shard, records, size in zip(
-            reader.shards, self.num_records, self.num_bytes, strict=True
-        ):
+        if len(reader.shards) != len(self.paths):  # a name with brackets that is a pattern here
+            raise StaleIndexError(
+                f"{len(self.paths)} shards were planned, {self.paths[0]!r} among them, and this "
+                f"node finds {len(reader.shards)}. Let all nodes see the same files."
+            )
+        facts = zip(reader.shards, self.num_records, self.num_bytes, strict=True)
+        for shard, records, size in facts:
             if (shard.num_records, shard.num_bytes) != (records, size):
                 raise StaleIndexError(
                     f"{shard.path}: there are {shard.num_records} records in {shard.num_bytes} "

@@ -56,9 +56,9 @@ def write(
     one record. Returns a `tfr.Copied`: the new paths and the counts.
 
     First, Ray's tasks encode the dataset's blocks, wherever these are, into a hidden folder beside
-    `out`. Then others copy the records to the shards, as `tfrfast.ray.copy` does. So twice the room
-    is needed meanwhile. Every node is asked beforehand whether what it writes there is seen here.
-    Nothing appears under the new names before all shards are complete, and if anything fails,
+    `out`. Then others copy the records to the shards, as `tfrfast.ray.copy` does. Meanwhile that
+    takes up twice the space. Every node is asked beforehand whether what it writes there is seen
+    here. Nothing appears under the new names before all shards are complete, and if anything fails,
     nothing does. A task that is run again does no harm.
 
     Args:

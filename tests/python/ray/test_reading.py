@@ -116,6 +116,8 @@ def test_columns_that_are_dropped_are_not_decoded(in_order: None, tmp_path: Path
     assert ids(tray.read(path, features=wrong, columns=["id"])) == list(range(20))
     if source_of(path).supports_projection_pushdown():  # Ray 2.40 does not
         assert ids(tray.read(path, features=wrong).select_columns(["id"])) == list(range(20))
+        with pytest.raises(ValueError, match="no column 'nothing'"):
+            tray.read(path, features=ID).select_columns(["id", "nothing"]).take_all()
 
 
 def test_damage_is_our_error_and_may_be_left_out(
