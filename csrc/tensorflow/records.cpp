@@ -1,6 +1,7 @@
 #include "tensorflow/records.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
 
@@ -37,6 +38,11 @@ std::uint64_t payload_bytes_of(std::span<const Row> piece) {
 // record of any size, and verifying it would take forever.
 bool is_mapped(const Row& row) {
   return row.shard->file->mapping() != nullptr && row.frame.payload_bytes <= max_memory_bytes();
+}
+
+bool any_is_inflated(std::span<const Row> rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const Row& row) { return row.shard->file->is_inflated(); });
 }
 
 // Where a run of mapped rows of one file ends.
@@ -83,15 +89,47 @@ Records Records::read(std::span<const Row> rows, const ReadOptions& options, Pla
     }
     begin = end;
   }
+  records.read_waiting(rows, options);
   return records;
 }
 
 void Records::copy_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options) {
   auto batch = std::make_shared<RecordBatch>(rows.size());
   make_room(rows, *batch);
-  const std::vector<BadRow> bad = read_frames(rows, options.verify, AtBadRow::go_on, *batch, 0);
-  leave_out(bad, first, options.skip_damage);
+  if (!any_is_inflated(rows)) {
+    const std::vector<BadRow> bad = read_frames(rows, options.verify, AtBadRow::go_on, *batch, 0);
+    leave_out(bad, first, options.skip_damage);
+  } else {
+    for (std::size_t row = first; row < first + rows.size(); ++row) {
+      waiting_.push_back({row, pieces_.size()});
+    }
+  }
   pieces_.push_back({first, std::move(batch), nullptr, {}});
+}
+
+void Records::read_waiting(std::span<const Row> rows, const ReadOptions& options) {
+  std::sort(waiting_.begin(), waiting_.end(), [rows](const Waiting& a, const Waiting& b) {
+    const Row &first = rows[a.row], &second = rows[b.row];
+    return first.shard != second.shard ? std::less<>()(first.shard, second.shard)
+                                       : first.frame.offset < second.frame.offset;
+  });
+  std::vector<Row> run;
+  std::vector<std::size_t> places;
+  for (std::size_t begin = 0; begin < waiting_.size();) {
+    const Piece& piece = pieces_[waiting_[begin].piece];
+    run.clear();
+    places.clear();
+    std::size_t end = begin;
+    for (; end < waiting_.size() && waiting_[end].piece == waiting_[begin].piece; ++end) {
+      run.push_back(rows[waiting_[end].row]);
+      places.push_back(waiting_[end].row - piece.first_row);
+    }
+    const std::vector<BadRow> bad =
+        read_frames(run, places, options.verify, AtBadRow::go_on, *piece.batch);
+    leave_out(bad, piece.first_row, options.skip_damage);
+    begin = end;
+  }
+  waiting_.clear();
 }
 
 void Records::map_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options) {

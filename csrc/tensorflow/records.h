@@ -83,7 +83,15 @@ class Records {
       return batch != nullptr ? std::shared_ptr<const void>(batch) : file;
     }
   };
+  // A copied row that is not read yet, and its piece.
+  struct Waiting {
+    std::size_t row = 0;
+    std::size_t piece = 0;
+  };
+  // Rows of compressed files wait until all pieces are known.
   void copy_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
+  // Reads the rows that wait, in the order in which they lie, so that nothing is inflated twice.
+  void read_waiting(std::span<const Row> rows, const ReadOptions& options);
   void map_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
   void leave_out(std::size_t begin, std::size_t end);
   void leave_out(const std::vector<BadRow>& bad, std::size_t first, bool skip_damage);
@@ -91,6 +99,7 @@ class Records {
 
   std::size_t rows_ = 0;
   std::vector<Piece> pieces_;
+  std::vector<Waiting> waiting_;
   std::vector<bool> left_out_;  // empty if no row is
   std::vector<Trouble> troubles_;
 };

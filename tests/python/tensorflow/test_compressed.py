@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import tfrfast as tfr
 from compressed_files import deflated, ways_to_pack
+from record_files import frame_starts
 from tfrecord_model import rested, shard_of
 
 tf = pytest.importorskip("tensorflow")
@@ -145,6 +146,35 @@ def test_the_drop_in_shuffles(tmp_path: Path) -> None:
     shuffled = values(tfr.TFRecordDataset(names, "GZIP").shuffle(10, seed=1))
     assert shuffled != records
     assert sorted(shuffled) == sorted(records)
+
+
+@pytest.mark.parametrize("on_corruption", ["raise", "skip"])
+def test_shuffled_batches_are_as_from_plain_shards(
+    tmp_path: Path, on_corruption: Literal["raise", "skip"]
+) -> None:
+    plain: list[str] = []
+    packed: list[str] = []
+    for number in range(3):
+        records = [bytes([number]) * (4000 + i * 7) for i in range(300)]
+        shard = bytearray(shard_of(records))
+        shard[frame_starts(records)[100 + number] + 50] ^= 1  # of a payload
+        for names, kind, data in (
+            (plain, "plain", bytes(shard)),
+            (packed, "packed", deflated(bytes(shard), "GZIP")),
+        ):
+            path = tmp_path / f"{kind}-{number}"
+            path.write_bytes(data)
+            names.append(rested(path))
+    expected, found = (
+        tfr.TFRecordDataset(names, compression, on_corruption=on_corruption)
+        .shuffle(1, seed=3)
+        .batch(400)  # read in several pieces
+        .ignore_errors()
+        for names, compression in ((plain, ""), (packed, "GZIP"))
+    )
+    batches = [batch.numpy().tolist() for batch in found]
+    assert batches == [batch.numpy().tolist() for batch in expected]
+    assert sum(map(len, batches)) == 897
 
 
 def test_names_may_be_symbolic(tmp_path: Path) -> None:
