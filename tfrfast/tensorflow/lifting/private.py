@@ -48,7 +48,7 @@ def moved(mapped: Any, dataset: Any) -> Any:
         **{name: getattr(mapped, f"_{name}") for name in _options_of(op)},
         **mapped._common_args,
     )
-    again = type(mapped).__new__(type(mapped))
+    again = object.__new__(type(mapped))
     kept = {name: value for name, value in vars(mapped).items() if not _is_for_saving(name)}
     vars(again).update(kept)
     super(type(mapped), again).__init__(dataset, variant)  # its own would call the function
