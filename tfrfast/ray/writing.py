@@ -84,6 +84,8 @@ def write(
         "overwrite": overwrite,
         "storage": reached,
     }
+    if is_url(name) and set("*?[") & set(name):
+        raise ValueError(f"{name!r} reads as a pattern. Write to a URL without *, ? and [.")
     ShardedWriter(name, **options).abort()  # raises now what would be raised at the end
     far = is_url(name)
     executor = None if far else RayExecutor()  # one machine uploads
