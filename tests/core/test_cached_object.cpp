@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -306,6 +307,46 @@ TEST_CASE("cached object: what dead processes have left is put in order") {
   CHECK(folder->clear() > 0);
   CHECK(folder->entries().empty());
   CHECK(folder->used_bytes() < 100 << 10);
+}
+
+TEST_CASE("cached object: what a damaged table says of itself changes nothing in the ledger") {
+  const Cache cache;
+  const auto folder = cache.folder();
+  const std::uint64_t empty = folder->used_bytes();
+  cache.fetch(*cache.open(), 0, 200'000);
+  REQUIRE(folder->used_bytes() > empty);
+  std::string table = read_file(cache.file_ending(".pages"));
+  table[CacheTable::object_bytes * 8 + 6] ^= 1;
+  write_file(cache.file_ending(".pages"), table);
+  CHECK(folder->entries().empty());
+  folder->clear();
+  CHECK(folder->used_bytes() == empty);
+  folder->give_back(1 << 30);
+  CHECK(folder->used_bytes() == empty);
+}
+
+TEST_CASE("cached object: a table and its bytes go together") {
+  for (const char* const lost : {".bytes", ".pages"}) {
+    const Cache cache;
+    const std::uint64_t empty = cache.folder()->used_bytes();
+    cache.fetch(*cache.open(), 0, 200'000);
+    std::filesystem::remove(cache.file_ending(lost));
+    CHECK(cache.folder()->used_bytes() == empty);
+    CHECK(disk_bytes(cache.at / "cache") <= empty + kPage);
+    const auto object = cache.open();
+    REQUIRE(object != nullptr);
+    CHECK(cache.fetch(*object, 0, 200'000) > 0);
+    CHECK(cache.read(*object, 0, 200'000) == cache.expected(0, 200'000));
+  }
+}
+
+TEST_CASE("cached object: a folder that others may write to is refused") {
+  const Cache cache;
+  cache.folder();
+  REQUIRE(::chmod((cache.at / "cache/v1").c_str(), 0777) == 0);
+  const Error error = error_of([&] { CacheFolder::open_if_it_works(cache.at / "cache", 1 << 20); });
+  CHECK(error.system_error() == EACCES);
+  CHECK(error.message().find("others may write to it") != std::string::npos);
 }
 
 TEST_CASE("cached object: the description of a cache is part of how a storage is reached") {

@@ -22,6 +22,7 @@
 #include "core/base/warnings.h"
 #include "core/storage/beyond_posix.h"
 #include "core/storage/folders.h"
+#include "core/storage/users.h"
 
 namespace tfrfast {
 namespace {
@@ -80,6 +81,46 @@ bool is_folder_of_object(const std::string& name) {
   return name.size() == 32 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+// A table, and what it and its pages take of the disk. Its size alone tells that, whatever is in
+// it.
+struct FoundTable {
+  std::unique_ptr<SharedWords> words;  // null if there is none
+  std::uint64_t room = 0;
+
+  // Whether it is one, and is complete.
+  bool makes_sense() const noexcept {
+    return words != nullptr && words->load(CacheTable::magic) == CacheTable::kMagic &&
+           CacheTable::words_of(words->load(CacheTable::object_bytes)) == words->count();
+  }
+};
+
+FoundTable find_table(const std::string& path) {
+  const auto words = static_cast<std::size_t>(look_at(path).bytes / sizeof(std::uint64_t));
+  FoundTable found;
+  if (words > CacheTable::kHeaderWords) found.words = SharedWords::open(path, words);
+  if (found.words == nullptr) return found;
+  found.room = CacheTable::room_of_words(words) +
+               found.words->count_set(CacheTable::kHeaderWords) * kCachePageBytes;
+  return found;
+}
+
+// Whether a cache may work there at another time.
+bool may_pass(const Error& error) {
+  switch (error.system_error()) {
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+    case EIO:
+    case EAGAIN:
+    case ENFILE:
+    case EMFILE:
+    case ENOMEM:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool ends_with(const std::string& name, const char* ending) {
   const std::size_t length = std::strlen(ending);
   return name.size() > length && name.compare(name.size() - length, length, ending) == 0;
@@ -114,6 +155,21 @@ std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& folder,
   return made;
 }
 
+std::shared_ptr<CacheFolder> CacheFolder::open_if_it_works(const std::string& folder,
+                                                           std::uint64_t limit_bytes) {
+  static std::atomic<std::int64_t> not_before_ms{0};
+  if (steady_ms() < not_before_ms.load()) return nullptr;
+  try {
+    return open(folder, limit_bytes);
+  } catch (const Error& error) {
+    if (!may_pass(error)) throw;
+    not_before_ms = steady_ms() + kBrokenMs;
+    warn_once("cache " + folder + " " + std::to_string(error.system_error()),
+              error.message() + " Everything comes from the network meanwhile.");
+    return nullptr;
+  }
+}
+
 CacheFolder::CacheFolder(std::string path, std::uint64_t limit_bytes)
     : path_(std::move(path)), limit_bytes_(limit_bytes) {}
 
@@ -121,7 +177,23 @@ CacheFolder::~CacheFolder() {
   if (users_ >= 0) ::close(users_);
 }
 
+// Whoever can write there chooses what is read. Checksums are no protection against that.
+void CacheFolder::refuse_unless_private() const {
+  const NameStatus status = look_at_name(path_);
+  const bool is_ours = status.kind == NameKind::folder && status.owner == this_user();
+  if (is_ours && !status.others_may_write) return;
+  throw Error(ErrorKind::io,
+              "'" + path_ + "' cannot be a cache: " +
+                  (is_ours ? std::string("others may write to it. Take that away (`chmod go-w`)")
+                           : "it is not a folder of yours, but belongs to " +
+                                 name_of_user(status.owner) + ". Remove it") +
+                  ", or name another folder.",
+              {path_, {}, {}}, EACCES);
+}
+
 void CacheFolder::begin() {
+  make_folders(path_, 0700);
+  refuse_unless_private();
   make_folders(path_ + "/objects", 0700);
   const std::string users = path_ + "/users";
   users_ = ::open(users.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -129,6 +201,12 @@ void CacheFolder::begin() {
   const std::string ledger = path_ + "/ledger";
   // Nobody else has the folder open: then what dead processes have left is put in order.
   const bool is_alone = lock_byte(users_, kNobodyElse, ByteLock::exclusive) == 0;
+  if (!is_alone && errno != EAGAIN && errno != EACCES) {
+    throw Error(ErrorKind::io,
+                "'" + path_ + "' cannot be a cache: its filesystem has no locks (" +
+                    std::strerror(errno) + "). Name a folder on a local disk.",
+                {path_, {}, {}}, ENOLCK);
+  }
   if (is_alone) {
     ledger_ = SharedWords::open(ledger, kLedgerWords);
     if (ledger_ == nullptr || ledger_->load(kMagicWord) != kLedgerMagic) {
@@ -142,8 +220,13 @@ void CacheFolder::begin() {
     if (ledger_ != nullptr) recount();
   }
   for (int waited = 0; lock_byte(users_, kNobodyElse, ByteLock::shared) != 0; waited += 5) {
-    // On a filesystem without locks, nothing is removed to make room.
-    if ((errno != EAGAIN && errno != EACCES) || waited > kMaxWaitMs) break;
+    if (waited > kMaxWaitMs) {
+      throw Error(ErrorKind::io,
+                  "The cache in '" + path_ +
+                      "' is not used: for half a minute another process has been putting it in "
+                      "order.",
+                  {path_, {}, {}}, EAGAIN);
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   if (ledger_ == nullptr) ledger_ = SharedWords::open(ledger, kLedgerWords);
@@ -172,14 +255,14 @@ void CacheFolder::recount() {
     for (const std::string& name : names) {
       const std::string path = folder + "/" + name;
       if (ends_with(name, kTableEnding)) {
-        const auto words = static_cast<std::size_t>(look_at(path).bytes / sizeof(std::uint64_t));
-        const auto table = words > CacheTable::kHeaderWords ? SharedWords::open(path, words)
-                                                            : std::unique_ptr<SharedWords>();
-        if (table != nullptr && table->load(CacheTable::magic) == CacheTable::kMagic) {
-          used += CacheTable::room_of(table->load(CacheTable::object_bytes)) +
-                  table->count_set(CacheTable::kHeaderWords) * kCachePageBytes;
+        const std::string bytes =
+            path.substr(0, path.size() - std::strlen(kTableEnding)) + kBytesEnding;
+        const FoundTable table = find_table(path);
+        if (table.makes_sense() && look_at_name(bytes).kind == NameKind::file) {
+          used += table.room;
           continue;
         }
+        remove_file(bytes);
       } else if (ends_with(name, kBytesEnding)) {
         std::string table = path.substr(0, path.size() - std::strlen(kBytesEnding));
         if (look_at(table + kTableEnding).kind == NameKind::file) continue;
@@ -217,7 +300,11 @@ std::uint64_t CacheFolder::reserve(std::uint64_t bytes, std::uint64_t unit) noex
 }
 
 void CacheFolder::give_back(std::uint64_t bytes) noexcept {
-  ledger_->add(kUsedWord, ~bytes + 1);
+  std::uint64_t used = ledger_->load(kUsedWord);
+  while (used != 0) {  // unless the ledger is unreadable
+    const std::uint64_t left = used - std::min(bytes, used);
+    if (ledger_->exchange(kUsedWord, used, std::max(left, kLedgerBytes))) return;
+  }
 }
 
 void CacheFolder::begin_use(std::uint64_t key) noexcept {
@@ -323,14 +410,7 @@ std::uint64_t CacheFolder::remove(const Candidate& which) noexcept {
   std::uint64_t freed = 0;
   try {
     const std::string path = which.folder + "/" + name_of(which.key);
-    const auto words =
-        static_cast<std::size_t>(look_at(path + kTableEnding).bytes / sizeof(std::uint64_t));
-    if (words > CacheTable::kHeaderWords) {
-      if (const auto table = SharedWords::open(path + kTableEnding, words)) {
-        freed = CacheTable::room_of(table->load(CacheTable::object_bytes)) +
-                table->count_set(CacheTable::kHeaderWords) * kCachePageBytes;
-      }
-    }
+    freed = find_table(path + kTableEnding).room;
     remove_file(path + kBytesEnding);
     if (!remove_file(path + kTableEnding)) freed = 0;
     ::rmdir(which.folder.c_str());  // if that was the last one
@@ -405,10 +485,9 @@ std::vector<CacheEntry> CacheFolder::entries() const {
   std::vector<CacheEntry> found;
   for (const Candidate& each : all) {
     const std::string path = each.folder + "/" + name_of(each.key) + kTableEnding;
-    const auto words = static_cast<std::size_t>(look_at(path).bytes / sizeof(std::uint64_t));
-    const auto table = words > CacheTable::kHeaderWords ? SharedWords::open(path, words)
-                                                        : std::unique_ptr<SharedWords>();
-    if (table == nullptr || table->load(CacheTable::magic) != CacheTable::kMagic) continue;
+    const FoundTable found_table = find_table(path);
+    if (!found_table.makes_sense()) continue;
+    const SharedWords* const table = found_table.words.get();
     CacheEntry one;
     one.object_bytes = table->load(CacheTable::object_bytes);
     const std::uint64_t length =
@@ -417,8 +496,7 @@ std::vector<CacheEntry> CacheFolder::entries() const {
       const std::uint64_t word = table->load(CacheTable::text + static_cast<std::size_t>(i / 8));
       one.url.push_back(static_cast<char>(word >> (8 * (i % 8))));
     }
-    one.kept_bytes = table->count_set(CacheTable::kHeaderWords) * kCachePageBytes +
-                     CacheTable::room_of(one.object_bytes);
+    one.kept_bytes = found_table.room;
     one.last_used_s = each.last_used_ns / 1'000'000'000;
     one.is_in_use = in_use_.contains(each.set);
     if (!one.is_in_use) {

@@ -42,7 +42,10 @@ struct CacheTable {
   }
   // What its file takes of the disk, and the folder that it lies in.
   static std::uint64_t room_of(std::uint64_t bytes) noexcept {
-    return (pages_of(words_of(bytes) * sizeof(std::uint64_t)) + 1) * kCachePageBytes;
+    return room_of_words(words_of(bytes));
+  }
+  static std::uint64_t room_of_words(std::size_t words) noexcept {
+    return (pages_of(words * sizeof(std::uint64_t)) + 1) * kCachePageBytes;
   }
 };
 
@@ -61,6 +64,10 @@ class CacheFolder : public std::enable_shared_from_this<CacheFolder> {
   // Makes the folder if it is not there. Throws Error io. A limit of 0 is for those who only look
   // at it.
   static std::shared_ptr<CacheFolder> open(const std::string& folder, std::uint64_t limit_bytes);
+  // The same for those who can do without: null, and a warning once a minute, if the disk is full
+  // or cannot be used now. Throws Error io only for a folder that is the wrong one.
+  static std::shared_ptr<CacheFolder> open_if_it_works(const std::string& folder,
+                                                       std::uint64_t limit_bytes);
   ~CacheFolder();
   CacheFolder(const CacheFolder&) = delete;
   CacheFolder& operator=(const CacheFolder&) = delete;
@@ -112,6 +119,7 @@ class CacheFolder : public std::enable_shared_from_this<CacheFolder> {
   CacheFolder(std::string path, std::uint64_t limit_bytes);
 
   void begin();
+  void refuse_unless_private() const;
   void recount();
   std::vector<Candidate> candidates() const;
   std::uint64_t remove(const Candidate& which) noexcept;  // 0 if this version is in use

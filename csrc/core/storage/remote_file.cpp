@@ -88,7 +88,9 @@ std::shared_ptr<const StoredFile> open_listed_file(const std::string& url, IoMod
                                                    const FileFacts& facts, std::string version) {
   CacheAccess parts = split_access(access);
   std::shared_ptr<CacheFolder> folder;
-  if (!parts.folder.empty()) folder = CacheFolder::open(parts.folder, parts.limit_bytes);
+  if (!parts.folder.empty()) {
+    folder = CacheFolder::open_if_it_works(parts.folder, parts.limit_bytes);
+  }
   return std::make_shared<RemoteFile>(std::make_shared<const RemoteName>(RemoteName{
                                           url, std::move(parts.client), std::move(version)}),
                                       facts, access, std::move(folder), mode != IoMode::pread);

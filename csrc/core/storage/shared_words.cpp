@@ -79,11 +79,6 @@ bool SharedWords::exchange(std::size_t word, std::uint64_t& expected,
   return readable && done;
 }
 
-void SharedWords::add(std::size_t word, std::uint64_t more) const noexcept {
-  std::uint64_t* const at = words_ + word;
-  run_guarded([=] { __atomic_add_fetch(at, more, __ATOMIC_ACQ_REL); });
-}
-
 std::uint64_t SharedWords::count_set(std::size_t begin) const noexcept {
   std::uint64_t count = 0;
   std::uint64_t* const out = &count;

@@ -26,7 +26,6 @@ class SharedWords {
   void store(std::size_t word, std::uint64_t value) const noexcept;
   // False if the word is not `expected`, which becomes what it is.
   bool exchange(std::size_t word, std::uint64_t& expected, std::uint64_t desired) const noexcept;
-  void add(std::size_t word, std::uint64_t more) const noexcept;  // and wraps around
   // How many of the words from `begin` on are not 0.
   std::uint64_t count_set(std::size_t begin) const noexcept;
 
