@@ -19,7 +19,7 @@ class DiskCache:
     What a plan needs and what fits is fetched once, and is there in every later epoch, run and
     process. What does not fit is read from the network as if there were no cache. Any number of
     processes and data sets may share a folder. What somebody has open stays; other objects give
-    way, those first that have not been used for the longest time.
+    way, the least recently used first.
 
     Args:
       folder: where to keep them, on a disk of this machine. It is made if it is not there.
@@ -32,6 +32,12 @@ class DiskCache:
             raise TypeError(f"folder is a path, not {type(folder).__name__}.")
         if not name:
             raise ValueError("folder is empty. Name a folder on a local disk.")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"The name of folder {name!r} is not UTF-8. Name another one."
+            ) from None
         if isinstance(limit, str):
             limit = parse_bytes(limit)
         if isinstance(limit, bool) or not isinstance(limit, int):
@@ -70,4 +76,4 @@ def cache_text(cache: DiskCache | None) -> str:
     if not isinstance(cache, DiskCache):
         raise TypeError(f"cache is a tfr.DiskCache, not {type(cache).__name__}.")
     folder = cache.folder
-    return f"cache:{cache.limit}:{len(os.fsencode(folder))}:{folder}"
+    return f"cache:{cache.limit}:{len(folder.encode())}:{folder}"

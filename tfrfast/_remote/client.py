@@ -215,7 +215,8 @@ def _in_the_table(facts: answers.Facts) -> ClientFacts:
 _client: Client | None = None
 #: Those that were replaced, and may still be waiting.
 _given_up: list[Client] = []
-_lock = threading.Lock()
+# A finaliser may need the client while its own thread is making one.
+_lock = threading.RLock()
 #: The tables of the libraries that have asked for a client.
 _addresses: list[int] = []
 #: What libraries that may ask for one later call, by their tables.
@@ -293,7 +294,7 @@ def _begin_in_child() -> None:
     cannot ask for one.
     """
     global _client, _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     for client in (*_given_up, _client):
         if client is not None:
             client.forget()

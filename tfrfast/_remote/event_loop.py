@@ -15,8 +15,12 @@ from typing import Any
 
 #: What obstore calls once a future is done, to learn whether it was cancelled.
 _CALLBACK = "PyDoneCallback"
-#: From its last call into Python until a thread has given back the GIL. It takes microseconds.
-_LAST_STEPS_S = 0.002
+#: From its last call into Python until a thread has given back the GIL: it takes microseconds, but
+#: on a busy machine the thread waits for a processor.
+_LAST_STEPS_S = 0.03
+#: By then it has.
+_LONG_AGO_S = 5.0
+_BETWEEN_LOOKS_S = 0.002
 
 
 class ClientLoop(asyncio.SelectorEventLoop):
@@ -27,6 +31,7 @@ class ClientLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._due: set[Any] = set()
+        self._last_heard = -_LONG_AGO_S
 
     def create_future(self) -> asyncio.Future[Any]:
         return _Future(self)
@@ -36,6 +41,7 @@ class ClientLoop(asyncio.SelectorEventLoop):
 
     def heard_of(self, future: Any) -> None:
         self._due.discard(future)
+        self._last_heard = time.monotonic()
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -51,8 +57,9 @@ class ClientLoop(asyncio.SelectorEventLoop):
         """Waits until no thread of obstore will call Python again. False if one may."""
         until = time.monotonic() + patience_s
         while self._due and time.monotonic() < until:
+            time.sleep(_BETWEEN_LOOKS_S)
+        if time.monotonic() - self._last_heard < _LONG_AGO_S:
             time.sleep(_LAST_STEPS_S)
-        time.sleep(_LAST_STEPS_S)
         return not self._due
 
 

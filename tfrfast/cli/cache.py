@@ -105,6 +105,8 @@ def run(options: argparse.Namespace) -> int:
     if options.abort is not None:
         raise ValueError("--abort goes with --uploads URL.")
     if options.disk is not None:
+        if options.prune is not None:
+            raise ValueError("--prune removes indexes. With --disk FOLDER, use --clear.")
         return _show_disk_cache(options)
     if options.clear:
         raise ValueError("--clear goes with --disk FOLDER. --prune removes indexes.")

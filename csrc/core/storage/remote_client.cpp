@@ -1,5 +1,6 @@
 #include "core/storage/remote_client.h"
 
+#include <atomic>
 #include <exception>
 #include <string>
 
@@ -48,8 +49,9 @@ std::int32_t begin() noexcept {
 
 void end(const char* why) noexcept {
   carefully([&] { exchange().end_serving(why); });
-  // The program may be about to end.
-  CacheWriter::instance().finish(kLastWritesMs);
+  // The program may be about to end. It does not wait twice for a disk that is slow.
+  static std::atomic<bool> has_waited{false};
+  if (!has_waited.exchange(true)) CacheWriter::instance().finish(kLastWritesMs);
 }
 
 void acknowledge() noexcept {
