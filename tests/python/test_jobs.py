@@ -126,15 +126,38 @@ class FailingAfter(Failing):
 
 
 class Counting(ThreadPoolExecutor):
-    """Counts the tasks that were submitted and have not ended."""
+    """Counts the tasks that were submitted, and those of them that have not ended."""
 
-    waiting = most = 0
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers)
+        self.lock = threading.Lock()
+        self.submitted = self.running = self.most = 0
+        self.is_full = threading.Event()
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with self.lock:
+            self.submitted += 1
+            self.running += 1
+            self.most = max(self.most, self.running)
+            if self.submitted == 16:
+                self.is_full.set()
         future = super().submit(fn, *args, **kwargs)
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
+        future.add_done_callback(self.ended)
         return future
+
+    def ended(self, _: Future[Any]) -> None:
+        with self.lock:
+            self.running -= 1
+
+
+class NumberedAfter(Numbered):
+    def __init__(self, number: int, event: threading.Event) -> None:
+        super().__init__(number)
+        self.event = event
+
+    def run(self, advance: Advance) -> int:
+        assert self.event.wait(PATIENCE_S)
+        return super().run(advance)
 
 
 def ignore(newly: int) -> None:
@@ -172,11 +195,13 @@ def test_whoever_stops_listening_ends_the_tasks() -> None:
 
 def test_few_tasks_are_in_flight() -> None:
     with Counting(2) as pool:
-        results = run_tasks([Numbered(n) for n in range(1000)], pool, None, ignore)
-        for number, result in enumerate(results):
+        first = NumberedAfter(0, pool.is_full)  # the others overtake it
+        tasks = [first, *(Numbered(number) for number in range(1, 1000))]
+        for number, result in enumerate(run_tasks(tasks, pool, None, ignore)):
             assert result == number
-            pool.waiting = pool.most = 0
-        assert pool.most <= 16
+            assert pool.submitted <= number + 16
+        assert pool.submitted == 1000
+        assert pool.most == 4
 
 
 # -- how jobs are cut
