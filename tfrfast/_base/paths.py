@@ -115,7 +115,16 @@ def reach(urls: list[str], storage: Storage | None = None) -> None:
 
 def absolute(names: list[str]) -> list[str]:
     """The same files by names that do not depend on the current folder."""
-    return [name if is_url(name) else os.path.abspath(name) for name in names]
+    return [name if is_url(name) else absolute_path(name) for name in names]
+
+
+def absolute_path(path: str | os.PathLike[str]) -> str:
+    """The same file by a name that does not depend on the current folder.
+
+    Unlike os.path.abspath, keeps `..`: after a link it leads out of the folder that is linked to.
+    """
+    name = os.path.join(os.getcwd(), path)
+    return name if os.pardir in name.split(os.sep) else os.path.normpath(name)
 
 
 def refuse_urls(shards: list[str], who: str) -> None:

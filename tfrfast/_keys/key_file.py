@@ -11,7 +11,8 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._native import KeyIndex, crc32c
+from tfrfast._base.paths import absolute_path
+from tfrfast._native import KeyIndex, crc32c, sibling_index_path
 from tfrfast.errors import CorruptRecordError, StaleIndexError
 
 __all__ = ["MAX_RECORDS", "KeyFile", "KeyHeader", "KeyedData", "key_path", "stamp_of", "write_keys"]
@@ -59,7 +60,8 @@ def key_path(data: KeyedData, feature: str, folder: str | None) -> str:
             raise ValueError(
                 f"No folder lies beside {paths[0]!r}. Say with folder= where the key file goes."
             )
-        folder = os.path.dirname(os.path.abspath(paths[0])) + ".tfrfast"
+        first = os.fsencode(absolute_path(paths[0]))
+        folder = os.path.dirname(sibling_index_path(first))
     names = "\0".join([feature, *(os.path.basename(path) for path in paths)])
     which = hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()[:16]
     readable = "".join(each if each.isascii() and each.isalnum() else "-" for each in feature)

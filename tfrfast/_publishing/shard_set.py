@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tfrfast import _native
-from tfrfast._base.paths import written_file
+from tfrfast._base.paths import absolute_path, written_file
 from tfrfast._native import move_file
 from tfrfast._writing.options import Compression, FilePath, Index, core_options
 from tfrfast.writer import Writer
@@ -73,7 +73,7 @@ class ShardSet:
             )
         self._sync = sync
         self._overwrite = overwrite
-        folder, last = os.path.split(os.path.abspath(self._prefix))
+        folder, last = os.path.split(absolute_path(self._prefix))
         self._work = os.path.join(folder, f".{last}-{secrets.token_hex(6)}.tfrfast")
         self.unpublished = Unpublished(
             self._work,
@@ -141,7 +141,7 @@ class ShardSet:
     def _finish_folders(self, finals: Sequence[str]) -> None:
         indexes = {os.path.dirname(self._index_of(final)) for final in finals} - {""}
         if self._sync:
-            for folder in {os.path.dirname(os.path.abspath(self._prefix)), *indexes}:
+            for folder in {os.path.dirname(absolute_path(self._prefix)), *indexes}:
                 _flush(folder)
         for folder in indexes:
             _native.collect_loose_indexes(os.fsencode(folder), only_if_many=False)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tfrfast import _native
+from tfrfast._base.paths import absolute_path
 
 
 @contextlib.contextmanager
@@ -63,7 +64,7 @@ class Unpublished:
 @contextlib.contextmanager
 def unpublished(names: Sequence[str], overwrite: bool) -> Iterator[Unpublished]:
     """A folder for files that are to get these names. It is removed at the end."""
-    folder, last = os.path.split(os.path.abspath(names[0]))
+    folder, last = os.path.split(absolute_path(names[0]))
     work = os.path.join(folder, f".{last}-{secrets.token_hex(6)}.tfrfast")
     os.makedirs(work)
     try:

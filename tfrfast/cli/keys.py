@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from tfrfast._base.paths import absolute
+from tfrfast._base.paths import absolute, expand_paths
 from tfrfast._base.sizes import format_bytes
 from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, parse_size, print_json
 from tfrfast.cli._new_shards import print_left_out
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         "progress": options.progress,
     }
     with Reader(
-        options.paths if options.ray is None else absolute(options.paths),
+        options.paths if options.ray is None else absolute(expand_paths(options.paths)),
         on_corruption="skip" if options.skip_corrupt else "raise",
         progress=options.progress,
     ) as reader:

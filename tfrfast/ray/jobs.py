@@ -8,7 +8,7 @@ from typing import Any
 
 from tfrfast import copying, exporting, indexing, verifying
 from tfrfast import keys as building
-from tfrfast._base.paths import PathLike, Paths, absolute, expand_paths, written_file
+from tfrfast._base.paths import PathLike, Paths, absolute, absolute_path, expand_paths, written_file
 from tfrfast._keys.key_file import key_path
 from tfrfast._remote.options import Storage, storage_of
 from tfrfast._remote.urls import is_url
@@ -17,7 +17,7 @@ from tfrfast.exporting import Exported
 from tfrfast.indexing import BuiltIndex
 from tfrfast.ray.executor import RayExecutor
 from tfrfast.ray.nodes import check_nodes
-from tfrfast.reader import Reader, Skipped
+from tfrfast.reader import INDEX_USES, Reader, Skipped
 from tfrfast.verifying import Verified
 
 __all__ = ["copy", "export", "index", "keys", "verify"]
@@ -44,7 +44,7 @@ def index(
     reached = storage_of(options.get("storage"))
     shards = _shards(paths, reached)
     executor = RayExecutor(ray_options)
-    into = None if folder is None else os.path.abspath(folder)
+    into = None if folder is None else absolute_path(folder)
     files = [each for each in shards if not is_url(each)]
     places = {os.path.dirname(indexing.index_path(each, into)) for each in files}
     check_nodes(shards, sorted(places), reached)
@@ -89,7 +89,7 @@ def copy(
     executor = RayExecutor(ray_options)
     name = os.fsdecode(out)
     if not is_url(name):  # that is an error of its own
-        name = os.path.abspath(name)
+        name = absolute_path(name)
         check_nodes(reader._paths, [os.path.dirname(name)], reader._options["storage"])
     return copying.copy(reader, records, name, executor=executor, **own)
 
@@ -111,7 +111,7 @@ def export(
     """
     reader, own = _reader(source, options, _EXPORTING)
     executor = RayExecutor(ray_options)
-    name = os.path.abspath(os.fsdecode(written_file(out)))
+    name = absolute_path(os.fsdecode(written_file(out)))
     check_nodes(reader._paths, [os.path.dirname(name)], reader._options["storage"])
     return exporting.export(reader, name, executor=executor, **own)
 
@@ -172,9 +172,17 @@ def _reader(
         if rest:
             raise TypeError(f"{next(iter(rest))} is an option of Reader, which was made already.")
         names = absolute(source._paths)
-        return (source if names == source._paths else Reader(names, **source._options)), mine
+        held = _with_absolute_index(source._options)
+        is_absolute = (names, held) == (source._paths, source._options)
+        return (source if is_absolute else Reader(names, **held)), mine
     reached = storage_of(rest.pop("storage", None))
-    return Reader(_shards(source, reached), storage=reached, **rest), mine
+    held = _with_absolute_index(rest)
+    return Reader(_shards(source, reached), storage=reached, **held), mine
+
+
+def _with_absolute_index(options: dict[str, Any]) -> dict[str, Any]:
+    index = options.get("index", "auto")
+    return options if index in INDEX_USES else {**options, "index": absolute_path(index)}
 
 
 def _shards(paths: Paths, storage: Storage) -> list[str]:

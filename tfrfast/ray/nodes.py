@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import secrets
@@ -20,6 +21,8 @@ __all__ = ["check_nodes"]
 _FILES = 32
 _ENDS_BYTES = 4096
 _SHOWN = 5
+# How long nodes are waited for that are to remove what they have left.
+_PATIENCE_S = 10
 
 
 def check_nodes(inputs: Sequence[str], outputs: Sequence[str], storage: Storage) -> None:
@@ -28,71 +31,116 @@ def check_nodes(inputs: Sequence[str], outputs: Sequence[str], storage: Storage)
     Nodes must see the same inputs as this process, under the same names, and what they put into
     the folders `outputs` must appear here. These are made. Nodes without processors are not asked.
     """
-    step = max(1, len(inputs) // _FILES)
+    step = max(1, -(-len(inputs) // _FILES))
     some = [*inputs[::step], *inputs[-1:]]
-    here = {path: _look(path, storage) for path in some}
-    for path, seen in here.items():
-        if isinstance(seen, str):
-            raise FileNotFoundError(2, f"{path!r} cannot be read here: {seen}", path)
-    for folder in outputs:
-        os.makedirs(folder, exist_ok=True)
-    complaints = []
-    for node, answer in _ask(some, list(outputs), storage):
-        complaints += [f"{node} {each}" for each in _compare(answer, here)]
-    if complaints:
-        shown = "; ".join(complaints[:_SHOWN])
-        more = f"; and {len(complaints) - _SHOWN} more" if len(complaints) > _SHOWN else ""
-        raise OSError(
-            2,
-            f"Not every node sees the same files as this machine: {shown}{more}. Mount the folders "
-            "on all nodes under the same names",
-        )
+    here = {path: _see(path, storage) for path in some}
+    made = [each for folder in outputs for each in _made_folders(folder)]
+    nodes = [_Node(facts) for facts in ray.nodes() if _runs_tasks(facts)]
+    try:
+        for node in nodes:
+            node.ask(some, list(outputs), storage)
+        complaints = [f"{node.name} {each}" for node in nodes for each in node.complaints(here)]
+        if complaints:
+            shown = "; ".join(complaints[:_SHOWN])
+            more = f"; and {len(complaints) - _SHOWN} more" if len(complaints) > _SHOWN else ""
+            raise OSError(
+                2,
+                f"Not every node sees the same files as this machine: {shown}{more}. Mount the "
+                "folders on all nodes under the same names",
+            )
+    except BaseException:
+        _remove_probes(nodes)
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise
 
 
-def _ask(
-    inputs: list[str], outputs: list[str], storage: Storage
-) -> list[tuple[str, dict[str, Any]]]:
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+def _made_folders(folder: str) -> list[str]:
+    """Makes a folder. Returns those that were missing, the outermost first."""
+    missing = []
+    above = folder
+    while not os.path.lexists(above):
+        missing.append(above)
+        above = os.path.dirname(above)
+    os.makedirs(folder, exist_ok=True)
+    return missing[::-1]
 
-    asked = {}
-    for node in ray.nodes():
-        if node["Alive"] and node["Resources"].get("CPU"):
-            place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            task = ray.remote(_answer).options(num_cpus=0, scheduling_strategy=place)
-            name = f"node {node['NodeManagerAddress']} ({node['NodeID'][:8]})"
-            asked[name] = task.remote(inputs, outputs, storage, secrets.token_hex(8))
-    answers = []
-    for name, task in asked.items():
+
+def _runs_tasks(facts: dict[str, Any]) -> bool:
+    return bool(facts["Alive"] and facts["Resources"].get("CPU"))
+
+
+class _Node:
+    """A node, what it is asked, and the probes that it may have left."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.name = f"node {facts['NodeManagerAddress']} ({facts['NodeID'][:8]})"
+        self._id = facts["NodeID"]
+        self._task: Any = None
+        #: One for each folder.
+        self.probes: dict[str, str] = {}
+
+    def ask(self, inputs: list[str], outputs: list[str], storage: Storage) -> None:
+        last = f".tfrfast-probe-{secrets.token_hex(8)}"
+        self.probes = {folder: os.path.join(folder, last) for folder in outputs}
+        self._task = self._run(_answer, inputs, self.probes, storage)
+
+    def complaints(self, here: dict[str, Any]) -> list[str]:
         try:
-            answers.append((name, ray.get(task)))
+            return _compare(ray.get(self._task), here)
         except ray.exceptions.RayError as error:
-            answers.append((name, {"failed": str(getattr(error, "cause", None) or error)}))
-    return answers
+            return [f"does not answer: {getattr(error, 'cause', None) or error}"]
+
+    def remove_probes(self) -> list[Any]:
+        """Tasks that do so, where this process may not see them."""
+        if self._task is None or not self.probes:
+            return []
+        # What still runs would leave them after they were removed.
+        ray.wait([self._task], timeout=_PATIENCE_S)
+        return [self._run(_remove, list(self.probes.values()))]
+
+    def _run(self, function: Any, *args: Any) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        place = NodeAffinitySchedulingStrategy(self._id, soft=False)
+        return ray.remote(function).options(num_cpus=0, scheduling_strategy=place).remote(*args)
 
 
-def _answer(inputs: list[str], outputs: list[str], storage: Storage, token: str) -> dict[str, Any]:
-    """What a node sees, and where it has left a file."""
-    probes: dict[str, str] = {}
+def _remove_probes(nodes: list[_Node]) -> None:
+    with contextlib.suppress(ray.exceptions.RayError):
+        if tasks := [task for node in nodes for task in node.remove_probes()]:
+            ray.wait(tasks, num_returns=len(tasks), timeout=_PATIENCE_S)
+    _remove([probe for node in nodes for probe in node.probes.values()])
+
+
+def _remove(paths: list[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _answer(inputs: list[str], probes: dict[str, str], storage: Storage) -> dict[str, Any]:
+    """What a node sees, and the probes that it has left in the folders for this process."""
+    left: dict[str, str] = {}
     refused: dict[str, str] = {}
-    for folder in outputs:
-        probe = os.path.join(folder, f".tfrfast-probe-{token}")
+    for folder, probe in probes.items():
         try:
-            with open(probe, "xb"):
-                probes[folder] = probe
+            # It is there already if Ray runs this task again.
+            with open(probe, "wb"):
+                left[folder] = probe
         except OSError as error:
             refused[folder] = str(error.strerror)
     return {
         "version": _version(),
         "inputs": {path: _look(path, storage) for path in inputs},
-        "probes": probes,
+        "probes": left,
         "refused": refused,
     }
 
 
 def _compare(answer: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """What is wrong with a node, in words. Removes what it has left."""
-    if "failed" in answer:
-        return [f"does not answer: {answer['failed']}"]
+    """What is wrong with a node, in words. Removes the probes that are seen."""
     wrong = []
     if answer["version"] != _version():
         wrong.append(f"has tfrfast {answer['version']}, and this machine has {_version()}")
@@ -121,22 +169,29 @@ def _version() -> str:
 
 
 def _look(path: str, storage: Storage) -> tuple[int, int] | str:
-    """The size of a file and a checksum of its ends, or why it cannot be read."""
+    """What _see() returns, or why it cannot be read."""
     try:
-        if is_url(path):
-            return _look_at_object(path, storage)
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            begin = file.read(_ENDS_BYTES)
-            file.seek(max(0, size - _ENDS_BYTES))
-            return size, crc32c(file.read(), crc32c(begin))
+        return _see(path, storage)
     except OSError as error:
         return str(error.strerror or error)
 
 
-def _look_at_object(url: str, storage: Storage) -> tuple[int, int] | str:
+def _see(path: str, storage: Storage) -> tuple[int, int]:
+    """The size of a file and a checksum of its ends. Of an object, only that it is there."""
+    if is_url(path):
+        return _see_object(path, storage)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        begin = file.read(_ENDS_BYTES)
+        file.seek(max(0, size - _ENDS_BYTES))
+        return size, crc32c(file.read(), crc32c(begin))
+
+
+def _see_object(url: str, storage: Storage) -> tuple[int, int]:
     from tfrfast._base.paths import reach
     from tfrfast._remote.uploads import is_there
 
     reach([url], storage)
-    return (0, 0) if is_there(url, storage.access) else "there is no such object"
+    if not is_there(url, storage.access):
+        raise FileNotFoundError(2, "There is no such object", url)
+    return 0, 0

@@ -152,6 +152,98 @@ def test_a_node_that_does_not_see_the_output_is_named(
     assert sorted(os.listdir(unseen)) == sorted(map(os.path.basename, data))
 
 
+def test_a_check_that_fails_leaves_no_folder(
+    local_ray: Any, data: list[str], unseen: str, tmp_path: Path
+) -> None:
+    with pytest.raises(OSError, match="Not every node sees the same files"):
+        rays.copy(f"{unseen}/*", [1], tmp_path / "new" / "folder" / "x")
+    assert not (tmp_path / "new").exists()
+
+
+def test_probes_that_are_not_seen_here_are_removed(
+    local_ray: Any, data: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tfrfast.ray import nodes
+
+    seen = []
+
+    def unlink(path: str) -> None:
+        seen.append(os.path.exists(path))
+        raise FileNotFoundError
+
+    monkeypatch.setattr(nodes.os, "unlink", unlink)
+    with pytest.raises(OSError, match="has another folder"):
+        rays.copy(data, [1], tmp_path / "out" / "x")
+    assert seen == [True, False]
+    assert not (tmp_path / "out").exists()
+
+
+def test_probes_are_removed_when_something_else_fails(
+    local_ray: Any, data: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tfrfast.ray import nodes
+
+    def compare(answer: Any, here: Any) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nodes, "_compare", compare)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        rays.copy(data, [1], tmp_path / "out" / "x")
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_a_task_that_is_run_again_leaves_the_same_probe(tmp_path: Path) -> None:
+    from tfrfast._remote.options import Storage
+    from tfrfast.ray import nodes
+
+    probes = {str(tmp_path): str(tmp_path / ".probe")}
+    first, second = (nodes._answer([], probes, Storage(None)) for _ in range(2))
+    assert first == second
+    assert nodes._compare(second, {}) == []
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_this_machine_cannot_read_is_its_own_error(local_ray: Any, tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        rays.verify(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        rays.verify(tmp_path / "absent")
+
+
+def test_names_lead_to_the_files_they_lead_to_here(
+    local_ray: Any, data: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tfrfast.cli import main
+
+    here = tmp_path / "[here]"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    os.symlink(tmp_path / "data" / "below", "link")
+    (tmp_path / "data" / "below").mkdir()
+    with tfr.Writer("s-00000") as writer:
+        writer.write_example({"id": 1})
+    os.symlink(data[0], tmp_path / "data" / "s-00000")
+    assert rays.verify("link/../s-00000").num_records == 700
+    assert main(["keys", "--ray=", "s-*", "--by", "id"]) == 0
+    made = rays.copy("s-*", [0], "x", index="indexes")
+    assert len(tfr.Reader(made.paths)) == 1
+    rays.export("link/../s-00000", "link/../out", columns=["id"])
+    assert (tmp_path / "data" / "out").exists()
+
+
+def test_indexes_are_made_where_this_process_says(
+    local_ray: Any, data: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tfrfast.ray.jobs as jobs
+
+    monkeypatch.chdir(tmp_path)
+    reader, _ = jobs._reader(data, {"index": "indexes"}, set())
+    assert reader._options["index"] == str(tmp_path / "indexes")
+    reader, _ = jobs._reader(tfr.Reader(data, index="indexes"), {}, set())
+    assert reader._options["index"] == str(tmp_path / "indexes")
+
+
 def test_nodes_leave_nothing_behind(local_ray: Any, data: list[str], tmp_path: Path) -> None:
     rays.copy(data, [1, 2], tmp_path / "out" / "x")
     assert os.listdir(tmp_path / "out") == ["x-00000-of-00001"]
@@ -164,7 +256,6 @@ def test_nodes_leave_nothing_behind(local_ray: Any, data: list[str], tmp_path: P
         ({"inputs": {"a": (9, 2)}}, "sees another 'a', of the same size"),
         ({"inputs": {"a": "Permission denied"}}, "cannot read 'a': Permission denied"),
         ({"version": "0.0.1"}, "has tfrfast 0.0.1, and this machine has"),
-        ({"failed": "it died"}, "does not answer: it died"),
         ({"probes": {"/tmp": "/tmp/.not there"}}, "has another folder '/tmp'"),
     ],
 )
