@@ -28,6 +28,8 @@ from tfrfast.writer import far_output
 __all__ = ["Copied", "copy"]
 
 _PIECE_BYTES = 16 << 20
+# How much is checked by one task, in pieces.
+_CHECKED_PIECES = 16
 _FRAME_BYTES = 16  # around each record
 
 
@@ -38,7 +40,8 @@ class Copied(NamedTuple):
     num_records: int
     #: Of all shards.
     num_bytes: int
-    #: The damage that was left out.
+    #: The damage that was left out: of the records that were asked for, and of any bytes in the
+    #: source that hold an unknown number of records.
     skipped: list[Skipped]
 
 
@@ -91,7 +94,7 @@ def copy(
         raise ValueError("Say either num_shards or max_bytes.")
     if storage is not None and not isinstance(source, Reader):
         reader_options["storage"] = storage
-    reader = _verifying(open_reader(source, reader_options))
+    reader = _verifying_anew(open_reader(source, reader_options))
     numbers = row_numbers(records, len(reader), "Record")
     count = None if max_bytes is not None else _count(num_shards)
     if executor is not None and is_url(os.fsdecode(out)):
@@ -118,7 +121,7 @@ def copy(
         known = Shards(reader)
         skipped: set[Skipped] = set()
         if reader.skips_damage:
-            numbers = _without_damage(known, numbers, executor, skipped)
+            numbers = _without_damage(known, numbers, executor, progress, skipped)
         ends = _equal_ends(len(numbers), count) if count else _ends(known, numbers, max_bytes)
         tasks = plan_shards(known, numbers, ends, shard_set.unpublished)
         with ProgressBar("Copying", progress, "records") as bar:
@@ -131,7 +134,11 @@ def copy(
         paths,
         sum(each.num_records for each in written),
         sum(each.num_bytes for each in written),
-        sorted(skipped.union(*(each.skipped for each in written)), key=lambda each: each[:3]),
+        sorted(
+            # Tasks elsewhere open only the shards that they read.
+            skipped.union(reader.skipped, *(each.skipped for each in written)),
+            key=lambda each: each[:3],
+        ),
     )
 
 
@@ -174,22 +181,32 @@ class _FindGood:
 
     def run(self, advance: Advance) -> tuple[npt.NDArray[np.bool_], list[Skipped]]:
         reader = self.rows.reader
-        good = [np.isin(each, reader.read(each).indices) for each in _pieces(self.rows, self.step)]
+        good = []
+        for each in _pieces(self.rows, self.step):
+            good.append(np.isin(each, reader.read(each).indices))
+            advance(len(each))
         return np.concatenate([np.empty(0, np.bool_), *good]), reader.skipped
 
 
 def _without_damage(
-    shards: Shards, numbers: Int64Array, executor: Executor | None, skipped: set[Skipped]
+    shards: Shards,
+    numbers: Int64Array,
+    executor: Executor | None,
+    progress: bool | None,
+    skipped: set[Skipped],
 ) -> Int64Array:
+    threads = _threads(shards.reader)
     size = shards.reader._records_within(_PIECE_BYTES)
-    part = size * max(1, len(numbers) // (size * 8 * num_workers(executor)))
+    pieces = len(numbers) // (size * 8 * num_workers(executor, threads))
+    part = size * min(max(1, pieces), _CHECKED_PIECES)
     some = [numbers[first : first + part] for first in range(0, len(numbers), part)]
     tasks = [_FindGood(Rows(shards, each), len(each), size) for each in some]
     good = [numbers[:0]]
-    found = run_tasks(tasks, executor, _threads(shards.reader), lambda _: None)
-    for each, (is_good, damage) in zip(some, found, strict=True):
-        good.append(each[is_good])
-        skipped.update(damage)
+    with ProgressBar("Checking", progress, "records") as bar:
+        found = run_tasks(tasks, executor, threads, bar.adding(len(numbers)))
+        for each, (is_good, damage) in zip(some, found, strict=True):
+            good.append(each[is_good])
+            skipped.update(damage)
     return np.concatenate(good)
 
 
@@ -223,9 +240,10 @@ def _ends(shards: Shards, numbers: Int64Array, max_bytes: SupportsIndex | None) 
     return np.array(ends[1:] or ends, np.int64)
 
 
-def _verifying(reader: Reader) -> Reader:
-    """The reader, or one of the same files that checks payloads, too."""
-    if reader._options["verify"] == "full":
+def _verifying_anew(reader: Reader) -> Reader:
+    """The reader, or one of the same files that checks payloads and has passed over none yet."""
+    passed_over = any(each.records is not None for each in reader.skipped)
+    if reader._options["verify"] == "full" and not passed_over:
         return reader
     return Reader(reader._paths, **{**reader._options, "verify": "full"})
 

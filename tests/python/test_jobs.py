@@ -16,7 +16,7 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from record_files import flip_payload_byte
 from tfrecord_model import write_shard
-from tfrfast import _native, verifying
+from tfrfast import _native, copying, verifying
 from tfrfast._jobs import cutting
 from tfrfast._jobs.cutting import grouped, part_bytes
 from tfrfast._jobs.rows import Rows, Shards, cut_rows
@@ -346,6 +346,54 @@ def test_copies_leave_damage_out(
     made = tfr.copy(reader, numbers, tmp_path / "x", num_shards=2, executor=executor)
     assert list(tfr.Reader(made.paths)) == [b"3 of 0", b"6 of 1", b"35 of 3", b"4 of 0"]
     assert [(each.path, each.records) for each in made.skipped] == [(shards[1], 1)]
+
+
+def test_the_damage_left_out_is_the_same_whoever_copies(
+    shards: list[str], tmp_path: Path, executor: Executor | None
+) -> None:
+    flip_payload_byte(shards[1], tfr.Reader(shards[1]), 7)
+    with open(shards[3], "r+b") as file:
+        file.seek(88)  # the fifth frame
+        file.write(b"\xff" * 8)
+    Path(shards[4]).write_bytes(b"\xff" * 99)
+    reader = tfr.Reader(shards, on_corruption="skip")
+    frames = reader.skipped
+    assert [each.path for each in frames] == [shards[3], shards[4]]
+    assert len(reader[:]) < len(reader)  # it remembers the record that is not asked for
+    made = tfr.copy(reader, [3], tmp_path / "x", executor=executor)
+    assert made.num_records == 1
+    assert made.skipped == frames
+    made = tfr.copy(reader, slice(None), tmp_path / "y", executor=executor)
+    assert [each.path for each in made.skipped] == [shards[1], shards[3], shards[4]]
+
+
+def test_checking_is_cut_and_told(
+    shards: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(copying, "_PIECE_BYTES", 100)
+    cut = []
+
+    def run(tasks: Any, *others: Any) -> Any:
+        cut.append([task.amount for task in tasks])
+        return run_tasks(tasks, *others)
+
+    monkeypatch.setattr(copying, "run_tasks", run)
+    reader = tfr.Reader(shards, on_corruption="skip", threads=1)
+    assert tfr.copy(reader, slice(None), tmp_path / "x", progress=True).num_records == 3046
+    assert max(cut[0]) <= 16 * reader._records_within(100) < 3046 // 8
+    assert sum(cut[0]) == 3046
+    shown = capsys.readouterr().err
+    assert "Checking" in shown
+    assert "Copying" in shown
+
+
+def test_threads_are_at_least_one(shards: list[str]) -> None:
+    for threads in (0, -1):
+        with pytest.raises(ValueError, match="threads"):
+            tfr.verify(shards, threads=threads)
 
 
 def test_copies_that_fail_leave_nothing(

@@ -80,6 +80,17 @@ def test_an_error_leaves_nothing_and_keeps_what_was_there(
     assert [each.path for each in made.skipped] == [some[-1]]
 
 
+def test_shards_without_any_records_are_left_out_damage(
+    shards: list[str], tmp_path: Path, executor: Executor | None
+) -> None:
+    lost = tmp_path / "lost"
+    lost.write_bytes(b"\xff" * 99)
+    some = [*shards, str(lost)]
+    options: dict[str, Any] = {"columns": ["id"], "sample": 10, "on_corruption": "skip"}
+    made = tfr.export(some, tmp_path / "x", executor=executor, **options)
+    assert (made.num_records, made.skipped) == (1500, [(str(lost), 0, 99, None)])
+
+
 def test_a_pickled_scan_refuses_other_data(shards: list[str], tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(Path(shards[0]).read_bytes())
