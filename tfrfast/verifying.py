@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tfrfast._base.arguments import integer
 from tfrfast._base.paths import Paths, expand_paths
 from tfrfast._base.progress import ProgressBar
 from tfrfast._jobs.cutting import grouped, part_bytes, size_of
@@ -18,6 +19,7 @@ from tfrfast.reader import Reader, Skipped
 __all__ = ["Verified", "verify"]
 
 _STEP_BYTES = 16 << 20
+_MOST_THREADS = 1 << 16
 
 
 class Verified(NamedTuple):
@@ -57,6 +59,8 @@ def verify(
         `ProcessPoolExecutor()`, or any other `concurrent.futures.Executor`. See docs/ray.md.
       storage: how to reach URLs, as for Reader.
     """
+    if threads is not None:
+        integer("threads", threads, 1, _MOST_THREADS)
     reached = storage_of(storage)
     shards = expand_paths(paths, reached)
     tasks = plan_verification(shards, executor, threads, reached)

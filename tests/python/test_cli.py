@@ -263,6 +263,7 @@ def test_a_reader_of_its_output_that_goes_early_is_no_error(shards: list[str]) -
     [
         (["verify", "--ray", "data/a"], ["verify", "--ray=", "data/a"]),
         (["verify", "--ray", "auto", "a"], ["verify", "--ray=auto", "a"]),
+        (["verify", "--ray", "local", "a"], ["verify", "--ray=local", "a"]),
         (["verify", "a", "--ray", "10.0.0.1:6379"], ["verify", "a", "--ray=10.0.0.1:6379"]),
         (["verify", "--ray", "ray://head:10001", "a"], ["verify", "--ray=ray://head:10001", "a"]),
         (["verify", "--ray", "s3://bucket/a:1", "b"], ["verify", "--ray=", "s3://bucket/a:1", "b"]),
@@ -271,7 +272,12 @@ def test_a_reader_of_its_output_that_goes_early_is_no_error(shards: list[str]) -
         (["verify", "--ray=local", "a"], ["verify", "--ray=local", "a"]),
     ],
 )
-def test_paths_are_not_taken_for_addresses(given: list[str], joined: list[str]) -> None:
+def test_paths_are_not_taken_for_addresses(
+    given: list[str], joined: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("auto", "local"):
+        (tmp_path / folder).mkdir()
     assert joined_addresses(given) == joined
 
 

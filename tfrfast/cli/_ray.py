@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-_ADDRESS = re.compile(r"auto|local|ray://\S+|[^\s/*?]+:\d+")
+_ADDRESS = re.compile(r"ray://\S+|[^\s/*?]+:\d+")
 
 
 def add_ray(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,8 @@ def joined_addresses(arguments: Sequence[str]) -> list[str]:
     joined: list[str] = []
     for each in arguments:
         if joined and joined[-1] == "--ray":
-            is_address = _ADDRESS.fullmatch(each) is not None and not os.path.exists(each)
+            is_word = each in ("auto", "local")  # a file of that name is ./auto
+            is_address = is_word or bool(_ADDRESS.fullmatch(each) and not os.path.exists(each))
             joined[-1:] = [f"--ray={each}"] if is_address else ["--ray=", each]
         else:
             joined.append(each)
