@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections import Counter
@@ -233,9 +234,17 @@ def _build_for_urls_by(
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
     """Other processes read the objects. This one keeps the indexes."""
+    if folder is not None:
+        os.makedirs(folder, exist_ok=True)
+    into = b"" if folder is None else written_file(folder)
+
+    def look(url: str) -> BuiltIndex | None:
+        kept = _kept_index(url, storage)
+        return kept and _copied(kept, into, storage)
+
     with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
-        looked = urls if force else pool.map(lambda url: _kept_index(url, storage), urls)
-        built = {each.shard: each for each in looked if isinstance(each, BuiltIndex)}
+        looked = [] if force else pool.map(look, urls)
+        built = {each.shard: each for each in looked if each}
     missing = [url for url in urls if url not in built]
     sizes = [size_of(url) for url in missing]
     groups = grouped(missing, sizes, num_workers(executor))
@@ -245,15 +254,20 @@ def _build_for_urls_by(
             for each, content in part:
                 path = _native.cached_index_path(os.fsencode(each.shard))
                 _put(path, content)
-                built[each.shard] = each._replace(path=path)
+                # At once: the cache may later remove it to make room.
+                built[each.shard] = _copied(each._replace(path=path), into, storage)
     if folder is not None:
-        into = written_file(folder)
-        os.makedirs(folder, exist_ok=True)
-        for url, each in built.items():
-            path = _native.index_object(url, storage.access, os.fsencode(url), into, True)
-            built[url] = each._replace(path=path)
         return {each.shard: each for each in _collected(list(built.values()))}
     return built
+
+
+def _copied(kept: BuiltIndex, folder: bytes, storage: Storage) -> BuiltIndex:
+    """An object's index after it was copied from the cache to a folder, if there is one."""
+    if not folder:
+        return kept
+    url = kept.shard
+    path = _native.index_object(url, storage.access, os.fsencode(url), folder, True)
+    return kept._replace(path=path)
 
 
 def _kept_index(url: str, storage: Storage) -> BuiltIndex | None:
@@ -289,11 +303,18 @@ class _BuildElsewhere:
 
 
 def _put(path: str, content: bytes) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{secrets.token_hex(6)}.tmp"
-    with open(temporary, "xb") as file:
-        file.write(content)
-    os.replace(temporary, path)
+    cache = os.path.dirname(path)
+    os.makedirs(cache, exist_ok=True)
+    # What a killed process leaves under such a name is removed with old indexes.
+    temporary = os.path.join(cache, f".tmp-{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
 
 
 def _ignore(_: int) -> None:

@@ -6,7 +6,7 @@ import json
 import multiprocessing
 import os
 import warnings
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ import pytest
 import tfrfast as tfr
 from range_server import OLD, RangeServer, fails_at_first
 from record_files import cut, flip_payload_byte, frame_starts, some_records, write_shard
+from tfrfast import indexing
 from tfrfast.cli import main
 
 pytest.importorskip("obstore", reason="needs obstore")
@@ -136,6 +137,32 @@ def test_other_processes_build_indexes_that_this_one_keeps(
         assert {each.path for each in named} == {str(tmp_path / "indexes" / "index")}
         assert not any(each.was_built for each in named)
     assert (tmp_path / "theirs").exists()
+
+
+def test_indexes_get_into_a_folder_before_the_cache_is_full(
+    urls: list[str], tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = indexing._put
+    kept: list[str] = []
+
+    def put_alone(path: str, content: bytes) -> None:
+        for other in kept:
+            Path(other).unlink()
+        put(path, content)
+        kept[:] = [path]
+
+    monkeypatch.setattr(indexing, "_put", put_alone)
+    with ThreadPoolExecutor(1) as pool:
+        tfr.build_index(urls, executor=pool, folder=tmp_path / "indexes")
+    reader = tfr.Reader(urls, index=tmp_path / "indexes")
+    assert {shard.index for shard in reader.shards} == {str(tmp_path / "indexes" / "index")}
+
+
+def test_indexes_that_cannot_be_kept_leave_nothing(tmp_path: Path) -> None:
+    (tmp_path / "taken" / "by" / "a-folder").mkdir(parents=True)
+    with pytest.raises(OSError, match="taken"):
+        indexing._put(str(tmp_path / "taken"), b"index")
+    assert os.listdir(tmp_path) == ["taken"]
 
 
 def test_build_index_keeps_it_on_this_machine(server: RangeServer, urls: list[str]) -> None:
