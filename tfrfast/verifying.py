@@ -14,6 +14,7 @@ from tfrfast._jobs.cutting import grouped, part_bytes, size_of
 from tfrfast._jobs.rows import Rows, Shards, cut_rows
 from tfrfast._jobs.running import Advance, Task, num_workers, run_tasks
 from tfrfast._remote.options import Storage, storage_of
+from tfrfast._remote.urls import is_url
 from tfrfast.reader import Reader, Skipped
 
 __all__ = ["Verified", "verify"]
@@ -85,7 +86,9 @@ def plan_verification(
     target = part_bytes(sum(sizes), workers)
     tasks: list[Task[Verified]] = []
     for group, size in grouped(shards, sizes, workers):
-        divided = size > 2 * target and workers > 1
+        # Its records are found by reading all of it. So others would do for each part.
+        is_slow_to_divide = is_url(group[0]) and (executor is not None or len(shards) >= workers)
+        divided = size > 2 * target and workers > 1 and not is_slow_to_divide
         parts = _divided(group, target, workers, executor is not None, storage) if divided else []
         tasks.extend(parts or [_WholeShards(group, size, storage)])
     return tasks

@@ -252,6 +252,24 @@ def test_pickled_rows_open_only_what_they_need(shards: list[str], numbers: Any) 
     assert len(rows.reader.shards) < 5
 
 
+def test_rows_are_handed_on(shards: list[str]) -> None:
+    rows: Any = Rows(Shards(tfr.Reader(shards)), range(3000, 3010))
+    for _ in range(3):
+        rows = pickle.loads(pickle.dumps(rows))
+    assert rows.base + rows.numbers.start == 3000
+    assert [rows.reader[i] for i in rows.numbers] == list(tfr.Reader(shards)[3000:3010])
+
+
+def test_a_name_that_is_a_pattern_elsewhere_is_an_error(tmp_path: Path, small_parts: None) -> None:
+    named = write_shard(tmp_path / "s[12]", [b"record"] * 3)
+    pickled = pickle.dumps(Rows(Shards(tfr.Reader(named)), range(3)))
+    for number in (1, 2):
+        os.link(named, tmp_path / f"s{number}")
+    os.unlink(named)
+    with pytest.raises(tfr.StaleIndexError, match="2 shards here, and 1 where"):
+        pickle.loads(pickled)
+
+
 def test_secrets_stay_behind(shards: list[str]) -> None:
     storage = Storage({"token": "hush", "timeout": 7})
     reader = tfr.Reader(shards, storage=storage)

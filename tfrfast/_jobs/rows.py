@@ -59,17 +59,21 @@ class Rows:
     """Records of a reader by number, in order: a range, or an array.
 
     A pickle of them opens only the shards that they are in, without any threads of its own, so
-    `numbers` differ there: `base` is what a range has to add.
+    `numbers` differ there: `base` is what a range has to add. What was pickled may be so again, as
+    by an executor that hands tasks on.
     """
 
     def __init__(self, shards: Shards, numbers: range | Int64Array) -> None:
         self._shards: Shards | None = shards
+        self._pickled: tuple[Any, ...] | None = None
         self.reader = shards.reader
         self.numbers = numbers
         self.base = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        assert self._shards is not None, "rows travel once"
+        if self._shards is None:
+            assert self._pickled is not None
+            return _opened, self._pickled
         starts, numbers = self._shards.starts, self.numbers
         used, moved, base = _needed(starts, numbers)
         names = [self.reader._paths[shard] for shard in used]
@@ -103,10 +107,17 @@ def _opened(
 ) -> Rows:
     rows = Rows.__new__(Rows)
     rows._shards = None
+    rows._pickled = (names, options, facts, numbers, base)
     rows.reader = Reader(names, **options)
     rows.numbers = numbers
     rows.base = base
-    for shard, (records, size) in zip(rows.reader.shards, facts, strict=True):
+    shards = rows.reader.shards
+    if len(shards) != len(facts):
+        raise StaleIndexError(
+            f"{names[0]!r} and so on are {len(shards)} shards here, and {len(facts)} where this "
+            "job was begun. This machine sees other files."
+        )
+    for shard, (records, size) in zip(shards, facts, strict=True):
         if (shard.num_records, shard.num_bytes) != (records, size):
             raise StaleIndexError(
                 f"{shard.path!r} has {shard.num_records} records in {shard.num_bytes} bytes here, "

@@ -16,7 +16,9 @@ import tfrfast as tfr
 from range_server import OLD, RangeServer, fails_at_first
 from record_files import cut, flip_payload_byte, frame_starts, some_records, write_shard
 from tfrfast import indexing
+from tfrfast._remote.options import Storage
 from tfrfast.cli import main
+from tfrfast.verifying import plan_verification
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -137,6 +139,17 @@ def test_other_processes_build_indexes_that_this_one_keeps(
         assert {each.path for each in named} == {str(tmp_path / "indexes" / "index")}
         assert not any(each.was_built for each in named)
     assert (tmp_path / "theirs").exists()
+
+
+def test_objects_are_not_read_to_plan_who_verifies_them(
+    server: RangeServer, urls: list[str]
+) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        server.forget()
+        tasks = plan_verification(urls, pool, None, Storage(None))
+        assert server.seen == []
+        assert len(tasks) == 3
+        assert tfr.verify(urls, executor=pool)[:2] == (3, 800)
 
 
 def test_indexes_get_into_a_folder_before_the_cache_is_full(
