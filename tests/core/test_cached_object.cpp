@@ -122,6 +122,9 @@ TEST_CASE("cached object: once all of it is there and right, it is a file") {
   auto object = cache.open();
   CHECK(object->whole() == nullptr);
   cache.fetch(*object, 0, cache.bytes.size());
+  // What was written is compared once, too, when it is read.
+  CHECK(object->whole() == nullptr);
+  CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
   REQUIRE(object->whole() != nullptr);
   CHECK(read_file(object->whole()->path()) == cache.bytes);
   object = nullptr;
@@ -181,10 +184,38 @@ TEST_CASE("cached object: a flipped byte and a file cut short are not there any 
     CHECK(object->check_again(5 * kPage, 100));
     CHECK(cache.read(*object, 5 * kPage, 100).empty());
   }
+  SUBCASE("and by two threads that notice it at once") {
+    object = cache.open();
+    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+    write_file(mirror, damaged);
+    CHECK(object->check_again(5 * kPage, 100));
+    CHECK(object->check_again(5 * kPage, 100));
+  }
+  SUBCASE("removed before it is opened") {
+    std::filesystem::remove(mirror);
+    object = cache.open();
+    REQUIRE(object != nullptr);
+    for (std::uint64_t page = 0; page <= 256; ++page) {
+      CHECK(cache.read(*object, page * kPage, 10).empty());
+    }
+  }
   SUBCASE("cut short before it is opened") {
     std::filesystem::resize_file(mirror, 3 * kPage);
     object = cache.open();
-    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.expected(0, 3 * kPage));
+    CHECK(cache.read(*object, 0, cache.bytes.size()).empty());
+  }
+  SUBCASE("cut short before somebody else opens it") {
+    object = cache.open();
+    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+    std::filesystem::resize_file(mirror, 3 * kPage);
+    const auto other = cache.open();
+    // Who knows its pages finds the end of the file, and no zeros.
+    CHECK(cache.read(*object, 10 * kPage, 100).empty());
+    CHECK(cache.fetch(*object, 10 * kPage, 100) > 0);
+    CHECK(cache.read(*object, 10 * kPage, 100).empty());
+    CHECK(cache.fetch(*other, 10 * kPage, 100) > 0);
+    CHECK(cache.read(*other, 10 * kPage, 100) == cache.expected(10 * kPage, 100));
+    object = other;
   }
   SUBCASE("cut short while it is open") {
     object = cache.open();
@@ -192,6 +223,13 @@ TEST_CASE("cached object: a flipped byte and a file cut short are not there any 
     std::filesystem::resize_file(mirror, 3 * kPage);
     CHECK(cache.read(*object, 10 * kPage, 100).empty());
     CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
+    // It would grow by being written to, and be zeros in between.
+    CHECK(cache.read(*object, 20 * kPage, 100).empty());
+    CHECK(cache.fetch(*object, 20 * kPage, 100) > 0);
+    CHECK(cache.read(*object, 20 * kPage, 100).empty());
+    CHECK(cache.read(*object, 10 * kPage, 100).empty());
+    object = nullptr;
+    object = cache.open();
   }
   // A look finds out that it has to be fetched.
   CHECK(cache.read(*object, 5 * kPage, kPage).empty());
@@ -209,6 +247,108 @@ TEST_CASE("cached object: a table that was cut short is a miss") {
   const FileRange wanted{0, 100};
   CHECK_FALSE(object->is_awaited(0, 100));
   CHECK(object->claim({&wanted, 1}, 0).claimed.empty());
+}
+
+TEST_CASE("cached object: a folder that is removed while it is used holds no wrong bytes") {
+  const Cache cache;
+  const auto object = cache.open();
+  cache.fetch(*object, 0, 100);
+  std::filesystem::remove_all(cache.at / "cache");
+  std::shared_ptr<CachedObject> other;
+  SUBCASE("and is not there any more") {}
+  SUBCASE("and somebody else makes it anew") {
+    // With another limit it is opened by itself, as another process would.
+    other = CachedObject::open(CacheFolder::open(cache.at / "cache", 32 << 20),
+                               "s3://bucket/object", "s3://bucket/object\n1", cache.bytes.size());
+    REQUIRE(other != nullptr);
+  }
+  CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
+  cache.fetch(*object, 500'000, 100);
+  CHECK(cache.read(*object, 500'000, 100).empty());
+  // From then on, everything passes by.
+  const FileRange wanted{700'000, 100};
+  const auto missing = object->claim({&wanted, 1}, 0);
+  CHECK(missing.claimed.empty());
+  REQUIRE(missing.passing.size() == 1);
+  CHECK(missing.passing[0].bytes == 100);
+  if (other == nullptr) return;
+  CHECK(cache.fetch(*other, 500'000, 100) > 0);
+  CHECK(cache.read(*other, 500'000, 100) == cache.expected(500'000, 100));
+}
+
+TEST_CASE("cached object: a forked child removes nothing that its parent uses") {
+  Cache cache(500 << 10);
+  cache.bytes = some_object(300 << 10);
+  const auto first = cache.open("s3://first/object");
+  int go[2];
+  REQUIRE(::pipe(go) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    char byte = 0;
+    const bool is_told = ::read(go[0], &byte, 1) == 1;
+    {
+      const auto mine = cache.open("s3://child/object");
+      if (mine != nullptr) cache.fetch(*mine, 0, cache.bytes.size());
+    }
+    cache.folder()->clear();
+    ::_exit(is_told ? 0 : 1);
+  }
+  // Opened after the fork.
+  auto later = cache.open("s3://later/object");
+  cache.fetch(*later, 0, cache.bytes.size());
+  REQUIRE(::write(go[1], "x", 1) == 1);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  for (const int each : go) ::close(each);
+  bool is_there = false;
+  for (const CacheEntry& each : cache.folder()->entries()) {
+    is_there = is_there || each.url == "s3://later/object";
+  }
+  CHECK(is_there);
+  CHECK(cache.read(*later, 0, cache.bytes.size()) == cache.bytes);
+}
+
+TEST_CASE("cached object: what a forked child reads stays when its parent closes it") {
+  const Cache cache;
+  auto object = cache.open();
+  cache.fetch(*object, 0, 64 << 10);
+  int go[2];
+  REQUIRE(::pipe(go) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    char byte = 0;
+    const bool is_told = ::read(go[0], &byte, 1) == 1;
+    const bool is_there = cache.read(*object, 0, 100) == cache.expected(0, 100);
+    const bool is_kept = cache.fetch(*object, 100'000, 100) > 0 &&
+                         cache.read(*object, 100'000, 100) == cache.expected(100'000, 100);
+    ::_exit(is_told && is_there && is_kept ? 0 : 1);
+  }
+  object = nullptr;
+  CHECK(cache.folder()->clear() == 0);
+  CHECK(cache.folder()->entries().size() == 1);
+  REQUIRE(::write(go[1], "x", 1) == 1);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  for (const int each : go) ::close(each);
+}
+
+TEST_CASE("cached object: nothing is claimed that nobody wants") {
+  Cache cache(250 << 10);
+  cache.bytes = some_object(300 << 10);
+  const auto folder = cache.folder();
+  folder->count_object(1 << 20);
+  const auto object = cache.open();
+  REQUIRE(object != nullptr);
+  cache.fetch(*object, 6 * kPage, 20'000);
+  const FileRange wanted{5 * kPage, 100};
+  const auto missing = object->claim({&wanted, 1}, 0);
+  REQUIRE(missing.claimed.size() == 1);
+  CHECK(missing.claimed[0].offset == 0);
+  CHECK(missing.claimed[0].bytes == 6 * kPage);
 }
 
 TEST_CASE("cached object: the limit is never exceeded, and what does not fit passes through") {
@@ -257,7 +397,7 @@ TEST_CASE("cached object: those in use stay, and others give way, the oldest fir
   fill("new");
   CHECK(has("old"));
   auto more = fill("more");
-  CHECK(more->whole() != nullptr);
+  CHECK(cache.read(*more, 0, cache.bytes.size()) == cache.bytes);
   CHECK(has("used"));
   CHECK_FALSE(has("old"));
   CHECK(has("new"));

@@ -176,7 +176,9 @@ class FrameReading {
   bool stopped() const { return gave_up_ || (at_bad_row_ == AtBadRow::stop && !bad_.empty()); }
 
   void read_piece(std::size_t first, std::size_t count) {
-    if (rows_[first].shard->file->mapping() != nullptr) {
+    // The copy that is mapped may be one that cannot be put right. read() looks elsewhere, too.
+    const bool looks_elsewhere = is_mended_ && data_ != nullptr;
+    if (rows_[first].shard->file->mapping() != nullptr && !looks_elsewhere) {
       read_mapped(first, count);
     } else if (rows_[first].frame.payload_bytes > kPieceBytes) {
       read_long(first);

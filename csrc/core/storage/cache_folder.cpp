@@ -1,6 +1,7 @@
 #include "core/storage/cache_folder.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +18,6 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/base/fork.h"
 #include "core/base/hashing.h"
 #include "core/base/warnings.h"
 #include "core/storage/beyond_posix.h"
@@ -41,17 +41,37 @@ constexpr const char* kBytesEnding = ".bytes";
 
 constinit std::mutex folders_mutex;
 
-std::mutex& mutex_of_folders() noexcept {
-  return folders_mutex;
-}
-
-[[maybe_unused]] const int kFoldersAreGuarded = make_fork_wait_for<mutex_of_folders>();
-
 using FolderKey = std::pair<std::string, std::uint64_t>;
 std::map<FolderKey, std::weak_ptr<CacheFolder>>& known_folders() {
   static auto* const known = new std::map<FolderKey, std::weak_ptr<CacheFolder>>;
   return *known;
 }
+
+}  // namespace
+
+// Locks belong to an open file. After a fork, parent and child would share it, and each could
+// unlock what the other reads. So the child keeps that file, with all its locks, and the parent,
+// which fork() does not leave before that, takes another one. Where locks belong to processes, a
+// child has none, and takes its own.
+void part_cache_folders() noexcept {
+  for (auto& [name, folder] : known_folders()) {
+    if (const std::shared_ptr<CacheFolder> found = folder.lock()) found->take_other_locks();
+  }
+}
+
+namespace {
+
+[[maybe_unused]] const int kFoldersAreGuarded = ::pthread_atfork([] { folders_mutex.lock(); },
+                                                                 [] {
+                                                                   if (kLocksKeepThreadsOut)
+                                                                     part_cache_folders();
+                                                                   folders_mutex.unlock();
+                                                                 },
+                                                                 [] {
+                                                                   if (!kLocksKeepThreadsOut)
+                                                                     part_cache_folders();
+                                                                   folders_mutex.unlock();
+                                                                 });
 
 std::int64_t steady_ms() noexcept {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -147,7 +167,6 @@ std::shared_ptr<CacheFolder> CacheFolder::open(const std::string& folder,
                                                std::uint64_t limit_bytes) {
   const std::lock_guard lock(folders_mutex);
   std::weak_ptr<CacheFolder>& known = known_folders()[{folder, limit_bytes}];
-  // A forked child shares its parent's.
   if (std::shared_ptr<CacheFolder> found = known.lock()) return found;
   std::shared_ptr<CacheFolder> made(new CacheFolder(folder + "/v1", limit_bytes));
   made->begin();
@@ -240,6 +259,16 @@ void CacheFolder::begin() {
   if (limit_bytes_ > 0) ledger_->store(kLimitWord, limit_bytes_);
 }
 
+// Without a file of its own, this process locks nothing, and removes nothing.
+void CacheFolder::take_other_locks() noexcept {
+  if (users_ < 0) return;
+  ::close(users_);
+  users_ = ::open((path_ + "/users").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (users_ < 0) return;
+  lock_byte(users_, kNobodyElse, ByteLock::shared);
+  for (const auto& [key, count] : in_use_) lock_byte(users_, byte_of(key), ByteLock::shared);
+}
+
 void CacheFolder::recount() {
   std::uint64_t used = kLedgerBytes;
   const std::string objects = path_ + "/objects";
@@ -308,14 +337,16 @@ void CacheFolder::give_back(std::uint64_t bytes) noexcept {
 }
 
 void CacheFolder::begin_use(std::uint64_t key) noexcept {
-  if (!home_.is_this_one()) return;
   try {
-    const std::lock_guard lock(folders_mutex);
+    std::unique_lock lock(folders_mutex);
     if (++in_use_[key] > 1) return;
-    // Another process holds it alone only while it removes the object.
+    // Another process holds it alone only while it removes the object, or looks at who uses it.
     for (int waited = 0; lock_byte(users_, byte_of(key), ByteLock::shared) != 0; ++waited) {
       if ((errno != EAGAIN && errno != EACCES) || waited > kMaxWaitMs) return;
+      lock.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      lock.lock();
+      if (!in_use_.contains(key)) return;
     }
   } catch (const std::exception&) {
     // No memory: it may give way.
@@ -323,8 +354,6 @@ void CacheFolder::begin_use(std::uint64_t key) noexcept {
 }
 
 void CacheFolder::end_use(std::uint64_t key) noexcept {
-  // A forked child shares its parent's locks.
-  if (!home_.is_this_one()) return;
   const std::lock_guard lock(folders_mutex);
   const auto found = in_use_.find(key);
   if (found == in_use_.end() || --found->second > 0) return;

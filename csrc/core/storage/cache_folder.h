@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/process.h"
 #include "core/storage/shared_words.h"
 
 namespace tfrfast {
@@ -117,6 +116,8 @@ class CacheFolder : public std::enable_shared_from_this<CacheFolder> {
     std::int64_t last_used_ns = 0;
   };
   CacheFolder(std::string path, std::uint64_t limit_bytes);
+  friend void part_cache_folders() noexcept;
+  void take_other_locks() noexcept;
 
   void begin();
   void refuse_unless_private() const;
@@ -128,9 +129,8 @@ class CacheFolder : public std::enable_shared_from_this<CacheFolder> {
 
   const std::string path_;
   const std::uint64_t limit_bytes_;
-  const HomeProcess home_;
   std::unique_ptr<SharedWords> ledger_;
-  int users_ = -1;  // locks on its bytes say who uses what
+  int users_ = -1;  // locks on its bytes say who uses what; no two processes share it
   std::map<std::uint64_t, int> in_use_;
   std::atomic<std::uint64_t> open_bytes_{0};
   std::atomic<std::int64_t> no_room_until_ms_{0};

@@ -55,15 +55,19 @@ CacheWriter& CacheWriter::instance() {
 void CacheWriter::add(Request request) noexcept {
   try {
     const std::lock_guard lock(mutex());
-    if (queued_bytes_ + request->bytes > kMaxQueuedBytes && queued_bytes_ > 0) return;
-    if (!is_running_) start_thread([this] { work(); }).detach();
-    is_running_ = true;
-    queued_bytes_ += request->bytes;
-    queue_.push_back(std::move(request));
-    changed_->notify_all();
+    if (queued_bytes_ + request->bytes <= kMaxQueuedBytes || queued_bytes_ == 0) {
+      if (!is_running_) start_thread([this] { work(); }).detach();
+      is_running_ = true;
+      queue_.push_back(request);
+      queued_bytes_ += request->bytes;
+      changed_->notify_all();
+      return;
+    }
   } catch (const std::exception&) {
     // No memory, or no threads.
   }
+  // Others need not wait for it.
+  request->cache->release(request->offset, request->bytes);
 }
 
 void CacheWriter::finish(int max_wait_ms) noexcept {

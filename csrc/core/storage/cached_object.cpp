@@ -95,6 +95,12 @@ void put_text(const SharedWords& table, const std::string& text) {
   }
 }
 
+// A name in the same folder that no other file has.
+std::string fresh_name(const std::string& path) {
+  static std::atomic<std::uint64_t> number{0};
+  return path + "." + std::to_string(this_process()) + "." + std::to_string(number++) + ".new";
+}
+
 bool has_text(const SharedWords& table, const std::string& text) {
   if (table.load(CacheTable::identity_bytes) != text.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -151,9 +157,7 @@ bool CachedObject::begin(const std::string& url, const std::string& identity) {
   if (table_ == nullptr) {
     const std::uint64_t room = CacheTable::room_of(bytes_);
     if (folder_->reserve(room, room) == 0) return false;
-    static std::atomic<std::uint64_t> number{0};
-    const std::string fresh =
-        path_ + "." + std::to_string(this_process()) + "." + std::to_string(number++) + ".new";
+    const std::string fresh = fresh_name(path_);
     bool is_ours = false;
     int failed = 0;
     try {
@@ -170,9 +174,9 @@ bool CachedObject::begin(const std::string& url, const std::string& identity) {
         put_text(*filled, identity);
         filled->store(CacheTable::magic, CacheTable::kMagic);
       }
-      const int file = ::open(mirror.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-      if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes_)) != 0) failed = errno;
-      if (file >= 0) ::close(file);
+      // Bytes that no table knows are counted by nobody.
+      struct stat status;
+      if (::lstat(mirror.c_str(), &status) == 0 && status.st_blocks > 0) ::unlink(mirror.c_str());
       // Another process may have been faster.
       if (failed == 0) is_ours = rename_to_free_name(fresh, table) == 0;
       ::unlink(fresh.c_str());
@@ -186,16 +190,65 @@ bool CachedObject::begin(const std::string& url, const std::string& identity) {
     return false;
   }
   ::utimensat(AT_FDCWD, table.c_str(), nullptr, 0);  // when it was last used
-  struct stat status;
-  if (::stat(mirror.c_str(), &status) == 0 &&
-      static_cast<std::uint64_t>(status.st_size) != bytes_) {
-    // What is missing now has no right checksums.
-    if (::truncate(mirror.c_str(), static_cast<off_t>(bytes_)) != 0) return false;
-  }
-  mirror_ = open_local_file(mirror, IoMode::mapped);
-  if (mirror_->mapping() == nullptr || mirror_->bytes() != bytes_) return false;
+  if (!open_mirror(mirror)) return false;
   known_ = std::vector<std::atomic<std::uint64_t>>(static_cast<std::size_t>(pages_ / 64 + 1));
   return true;
+}
+
+// Maps the file of the bytes, which is made if it is not there.
+bool CachedObject::open_mirror(const std::string& mirror) {
+  int file = ::open(mirror.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  struct stat opened = {};
+  if (file >= 0 && ::fstat(file, &opened) != 0) opened.st_size = -1;
+  if (file < 0 ? errno == ENOENT : static_cast<std::uint64_t>(opened.st_size) != bytes_) {
+    // Never lengthened: a process that reads it now would find zeros instead of the file's end.
+    const bool is_damaged = file >= 0;
+    if (is_damaged) ::close(file);
+    const std::string fresh = fresh_name(path_);
+    file = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int failed = file < 0 ? errno : 0;
+    if (failed == 0 && ::ftruncate(file, static_cast<off_t>(bytes_)) != 0) failed = errno;
+    if (file >= 0) ::close(file);
+    if (failed == 0) {
+      const int renamed =
+          is_damaged ? ::rename(fresh.c_str(), mirror.c_str()) : rename_to_free_name(fresh, mirror);
+      if (renamed != 0 && errno != EEXIST) failed = errno;
+    }
+    ::unlink(fresh.c_str());
+    if (failed != 0) return folder_->tell_of_failure(failed), false;
+    file = ::open(mirror.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file >= 0 && ::fstat(file, &opened) != 0) opened.st_size = -1;
+  }
+  if (file < 0) return false;
+  bool is_mapped = false;
+  try {
+    mirror_ = open_local_file(mirror, IoMode::mapped);
+    // What has the name now had it all the time, as `file` keeps its number from being used again.
+    struct stat now;
+    is_mapped = mirror_->mapping() != nullptr && mirror_->bytes() == bytes_ &&
+                ::stat(mirror.c_str(), &now) == 0 && now.st_dev == opened.st_dev &&
+                now.st_ino == opened.st_ino;
+  } catch (const std::exception&) {
+    // Somebody has removed it.
+  }
+  ::close(file);
+  device_ = static_cast<std::uint64_t>(opened.st_dev);
+  inode_ = static_cast<std::uint64_t>(opened.st_ino);
+  return is_mapped;
+}
+
+// Opens the file that is mapped, to write to it. -1 and errno; ESTALE if its name is another's now.
+int CachedObject::open_mapped_mirror() const noexcept {
+  const int file = ::open((path_ + ".bytes").c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return errno = errno == ENOENT || errno == ENOTDIR ? ESTALE : errno, -1;
+  struct stat status;
+  if (::fstat(file, &status) == 0 && static_cast<std::uint64_t>(status.st_dev) == device_ &&
+      static_cast<std::uint64_t>(status.st_ino) == inode_ && status.st_nlink > 0 &&
+      static_cast<std::uint64_t>(status.st_size) == bytes_) {
+    return file;
+  }
+  ::close(file);
+  return errno = ESTALE, -1;
 }
 
 bool CachedObject::is_known(std::uint64_t page) const noexcept {
@@ -308,13 +361,17 @@ CachedObject::Missing CachedObject::claim(std::span<const FileRange> wanted,
                                           std::uint64_t gap_bytes) {
   Missing missing;
   if (wanted.empty()) return missing;
+  if (was_removed_) {
+    for (const FileRange& each : wanted) add_passing(each, missing);
+    return missing;
+  }
   const bool fits = folder_->fits();
   // Runs of pages that can be claimed, each of which begins and ends with one that is wanted.
   std::uint64_t run_first = 0, run_last = 0, next = 0;
-  bool has_run = false;
+  bool has_run = false, is_run_wanted = false;
   const auto finish = [&] {
-    if (has_run) claim_run(run_first, run_last, missing);
-    has_run = false;
+    if (has_run && is_run_wanted) claim_run(run_first, run_last, missing);
+    has_run = is_run_wanted = false;
   };
   for (const FileRange& each : wanted) {
     if (each.bytes == 0) continue;
@@ -324,6 +381,8 @@ CachedObject::Missing CachedObject::claim(std::span<const FileRange> wanted,
         std::min(((each.offset + each.bytes - 1) / kCachePageBytes / around + 1) * around, pages_) -
         1;
     first = std::max(first, next);
+    const std::uint64_t first_wanted = each.offset / kCachePageBytes;
+    const std::uint64_t last_wanted = (each.offset + each.bytes - 1) / kCachePageBytes;
     for (std::uint64_t page = first; page <= last; ++page) {
       if (!can_be_claimed(page)) {
         finish();
@@ -338,29 +397,42 @@ CachedObject::Missing CachedObject::claim(std::span<const FileRange> wanted,
       }
       if (!has_run) run_first = page;
       has_run = true;
+      is_run_wanted = is_run_wanted || (page >= first_wanted && page <= last_wanted);
       run_last = page;
     }
     next = std::max(next, last + 1);
   }
   finish();
-  // What there is no room for is asked for as it is wanted, and nothing else.
-  for (const FileRange& each : wanted) {
-    const std::uint64_t end = each.offset + each.bytes;
-    for (std::uint64_t at = each.offset; at < end;) {
-      const std::uint64_t page = at / kCachePageBytes;
-      const std::uint64_t stop = std::min(end, (page + 1) * kCachePageBytes);
-      if (can_be_claimed(page)) {
-        if (!missing.passing.empty() &&
-            missing.passing.back().offset + missing.passing.back().bytes == at) {
-          missing.passing.back().bytes += stop - at;
-        } else {
-          missing.passing.push_back({at, stop - at});
-        }
-      }
-      at = stop;
-    }
-  }
+  // Others have claimed the middle of a run meanwhile, or there was no room for it. Its ends would
+  // be fetched for nobody.
+  std::erase_if(missing.claimed, [&](const FileRange& claimed) {
+    const auto after = std::partition_point(
+        wanted.begin(), wanted.end(),
+        [&](const FileRange& each) { return each.offset + each.bytes <= claimed.offset; });
+    const bool is_wanted = after != wanted.end() && after->offset < claimed.offset + claimed.bytes;
+    if (!is_wanted) release(claimed.offset, claimed.bytes);
+    return !is_wanted;
+  });
+  for (const FileRange& each : wanted) add_passing(each, missing);
   return missing;
+}
+
+// What there is no room for is asked for as it is wanted, and nothing else.
+void CachedObject::add_passing(const FileRange& wanted, Missing& missing) const {
+  const std::uint64_t end = wanted.offset + wanted.bytes;
+  for (std::uint64_t at = wanted.offset; at < end;) {
+    const std::uint64_t page = at / kCachePageBytes;
+    const std::uint64_t stop = std::min(end, (page + 1) * kCachePageBytes);
+    if (can_be_claimed(page)) {
+      if (!missing.passing.empty() &&
+          missing.passing.back().offset + missing.passing.back().bytes == at) {
+        missing.passing.back().bytes += stop - at;
+      } else {
+        missing.passing.push_back({at, stop - at});
+      }
+    }
+    at = stop;
+  }
 }
 
 void CachedObject::keep(std::uint64_t offset, const std::uint8_t* bytes,
@@ -368,7 +440,7 @@ void CachedObject::keep(std::uint64_t offset, const std::uint8_t* bytes,
   const std::uint64_t end = offset + count;
   const std::uint64_t first = CacheTable::pages_of(offset);
   const std::uint64_t last = end == bytes_ ? pages_ : end / kCachePageBytes;
-  if (folder_->is_broken()) return release(offset, count);
+  if (folder_->is_broken() || was_removed_) return release(offset, count);
   int file = -1;
   int failed = 0;
   for (std::uint64_t page = first; page < last && failed == 0;) {
@@ -381,7 +453,7 @@ void CachedObject::keep(std::uint64_t offset, const std::uint8_t* bytes,
     }
     const std::uint64_t begin = page;
     while (page < last && is_ours(table_->load(at(page)))) ++page;
-    if (file < 0) file = ::open((path_ + ".bytes").c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) file = open_mapped_mirror();
     if (file < 0) {
       failed = errno;
       break;
@@ -390,17 +462,22 @@ void CachedObject::keep(std::uint64_t offset, const std::uint8_t* bytes,
     const std::uint64_t stop = std::min(page * kCachePageBytes, bytes_);
     failed = write_all(file, bytes + (from - offset), stop - from, from);
     if (failed != 0) break;
-    // The bytes are with the system, so nobody who reads the word finds others.
+    // The bytes are with the system, so nobody who reads the word finds others. Who reads them
+    // compares them all the same.
     for (std::uint64_t each = begin; each < page; ++each) {
       const std::uint32_t crc = crc32c(bytes + (each * kCachePageBytes - offset), page_bytes(each));
       table_->store(at(each), std::uint64_t{crc} << 32 | kPresent);
-      know(each);
     }
   }
   if (file >= 0) ::close(file);
   if (failed == 0) return;
   release(offset, count);
-  folder_->tell_of_failure(failed);
+  // Somebody has removed the folder, or has made the file anew. What is mapped is still right.
+  if (failed == ESTALE) {
+    was_removed_ = true;
+  } else {
+    folder_->tell_of_failure(failed);
+  }
 }
 
 void CachedObject::release(std::uint64_t offset, std::uint64_t count) noexcept {
@@ -429,8 +506,7 @@ bool CachedObject::check_again(std::uint64_t offset, std::uint64_t count) noexce
   const std::uint64_t end = offset + std::min(count, bytes_ - offset);
   bool all_right = true;
   for (std::uint64_t page = offset / kCachePageBytes; page * kCachePageBytes < end; ++page) {
-    if (!is_known(page)) continue;
-    if (verify(page)) continue;
+    if (is_known(page) && verify(page)) continue;
     forget(page);
     all_right = false;
   }

@@ -50,8 +50,9 @@ class CachedObject {
   // Whether any page of the range is being fetched by a process that lives.
   bool is_awaited(std::uint64_t offset, std::uint64_t count) const noexcept;
 
-  // Compares the range with its checksums again. True if something was wrong, and is no longer
-  // there.
+  // Compares the range with its checksums again. False if all of it was known and is right. True if
+  // it should be read once more: something was wrong, and is no longer there, or somebody else has
+  // put it right meanwhile, or it was never there.
   bool check_again(std::uint64_t offset, std::uint64_t count) noexcept;
 
   // The object as a local file once all of it is there and right; null before.
@@ -64,6 +65,9 @@ class CachedObject {
                std::string path, std::uint64_t bytes) noexcept;
 
   bool begin(const std::string& url, const std::string& identity);
+  bool open_mirror(const std::string& mirror);
+  int open_mapped_mirror() const noexcept;
+  void add_passing(const FileRange& wanted, Missing& missing) const;
   bool is_known(std::uint64_t page) const noexcept;
   void know(std::uint64_t page) const noexcept;
   void forget(std::uint64_t page) const noexcept;
@@ -81,7 +85,11 @@ class CachedObject {
   const std::uint64_t pages_;
   std::unique_ptr<SharedWords> table_;
   std::shared_ptr<const StoredFile> mirror_;
-  // Pages that are there, and whose checksums this process has compared, or has made.
+  // The file that is mapped. Its name may be another's by now, if somebody has removed the folder.
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
+  std::atomic<bool> was_removed_{false};
+  // Pages that are there, and whose checksums this process has compared.
   mutable std::vector<std::atomic<std::uint64_t>> known_;
   mutable std::atomic<std::uint64_t> known_pages_{0};
 };

@@ -425,14 +425,17 @@ void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {
 bool RemoteFile::mend(const FileRange& range) const noexcept {
   try {
     CachedObject* const kept = cache();
-    if (kept == nullptr || !kept->check_again(range.offset, range.bytes)) return false;
-    if (mapping() == nullptr) return true;  // it is fetched when it is read again
-    // Readers look at the mapping, so it has to be right there.
+    if (kept == nullptr) return false;
+    // Even if all is right now: another thread, or process, may have put it right since it was
+    // read. Reading a damaged object once more does no harm.
+    const bool was_wrong = kept->check_again(range.offset, range.bytes);
+    if (mapping() == nullptr || !was_wrong) return true;  // it is fetched when it is read again
+    // Some readers look at the mapping only, so it should be right there, if it can be written.
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(range.bytes));
     const ReadRange all{range.offset, bytes.data(), bytes.size()};
     read({&all, 1});
     await_others({&all, 1}, *kept);
-    return kept->read(range.offset, bytes.data(), bytes.size()) == bytes.size();
+    return true;
   } catch (...) {
     return false;
   }

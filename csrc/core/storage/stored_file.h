@@ -83,8 +83,8 @@ class StoredFile {
   // What was announced and not read will not be wanted after all. Never fails.
   virtual void forget_announced() const noexcept {}
 
-  // After the range was read and its checksums are wrong: whether a copy was, which has been put
-  // right, so that it should be read again. Never fails.
+  // After the range was read and its checksums are wrong: whether that may have been a copy, which
+  // read() no longer uses, so that it should be read again, once. Never fails.
   virtual bool mend(const FileRange& range) const noexcept { return (void)range, false; }
 
   // The first byte at or after `offset` that is not in a hole, or bytes(). A hole is a run of zeros
