@@ -30,7 +30,7 @@ def index(
     ray_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> list[BuiltIndex]:
-    """`tfr.build_index` as Ray's tasks.
+    """`tfr.build_index`, run as Ray tasks.
 
         tfrfast.ray.index("data/train-*")
 
@@ -54,7 +54,7 @@ def index(
 def verify(
     paths: Paths, *, ray_options: Mapping[str, Any] | None = None, **options: Any
 ) -> Verified:
-    """`tfr.verify` as Ray's tasks.
+    """`tfr.verify`, run as Ray tasks.
 
         assert not tfrfast.ray.verify("data/train-*").damage
 
@@ -77,7 +77,7 @@ def copy(
     ray_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Copied:
-    """`tfr.copy` as Ray's tasks, one for each new shard.
+    """`tfr.copy`, run as Ray tasks, one for each new shard.
 
         tfrfast.ray.copy("data/train-*", numbers, "out/cats", num_shards=64)
 
@@ -101,7 +101,7 @@ def export(
     ray_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Exported:
-    """`tfr.export` as Ray's tasks, one for each file.
+    """`tfr.export`, run as Ray tasks, one for each file.
 
         tfrfast.ray.export("data/train-*", "out/train.parquet", num_files=64)
 
@@ -123,7 +123,7 @@ def keys(
     ray_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> str:
-    """`tfr.build_keys` as Ray's tasks, which read and sort; this process merges.
+    """`tfr.build_keys`, run as Ray tasks, which read and sort; this process merges.
 
         tfrfast.ray.keys("data/train-*", "image/id")
 
