@@ -77,28 +77,24 @@ class _Node:
     def __init__(self, facts: dict[str, Any]) -> None:
         self.name = f"node {facts['NodeManagerAddress']} ({facts['NodeID'][:8]})"
         self._id = facts["NodeID"]
-        self._task: Any = None
+        self.task: Any = None
         #: One for each folder.
         self.probes: dict[str, str] = {}
 
     def ask(self, inputs: list[str], outputs: list[str], storage: Storage) -> None:
         last = f".tfrfast-probe-{secrets.token_hex(8)}"
         self.probes = {folder: os.path.join(folder, last) for folder in outputs}
-        self._task = self._run(_answer, inputs, self.probes, storage)
+        self.task = self._run(_answer, inputs, self.probes, storage)
 
     def complaints(self, here: dict[str, Any]) -> list[str]:
         try:
-            return _compare(ray.get(self._task), here)
+            return _compare(ray.get(self.task), here)
         except ray.exceptions.RayError as error:
             return [f"does not answer: {getattr(error, 'cause', None) or error}"]
 
-    def remove_probes(self) -> list[Any]:
-        """Tasks that do so, where this process may not see them."""
-        if self._task is None or not self.probes:
-            return []
-        # What still runs would leave them after they were removed.
-        ray.wait([self._task], timeout=_PATIENCE_S)
-        return [self._run(_remove, list(self.probes.values()))]
+    def remove_probes(self) -> Any:
+        """A task that does so, where this process may not see them."""
+        return self._run(_remove, list(self.probes.values()))
 
     def _run(self, function: Any, *args: Any) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -109,9 +105,16 @@ class _Node:
 
 def _remove_probes(nodes: list[_Node]) -> None:
     with contextlib.suppress(ray.exceptions.RayError):
-        if tasks := [task for node in nodes for task in node.remove_probes()]:
-            ray.wait(tasks, num_returns=len(tasks), timeout=_PATIENCE_S)
+        asked = [node for node in nodes if node.task is not None and node.probes]
+        # What still runs would leave them after they were removed.
+        _wait([node.task for node in asked])
+        _wait([node.remove_probes() for node in asked])
     _remove([probe for node in nodes for probe in node.probes.values()])
+
+
+def _wait(tasks: list[Any]) -> None:
+    if tasks:
+        ray.wait(tasks, num_returns=len(tasks), timeout=_PATIENCE_S)
 
 
 def _remove(paths: list[str]) -> None:
