@@ -1,7 +1,10 @@
 #include "tensorflow/decoding.h"
 
+#include <algorithm>
+
 #include "core/base/memory.h"
 #include "core/read/room.h"
+#include "core/read/row_order.h"
 
 namespace tfrfast::tensorflow {
 namespace {
@@ -31,6 +34,11 @@ DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& opt
   std::vector<Trouble> troubles;
   good_.clear();
   decoder_.begin(rows.size());
+  if (any_is_inflated(rows) && !are_in_order(rows)) {
+    // One piece, so that nothing is inflated twice.
+    decode_piece(rows, options, 0, troubles);
+    return {decoder_.finish(), good_.size(), summary_of(troubles)};
+  }
   std::uint64_t batch_bytes = 0;
   for (const Row& row : rows) batch_bytes = add_or_max(batch_bytes, row.frame.payload_bytes);
   for (std::size_t begin = 0; begin < rows.size();) {
@@ -66,11 +74,24 @@ bool RowDecoder::decode_in_place(const Row& row, const ReadOptions& options,
   return false;
 }
 
+std::vector<BadRow> RowDecoder::read_piece(std::span<const Row> rows, const ReadOptions& options,
+                                           RecordBatch& piece) {
+  std::vector<std::size_t> order;
+  if (any_is_inflated(rows)) order = order_of_places(rows);
+  if (order.empty()) return read_frames(rows, options.verify, AtBadRow::go_on, piece, 0);
+  std::vector<Row> sorted;
+  sorted.reserve(order.size());
+  for (const std::size_t row : order) sorted.push_back(rows[row]);
+  std::vector<BadRow> bad = read_frames(sorted, order, options.verify, AtBadRow::go_on, piece);
+  std::sort(bad.begin(), bad.end(), [](const BadRow& a, const BadRow& b) { return a.row < b.row; });
+  return bad;
+}
+
 void RowDecoder::decode_piece(std::span<const Row> rows, const ReadOptions& options,
                               std::size_t first, std::vector<Trouble>& troubles) {
   RecordBatch piece(rows.size());
   make_room(rows, piece);
-  const std::vector<BadRow> bad = read_frames(rows, options.verify, AtBadRow::go_on, piece, 0);
+  const std::vector<BadRow> bad = read_piece(rows, options, piece);
   wires_.clear();
   records_.clear();
   auto next_bad = bad.begin();

@@ -71,6 +71,8 @@ class RowDecoder {
 
  private:
   bool decode_in_place(const Row& row, const ReadOptions& options, std::uint64_t batch_bytes);
+  static std::vector<BadRow> read_piece(std::span<const Row> rows, const ReadOptions& options,
+                                        RecordBatch& piece);
   void decode_piece(std::span<const Row> rows, const ReadOptions& options, std::size_t first,
                     std::vector<Trouble>& troubles);
 

@@ -1,12 +1,12 @@
 #include "tensorflow/records.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <optional>
 
 #include "core/base/memory.h"
 #include "core/read/room.h"
+#include "core/read/row_order.h"
 #include "tensorflow/shared_strings.h"
 
 namespace tfrfast::tensorflow {
@@ -38,11 +38,6 @@ std::uint64_t payload_bytes_of(std::span<const Row> piece) {
 // record of any size, and verifying it would take forever.
 bool is_mapped(const Row& row) {
   return row.shard->file->mapping() != nullptr && row.frame.payload_bytes <= max_memory_bytes();
-}
-
-bool any_is_inflated(std::span<const Row> rows) {
-  return std::any_of(rows.begin(), rows.end(),
-                     [](const Row& row) { return row.shard->file->is_inflated(); });
 }
 
 // Where a run of mapped rows of one file ends.
@@ -109,9 +104,7 @@ void Records::copy_piece(std::span<const Row> rows, std::size_t first, const Rea
 
 void Records::read_waiting(std::span<const Row> rows, const ReadOptions& options) {
   std::sort(waiting_.begin(), waiting_.end(), [rows](const Waiting& a, const Waiting& b) {
-    const Row &first = rows[a.row], &second = rows[b.row];
-    return first.shard != second.shard ? std::less<>()(first.shard, second.shard)
-                                       : first.frame.offset < second.frame.offset;
+    return lies_before(rows[a.row], rows[b.row]);
   });
   std::vector<Row> run;
   std::vector<std::size_t> places;

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
 #include "core/base/fork.h"
@@ -16,6 +14,7 @@
 #include "core/codec/seek_points.h"
 #include "core/index/index_state.h"
 #include "core/read/room.h"
+#include "core/read/row_order.h"
 #include "core/storage/fault_guard.h"
 
 namespace tfrfast {
@@ -38,25 +37,6 @@ std::mutex& skipped_mutex() {
   return every_list;
 }
 [[maybe_unused]] const int kGuarded = make_fork_wait_for<skipped_mutex>();
-
-// The order of the rows in their shards, so that nothing is inflated twice. Empty if they are in
-// that order already.
-std::vector<std::size_t> order_of_places(std::span<const Row> rows) {
-  const auto lies_before = [rows](std::size_t a, std::size_t b) {
-    const Row &first = rows[a], &second = rows[b];
-    return first.shard != second.shard ? std::less<>()(first.shard, second.shard)
-                                       : first.frame.offset < second.frame.offset;
-  };
-  bool in_order = true;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    in_order = in_order && (i == 0 || !lies_before(i, i - 1));
-  }
-  if (in_order) return {};
-  std::vector<std::size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), lies_before);
-  return order;
-}
 
 struct ForgetUnlessRead {
   explicit ForgetUnlessRead(const Reader& of) : reader(of) {}

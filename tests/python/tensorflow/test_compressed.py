@@ -177,6 +177,38 @@ def test_shuffled_batches_are_as_from_plain_shards(
     assert sum(map(len, batches)) == 897
 
 
+def test_shuffled_columns_are_as_from_plain_shards(tmp_path: Path) -> None:
+    plain: list[str] = []
+    packed: list[str] = []
+    for number in range(3):
+        records = [
+            tfr.encode_example({"x": 1000 * number + i, "s": b"s" * (3000 + i * 7)})
+            for i in range(300)
+        ]
+        shard = bytearray(shard_of(records))
+        shard[frame_starts(records)[100 + number] + 50] ^= 1  # of a payload
+        for names, kind, data in (
+            (plain, "plain", bytes(shard)),
+            (packed, "packed", deflated(bytes(shard), "GZIP")),
+        ):
+            path = tmp_path / f"{kind}-{number}"
+            path.write_bytes(data)
+            names.append(rested(path))
+    features = {"x": tf.io.FixedLenFeature((), tf.int64), "s": tf.io.FixedLenFeature((), tf.string)}
+    expected, found = (
+        tfr.TFRecordDataset(names, compression, on_corruption="skip")
+        .shuffle(1, seed=3)
+        .batch(400)
+        .parse_example(features)
+        for names, compression in ((plain, ""), (packed, "GZIP"))
+    )
+    batches = [batch["x"].numpy().tolist() for batch in found]
+    assert batches == [batch["x"].numpy().tolist() for batch in expected]
+    assert sum(map(len, batches)) == 897
+    for one, other in zip(found, expected, strict=True):
+        assert one["s"].numpy().tolist() == other["s"].numpy().tolist()
+
+
 def test_names_may_be_symbolic(tmp_path: Path) -> None:
     names, records = write_set(tmp_path, "ZLIB")
     files = tf.data.Dataset.from_tensor_slices(names)

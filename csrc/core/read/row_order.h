@@ -1,0 +1,27 @@
+// The order of rows in their shards. Compressed shards are read in it, so that nothing is inflated
+// twice.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/read/frame_reader.h"
+
+namespace tfrfast {
+
+// Whether `a` comes before `b`: shards come in any order, the same for all rows.
+bool lies_before(const Row& a, const Row& b) noexcept;
+
+bool are_in_order(std::span<const Row> rows) noexcept;
+// Empty if the rows are in that order already.
+std::vector<std::size_t> order_of_places(std::span<const Row> rows);
+
+// Whether any row is of a compressed shard.
+inline bool any_is_inflated(std::span<const Row> rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const Row& row) { return row.shard->file->is_inflated(); });
+}
+
+}  // namespace tfrfast
