@@ -351,6 +351,20 @@ TEST_CASE("cached object: nothing is claimed that nobody wants") {
   CHECK(missing.claimed[0].bytes == 6 * kPage);
 }
 
+TEST_CASE("cached object: a table that cannot be used is made anew") {
+  const Cache cache;
+  const auto folder = cache.folder();
+  auto object = cache.open();
+  cache.fetch(*object, 0, cache.bytes.size());
+  object = nullptr;
+  std::filesystem::resize_file(cache.file_ending(".pages"), kPage + 16);
+  object = cache.open();
+  REQUIRE(object != nullptr);
+  CHECK(cache.read(*object, 0, 100).empty());
+  CHECK(cache.fetch(*object, 0, 100) > 0);
+  CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
+}
+
 TEST_CASE("cached object: the limit is never exceeded, and what does not fit passes through") {
   const Cache cache(400 << 10);
   const auto object = cache.open();
@@ -496,6 +510,12 @@ TEST_CASE("cached object: the description of a cache is part of how a storage is
   CHECK(found.folder == "/a:b{");
   CHECK(found.limit_bytes == 1000);
   CHECK(found.client == "{\"x\": 2}");
+  CHECK(found.place.empty());
+  const CacheAccess placed = split_access("cache:1000:2:/aat:9:at:http:/{}");
+  CHECK(placed.folder == "/a");
+  CHECK(placed.place == "at:http:/");
+  CHECK(placed.client == "{}");
+  CHECK(error_of([] { split_access("cache:1:2:/aat:9:x"); }).kind() == ErrorKind::invalid);
   for (const char* damaged : {"cache:", "cache:1:", "cache:1:9:/a", "cache:x:1:a", "cache:1:0:a"}) {
     CHECK(error_of([&] { split_access(damaged); }).kind() == ErrorKind::invalid);
   }

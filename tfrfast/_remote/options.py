@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import configparser
+import contextlib
 import json
+import os
 import threading
 from collections.abc import Mapping
 from typing import Any
 
+from tfrfast._remote.profiles import profile_options
 from tfrfast._remote.urls import locate
 
 _TEXT = {"region": "a region", "endpoint": "a URL", "account_name": "a name", "profile": "a name"}
@@ -21,6 +25,15 @@ SECRETS = (
     "sas_token",
     "token",
     "headers",
+)
+#: Variables of the environment that name a place.
+_PLACES = (
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT",
+    "AZURE_STORAGE_ENDPOINT",
+    "AZURE_ENDPOINT",
+    "AZURE_STORAGE_ACCOUNT_NAME",
 )
 _KNOWN = ("anonymous", *_TEXT, *_NUMBERS, *SECRETS)
 
@@ -38,7 +51,7 @@ class Storage:
         #: The cache on this machine, as `disk_cache.cache_text` names it; empty without one.
         self.cache = cache
         #: As graphs, and the core, carry both.
-        self.core_access = cache + self.access
+        self.core_access = cache + (_place_text(public) if cache else "") + self.access
         self.public = public
 
     def __repr__(self) -> str:
@@ -71,6 +84,21 @@ class Storage:
 def storage_of(options: Mapping[str, Any] | Storage | None, cache: str = "") -> Storage:
     """The options that were given, or that are options already."""
     return options if isinstance(options, Storage) else Storage(options, cache)
+
+
+def _place_text(public: Mapping[str, Any]) -> str:
+    """Where URLs lead, if they do not say it themselves. A cache keeps such places apart."""
+    named = {name: public[name] for name in ("endpoint", "account_name") if public.get(name)}
+    named.update((name, os.environ[name]) for name in _PLACES if os.environ.get(name))
+    with contextlib.suppress(ValueError, OSError, configparser.Error):
+        # As if there were credentials, which are not asked for.
+        profile = profile_options("s3", dict(public), {"access_key_id": ""})
+        if "endpoint" in profile:
+            named.setdefault("endpoint", profile["endpoint"])
+    if not named:
+        return ""
+    text = json.dumps(named, sort_keys=True)
+    return f"at:{len(text.encode())}:{text}"
 
 
 def _check(name: str, value: Any) -> None:

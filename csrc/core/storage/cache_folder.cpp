@@ -28,6 +28,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::string_view kAccessBegins = "cache:";
+constexpr std::string_view kPlaceBegins = "at:";
 constexpr std::uint64_t kLedgerMagic = 0x3152'4744'4c52'4654;  // "TFRLDGR1"
 enum LedgerWord : std::size_t { kMagicWord, kUsedWord, kLimitWord, kLedgerWords = 512 };
 // What the folder takes without any object: this file and four folders.
@@ -159,7 +160,15 @@ CacheAccess split_access(const std::string& access) {
   const std::uint64_t length = number_before_colon(rest);
   if (length == 0 || length > rest.size()) refuse_access();
   result.folder = rest.substr(0, static_cast<std::size_t>(length));
-  result.client = rest.substr(static_cast<std::size_t>(length));
+  rest.remove_prefix(static_cast<std::size_t>(length));
+  if (rest.starts_with(kPlaceBegins)) {
+    rest.remove_prefix(kPlaceBegins.size());
+    const std::uint64_t bytes = number_before_colon(rest);
+    if (bytes > rest.size()) refuse_access();
+    result.place = rest.substr(0, static_cast<std::size_t>(bytes));
+    rest.remove_prefix(static_cast<std::size_t>(bytes));
+  }
+  result.client = rest;
   return result;
 }
 
@@ -436,19 +445,39 @@ std::vector<CacheFolder::Candidate> CacheFolder::candidates() const {
 std::uint64_t CacheFolder::remove(const Candidate& which) noexcept {
   if (in_use_.contains(which.key)) return 0;
   if (lock_byte(users_, byte_of(which.key), ByteLock::exclusive) != 0) return 0;
-  std::uint64_t freed = 0;
+  const std::uint64_t freed = remove_files(which);
+  lock_byte(users_, byte_of(which.key), ByteLock::none);
+  return freed;
+}
+
+// Call it with both locks held.
+std::uint64_t CacheFolder::remove_files(const Candidate& which) noexcept {
   try {
     const std::string path = which.folder + "/" + name_of(which.key);
-    freed = find_table(path + kTableEnding).room;
+    std::uint64_t freed = find_table(path + kTableEnding).room;
     remove_file(path + kBytesEnding);
     if (!remove_file(path + kTableEnding)) freed = 0;
     ::rmdir(which.folder.c_str());  // if that was the last one
     give_back(freed);
+    return freed;
   } catch (const std::exception&) {
-    freed = 0;
+    return 0;
   }
-  lock_byte(users_, byte_of(which.key), ByteLock::none);
-  return freed;
+}
+
+bool CacheFolder::remove_damaged(const std::string& url, std::uint64_t key) noexcept {
+  try {
+    const Candidate one{folder_of(url), 0, key, 0};
+    const std::lock_guard lock(folders_mutex);
+    const auto users = in_use_.find(key);
+    if (users == in_use_.end() || users->second > 1) return false;
+    if (lock_byte(users_, byte_of(key), ByteLock::exclusive) != 0) return false;
+    remove_files(one);
+    lock_byte(users_, byte_of(key), ByteLock::shared);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 // Call it with the lock held.

@@ -18,9 +18,11 @@ namespace tfrfast {
 inline constexpr std::uint64_t kCachePageBytes = 4096;
 
 // Which folder `access` names as a cache, and what is left of it for the client. It begins with
-// "cache:<limit>:<bytes of the folder's name>:<folder>" if it names one.
+// "cache:<limit>:<bytes of the folder's name>:<folder>" if it names one, and goes on with
+// "at:<bytes>:<place>" if there is a place.
 struct CacheAccess {
   std::string folder;  // empty without a cache
+  std::string place;   // where URLs lead, if they do not say it themselves: an endpoint, an account
   std::uint64_t limit_bytes = 0;
   std::string client;
 };
@@ -107,6 +109,8 @@ class CacheFolder : public std::enable_shared_from_this<CacheFolder> {
   std::uint64_t clear() noexcept;
   // Removes the other versions of an object, unless somebody uses them.
   void remove_versions(const std::string& url, std::uint64_t but) noexcept;
+  // Removes a version that is damaged, if its user is the only one.
+  bool remove_damaged(const std::string& url, std::uint64_t key) noexcept;
 
  private:
   struct Candidate {
@@ -124,6 +128,7 @@ class CacheFolder : public std::enable_shared_from_this<CacheFolder> {
   void recount();
   std::vector<Candidate> candidates() const;
   std::uint64_t remove(const Candidate& which) noexcept;  // 0 if this version is in use
+  std::uint64_t remove_files(const Candidate& which) noexcept;
   std::uint64_t remove_unless_set_is_used(const Candidate& which) noexcept;
   void make_room(std::uint64_t bytes) noexcept;
 

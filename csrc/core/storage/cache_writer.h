@@ -1,5 +1,5 @@
-// Writes what has come from the network into caches, on a thread of its own: neither the network
-// nor a reader waits for the disk.
+// Writes what has come from the network into caches, on a thread of its own: the network does not
+// wait for the disk, nor does who has asked for it. Others who want it from the cache do, a little.
 #pragma once
 
 #include <condition_variable>

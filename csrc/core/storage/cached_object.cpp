@@ -149,50 +149,71 @@ CachedObject::~CachedObject() {
 }
 
 bool CachedObject::begin(const std::string& url, const std::string& identity) {
+  folder_->remove_versions(url, key_);
+  // One that cannot be used would be in the way for good.
+  if (!open_table(url, identity) &&
+      (!folder_->remove_damaged(url, key_) || !open_table(url, identity))) {
+    return false;
+  }
+  ::utimensat(AT_FDCWD, (path_ + ".pages").c_str(), nullptr, 0);  // when it was last used
+  if (!open_mirror(path_ + ".bytes")) return false;
+  known_ = std::vector<std::atomic<std::uint64_t>>(static_cast<std::size_t>(pages_ / 64 + 1));
+  return true;
+}
+
+bool CachedObject::open_table(const std::string& url, const std::string& identity) {
   const std::size_t words = CacheTable::words_of(bytes_);
   const std::string table = path_ + ".pages";
-  const std::string mirror = path_ + ".bytes";
-  folder_->remove_versions(url, key_);
   table_ = SharedWords::open(table, words);
   if (table_ == nullptr) {
     const std::uint64_t room = CacheTable::room_of(bytes_);
     if (folder_->reserve(room, room) == 0) return false;
     const std::string fresh = fresh_name(path_);
     bool is_ours = false;
-    int failed = 0;
-    try {
-      make_folders(folder_->folder_of(url), 0700);
-      failed = SharedWords::make(fresh, words);
-    } catch (const Error& error) {
-      failed = error.system_error();
-    }
+    int failed = make_table(fresh, url, identity);
+    // Another process may have removed the folder, with its last object, in that moment.
+    if (failed == ENOENT) failed = make_table(fresh, url, identity);
     if (failed == 0) {
-      if (const auto filled = SharedWords::open(fresh, words)) {
-        filled->store(CacheTable::object_bytes, bytes_);
-        filled->store(CacheTable::url_bytes, url.size());
-        filled->store(CacheTable::identity_bytes, identity.size());
-        put_text(*filled, identity);
-        filled->store(CacheTable::magic, CacheTable::kMagic);
-      }
       // Bytes that no table knows are counted by nobody.
+      const std::string mirror = path_ + ".bytes";
       struct stat status;
-      if (::lstat(mirror.c_str(), &status) == 0 && status.st_blocks > 0) ::unlink(mirror.c_str());
+      if (::lstat(table.c_str(), &status) != 0 && ::lstat(mirror.c_str(), &status) == 0 &&
+          status.st_blocks > 0) {
+        ::unlink(mirror.c_str());
+      }
       // Another process may have been faster.
-      if (failed == 0) is_ours = rename_to_free_name(fresh, table) == 0;
+      is_ours = rename_to_free_name(fresh, table) == 0;
       ::unlink(fresh.c_str());
     }
     if (!is_ours) folder_->give_back(room);
     if (failed != 0) folder_->tell_of_failure(failed);
     table_ = SharedWords::open(table, words);
   }
-  if (table_ == nullptr || table_->load(CacheTable::magic) != CacheTable::kMagic ||
-      table_->load(CacheTable::object_bytes) != bytes_ || !has_text(*table_, identity)) {
-    return false;
+  return table_ != nullptr && table_->load(CacheTable::magic) == CacheTable::kMagic &&
+         table_->load(CacheTable::object_bytes) == bytes_ && has_text(*table_, identity);
+}
+
+// 0, or an errno.
+int CachedObject::make_table(const std::string& path, const std::string& url,
+                             const std::string& identity) const {
+  const std::size_t words = CacheTable::words_of(bytes_);
+  try {
+    make_folders(folder_->folder_of(url), 0700);
+  } catch (const Error& error) {
+    return error.system_error();
   }
-  ::utimensat(AT_FDCWD, table.c_str(), nullptr, 0);  // when it was last used
-  if (!open_mirror(mirror)) return false;
-  known_ = std::vector<std::atomic<std::uint64_t>>(static_cast<std::size_t>(pages_ / 64 + 1));
-  return true;
+  if (const int failed = SharedWords::make(path, words); failed != 0) return failed;
+  const auto table = SharedWords::open(path, words);
+  if (table == nullptr) {
+    ::unlink(path.c_str());
+    return ENOMEM;
+  }
+  table->store(CacheTable::object_bytes, bytes_);
+  table->store(CacheTable::url_bytes, url.size());
+  table->store(CacheTable::identity_bytes, identity.size());
+  put_text(*table, identity);
+  table->store(CacheTable::magic, CacheTable::kMagic);
+  return 0;
 }
 
 // Maps the file of the bytes, which is made if it is not there.

@@ -65,6 +65,9 @@ class CachedObject {
                std::string path, std::uint64_t bytes) noexcept;
 
   bool begin(const std::string& url, const std::string& identity);
+  bool open_table(const std::string& url, const std::string& identity);
+  int make_table(const std::string& path, const std::string& url,
+                 const std::string& identity) const;
   bool open_mirror(const std::string& mirror);
   int open_mapped_mirror() const noexcept;
   void add_passing(const FileRange& wanted, Missing& missing) const;

@@ -22,6 +22,9 @@ using State = RemoteRequest::State;
 // which need not be ours.
 constexpr std::int64_t kRestNs = std::int64_t{60} * 1'000'000'000;
 
+// Others may have claimed what they do not ask for yet. To fetch it twice is better than to wait.
+constexpr std::chrono::seconds kPatience{3};
+
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -302,6 +305,10 @@ std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
     // Another object may follow that looks the same.
     if (!await_settled()) return nullptr;
     std::string identity = path() + "\n" + name_->version;
+    // The same URL leads elsewhere with another endpoint.
+    if (const std::string place = split_access(access_).place; !place.empty()) {
+      identity += "\n" + place;
+    }
     if (!facts().version_lasts) identity += "\n" + name_->access;
     return CachedObject::open(folder_, path(), identity, bytes());
   } catch (const std::exception&) {
@@ -376,6 +383,7 @@ std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges
 
 void RemoteFile::read_with_cache(std::span<const ReadRange> ranges, CachedObject& cache) const {
   std::vector<ReadRange> rest = read_cached(ranges, cache);
+  bool is_patient = true;
   while (!rest.empty()) {
     std::vector<FileRange> wanted;
     wanted.reserve(rest.size());
@@ -384,7 +392,9 @@ void RemoteFile::read_with_cache(std::span<const ReadRange> ranges, CachedObject
     std::vector<ReadRange> elsewhere;
     std::vector<std::shared_ptr<RemoteRequest>> dropped;  // destroyed without the lock
     std::unique_lock<std::mutex> lock;
-    fetch(merged(std::move(wanted), 0), cache, true, lock);
+    wanted = merged(std::move(wanted), 0);
+    fetch(wanted, cache, true, lock);
+    if (!is_patient) ask_for(not_asked_for(wanted), true);
     for (const ReadRange& each : rest) take_parts(each, copies, &elsewhere);
     for (const Copy& each : copies) {
       const auto piece = piece_with(each.offset);
@@ -395,22 +405,24 @@ void RemoteFile::read_with_cache(std::span<const ReadRange> ranges, CachedObject
     dropped.clear();
     copy_all(copies);
     // Others fetch it, or have done so meanwhile.
-    await_others(elsewhere, cache);
+    is_patient = await_others(elsewhere, cache) && is_patient;
     rest = read_cached(elsewhere, cache);
   }
   map_if_whole(cache);
 }
 
-void RemoteFile::await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const {
+bool RemoteFile::await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const {
   WaitCheck* const check = wait_check();
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   for (const ReadRange& each : ranges) {
-    for (std::chrono::microseconds waited{0}, pause{200}; cache.is_awaited(each.offset, each.bytes);
-         waited += pause) {
+    for (std::chrono::microseconds pause{200}; cache.is_awaited(each.offset, each.bytes);) {
+      if (std::chrono::steady_clock::now() > until) return false;
       if (check != nullptr) check->check();
       pause = std::min(pause * 2, std::chrono::microseconds(5000));
       std::this_thread::sleep_for(pause);
     }
   }
+  return true;
 }
 
 void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {

@@ -80,8 +80,8 @@ class RemoteFile final : public StoredFile {
   // The parts of the ranges that the cache does not have. Copies the others.
   std::vector<ReadRange> read_cached(std::span<const ReadRange> ranges, CachedObject& cache) const;
   void read_with_cache(std::span<const ReadRange> ranges, CachedObject& cache) const;
-  // Waits while others fetch any of the ranges.
-  void await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
+  // Waits while others fetch any of the ranges. False if that took too long.
+  bool await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
   void map_if_whole(const CachedObject& cache) const noexcept;
 
   // These are called with the exchange's lock held.

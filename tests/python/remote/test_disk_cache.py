@@ -22,7 +22,9 @@ from range_server import RangeServer, Seen, Trouble
 from record_files import flip_payload_byte, some_records, write_shard
 from tfrfast import _native
 from tfrfast._loading import far_records
+from tfrfast._remote.options import Storage
 from tfrfast.cli import main
+from tfrfast.disk_cache import cache_text
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -322,6 +324,29 @@ def test_a_disk_that_cannot_be_written_is_told_of_once(
     with pytest.raises(OSError, match="in-the-way"):
         (tmp_path / "in-the-way").write_text("")
         tfr.Reader(urls, cache=tfr.DiskCache(tmp_path / "in-the-way", LARGE))
+
+
+def test_a_cache_keeps_endpoints_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "AZURE_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    text = cache_text(tfr.DiskCache("/cache", "1G"))
+    places = [
+        Storage({}, text).core_access,
+        Storage({"endpoint": "http://one"}, text).core_access,
+        Storage({"endpoint": "http://two"}, text).core_access,
+        Storage({"account_name": "one"}, text).core_access,
+    ]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://three")
+    places.append(Storage({}, text).core_access)
+    assert len({each.partition("at:")[2].partition("{}")[0] for each in places}) == 5
+    # How long to wait is no place.
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    assert Storage({"timeout": 5}, text).core_access == text + '{"timeout": 5}'
+    # Without a cache, nothing of it is said.
+    assert Storage({"endpoint": "http://one"}).core_access == '{"endpoint": "http://one"}'
 
 
 def test_what_a_cache_may_be(tmp_path: Path) -> None:
