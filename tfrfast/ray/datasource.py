@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import inspect
 import math
-import os
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +17,7 @@ from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from tfrfast._base.arguments import Int64Array
-from tfrfast._base.paths import absolute
+from tfrfast._base.paths import absolute, absolute_path
 from tfrfast.errors import RecordError
 from tfrfast.permutation import Permutation
 from tfrfast.ray.parts import Columns, Part, Shards
@@ -63,7 +62,7 @@ class RecordSource(Datasource):
         )
         self._options = dict(reader._options)
         if self._options["index"] not in INDEX_USES:
-            self._options["index"] = os.path.abspath(self._options["index"])
+            self._options["index"] = absolute_path(self._options["index"])
         self._put: Any = None
         self._measure()
 
