@@ -16,6 +16,7 @@ import tensorflow as tf
 from tensorflow.python.data.util import structure
 
 from tfrfast import _native
+from tfrfast.tensorflow.tracing import traced, traced_in_order
 
 # Blocks and batches that are read at once: more threads than this only hold more memory.
 _MAX_PARALLEL_READS = 16
@@ -53,18 +54,18 @@ def flat_map(dataset: Any, body: Body, *others: Any) -> Any:
     tensors that it needs are arguments. Elements are flattened: body(a, b, c) for ((a, b), c).
     """
     others = tuple(map(tf.convert_to_tensor, others))
-    traced = _traced(_dataset_of, body, dataset, others)
-    return _transformed(tf.raw_ops.FlatMapDataset, dataset, traced, others, "f")
+    made = _traced(_dataset_of, body, dataset, others)
+    return _transformed(tf.raw_ops.FlatMapDataset, dataset, made, others, "f")
 
 
 def parallel_flat_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any:
     """flat_map() of a body that returns datasets of one element, so many at once, in order."""
     others = tuple(map(tf.convert_to_tensor, others))
-    traced = _traced(_dataset_of, body, dataset, others)
+    made = _traced(_dataset_of, body, dataset, others)
     return _transformed(
         tf.raw_ops.ParallelInterleaveDatasetV4,
         dataset,
-        traced,
+        made,
         others,
         "f",
         cycle_length=tf.constant(calls, tf.int64),
@@ -91,11 +92,11 @@ def parallel_map(
     thread to thread takes longer than running them.
     """
     others = tuple(map(tf.convert_to_tensor, others))
-    traced = _traced(_tensors_of, body, dataset, others)
+    made = _traced(_tensors_of, body, dataset, others)
     return _transformed(
         tf.raw_ops.ParallelMapDatasetV2,
         dataset,
-        traced,
+        made,
         others,
         "f",
         num_parallel_calls=tf.constant(calls or parallel_reads(), tf.int64),
@@ -108,14 +109,14 @@ def parallel_map(
 def serial_map(dataset: Any, body: Body, *others: Any, on_one_thread: bool = True) -> Any:
     """The same, one call at a time, on the thread that asks."""
     others = tuple(map(tf.convert_to_tensor, others))
-    traced = _traced(_tensors_of, body, dataset, others)
+    made = _traced(_tensors_of, body, dataset, others)
     # Else TensorFlow makes it parallel, and threads of its own take longer than such calls.
     # TensorFlow 2.15 does not know the word.
     known = "force_synchronous" in inspect.signature(tf.raw_ops.MapDataset).parameters
     return _transformed(
         tf.raw_ops.MapDataset,
         dataset,
-        traced,
+        made,
         others,
         "f",
         preserve_cardinality=True,
@@ -135,15 +136,17 @@ def take_while(dataset: Any, body: Body, *others: Any) -> Any:
     """dataset.take_while(lambda *element: body(*element, *others)), with flattened elements."""
     others = tuple(map(tf.convert_to_tensor, others))
     function, _ = _traced(_tensors_of, body, dataset, others)
-    traced = function, dataset.element_spec
-    return _transformed(tf.raw_ops.TakeWhileDataset, dataset, traced, others, "predicate")
+    made = function, dataset.element_spec
+    return _transformed(tf.raw_ops.TakeWhileDataset, dataset, made, others, "predicate")
 
 
-def called(body: Body, *tensors: Any) -> Any:
+def called(body: Body, *tensors: Any, config: bytes = b"") -> Any:
     """body(*tensors), a dataset, in a call of a function that is traced once in a process."""
     given = tuple(tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors)
     function, spec = _trace_once(_dataset_of, body, given, is_called=True)
-    (variant,) = tf.raw_ops.PartitionedCall(args=tensors, Tout=[tf.variant], f=function)
+    (variant,) = tf.raw_ops.PartitionedCall(
+        args=tensors, Tout=[tf.variant], f=function, config_proto=config
+    )
     return tf.data.experimental.from_variant(variant, spec)
 
 
@@ -152,7 +155,15 @@ def built(body: Body, *tensors: Any) -> Any:
     if not tf.executing_eagerly():
         return body(*tensors)
     with tf.device("CPU:0"):  # the only place for datasets
-        return called(body, *tensors)
+        return called(body, *tensors, config=_without_optimiser())
+
+
+@functools.cache
+def _without_optimiser() -> bytes:
+    """What has TensorFlow run a function as it stands: optimising takes longer than the call."""
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return bytes(config.SerializeToString())
 
 
 def unbatched(dataset: Any) -> Any:
@@ -197,7 +208,7 @@ def _traced(returned: Body, body: Body, dataset: Any, others: tuple[Any, ...]) -
         *(tf.TensorSpec(other.shape, other.dtype) for other in others),
     )
     if "<locals>" in body.__qualname__:
-        return _trace(returned, body, given)
+        return _trace(traced_in_order, returned, body, given)
     return _trace_once(returned, body, given)
 
 
@@ -206,11 +217,15 @@ def _trace_once(
     returned: Body, body: Body, given: tuple[Any, ...], is_called: bool = False
 ) -> tuple[Any, Any]:
     with tf.init_scope():
-        return _trace(returned, body, given, is_called)
+        return _trace(traced, returned, body, given, is_called)
 
 
 def _trace(
-    returned: Body, body: Body, given: tuple[Any, ...], is_called: bool = False
+    trace: Callable[..., Any],
+    returned: Body,
+    body: Body,
+    given: tuple[Any, ...],
+    is_called: bool = False,
 ) -> tuple[Any, Any]:
     """Functions that are called by others, not by datasets, cannot have the attribute."""
     spec = None
@@ -220,9 +235,7 @@ def _trace(
         tensors, spec = returned(body(*arguments))
         return tensors
 
-    attributes = {} if is_called else _attributes()
-    function = tf.function(run, given, autograph=False, experimental_attributes=attributes)
-    return function.get_concrete_function(), spec
+    return trace(run, given, {} if is_called else _attributes()), spec
 
 
 @functools.cache
@@ -230,10 +243,7 @@ def _attributes() -> dict[str, bool]:
     """The attribute, if this TensorFlow knows it, as 2.15 to 2.21 do."""
     try:
         with tf.init_scope():
-            probe = tf.function(
-                lambda: 0, [], autograph=False, experimental_attributes=_RUNS_AS_IT_STANDS
-            )
-            probe.get_concrete_function()
+            traced(lambda: tf.constant(0), (), _RUNS_AS_IT_STANDS)
     except ValueError:
         return {}
     return _RUNS_AS_IT_STANDS

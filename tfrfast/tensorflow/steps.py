@@ -104,8 +104,9 @@ def _steps(
 
 
 def _cut(whose: Any, bounds: Any, length: Any) -> Any:
-    begins = tf.range(bounds[0], bounds[1], length)
-    ends = tf.minimum(begins + length, bounds[1])
+    begin, end = tf.unstack(bounds)
+    begins = tf.range(begin, end, length)
+    ends = tf.minimum(begins + length, end)
     numbers = tf.stack([begins, ends], axis=1)
     return tf.data.Dataset.from_tensor_slices(
         tf.concat([_copies(whose, tf.size(begins)), numbers], axis=1)
@@ -135,19 +136,20 @@ def _pass_on(number: Any, key: Any) -> Any:
 
 
 def _unless_sharded(numbers: Any, key: Any) -> Any:
-    of_all = tf.stack([key[0], *ALL_FILES])
+    of_all = tf.stack([tf.unstack(key)[0], *ALL_FILES])
     # Many copies: a symbolic checkpoint grows with each repetition.
     every = tf.data.Dataset.from_tensor_slices(_copies(of_all, _COPIES)).repeat()
     return every.take(tf.where(_is_sharded(numbers), tf.constant(0, tf.int64), -1))
 
 
 def _if_sharded(numbers: Any, key: Any, source: Any, sequence: Any) -> Any:
-    stride = tf.where(_is_sharded(numbers), numbers[1] - numbers[0], 0)  # 0: no files
-    files = tf.stack([numbers[0], stride])
+    first, second = tf.unstack(numbers)  # indexing would take five ops
+    stride = tf.where(_is_sharded(numbers), second - first, 0)  # 0: no files
+    files = tf.stack([first, stride])
     count = tf.ensure_shape(ops.tfrfast_step_count(source, sequence, files), [])
     size = tf.constant(_MAX_PIECE_STEPS, tf.int64)
     pieces = tf.data.Dataset.range((count - 1) // size + 1)
-    whose = tf.stack([key[0], numbers[0], stride])
+    whose = tf.stack([tf.unstack(key)[0], first, stride])
     return serial_map(pieces, _own_piece, whose, count, size)
 
 

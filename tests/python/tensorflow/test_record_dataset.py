@@ -26,6 +26,7 @@ from record_files import (
 tf = pytest.importorskip("tensorflow")
 functions = pytest.importorskip("tfrfast.tensorflow.functions")
 planning = pytest.importorskip("tfrfast.tensorflow.planning")
+tracing = pytest.importorskip("tfrfast.tensorflow.tracing")
 
 
 @pytest.fixture(params=["tensorflow", "tfrfast", "tfrfast, indexed"])
@@ -370,3 +371,24 @@ def test_open_shards_are_not_closed_under_threads_that_outlive_the_program(
         [files[0].encode()], build_indexes=True, skip_damage=False, zero_copy=False
     )
     assert not plan._closing.atexit
+
+
+@pytest.mark.parametrize("lacks", ["the class", "an argument"])
+def test_a_tensorflow_without_the_private_names_reads_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise TypeError("got an unexpected keyword argument")
+
+    records = some_records(9)
+    path = write_shard(tmp_path / "data.tfrecord", records)
+    if lacks == "the class":
+        monkeypatch.setattr(tracing, "ConcreteFunction", None)
+    else:
+        monkeypatch.setattr(tracing, "func_graph_from_py_func", refuse)
+    functions._trace_once.cache_clear()
+    try:
+        batches = tfr.TFRecordDataset(path).batch(4).as_numpy_iterator()
+        assert [record for batch in batches for record in batch] == records
+    finally:
+        functions._trace_once.cache_clear()
