@@ -414,18 +414,20 @@ std::uint64_t CacheFolder::set_of(const std::string& url) noexcept {
   return fnv1a(std::string_view(url).substr(0, url.rfind('/') + 1));
 }
 
-std::vector<CacheFolder::Candidate> CacheFolder::candidates() const {
+std::vector<CacheFolder::Candidate> CacheFolder::candidates(bool with_used) const {
   std::vector<Candidate> found;
   for (const std::string& each : list_folder(path_ + "/objects")) {
     if (!is_folder_of_object(each)) continue;
+    std::uint64_t set = 0;
+    std::from_chars(each.data(), each.data() + 16, set, 16);
+    if (!with_used && in_use_.contains(set)) continue;
     const std::string folder = path_ + "/objects/" + each;
     try {
       for (const std::string& name : list_folder(folder)) {
         if (!ends_with(name, kTableEnding)) continue;
-        Candidate one{folder, 0, 0, 0};
+        Candidate one{folder, set, 0, 0};
         const char* const end = name.data() + name.size() - std::strlen(kTableEnding);
         if (std::from_chars(name.data(), end, one.key, 16).ptr != end) continue;
-        std::from_chars(each.data(), each.data() + 16, one.set, 16);
         struct stat status;
         if (::stat((folder + "/" + name).c_str(), &status) != 0) continue;
         one.last_used_ns = static_cast<std::int64_t>(status.st_mtime) * 1'000'000'000;
@@ -495,7 +497,7 @@ void CacheFolder::make_room(std::uint64_t bytes) noexcept {
   std::uint64_t freed = 0;
   try {
     const std::lock_guard lock(folders_mutex);
-    std::vector<Candidate> all = candidates();
+    std::vector<Candidate> all = candidates(false);
     std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
       return a.last_used_ns < b.last_used_ns;
     });
@@ -513,7 +515,7 @@ std::uint64_t CacheFolder::clear() noexcept {
   std::uint64_t freed = 0;
   try {
     const std::lock_guard lock(folders_mutex);
-    for (const Candidate& each : candidates()) freed += remove_unless_set_is_used(each);
+    for (const Candidate& each : candidates(false)) freed += remove_unless_set_is_used(each);
   } catch (const std::exception&) {
     // What is left stays.
   }
@@ -537,7 +539,7 @@ void CacheFolder::remove_versions(const std::string& url, std::uint64_t but) noe
 
 std::vector<CacheEntry> CacheFolder::entries() const {
   const std::lock_guard lock(folders_mutex);
-  std::vector<Candidate> all = candidates();
+  std::vector<Candidate> all = candidates(true);
   std::sort(all.begin(), all.end(),
             [](const Candidate& a, const Candidate& b) { return a.last_used_ns < b.last_used_ns; });
   std::vector<CacheEntry> found;

@@ -126,7 +126,8 @@ class CacheFolder : public std::enable_shared_from_this<CacheFolder> {
   void begin();
   void refuse_unless_private() const;
   void recount();
-  std::vector<Candidate> candidates() const;
+  // Those whose sets this process uses only if it asks for them, as there may be very many.
+  std::vector<Candidate> candidates(bool with_used) const;
   std::uint64_t remove(const Candidate& which) noexcept;  // 0 if this version is in use
   std::uint64_t remove_files(const Candidate& which) noexcept;
   std::uint64_t remove_unless_set_is_used(const Candidate& which) noexcept;
