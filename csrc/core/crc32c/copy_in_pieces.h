@@ -7,16 +7,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "core/crc32c/kernels.h"
 
 namespace tfrfast::crc32c_detail {
 
-template <Crc32cKernel::Extend kExtend, Crc32cKernel::Copy kCopyShort = nullptr>
+// kCopyShort is a copy() of the kernel's own, or nullptr. Its type tells which: GCC's sanitizers
+// keep a pointer to a function from being compared in a constant expression.
+template <Crc32cKernel::Extend kExtend, auto kCopyShort = nullptr>
 std::uint32_t copy_in_pieces(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
                              std::uint32_t crc) noexcept {
   constexpr std::size_t kMaxShortBytes = 4 << 10, kPieceBytes = 16 << 10;
-  if constexpr (kCopyShort != nullptr) {
+  if constexpr (!std::is_null_pointer_v<decltype(kCopyShort)>) {
     if (count <= kMaxShortBytes) return kCopyShort(out, bytes, count, crc);
   }
   while (count != 0) {
