@@ -12,6 +12,29 @@
 #include "core/storage/fault_guard.h"
 
 namespace tfrfast {
+namespace {
+
+// The thread sanitizer's own atomics hold a lock, which a fault would leave held. So these are the
+// processor's.
+#define TFRFAST_PLAIN_ATOMIC __attribute__((no_sanitize("thread")))
+
+TFRFAST_PLAIN_ATOMIC std::uint64_t load_word(const std::uint64_t* at) noexcept {
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+TFRFAST_PLAIN_ATOMIC void store_word(std::uint64_t* at, std::uint64_t value) noexcept {
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+
+TFRFAST_PLAIN_ATOMIC bool exchange_word(std::uint64_t* at, std::uint64_t* expected,
+                                        std::uint64_t desired) noexcept {
+  return __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE);
+}
+
+#undef TFRFAST_PLAIN_ATOMIC
+
+}  // namespace
 
 std::unique_ptr<SharedWords> SharedWords::open(const std::string& path, std::size_t words) {
   install_fault_guard();
@@ -55,13 +78,13 @@ std::uint64_t SharedWords::load(std::size_t word) const noexcept {
   std::uint64_t value = 0;
   std::uint64_t* const out = &value;
   const std::uint64_t* const at = words_ + word;
-  if (!run_guarded([=] { *out = __atomic_load_n(at, __ATOMIC_ACQUIRE); })) return 0;
+  if (!run_guarded([=] { *out = load_word(at); })) return 0;
   return value;
 }
 
 void SharedWords::store(std::size_t word, std::uint64_t value) const noexcept {
   std::uint64_t* const at = words_ + word;
-  run_guarded([=] { __atomic_store_n(at, value, __ATOMIC_RELEASE); });
+  run_guarded([=] { store_word(at, value); });
 }
 
 bool SharedWords::exchange(std::size_t word, std::uint64_t& expected,
@@ -71,10 +94,7 @@ bool SharedWords::exchange(std::size_t word, std::uint64_t& expected,
   std::uint64_t* const found_at = &found;
   bool done = false;
   bool* const done_at = &done;
-  const bool readable = run_guarded([=] {
-    *done_at = __atomic_compare_exchange_n(at, found_at, desired, false, __ATOMIC_ACQ_REL,
-                                           __ATOMIC_ACQUIRE);
-  });
+  const bool readable = run_guarded([=] { *done_at = exchange_word(at, found_at, desired); });
   expected = readable ? found : 0;
   return readable && done;
 }
