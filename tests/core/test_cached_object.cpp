@@ -315,17 +315,23 @@ TEST_CASE("cached object: what a forked child reads stays when its parent closes
   auto object = cache.open();
   cache.fetch(*object, 0, 64 << 10);
   int go[2];
+  int begun[2];
   REQUIRE(::pipe(go) == 0);
+  REQUIRE(::pipe(begun) == 0);
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    char byte = 0;
+    char byte = 'x';
+    // Where locks belong to processes, it has taken its own by now.
+    const bool has_said = ::write(begun[1], &byte, 1) == 1;
     const bool is_told = ::read(go[0], &byte, 1) == 1;
     const bool is_there = cache.read(*object, 0, 100) == cache.expected(0, 100);
     const bool is_kept = cache.fetch(*object, 100'000, 100) > 0 &&
                          cache.read(*object, 100'000, 100) == cache.expected(100'000, 100);
-    ::_exit(is_told && is_there && is_kept ? 0 : 1);
+    ::_exit(has_said && is_told && is_there && is_kept ? 0 : 1);
   }
+  char byte = 0;
+  REQUIRE(::read(begun[0], &byte, 1) == 1);
   object = nullptr;
   CHECK(cache.folder()->clear() == 0);
   CHECK(cache.folder()->entries().size() == 1);
@@ -333,7 +339,7 @@ TEST_CASE("cached object: what a forked child reads stays when its parent closes
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-  for (const int each : go) ::close(each);
+  for (const int each : {go[0], go[1], begun[0], begun[1]}) ::close(each);
 }
 
 TEST_CASE("cached object: nothing is claimed that nobody wants") {
