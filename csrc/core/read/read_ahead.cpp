@@ -65,9 +65,8 @@ std::uint64_t announce_rows(std::span<const Row> rows) noexcept {
 }
 
 bool ReadAhead::is_due(std::size_t record_count) noexcept {
-  if (is_far_.load(std::memory_order_relaxed) ||
-      cold_calls_left_.load(std::memory_order_relaxed) > 0)
-    return true;
+  if (is_far_.load(std::memory_order_relaxed)) return true;
+  if (cold_calls_left_.load(std::memory_order_relaxed) > 0) return true;
   const auto bytes = static_cast<std::int64_t>(record_count * mean_record_bytes_);
   if (bytes_until_probe_.fetch_sub(bytes, std::memory_order_relaxed) > bytes) return false;
   bytes_until_probe_.store(kBytesPerProbe, std::memory_order_relaxed);

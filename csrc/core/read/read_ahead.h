@@ -32,7 +32,10 @@ class ReadAhead {
   bool is_cold(std::span<const Row> samples) noexcept;
 
   // All far records have come to this machine.
-  void come_near() noexcept { is_far_.store(false, std::memory_order_relaxed); }
+  void come_near() noexcept {
+    // Threads share it, so it is not written without need.
+    if (is_far_.load(std::memory_order_relaxed)) is_far_.store(false, std::memory_order_relaxed);
+  }
 
   static constexpr std::size_t kSamples = 4;
 

@@ -349,8 +349,8 @@ void Reader::forget_announced() const noexcept {
 
 void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes) const {
   compare_samples(1, [&row](std::size_t) { return row.record; });
-  if (row.shard->file->traits().is_far)
-    announce_rows({&row, 1});  // as one request, however long it is
+  // As one request, however long it is.
+  if (row.shard->file->traits().is_far) announce_rows({&row, 1});
   read_frame(row, options_.verify,
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
 }

@@ -260,6 +260,14 @@ void RemoteFile::drop(Pieces::iterator piece) const {
   RemoteExchange::instance().let_go(dropped_.back());
 }
 
+// The pieces of which everything that was expected is taken.
+void RemoteFile::drop_all_read(std::span<const Copy> copies) const {
+  for (const Copy& each : copies) {
+    const auto piece = piece_with(each.offset);
+    if (piece != pieces_.end() && piece->second.unread_bytes == 0) drop(piece);
+  }
+}
+
 void RemoteFile::read(std::span<const ReadRange> ranges) const {
   std::vector<FileRange> wanted;
   wanted.reserve(ranges.size());
@@ -275,10 +283,7 @@ void RemoteFile::read(std::span<const ReadRange> ranges) const {
   ask_for(missing, true);
   expect(missing);
   for (const ReadRange& each : ranges) take_parts(each, copies);
-  for (const Copy& each : copies) {
-    const auto piece = piece_with(each.offset);
-    if (piece != pieces_.end() && piece->second.unread_bytes == 0) drop(piece);
-  }
+  drop_all_read(copies);
   dropped.swap(dropped_);
   lock.unlock();
   dropped.clear();
@@ -396,10 +401,7 @@ void RemoteFile::read_with_cache(std::span<const ReadRange> ranges, CachedObject
     fetch(wanted, cache, true, lock);
     if (!is_patient) ask_for(not_asked_for(wanted), true);
     for (const ReadRange& each : rest) take_parts(each, copies, &elsewhere);
-    for (const Copy& each : copies) {
-      const auto piece = piece_with(each.offset);
-      if (piece != pieces_.end() && piece->second.unread_bytes == 0) drop(piece);
-    }
+    drop_all_read(copies);
     dropped.swap(dropped_);
     lock.unlock();
     dropped.clear();

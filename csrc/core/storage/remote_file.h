@@ -97,6 +97,7 @@ class RemoteFile final : public StoredFile {
   void take_parts(const ReadRange& range, std::vector<Copy>& copies,
                   std::vector<ReadRange>* rest = nullptr) const;
   void drop(Pieces::iterator piece) const;
+  void drop_all_read(std::span<const Copy> copies) const;
 
   // These take it.
   void copy_all(std::vector<Copy>& copies) const;

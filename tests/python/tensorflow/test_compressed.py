@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -148,14 +148,14 @@ def test_the_drop_in_shuffles(tmp_path: Path) -> None:
     assert sorted(shuffled) == sorted(records)
 
 
-@pytest.mark.parametrize("on_corruption", ["raise", "skip"])
-def test_shuffled_batches_are_as_from_plain_shards(
-    tmp_path: Path, on_corruption: Literal["raise", "skip"]
-) -> None:
+def plain_and_packed(
+    tmp_path: Path, record: Callable[[int, int], bytes]
+) -> tuple[list[str], list[str]]:
+    """Three shards of 300 records, in each of which one payload is damaged; and them by GZIP."""
     plain: list[str] = []
     packed: list[str] = []
     for number in range(3):
-        records = [bytes([number]) * (4000 + i * 7) for i in range(300)]
+        records = [record(number, i) for i in range(300)]
         shard = bytearray(shard_of(records))
         shard[frame_starts(records)[100 + number] + 50] ^= 1  # of a payload
         for names, kind, data in (
@@ -165,6 +165,14 @@ def test_shuffled_batches_are_as_from_plain_shards(
             path = tmp_path / f"{kind}-{number}"
             path.write_bytes(data)
             names.append(rested(path))
+    return plain, packed
+
+
+@pytest.mark.parametrize("on_corruption", ["raise", "skip"])
+def test_shuffled_batches_are_as_from_plain_shards(
+    tmp_path: Path, on_corruption: Literal["raise", "skip"]
+) -> None:
+    plain, packed = plain_and_packed(tmp_path, lambda number, i: bytes([number]) * (4000 + i * 7))
     expected, found = (
         tfr.TFRecordDataset(names, compression, on_corruption=on_corruption)
         .shuffle(1, seed=3)
@@ -178,22 +186,10 @@ def test_shuffled_batches_are_as_from_plain_shards(
 
 
 def test_shuffled_columns_are_as_from_plain_shards(tmp_path: Path) -> None:
-    plain: list[str] = []
-    packed: list[str] = []
-    for number in range(3):
-        records = [
-            tfr.encode_example({"x": 1000 * number + i, "s": b"s" * (3000 + i * 7)})
-            for i in range(300)
-        ]
-        shard = bytearray(shard_of(records))
-        shard[frame_starts(records)[100 + number] + 50] ^= 1  # of a payload
-        for names, kind, data in (
-            (plain, "plain", bytes(shard)),
-            (packed, "packed", deflated(bytes(shard), "GZIP")),
-        ):
-            path = tmp_path / f"{kind}-{number}"
-            path.write_bytes(data)
-            names.append(rested(path))
+    plain, packed = plain_and_packed(
+        tmp_path,
+        lambda number, i: tfr.encode_example({"x": 1000 * number + i, "s": b"s" * (3000 + i * 7)}),
+    )
     features = {"x": tf.io.FixedLenFeature((), tf.int64), "s": tf.io.FixedLenFeature((), tf.string)}
     expected, found = (
         tfr.TFRecordDataset(names, compression, on_corruption="skip")
