@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tfrfast._remote.options import storage_of
 from tfrfast._tfds.features import UndescribedError, specs_of
 from tfrfast._tfds.folder import Folder, Split, open_folder
 from tfrfast._tfds.splits import Part, parts_of
@@ -35,20 +36,21 @@ def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> T
         train = tfr.tfds("~/tensorflow_datasets/mnist/3.0.1", split="train[:10%]")
         loader = tfr.Loader(train.reader, 128, features=train.features, indices=train.indices)
 
-    `folder` is that of one version, with `dataset_info.json` in it. `split` is written as in
-    `tfds.load`, and names the same records: "train", "train[:10%]", "train[100:-100]",
-    "train[2shard]", "train[:4shard]", "all", or several joined by "+". The features come from
-    `features.json`. What that file does not describe is inferred from the first records.
-    `reader_options` are those of Reader.
+    `folder` is that of one version, with `dataset_info.json` in it, or its URL (s3://, gs://,
+    az://, https://). `split` is written as in `tfds.load`, and names the same records: "train",
+    "train[:10%]", "train[100:-100]", "train[2shard]", "train[:4shard]", "all", or several joined by
+    "+". The features come from `features.json`. What that file does not describe is inferred from
+    the first records. `reader_options` are those of Reader, such as `storage` and `cache`.
 
     Features of dicts have names such as "objects/bbox". Pictures, sound and video frames that were
     encoded stay so, as byte strings. Lists, and other dimensions of unknown size, are `Ragged`
     columns.
 
-    Raises FileNotFoundError if the folder or a shard is missing, and ValueError if the split does
-    not exist, or if a shard does not hold as many records as `dataset_info.json` says.
+    Raises FileNotFoundError if the folder or a shard is missing, OSError if a URL cannot be read,
+    and ValueError if the split does not exist, or if a shard does not hold as many records as
+    `dataset_info.json` says.
     """
-    found = open_folder(folder)
+    found = open_folder(folder, storage_of(reader_options.get("storage")))
     lengths = {name: each.shard_lengths for name, each in found.splits.items()}
     parts = parts_of(split, lengths)
     shards = _shards_of(parts, found)

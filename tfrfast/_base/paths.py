@@ -48,6 +48,11 @@ def _is_one(paths: Any) -> bool:
     return is_path or hasattr(paths, "read") or not hasattr(paths, "__iter__")
 
 
+def read_name(path: PathLike) -> str:
+    """The name of one file or folder to read, or its URL. Raises as expand_paths() does."""
+    return _file_name(path, _READING_URLS)
+
+
 def written_file(path: PathLike) -> bytes:
     """The name of a file or folder to write, for the core. Raises as expand_paths() does."""
     return os.fsencode(_file_name(path, _WRITING_URLS))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from tfrfast._remote import answers, failures
 from tfrfast._remote.client import expect_to_open, use_client
 from tfrfast._remote.library import obstore
 from tfrfast._remote.urls import Location, locate
+
+Answer = TypeVar("Answer")
 
 _MAGIC = re.compile(r"[*?[]")
 
@@ -24,10 +27,7 @@ def find_objects(pattern: str, access: str) -> list[str]:
     if _MAGIC.search(location.bucket):
         raise ValueError(f"{pattern!r} has a pattern for a bucket. Name one bucket.")
     matches = re.compile(_translate(location.key)).fullmatch
-    try:
-        metas = use_client().run(_list(location, access))
-    except failures.GivenUpError as failure:
-        raise OSError(failure.number, failure.text, pattern) from None
+    metas = _run(_list(location, access), pattern)
     found = {
         f"{location.root}/{meta['path']}": answers.Facts.of(meta)
         for meta in metas
@@ -37,6 +37,27 @@ def find_objects(pattern: str, access: str) -> list[str]:
         # Elsewhere a listing writes version tags in another way than an answer does.
         expect_to_open({url: facts for url, facts in found.items() if facts.etag}, access)
     return list(found)
+
+
+def find_folders(url: str, access: str) -> list[str]:
+    """The URLs of the folders in the folder of an object, in order. Raises OSError."""
+    location = locate(url)
+    folder = location.key.rpartition("/")[0]
+
+    async def attempt(store: Any) -> list[str]:
+        listed = await obstore().list_with_delimiter_async(store.native, folder or None)
+        return sorted(listed["common_prefixes"])
+
+    what = f"Listing '{location.root}/{folder}'"
+    found = _run(answers.persist(location, access, what, location.root, attempt), url)
+    return [f"{location.root}/{each}" for each in found]
+
+
+def _run(work: Coroutine[Any, Any, Answer], name: str) -> Answer:
+    try:
+        return use_client().run(work)
+    except failures.GivenUpError as failure:
+        raise OSError(failure.number, failure.text, name) from None
 
 
 def _is_index(key: str) -> bool:

@@ -1,9 +1,10 @@
-"""Objects that appear under their names when they are complete, or not at all."""
+"""Objects that appear under their names when they are whole, or not at all; and copies of them."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import io
 import itertools
 import os
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
@@ -64,7 +65,17 @@ def download(url: str, access: str, path: str) -> Version | None:
 
     The version is empty if the storage does not name it. Raises OSError.
     """
-    return _run(_download(url, access, path))
+    with open(path, "wb") as file:
+        version = _run(_download(url, access, file))
+    if version is None:
+        os.unlink(path)
+    return version
+
+
+def fetch(url: str, access: str) -> bytes | None:
+    """All bytes of a small object; None if there is none. Raises OSError."""
+    copy = io.BytesIO()
+    return None if _run(_download(url, access, copy)) is None else copy.getvalue()
 
 
 def is_there(url: str, access: str) -> bool:
@@ -226,16 +237,16 @@ async def _head(url: str, access: str) -> Any:
     return await answers.persist(location, access, f"Asking for '{url}'", url, attempt)
 
 
-async def _download(url: str, access: str, path: str) -> Version | None:
+async def _download(url: str, access: str, file: BinaryIO) -> Version | None:
     for attempt in itertools.count(1):
         meta = await _head(url, access)
         if meta is None:
             return None
         facts = answers.Facts.of(meta)
         try:
-            with open(path, "wb") as file:
-                rest = iter(range(0, facts.size, _PART_BYTES))
-                await _all(_fetch(url, access, facts, rest, file) for _ in range(_PARTS_AT_ONCE))
+            file.truncate(0)
+            rest = iter(range(0, facts.size, _PART_BYTES))
+            await _all(_fetch(url, access, facts, rest, file) for _ in range(_PARTS_AT_ONCE))
             break
         except GivenUpError as failure:
             if failure.code != failures.REPLACED or attempt == _DOWNLOADS:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from tfrfast._remote.urls import is_url
+from tfrfast._remote.options import Storage
+from tfrfast._tfds.places import Place, place_of
 
 __all__ = ["Folder", "Split", "open_folder"]
 
 _INFO = "dataset_info.json"
+_FEATURES = "features.json"
+_SHOWN = 8
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 
 
@@ -23,25 +25,21 @@ class Split(NamedTuple):
 
 
 class Folder(NamedTuple):
-    path: Path
     splits: Mapping[str, Split]
     features: dict[str, Any] | None
     """What features.json holds, if there is such a file."""
 
 
-def open_folder(folder: str | os.PathLike[str]) -> Folder:
-    if is_url(os.fspath(folder)):
-        raise ValueError(
-            f"{os.fspath(folder)!r} is a URL, and tfr.tfds reads folders of this machine. Copy "
-            "dataset_info.json and the shards, or pass the URLs of the shards to tfr.Reader."
-        )
-    path = Path(os.path.expanduser(folder))
-    info = _load(path / _INFO, path)
+def open_folder(folder: str | os.PathLike[str], storage: Storage) -> Folder:
+    place = place_of(folder, storage)
+    info = _read(place, _INFO)
+    if info is None:
+        raise _without_info(place)
     kind = info.get("fileFormat") or "tfrecord"
     if kind != "tfrecord":
         raise ValueError(
-            f"'{path}' holds files of the format {kind!r}, which are not TFRecord files. Prepare "
-            'the data set with file_format="tfrecord".'
+            f"'{place.name}' holds files of the format {kind!r}, which are not TFRecord files. "
+            'Prepare the data set with file_format="tfrecord".'
         )
     splits = {}
     for each in info.get("splits", []):
@@ -51,32 +49,30 @@ def open_folder(folder: str | os.PathLike[str]) -> Folder:
             _shard_name(template, info["name"], each["name"], number, len(lengths))
             for number in range(len(lengths))
         ]
-        shards = [os.path.join(path, name) for name in names]
-        splits[each["name"]] = Split(each["name"], shards, lengths)
+        splits[each["name"]] = Split(each["name"], [*map(place.path_of, names)], lengths)
     if not splits:
-        raise ValueError(f"'{path / _INFO}' lists no splits: the data set was never prepared.")
-    described = path / "features.json"
-    return Folder(path, splits, _read(described) if described.exists() else None)
-
-
-def _load(info: Path, folder: Path) -> dict[str, Any]:
-    try:
-        return _read(info)
-    except FileNotFoundError:
-        below = sorted(
-            str(each.parent) for each in [*folder.glob(f"*/{_INFO}"), *folder.glob(f"*/*/{_INFO}")]
+        raise ValueError(
+            f"'{place.path_of(_INFO)}' lists no splits: the data set was never prepared."
         )
-        advice = "Give the folder of one version, such as ~/tensorflow_datasets/mnist/3.0.1"
-        if below:
-            advice = f"Give one of the folders below it: {', '.join(map(repr, below))}"
-        raise FileNotFoundError(
-            2, f"There is no {_INFO} in '{folder}'. {advice}", str(info)
-        ) from None
+    return Folder(splits, _read(place, _FEATURES))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _without_info(place: Place) -> FileNotFoundError:
+    advice = "Give the folder of one version, such as ~/tensorflow_datasets/mnist/3.0.1"
+    if below := place.folders_below(_INFO):
+        more = f" and {len(below) - _SHOWN} more" if len(below) > _SHOWN else ""
+        advice = f"Give one of the folders below it: {', '.join(map(repr, below[:_SHOWN]))}{more}"
+    path = place.path_of(_INFO)
+    return FileNotFoundError(2, f"There is no {_INFO} in '{place.name}'. {advice}", path)
+
+
+def _read(place: Place, file: str) -> dict[str, Any] | None:
+    """What a JSON file holds. None if there is no such file."""
+    if (content := place.read(file)) is None:
+        return None
+    path = place.path_of(file)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(content.decode("utf-8"))
     except ValueError as error:
         raise ValueError(
             f"'{path}' is not valid JSON: {error}. Prepare the data set again."

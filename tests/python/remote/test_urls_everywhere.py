@@ -133,7 +133,6 @@ def test_functions_read_urls(examples: list[str], name: str) -> None:
 
 
 REFUSING: dict[str, tuple[Callable[[], Any], str]] = {
-    "tfds": (lambda: tfr.tfds(SET, "train"), "tfr.tfds reads folders of this machine"),
     "export_text_indexes": (lambda: tfr.export_text_indexes(DATA, "texts"), "text indexes are of"),
     "import_text_indexes": (lambda: tfr.import_text_indexes(DATA, "texts"), "text indexes are of"),
     "export": (lambda: tfr.export(DATA, f"{SET}/x"), "written to a folder of this machine"),

@@ -1,0 +1,93 @@
+"""Where a data set's folder lies: on this machine, or behind a URL."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+from tfrfast._base.paths import reach, read_name
+from tfrfast._remote.options import Storage
+from tfrfast._remote.urls import is_url, locate
+
+__all__ = ["Place", "place_of"]
+
+#: What the folders that hold indexes end with.
+_INDEXES = ".tfrfast"
+
+
+class Place(Protocol):
+    """A folder of files. What cannot be read raises OSError."""
+
+    name: str
+    """Its path or URL."""
+
+    def path_of(self, file: str) -> str:
+        """The path or URL of a file in it."""
+
+    def read(self, file: str) -> bytes | None:
+        """All bytes of a small file in it. None if there is no such file."""
+
+    def folders_below(self, file: str) -> list[str]:
+        """The folders below it that have such a file, or may have one."""
+
+
+def place_of(folder: str | os.PathLike[str], storage: Storage) -> Place:
+    """Raises TypeError or ValueError for what cannot be a folder."""
+    name = read_name(folder)
+    return _Far(name, storage) if is_url(name) else _Here(name)
+
+
+class _Here:
+    def __init__(self, folder: str) -> None:
+        self._path = Path(os.path.expanduser(folder))
+        self.name = str(self._path)
+
+    def path_of(self, file: str) -> str:
+        return os.path.join(self.name, file)
+
+    def read(self, file: str) -> bytes | None:
+        try:
+            return Path(self.path_of(file)).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def folders_below(self, file: str) -> list[str]:
+        found = [*self._path.glob(f"*/{file}"), *self._path.glob(f"*/*/{file}")]
+        return sorted(str(each.parent) for each in found)
+
+
+class _Far:
+    def __init__(self, url: str, storage: Storage) -> None:
+        self.name = url.rstrip("/")
+        self._storage = storage
+
+    def path_of(self, file: str) -> str:
+        quoted = f"{self.name}/{quote(file)}"
+        if not locate(quoted).has_folders:
+            return quoted
+        url = f"{self.name}/{file}"
+        if glob.has_magic(url):
+            raise ValueError(f"{url!r} is a pattern, and tfr.tfds reads the folder of one version.")
+        return url
+
+    def read(self, file: str) -> bytes | None:
+        from tfrfast._remote.uploads import fetch
+
+        url = self.path_of(file)
+        reach([url], self._storage)
+        return fetch(url, self._storage.access)
+
+    def folders_below(self, file: str) -> list[str]:
+        from tfrfast._remote.listing import find_folders
+
+        url = self.path_of(file)
+        if not locate(url).has_folders:
+            return []
+        with contextlib.suppress(OSError):  # who may read may not list
+            found = find_folders(url, self._storage.access)
+            return [each for each in found if not each.endswith(_INDEXES)]
+        return []
