@@ -152,7 +152,7 @@ std::shared_ptr<StepsAhead> Places::take(const Course& course, std::int64_t step
 bool PlaceHolder::come_to(const std::shared_ptr<const Source>& source, std::int64_t step,
                           const std::function<Course()>& course) {
   const Reader& reader = *source->reader();
-  if (!reader.is_far() || reader.inflates()) return false;
+  if (!reader.is_far()) return false;
   std::vector<Held> left;  // withdraws without the lock
   std::vector<std::shared_ptr<StepsAhead>> places;
   {

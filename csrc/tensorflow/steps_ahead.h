@@ -76,8 +76,7 @@ class Places {
 class PlaceHolder {
  public:
   // Announces a step that will be read now, and those after it. False if there is no such step, or
-  // the source has nothing that is far away, or is compressed. Throws what making and reading the
-  // course throws.
+  // the source has nothing that is far away. Throws what making and reading the course throws.
   bool come_to(const std::shared_ptr<const Source>& source, std::int64_t step,
                const std::function<Course()>& course);
 

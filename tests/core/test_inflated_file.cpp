@@ -4,8 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
 #include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "core/codec/deflater.h"
 #include "core/index/index_file.h"
@@ -36,6 +41,57 @@ struct Fixture {
     write_file(path, deflated(plain.bytes(), compression));
     return open_indexed(path, io, {IndexUse::memory, "", {}});
   }
+};
+
+// A file whose storage is far away: it counts, for each byte, what was announced and is not over,
+// and how often it was asked for.
+class FarFile final : public StoredFile {
+ public:
+  explicit FarFile(std::string bytes)
+      : StoredFile("far://bucket/object", FileFacts{.bytes = bytes.size()}, kTraits),
+        bytes_(std::move(bytes)),
+        awaited(bytes_.size()),
+        asked(bytes_.size()) {}
+
+  using StoredFile::read;
+  void read(std::span<const ReadRange> ranges) const override {
+    for (const ReadRange& each : ranges) {
+      std::memcpy(each.out, bytes_.data() + each.offset, each.bytes);
+      for (std::size_t i = 0; i < each.bytes; ++i) {
+        unannounced += awaited[each.offset + i] == 0;
+      }
+      end({{each.offset, each.bytes}});
+    }
+  }
+  void announce(std::span<const FileRange> ranges) const noexcept override {
+    for (const FileRange& each : ranges) {
+      for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
+        asked[at] += awaited[at] == 0;
+        ++awaited[at];
+      }
+    }
+  }
+  void withdraw(std::span<const FileRange> ranges) const noexcept override {
+    end({ranges.begin(), ranges.end()});
+  }
+  void forget_announced() const noexcept override { std::fill(awaited.begin(), awaited.end(), 0); }
+  std::int64_t all_awaited() const { return std::accumulate(awaited.begin(), awaited.end(), 0L); }
+  int most_asked() const { return *std::max_element(asked.begin(), asked.end()); }
+
+ private:
+  static constexpr StorageTraits kTraits{true, 1 << 10, 1 << 20, 2, 2 << 20};
+  void end(const std::vector<FileRange>& ranges) const {
+    for (const FileRange& each : ranges) {
+      for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
+        awaited[at] -= awaited[at] > 0;
+      }
+    }
+  }
+  const std::string bytes_;
+
+ public:
+  mutable std::vector<int> awaited, asked;
+  mutable std::uint64_t unannounced = 0;
 };
 
 std::string read(const StoredFile& file, std::uint64_t offset, std::size_t count) {
@@ -168,5 +224,83 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: what is cut off or garbled is damage 
     const Error error = error_of([&] { throw_damage(shard, damage); });
     CHECK(error.kind() == (cut ? ErrorKind::truncated : ErrorKind::corrupt));
     CHECK(holds(error.message(), "of the file"));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, each span is asked for once") {
+  const IndexedShard shard = pack(Compression::gzip);
+  const auto far = std::make_shared<FarFile>(read_file(path));
+  const auto inflated = as_indexed(far, *shard.index);
+  std::vector<FileRange> records;
+  for (std::size_t number = 0; number < plain.records(); number += 7) {
+    records.push_back({plain.offset(number), 1000});
+  }
+  std::mt19937 random(3);
+  std::shuffle(records.begin(), records.end(), random);
+  const std::span<const FileRange> all(records);
+  const auto read_all_of = [&](std::span<const FileRange> ranges) {
+    for (const FileRange& each : ranges) {
+      // A frame is read in parts.
+      CHECK(read(*inflated, each.offset, 12) + read(*inflated, each.offset + 12, 988) ==
+            plain.bytes().substr(each.offset, 1000));
+    }
+  };
+  inflated->announce(all);
+  CHECK(far->all_awaited() >= static_cast<std::int64_t>(read_file(path).size() - 100));
+  read_all_of(all);
+  CHECK(far->all_awaited() == 0);
+  CHECK(far->unannounced == 0);
+  CHECK(far->most_asked() == 1);
+  // What is inflated is not asked for.
+  inflated->announce(all);
+  CHECK(far->all_awaited() == 0);
+  inflated->withdraw(all);
+  CHECK(far->most_asked() == 1);
+
+  // Nothing is kept for those that are not read after all, in whatever order it happens.
+  for (int round = 0; round < 20; ++round) {
+    const auto other = as_indexed(far, *shard.index);
+    std::vector<FileRange> some;
+    std::sample(records.begin(), records.end(), std::back_inserter(some), 12, random);
+    for (const FileRange& each : some) {
+      if (random() % 4 > 0) other->announce({&each, 1});
+    }
+    std::shuffle(some.begin(), some.end(), random);
+    for (const FileRange& each : some) {
+      if (random() % 2 > 0) {
+        other->withdraw({&each, 1});
+      } else {
+        REQUIRE(read(*other, each.offset, 1000) == plain.bytes().substr(each.offset, 1000));
+      }
+    }
+    other->withdraw(some);
+    REQUIRE(far->all_awaited() == 0);
+  }
+  CHECK(far->unannounced == 0);
+  inflated->announce(all);
+  inflated->forget_announced();
+  CHECK(far->all_awaited() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a far one asks for each byte once") {
+  for (const Compression compression : {Compression::gzip, Compression::zlib}) {
+    pack(compression);
+    const auto far = std::make_shared<FarFile>(read_file(path));
+    {
+      ShardScanner scanner(far, {.compression = compression});
+      while (!scanner.finished()) scanner.advance(plain.size());
+      CHECK(scanner.take().offsets.size() == plain.records() + 1);
+      CHECK(far->unannounced == 0);
+      CHECK(far->all_awaited() == 0);
+      CHECK(far->most_asked() == 1);
+    }
+    const auto left = std::make_shared<FarFile>(read_file(path));
+    {
+      ShardScanner scanner(left, {.compression = compression});
+      scanner.advance(1);
+      CHECK(left->all_awaited() > 0);
+      CHECK(left->all_awaited() < std::int64_t{2} << 20);
+    }
+    CHECK(left->all_awaited() == 0);
   }
 }

@@ -14,6 +14,9 @@ namespace {
 
 // A thread that would have to wait for a span looks this far ahead for another one to inflate.
 constexpr std::size_t kSpansAhead = 4;
+// By how much compressed data can be longer than what they inflate to, if hardly anything in them
+// is compressible.
+constexpr std::uint64_t kMostGrowth = 4 << 10;
 
 }  // namespace
 
@@ -45,22 +48,29 @@ std::string InflatedFile::describe_byte(std::uint64_t offset) const {
 void InflatedFile::read(std::span<const ReadRange> ranges) const {
   SharedSpan held;
   std::size_t number = 0;
+  std::uint64_t read_of_held = 0;
+  const auto settle_held = [&] {
+    if (read_of_held > 0 && is_far()) settle(number, read_of_held);
+    read_of_held = 0;
+  };
   for (const ReadRange& range : ranges) {
     std::uint64_t offset = range.offset;
     std::uint8_t* out = range.out;
     for (std::size_t left = range.bytes; left > 0;) {
       if (held == nullptr || offset < held->begin || offset - held->begin >= held->bytes) {
-        number = held != nullptr && offset == held->begin + held->bytes ? number + 1
-                                                                        : points_->find(offset);
+        const bool goes_on = held != nullptr && offset == held->begin + held->bytes;
+        settle_held();
+        number = goes_on ? number + 1 : points_->find(offset);
         if (number >= points_->size()) throw_shrunk(offset);
         held = span(number);
       }
       const auto at = static_cast<std::size_t>(offset - held->begin);
       const std::size_t taken = std::min(left, held->bytes - at);
       std::memcpy(out, held->data() + at, taken);
-      out += taken, left -= taken, offset += taken;
+      out += taken, left -= taken, offset += taken, read_of_held += taken;
     }
   }
+  settle_held();
 }
 
 SharedSpan InflatedFile::span(std::size_t number) const {
@@ -103,13 +113,22 @@ SharedSpan InflatedFile::inflate(std::size_t number) const {
   }
   // Where damaged data break off, the span ends where zlib stopped when it was surveyed. Another
   // inflater may stop elsewhere.
+  const FileRange range = file_range(number);
+  const std::uint64_t range_end = range.offset + range.bytes;
   for (const auto mode : {StreamInflater::Mode::fast, StreamInflater::Mode::survey}) {
+    if (is_far()) fetch(number, range);
     StreamInflater inflater(file_, compression_, mode);
+    inflater.expect_end(range_end);
     inflater.begin_at(span.place, {window, window_bytes});
     std::uint8_t* const out = inflated->memory.data();
     std::size_t done = 0;
     while (done < bytes && inflater.end() == StreamEnd::none) {
       done += inflater.read({out + done, bytes - done});
+    }
+    // It may do without the last bytes, which tell that the data end.
+    if (is_far() && inflater.input_end() < range_end) {
+      const FileRange rest{inflater.input_end(), range_end - inflater.input_end()};
+      file_->withdraw({&rest, 1});
     }
     if (done == bytes && crc32c(out, bytes) == span.crc) return inflated;
   }
@@ -128,20 +147,85 @@ void InflatedFile::throw_mismatch(const Span& span, const char* what) const {
               {path(), {}, static_cast<std::int64_t>(span.begin)});
 }
 
+// The bytes of the file that the span is inflated from. Where two spans meet in the middle of a
+// byte, both have it.
+FileRange InflatedFile::file_range(std::size_t number) const {
+  const Span span = (*points_)[number];
+  const std::uint64_t begin = span.place.file_offset - (span.place.bits > 0 ? 1 : 0);
+  // Where the last span ends may not be known yet.
+  std::uint64_t end = points_->file_end().value_or(
+      std::min(file_->bytes(), begin + (span.end - span.begin) + kMostGrowth));
+  if (number + 1 < points_->size()) end = (*points_)[number + 1].place.file_offset;
+  return {begin, std::max(begin, end) - begin};
+}
+
+// Calls action(number, bytes) for each span, and how many bytes of it lie in the range.
+template <class Action>
+void InflatedFile::for_spans(std::span<const FileRange> ranges, const Action& action) const {
+  for (const FileRange& range : ranges) {
+    std::uint64_t at = range.offset;
+    const std::uint64_t end = std::min(at + range.bytes, bytes());
+    if (at >= end) continue;
+    for (std::size_t number = points_->find(at); number < points_->size() && at < end; ++number) {
+      const std::uint64_t stop = std::min(end, (*points_)[number].end);
+      action(number, stop - at);
+      at = stop;
+    }
+  }
+}
+
 void InflatedFile::announce(std::span<const FileRange> ranges) const noexcept {
   try {
     std::vector<FileRange> in_file;
-    for (const FileRange& range : ranges) {
-      const std::size_t end_number = points_->find(range.offset + range.bytes);
-      const std::uint64_t begin = file_offset(range.offset);
-      std::uint64_t end = file_->bytes();
-      if (end_number + 1 < points_->size()) end = (*points_)[end_number + 1].place.file_offset;
-      if (begin < end) in_file.push_back({begin, end - begin});
-    }
+    std::size_t last = points_->size();
+    for_spans(ranges, [&](std::size_t number, std::uint64_t count) {
+      const bool is_inflated = SpanCache::instance().has(owner_, number);
+      const bool is_new = std::exchange(last, number) != number && !is_inflated;
+      if (is_far() ? ahead_.expect(number, count, is_inflated) : is_new) {
+        in_file.push_back(file_range(number));
+      }
+    });
     file_->announce(in_file);
   } catch (const std::exception&) {
     // Only advice.
   }
+}
+
+void InflatedFile::hurry(std::span<const FileRange> ranges) const noexcept {
+  try {
+    std::vector<FileRange> in_file;
+    for_spans(ranges, [&](std::size_t number, std::uint64_t) {
+      if (ahead_.is_asked_for(number)) in_file.push_back(file_range(number));
+    });
+    file_->hurry(in_file);
+  } catch (const std::exception&) {
+    // Only advice.
+  }
+}
+
+void InflatedFile::withdraw(std::span<const FileRange> ranges) const noexcept {
+  try {
+    for_spans(ranges, [&](std::size_t number, std::uint64_t count) { settle(number, count); });
+  } catch (const std::exception&) {
+    // It stays until everything is forgotten.
+  }
+}
+
+void InflatedFile::forget_announced() const noexcept {
+  ahead_.forget();
+  file_->forget_announced();
+}
+
+// As one request, whatever pieces it is read in.
+void InflatedFile::fetch(std::size_t number, const FileRange& range) const {
+  if (!ahead_.take(number)) file_->announce({&range, 1});
+  file_->hurry({&range, 1});
+}
+
+void InflatedFile::settle(std::size_t number, std::uint64_t bytes) const noexcept {
+  if (!ahead_.settle(number, bytes)) return;
+  const FileRange range = file_range(number);
+  file_->withdraw({&range, 1});
 }
 
 bool InflatedFile::is_cached(std::uint64_t offset) const noexcept {

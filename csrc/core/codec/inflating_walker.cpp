@@ -36,25 +36,41 @@ constexpr int kWindowLevel = 1;
 
 std::unique_ptr<InflatingWalker> InflatingWalker::over(std::shared_ptr<const StoredFile> file,
                                                        Compression compression, bool keep_spans,
-                                                       AtDamage at_damage) {
+                                                       AtDamage at_damage, const LookAhead& ahead) {
   auto points = std::make_shared<SeekPoints>();
   auto inflated = std::make_shared<const InflatedFile>(std::move(file), compression, points);
   return std::unique_ptr<InflatingWalker>(
-      new InflatingWalker(std::move(inflated), std::move(points), keep_spans, at_damage));
+      new InflatingWalker(std::move(inflated), std::move(points), keep_spans, at_damage, ahead));
 }
 
 InflatingWalker::InflatingWalker(std::shared_ptr<const InflatedFile> inflated,
                                  std::shared_ptr<SeekPoints> points, bool keep_spans,
-                                 AtDamage at_damage)
+                                 AtDamage at_damage, const LookAhead& ahead)
     : ShardWalker(inflated),
       inflated_(inflated),
       points_(std::move(points)),
       keep_spans_(keep_spans),
       at_damage_(at_damage),
+      ahead_(ahead),
       inflater_(inflated->file(), inflated->compression(), StreamInflater::Mode::survey),
       window_deflater_(kZRawWindow, kWindowLevel) {
+  announce();
   inflater_.begin();
-  next_.place = inflater_.place();
+  begin_next();
+}
+
+InflatingWalker::~InflatingWalker() {
+  if (ahead_.announced_end > 0) inflated_->forget_announced();
+}
+
+// The file is read in pieces that are much smaller than requests should be.
+void InflatingWalker::announce() {
+  const StoredFile& compressed = *inflated_->file();
+  const std::uint64_t at = inflater_.input_end();
+  const std::uint64_t most = std::min(ahead_.max_bytes, compressed.traits().max_announced_bytes);
+  // Not at each piece, or requests would be as small as these.
+  if (ahead_.announced_end > at && ahead_.announced_end - at > most / 2) return;
+  announce_ahead(compressed, at, ahead_.announced_end, most);
 }
 
 ShardWindow InflatingWalker::window(std::uint64_t offset, std::size_t wanted) {
@@ -95,7 +111,6 @@ bool InflatingWalker::inflate_next() {
     next_.begin = span->begin;
     next_.end = span->begin + span->bytes;
     next_.crc = crc32c(span->data(), span->bytes);
-    next_.file_crc = crc_of_sample(*inflated_->file(), next_.place.file_offset);
     if (keep_spans_) inflated_->offer(points_->size(), span);
     points_->add(next_, std::move(next_window_));
     current_ = std::move(span);
@@ -133,6 +148,7 @@ SharedSpan InflatingWalker::inflate_span() {
     if (come - pulsed_at_ >= kSpanBytes) pulsed_at_ = come, pulse()();
     const bool is_long = done >= kSpanBytes;
     const std::size_t end = is_long ? std::min(room, done + kSpanBytes) : kSpanBytes;
+    announce();
     done += inflater_.read({memory.data() + kLeadBytes + done, end - done}, is_long);
     // A span that begins where a member does needs no window.
     const bool begins_member = inflater_.member_bytes() == 0;
@@ -146,6 +162,8 @@ SharedSpan InflatingWalker::inflate_span() {
 void InflatingWalker::begin_next() {
   next_ = Span();
   next_.place = inflater_.place();
+  const std::span<const std::uint8_t> sample = inflater_.peek(kSampleBytes);
+  next_.file_crc = crc32c(sample.data(), sample.size());
   const auto window_bytes = static_cast<std::size_t>(
       std::min<std::uint64_t>(kDeflateWindowBytes, inflater_.member_bytes()));
   next_window_.clear();

@@ -24,7 +24,8 @@ class InflatingWalker final : public ShardWalker {
   // AtDamage::stop, it never resumes.
   static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const StoredFile> file,
                                                Compression compression, bool keep_spans,
-                                               AtDamage at_damage);
+                                               AtDamage at_damage, const LookAhead& ahead = {});
+  ~InflatingWalker() override;
 
   const std::shared_ptr<const InflatedFile>& inflated() const noexcept { return inflated_; }
   const std::shared_ptr<SeekPoints>& seek_points() const noexcept { return points_; }
@@ -38,7 +39,8 @@ class InflatingWalker final : public ShardWalker {
 
  private:
   InflatingWalker(std::shared_ptr<const InflatedFile> inflated, std::shared_ptr<SeekPoints> points,
-                  bool keep_spans, AtDamage at_damage);
+                  bool keep_spans, AtDamage at_damage, const LookAhead& ahead);
+  void announce();
   bool inflate_next();
   SharedSpan inflate_span();
   void begin_next();
@@ -48,6 +50,7 @@ class InflatingWalker final : public ShardWalker {
   const std::shared_ptr<SeekPoints> points_;
   const bool keep_spans_;
   const AtDamage at_damage_;
+  LookAhead ahead_;
   StreamInflater inflater_;
   std::optional<MemberFinder> finder_;        // from the first damage on
   std::optional<std::uint64_t> next_member_;  // after damage: where it begins in the file

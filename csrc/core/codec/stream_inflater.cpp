@@ -1,6 +1,7 @@
 #include "core/codec/stream_inflater.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/base/bytes.h"
@@ -47,13 +48,28 @@ void StreamInflater::begin_at(const InflatePlace& place, std::span<const std::ui
 }
 
 bool StreamInflater::fill() {
-  const auto count =
-      static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, end_of_file_ - buffer_end_));
+  std::uint64_t left = end_of_file_ - buffer_end_;
+  if (buffer_end_ < expected_end_) left = std::min(left, expected_end_ - buffer_end_);
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, left));
   if (count == 0) return false;
   file_->read(buffer_end_, buffer_.data(), count);
   buffer_end_ += count;
   ahead_ = {buffer_.data(), count};
   return true;
+}
+
+std::span<const std::uint8_t> StreamInflater::peek(std::size_t count) {
+  if (ahead_.size() < count) {
+    const std::size_t kept = ahead_.size();
+    const auto more = static_cast<std::size_t>(
+        std::min<std::uint64_t>(kInputBytes - kept, end_of_file_ - buffer_end_));
+    if (kept > 0) std::memmove(buffer_.data(), ahead_.data(), kept);
+    ahead_ = {buffer_.data(), kept};
+    file_->read(buffer_end_, buffer_.data() + kept, more);
+    buffer_end_ += more;
+    ahead_ = {buffer_.data(), kept + more};
+  }
+  return ahead_.first(std::min(count, ahead_.size()));
 }
 
 void StreamInflater::consume(std::ptrdiff_t count) {

@@ -45,6 +45,8 @@ class StreamInflater {
 
   // From the next begin on, the file is read as if it ended there.
   void take_for_end(std::uint64_t file_offset) noexcept { end_of_file_ = file_offset; }
+  // Bytes of the file from there on are not read unless inflating needs them.
+  void expect_end(std::uint64_t file_offset) noexcept { expected_end_ = file_offset; }
 
   // Fills `out`. Stops early only at the stream's end, where a member begins, after a MiB of the
   // file or, if asked, where a block ends. Throws Error io.
@@ -57,6 +59,10 @@ class StreamInflater {
   // This member's bytes so far. Matches reach no further back.
   std::uint64_t member_bytes() const noexcept { return member_bytes_; }
   std::uint64_t file_offset() const noexcept { return buffer_end_ - ahead_.size(); }
+  // How far the file has been read.
+  std::uint64_t input_end() const noexcept { return buffer_end_; }
+  // The next bytes that will be inflated, fewer where the file ends. Throws Error io.
+  std::span<const std::uint8_t> peek(std::size_t count);
   // Where the last member that was reached begins, or what should have been one.
   std::uint64_t member_offset() const noexcept { return member_offset_; }
   // How many members since begin() had the length and checksum that they end with. Survey only.
@@ -77,6 +83,7 @@ class StreamInflater {
   const bool checks_;
   const std::unique_ptr<Inflater> inflater_;
   std::uint64_t end_of_file_;
+  std::uint64_t expected_end_ = 0;
   PooledBuffer buffer_;
   std::uint64_t buffer_end_ = 0;         // in the file
   std::span<const std::uint8_t> ahead_;  // of the buffer, not yet consumed

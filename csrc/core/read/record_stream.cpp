@@ -19,10 +19,11 @@ constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 const char* const kAdvice =
     " Restore the file, or leave damaged records out with on_corruption=\"skip\".";
 
-std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const StoredFile> file) {
+std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const StoredFile> file,
+                                         const LookAhead& ahead) {
   const Compression compression = detect_compression(*file);
   if (compression == Compression::none) return walk(std::move(file));
-  return InflatingWalker::over(std::move(file), compression, true, AtDamage::stop);
+  return InflatingWalker::over(std::move(file), compression, true, AtDamage::stop, ahead);
 }
 
 }  // namespace
@@ -49,21 +50,12 @@ void RecordStream::announce() noexcept {
 }
 
 void RecordStream::begin() {
-  walker_ = walk_stream(stored_);
+  walker_ = walk_stream(stored_, {max_ahead_bytes_, announced_end_});
   file_ = &walker_->file();
-}
-
-// The walker reads the file in small pieces, and does not announce them.
-void RecordStream::announce_compressed() {
-  const std::uint64_t at = walker_->file_bytes_before(offset_);
-  // Not at each record, or requests would be as small as records.
-  if (announced_end_ > at && announced_end_ - at > max_ahead_bytes_ / 2) return;
-  announce_ahead(*stored_, at, announced_end_, max_ahead_bytes_);
 }
 
 bool RecordStream::next(std::span<const std::uint8_t>* payload) {
   if (walker_ == nullptr) begin();
-  if (file_ != stored_.get() && stored_->traits().is_far) announce_compressed();
   if (!walker_->reach(offset_ + kHeaderBytes)) throw_bad_ending();
   const std::uint64_t left = file_->bytes() - std::min(offset_, file_->bytes());
   if (left == 0) return false;

@@ -43,7 +43,6 @@ class RecordStream {
 
  private:
   void begin();
-  void announce_compressed();
   // The bytes [offset_, offset_ + count), which the shard has.
   const std::uint8_t* bytes_ahead(std::uint64_t count);
   std::string where() const;

@@ -19,6 +19,13 @@ enum class AtDamage : std::uint8_t {
   stop,      // ends there
 };
 
+// How much of a file is announced before a walk gets there, if each request is a round trip, and
+// how much of its beginning has been.
+struct LookAhead {
+  std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t announced_end = 0;
+};
+
 // A cursor along a shard. Hands out windows of it in memory, mapped or read.
 class ShardWalker {
  public:

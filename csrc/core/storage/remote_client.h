@@ -7,7 +7,8 @@
 
 namespace tfrfast {
 
-// Strings end with a null, are UTF-8 and live until the request is answered.
+// Strings end with a null, are UTF-8 and live until the request is answered or, after end(), until
+// the next client begins.
 struct ClientRequest {
   std::uint64_t number;
   std::uint64_t offset;

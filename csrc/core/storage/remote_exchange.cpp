@@ -204,7 +204,10 @@ void RemoteExchange::end_serving(const std::string& why) {
   close_pipe();
   all.assign(urgent_.begin(), urgent_.end());
   all.insert(all.end(), ahead_.begin(), ahead_.end());
-  for (const auto& [number, each] : taken_) all.push_back(each);
+  for (const auto& [number, each] : taken_) {
+    all.push_back(each);
+    lost_.emplace(number, each);  // the client may be looking at it
+  }
   urgent_.clear();
   ahead_.clear();
   taken_.clear();

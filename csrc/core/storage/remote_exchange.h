@@ -146,7 +146,8 @@ class RemoteExchange {
   std::deque<Request> ahead_;
   std::unordered_map<std::uint64_t, Request> taken_;
   std::vector<std::uint64_t> abandoned_;
-  std::unordered_map<std::uint64_t, Request> lost_;  // in a fork, and not destroyed yet
+  // In a fork, or when the client ended, and not destroyed yet.
+  std::unordered_map<std::uint64_t, Request> lost_;
   std::uint64_t ahead_bytes_ = 0;  // of memory that requests hold for which nobody waits yet
   std::uint64_t last_number_ = 0;
   std::atomic<void (*)()> starter_ = nullptr;

@@ -59,8 +59,12 @@ def urls(server: RangeServer, files: list[str]) -> list[str]:
 Make = Callable[[list[str]], Any]
 
 
+def opened(names: list[str]) -> Any:
+    return tfr.TFRecordDataset(names, "GZIP" if names[0].endswith(".gz") else None)
+
+
 def shuffled(names: list[str]) -> Any:
-    return tfr.TFRecordDataset(names).shuffle(1, seed=3)
+    return opened(names).shuffle(1, seed=3)
 
 
 def loaded(names: list[str], **options: Any) -> Any:
@@ -80,7 +84,7 @@ FORMS: dict[str, Make] = {
     "columns": lambda names: shuffled(names).batch(ROWS).parse_example(FEATURES),
     "lifted": lambda names: shuffled(names).map(parsed).batch(ROWS),
     "blocks": lambda names: (
-        tfr.TFRecordDataset(names).shuffle(seed=1, order=tfr.BlockShuffle(4, 40)).batch(ROWS)
+        opened(names).shuffle(seed=1, order=tfr.BlockShuffle(4, 40)).batch(ROWS)
     ),
     "loaded": loaded,
     "loaded columns": lambda names: loaded(names, features=FEATURES),
@@ -120,6 +124,42 @@ def test_the_next_batches_are_asked_for_before_they_are_needed(
     here = list(FORMS[form](files).as_numpy_iterator())
     tf.nest.map_structure(np.testing.assert_array_equal, got, here)
     assert asked_for(server) == COUNT
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_compressed_shards_are_asked_for_once_and_early(
+    server: RangeServer, tmp_path: Path, form: str
+) -> None:
+    random = np.random.default_rng(5)
+    # Five spans in each. Noise, so that requests for them do not become one.
+    whole = [
+        tfr.encode_example({"id": n, "raw": random.bytes(RECORD_BYTES)}) for n in range(2 * 80)
+    ]
+    files, urls = [], []
+    for i in range(2):
+        files.append(str(tmp_path / f"part-{i}.gz"))
+        with tfr.Writer(files[-1], compression="GZIP") as writer:
+            for each in whole[80 * i : 80 * (i + 1)]:
+                writer.write(each)
+        server.put(f"packed/part-{i}.gz", Path(files[-1]).read_bytes())
+        urls.append(f"{server.url}/packed/part-{i}.gz")
+    in_all = sum(Path(each).stat().st_size for each in files)
+    server.forget()
+    tfr.build_index(urls)
+    # In large requests, though the inflater takes small pieces.
+    assert len(server.reads()) <= 2 * 4
+
+    def asked() -> int:
+        return sum((each.end or 0) - (each.begin or 0) + 1 for each in server.reads())
+
+    there = iter(FORMS[form](urls).as_numpy_iterator())
+    server.forget()
+    first = next(there)
+    wait_until(lambda: asked() > 0.95 * in_all)
+    got = [first, *there]
+    here = list(FORMS[form](files).as_numpy_iterator())
+    tf.nest.map_structure(np.testing.assert_array_equal, got, here)
+    assert asked() < 1.05 * in_all
 
 
 def test_the_next_epochs_of_a_part(server: RangeServer, urls: list[str], files: list[str]) -> None:
