@@ -71,17 +71,31 @@ class StreamedUploads:
         return list(self._state.uploads)
 
     def complete(self) -> None:
-        """Makes the objects appear. Raises OSError, which says how many did not."""
+        """Makes the objects appear. Raises OSError, which says how many did not.
+
+        If it is interrupted, `give_up` says what becomes of the others.
+        """
         self._giving_up.detach()
-        use_client().run(self._state.complete())
+        self._state.complete()
+
+    @property
+    def num_appeared(self) -> int:
+        """How many of the objects are there."""
+        return sum(each.has_appeared for each in self._state.uploads.values())
 
     def give_up(self) -> None:
-        """Removes all parts that were sent, if that takes a few seconds. No object appears."""
+        """Removes all parts that were sent, if that takes a few seconds.
+
+        Objects whose last parts are on their way appear, if that takes no longer. No others do.
+        """
         self._giving_up.detach()
         if not self._state.give_up():
             return
         self._thread.join(_PATIENCE_S)
-        wait([each.running for each in self._state.uploads.values()], _PATIENCE_S)
+        uploads = self._state.uploads.values()
+        wait([each.running for each in uploads], _PATIENCE_S)
+        for each in uploads:
+            each.stop_appearing()
 
 
 class _State:
@@ -141,14 +155,16 @@ class _State:
         if self._failure is not None:
             raise OSError(self._failure.errno, self._failure.strerror)
 
-    async def complete(self) -> None:
+    def complete(self) -> None:
         waiting = list(self.uploads.values())
         for first in range(0, len(waiting), _COMPLETED_AT_ONCE):
             some = waiting[first : first + _COMPLETED_AT_ONCE]
             for each in some:
                 each.let_appear()
-            running = (asyncio.wrap_future(each.running) for each in some)
-            await asyncio.gather(*running, return_exceptions=True)
+            # Ctrl-C ends the wait, and not what is waited for: parts of an upload that is cut off
+            # would stay.
+            while not all(each.is_over for each in some):
+                wait([each.running for each in some], _LOOK_MS / 1000)
             if self._failure is not None:
                 break
         missing = [each.url for each in waiting if not each.has_appeared]
@@ -188,6 +204,7 @@ class _Upload:
         self._last_file = ""
         self._may_complete = asyncio.Event()
         self._is_given_up = False
+        self._is_appearing = False
         self.has_appeared = False
         self.running = self._client.start(self._run())
 
@@ -197,6 +214,10 @@ class _Upload:
     def end(self, last_file: str) -> None:
         self._last_file = last_file
         self._client.call_soon(self._pieces.put_nowait, None)
+
+    @property
+    def is_over(self) -> bool:
+        return self.running.done() or not self._client.has_thread
 
     def let_appear(self) -> None:
         self._client.call_soon(self._may_complete.set)
@@ -227,12 +248,18 @@ class _Upload:
             await self._may_complete.wait()
         if self._is_given_up:
             raise InterruptedError  # which removes the parts
+        self._is_appearing = True  # from here on, nothing can remove them
         yield np.fromfile(self._last_file, np.uint8)
 
     def give_up(self) -> None:
         self._is_given_up = True
         self._client.call_soon(self._pieces.put_nowait, None)
         self._client.call_soon(self._may_complete.set)
+
+    def stop_appearing(self) -> None:
+        """Cuts off what would otherwise appear at any time. Its parts stay."""
+        if self._is_appearing:
+            self.running.cancel()
 
 
 def _send(parts: _native.OutgoingParts, state: _State, folder_url: str) -> None:

@@ -133,7 +133,10 @@ class FarOutput:
         except BaseException as error:
             if not are_whole:  # parts were sent, and removed from this machine
                 self.remove()
-                raise _without_shards(error, are_there) from None
+                appeared = self._streamed.num_appeared if self._streamed is not None else 0
+                are_there = are_there or appeared == len(files)
+                some = f"At least {appeared} of {len(files)} shards have appeared. "
+                raise _without_shards(error, are_there, some if appeared else "") from None
             self._removing.detach()
             kept = (
                 f"All shards are complete in {os.path.dirname(self.path)!r}: upload them, or "
@@ -186,7 +189,7 @@ class FarOutput:
         return sorted(others - set(mine))
 
 
-def _without_shards(error: BaseException, are_there: bool) -> BaseException:
+def _without_shards(error: BaseException, are_there: bool, some: str) -> BaseException:
     """The error of an upload whose shards are no longer on this machine."""
     advice = (
         "All shards have appeared, but not their index: `tfrfast index --publish` makes it"
@@ -194,7 +197,8 @@ def _without_shards(error: BaseException, are_there: bool) -> BaseException:
         else "Write the shards again"
     )
     if isinstance(error, KeyboardInterrupt):
-        return KeyboardInterrupt(f"Uploading was interrupted. {advice}.")
+        what = "" if are_there else some
+        return KeyboardInterrupt(f"Uploading was interrupted. {what}{advice}.")
     if isinstance(error, OSError) and not isinstance(error, FileExistsError):
         text = f"{str(error.strerror).rstrip('.')}. {advice}"
         return type(error)(error.errno, text, error.filename)

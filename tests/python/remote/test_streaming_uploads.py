@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +233,82 @@ def test_an_interruption_while_parts_are_sent_leaves_nothing(
     wait_until(lambda: unfinished(bucket) == 0)
     assert keys(bucket) == []
     assert not list(small_parts.iterdir())
+
+
+@pytest.fixture
+def last_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Ctrl-C comes when the storage gets the last part of a shard, which it takes at this event."""
+    from moto.s3.models import S3Backend
+
+    go_on = threading.Event()
+    upload_part = S3Backend.upload_part
+
+    def interrupt(backend: Any, name: str, upload: str, part: int, *rest: Any) -> Any:
+        if part == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            go_on.wait(PATIENCE_S)
+        return upload_part(backend, name, upload, part, *rest)
+
+    monkeypatch.setattr(S3Backend, "upload_part", interrupt)
+    monkeypatch.setattr(streaming, "_COMPLETED_AT_ONCE", 1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield go_on
+    go_on.set()
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_while_shards_appear_leaves_whole_ones_and_no_parts(
+    bucket: Any,
+    storage: dict[str, Any],
+    last_parts: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    small_parts: Path,
+) -> None:
+    give_up = streaming.StreamedUploads.give_up
+
+    def go_on(uploads: Any) -> None:
+        threading.Timer(0.1, last_parts.set).start()
+        give_up(uploads)
+
+    monkeypatch.setattr(streaming.StreamedUploads, "give_up", go_on)
+    writer = tfr.ShardedWriter(f"{ROOT}/x", num_shards=3, storage=storage)
+    writer.write_batch(records_of(18))
+    with pytest.raises(KeyboardInterrupt, match="At least 1 of 3 shards have appeared. Write"):
+        writer.close()
+    assert unfinished(bucket) == 0
+    assert keys(bucket) == ["sets/one/x-00000-of-00003"]  # and no index
+    assert list(tfr.Reader(f"{ROOT}/x-*", storage=storage)) == records_of(18)[::3]
+    assert not list(small_parts.iterdir())
+
+
+def test_ctrl_c_when_all_shards_have_appeared_says_how_to_index_them(
+    bucket: Any, storage: dict[str, Any], last_parts: threading.Event
+) -> None:
+    last_parts.set()
+    writer = tfr.Writer(f"{ROOT}/x", storage=storage)
+    writer.write_batch(records_of(6))
+    with pytest.raises(KeyboardInterrupt, match="All shards have appeared, but not their index"):
+        writer.close()
+    assert unfinished(bucket) == 0
+    assert keys(bucket) == ["sets/one/x"]
+
+
+def test_ctrl_c_is_not_held_up_by_a_storage_that_does_not_answer(
+    bucket: Any,
+    storage: dict[str, Any],
+    last_parts: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streaming, "_PATIENCE_S", 0.1)
+    writer = tfr.ShardedWriter(f"{ROOT}/x", num_shards=2, storage=storage)
+    writer.write_batch(records_of(12))
+    with pytest.raises(KeyboardInterrupt, match=r"interrupted\. Write the shards again"):
+        writer.close()
+    last_parts.set()
+    # Nobody joins the parts that were on their way.
+    wait_until(lambda: uploaded_parts(bucket) == 2)
+    assert unfinished(bucket) == 1
+    assert keys(bucket) == []
 
 
 def test_a_client_that_was_replaced_takes_no_more_objects(
