@@ -15,7 +15,6 @@
 #include "core/base/waiting.h"
 #include "core/storage/cache_writer.h"
 #include "core/storage/cached_object.h"
-#include "core/storage/remote_file.h"
 
 namespace tfrfast {
 namespace {

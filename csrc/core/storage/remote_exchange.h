@@ -17,10 +17,18 @@
 #include "core/base/error.h"
 #include "core/base/pool.h"
 #include "core/storage/file_facts.h"
+#include "core/storage/storage_traits.h"
 
 namespace tfrfast {
 
 class CachedObject;
+
+// At most this much is read ahead, in the whole process, before it is used.
+inline constexpr std::uint64_t kMaxAheadBytes = std::uint64_t{256} << 20;
+
+inline constexpr StorageTraits kRemoteTraits = {
+    true, 64 << 10, std::size_t{8} << 20, 64, kMaxAheadBytes,
+};
 
 // What names an object: where it is, how to reach it (options for the client, without secrets), and
 // the version that was found there when it was opened. Empty before that.

@@ -53,25 +53,6 @@ std::shared_ptr<RemoteRequest> examine(const std::string& url, const std::string
   return request;
 }
 
-// Sorted, with those that touch, or have at most `gap` bytes between them, as one.
-std::vector<FileRange> merged(std::vector<FileRange> ranges, std::uint64_t gap) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const FileRange& a, const FileRange& b) { return a.offset < b.offset; });
-  std::vector<FileRange> result;
-  for (const FileRange& each : ranges) {
-    if (!result.empty()) {
-      FileRange& last = result.back();
-      const std::uint64_t end = last.offset + last.bytes;
-      if (each.offset <= end || each.offset - end <= gap) {
-        last.bytes = std::max(end, each.offset + each.bytes) - last.offset;
-        continue;
-      }
-    }
-    result.push_back(each);
-  }
-  return result;
-}
-
 }  // namespace
 
 FileFacts examine_remote_file(const std::string& url, const std::string& access) {
@@ -103,7 +84,8 @@ RemoteFile::RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& 
       name_(std::move(name)),
       access_(std::move(access)),
       folder_(std::move(folder)),
-      may_map_(may_map) {
+      may_map_(may_map),
+      pieces_(name_) {
   if (folder_ != nullptr) use_.emplace(folder_, path()).add_object(path(), bytes());
 }
 
@@ -121,184 +103,44 @@ bool RemoteFile::await_settled() const noexcept {
   return facts().mtime_ns > 0 && now_ns() - facts().mtime_ns > kRestNs;
 }
 
-RemoteFile::Pieces::iterator RemoteFile::piece_with(std::uint64_t offset) const {
-  auto next = pieces_.upper_bound(offset);
-  if (next == pieces_.begin()) return pieces_.end();
-  --next;
-  return offset < next->second.end() ? next : pieces_.end();
-}
-
-// The parts of the ranges that no piece has.
-std::vector<FileRange> RemoteFile::not_asked_for(std::span<const FileRange> ranges) const {
-  std::vector<FileRange> missing;
-  for (const FileRange& each : ranges) {
-    const std::uint64_t end = each.offset + each.bytes;
-    for (std::uint64_t at = each.offset; at < end;) {
-      if (const auto piece = piece_with(at); piece != pieces_.end()) {
-        at = piece->second.end();
-        continue;
-      }
-      const auto next = pieces_.upper_bound(at);
-      const std::uint64_t stop = next == pieces_.end() ? end : std::min(end, next->first);
-      missing.push_back({at, stop - at});
-      at = stop;
-    }
-  }
-  return missing;
-}
-
-// Makes pieces of ranges that no piece has, and bridges gaps between them that cost no more to read
-// than to skip.
-void RemoteFile::ask_for(std::vector<FileRange> ranges, bool is_urgent) const {
-  const std::vector<FileRange> wanted = merged(std::move(ranges), 0);
-  for (const FileRange& each : not_asked_for(merged(wanted, kRemoteTraits.gap_bytes))) {
-    // Between two pieces that are there already, there may be nothing but a gap.
-    const std::uint64_t limit = each.offset + each.bytes;
-    const auto first = std::partition_point(
-        wanted.begin(), wanted.end(),
-        [&](const FileRange& range) { return range.offset + range.bytes <= each.offset; });
-    const auto after = std::partition_point(
-        first, wanted.end(), [&](const FileRange& range) { return range.offset < limit; });
-    if (first == after) continue;
-    const FileRange& last = *(after - 1);
-    const std::uint64_t end = std::min(limit, last.offset + last.bytes);
-    add_pieces(std::max(each.offset, first->offset), end, is_urgent);
-  }
-}
-
-void RemoteFile::add_pieces(std::uint64_t begin, std::uint64_t end, bool is_urgent) const {
-  while (begin < end) {
-    auto request = std::make_shared<RemoteRequest>();
-    request->object = name_;
-    request->offset = begin;
-    request->bytes = std::min<std::uint64_t>(kRemoteTraits.request_bytes, end - begin);
-    request->is_urgent = is_urgent;
-    request->users = 1;
-    RemoteExchange::instance().add(request);
-    // Only now: a request that was not made claims nothing.
-    if (const auto* const kept = cache_.load(std::memory_order_acquire)) request->cache = *kept;
-    begin += request->bytes;
-    const std::uint64_t offset = request->offset;
-    pieces_.emplace(offset, Piece{std::move(request), 0});
-    piece_count_.store(pieces_.size(), std::memory_order_relaxed);
-  }
-}
-
-// What this process has claimed is asked for as it is. Anything else is asked for as ever.
-void RemoteFile::ask_for_missing(std::span<const FileRange> claimed,
-                                 std::span<const FileRange> passing, bool is_urgent) const {
-  for (const FileRange& each : not_asked_for(claimed)) {
-    add_pieces(each.offset, each.offset + each.bytes, is_urgent);
-  }
-  ask_for(not_asked_for(passing), is_urgent);
-}
-
-// Calls action(piece, offset, bytes) for each part of a range that a piece has. It may drop the
-// piece.
-template <class Action>
-void RemoteFile::for_parts(const FileRange& range, const Action& action) const {
-  const std::uint64_t end = range.offset + range.bytes;
-  for (std::uint64_t at = range.offset; at < end;) {
-    const auto piece = piece_with(at);
-    if (piece == pieces_.end()) {
-      const auto next = pieces_.upper_bound(at);
-      if (next == pieces_.end()) return;
-      at = std::min(end, next->first);
-      continue;
-    }
-    const std::uint64_t stop = std::min(end, piece->second.end());
-    action(piece, at, stop - at);
-    at = stop;
-  }
-}
-
-void RemoteFile::expect(std::span<const FileRange> ranges) const {
-  for (const FileRange& each : ranges) {
-    for_parts(each, [](Pieces::iterator piece, std::uint64_t, std::uint64_t count) {
-      piece->second.unread_bytes += count;
-    });
-  }
-}
-
-// The pieces that have the range, which are dropped once everything that was expected is taken.
-// Parts that no piece has are added to `rest`.
-void RemoteFile::take_parts(const ReadRange& range, std::vector<Copy>& copies,
-                            std::vector<ReadRange>* rest) const {
-  RemoteExchange& exchange = RemoteExchange::instance();
-  std::uint64_t taken_to = range.offset;
-  const auto pass_over = [&](std::uint64_t end) {
-    if (rest == nullptr || end == taken_to) return;
-    rest->push_back({taken_to, range.out + (taken_to - range.offset),
-                     static_cast<std::size_t>(end - taken_to)});
-  };
-  for_parts({range.offset, range.bytes},
-            [&](Pieces::iterator piece, std::uint64_t at, std::uint64_t count) {
-              pass_over(at);
-              taken_to = at + count;
-              std::uint8_t* const out = range.out + (at - range.offset);
-              const auto& request = piece->second.request;
-              exchange.hurry(request);
-              ++request->users;
-              copies.push_back({request, at, out, static_cast<std::size_t>(count)});
-              std::uint64_t& unread = piece->second.unread_bytes;
-              unread -= std::min(unread, count);
-              if (unread == 0) exchange.stop_counting(*request);
-            });
-  pass_over(range.offset + range.bytes);
-}
-
-void RemoteFile::drop(Pieces::iterator piece) const {
-  dropped_.push_back(piece->second.request);
-  pieces_.erase(piece);
-  piece_count_.store(pieces_.size(), std::memory_order_relaxed);
-  RemoteExchange::instance().let_go(dropped_.back());
-}
-
-// The pieces of which everything that was expected is taken.
-void RemoteFile::drop_all_read(std::span<const Copy> copies) const {
-  for (const Copy& each : copies) {
-    const auto piece = piece_with(each.offset);
-    if (piece != pieces_.end() && piece->second.unread_bytes == 0) drop(piece);
-  }
-}
-
 void RemoteFile::read(std::span<const ReadRange> ranges) const {
   for (const ReadRange& each : ranges) {
     if (each.offset > bytes() || each.bytes > bytes() - each.offset) throw_shrunk(bytes());
   }
-  if (CachedObject* const kept = cache(); kept != nullptr) return read_with_cache(ranges, *kept);
+  if (const auto& kept = cache(); kept != nullptr) return read_with_cache(ranges, kept);
   std::vector<FileRange> wanted;
   wanted.reserve(ranges.size());
   for (const ReadRange& each : ranges) {
     if (each.bytes > 0) wanted.push_back({each.offset, each.bytes});
   }
-  std::vector<Copy> copies;
-  std::vector<std::shared_ptr<RemoteRequest>> dropped;  // destroyed without the lock
+  std::vector<PieceCopy> copies;
+  RemotePieces::Requests dropped;  // destroyed without the lock
   std::unique_lock lock(RemoteExchange::mutex());
-  const std::vector<FileRange> missing = not_asked_for(wanted);
-  ask_for(missing, true);
-  expect(missing);
-  for (const ReadRange& each : ranges) take_parts(each, copies);
-  drop_all_read(copies);
-  dropped.swap(dropped_);
+  const std::vector<FileRange> missing = pieces_.not_asked_for(wanted);
+  pieces_.ask_for_all(missing, true, nullptr);
+  pieces_.expect(missing);
+  for (const ReadRange& each : ranges) pieces_.take(each, copies);
+  pieces_.drop_read(copies);
+  dropped = pieces_.take_dropped();
   lock.unlock();
   dropped.clear();
   copy_all(copies);
 }
 
-CachedObject* RemoteFile::cache() const noexcept {
-  if (folder_ == nullptr) return nullptr;
+const std::shared_ptr<CachedObject>& RemoteFile::cache() const noexcept {
+  static const auto& none = *new std::shared_ptr<CachedObject>();  // threads may outlive statics
+  if (folder_ == nullptr) return none;
   std::shared_ptr<CachedObject>* kept = cache_.load(std::memory_order_acquire);
   if (kept == nullptr) {
     // Without a lock, which a forked child could inherit: of two that are made, one is dropped.
     auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
         new (std::nothrow) std::shared_ptr<CachedObject>(open_cache()));
-    if (made == nullptr) return nullptr;
+    if (made == nullptr) return none;
     if (cache_.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel)) {
       kept = made.release();
     }
   }
-  return kept->get();
+  return *kept;
 }
 
 std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
@@ -318,20 +160,25 @@ std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
 }
 
 // Asks for what nobody has asked for yet. Holds the exchange's lock afterwards.
-void RemoteFile::fetch(std::span<const FileRange> wanted, CachedObject& cache, bool is_urgent,
+void RemoteFile::fetch(std::span<const FileRange> wanted,
+                       const std::shared_ptr<CachedObject>& cache, bool is_urgent,
                        std::unique_lock<std::mutex>& lock) const {
   std::vector<FileRange> unasked;
   {
     const std::lock_guard look(RemoteExchange::mutex());
-    unasked = not_asked_for(wanted);
+    unasked = pieces_.not_asked_for(wanted);
   }
   // Without the lock, as it may have to look for room.
-  const MissingPages missing = cache.claim(unasked, kRemoteTraits.gap_bytes);
+  const MissingPages missing = cache->claim(unasked, kRemoteTraits.gap_bytes);
   lock = std::unique_lock(RemoteExchange::mutex());
   try {
-    ask_for_missing(missing.claimed, missing.passing, is_urgent);
+    // What this process has claimed is asked for as it is. Anything else is asked for as ever.
+    for (const FileRange& each : pieces_.not_asked_for(missing.claimed)) {
+      pieces_.ask_for(each, is_urgent, cache);
+    }
+    pieces_.ask_for_all(pieces_.not_asked_for(missing.passing), is_urgent, cache);
   } catch (...) {
-    for (const FileRange& each : missing.claimed) cache.release(each.offset, each.bytes);
+    for (const FileRange& each : missing.claimed) cache->release(each.offset, each.bytes);
     throw;
   }
 }
@@ -339,24 +186,10 @@ void RemoteFile::fetch(std::span<const FileRange> wanted, CachedObject& cache, b
 std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges,
                                                CachedObject& cache) const {
   std::vector<ReadRange> rest, parts;
-  if (piece_count_.load(std::memory_order_relaxed) > 0) {
+  if (!pieces_.is_empty()) {
     // What was announced is taken from there, so that its memory becomes free.
     const std::lock_guard lock(RemoteExchange::mutex());
-    for (const ReadRange& each : ranges) {
-      std::uint64_t at = each.offset;
-      const auto add = [&](std::vector<ReadRange>& to, std::uint64_t end) {
-        if (end > at) {
-          to.push_back({at, each.out + (at - each.offset), static_cast<std::size_t>(end - at)});
-        }
-        at = end;
-      };
-      for_parts({each.offset, each.bytes},
-                [&](Pieces::iterator, std::uint64_t begin, std::uint64_t count) {
-                  add(parts, begin);
-                  add(rest, begin + count);
-                });
-      add(parts, each.offset + each.bytes);
-    }
+    for (const ReadRange& each : ranges) pieces_.divide(each, rest, parts);
     ranges = parts;
   }
   for (const ReadRange& each : ranges) {
@@ -382,31 +215,32 @@ std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges
   return rest;
 }
 
-void RemoteFile::read_with_cache(std::span<const ReadRange> ranges, CachedObject& cache) const {
-  std::vector<ReadRange> rest = read_cached(ranges, cache);
+void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
+                                 const std::shared_ptr<CachedObject>& cache) const {
+  std::vector<ReadRange> rest = read_cached(ranges, *cache);
   bool is_patient = true;
   while (!rest.empty()) {
     std::vector<FileRange> wanted;
     wanted.reserve(rest.size());
     for (const ReadRange& each : rest) wanted.push_back({each.offset, each.bytes});
-    std::vector<Copy> copies;
+    std::vector<PieceCopy> copies;
     std::vector<ReadRange> elsewhere;
-    std::vector<std::shared_ptr<RemoteRequest>> dropped;  // destroyed without the lock
+    RemotePieces::Requests dropped;  // destroyed without the lock
     std::unique_lock<std::mutex> lock;
     wanted = merged(std::move(wanted), 0);
     fetch(wanted, cache, true, lock);
-    if (!is_patient) ask_for(not_asked_for(wanted), true);
-    for (const ReadRange& each : rest) take_parts(each, copies, &elsewhere);
-    drop_all_read(copies);
-    dropped.swap(dropped_);
+    if (!is_patient) pieces_.ask_for_all(pieces_.not_asked_for(wanted), true, cache);
+    for (const ReadRange& each : rest) pieces_.take(each, copies, &elsewhere);
+    pieces_.drop_read(copies);
+    dropped = pieces_.take_dropped();
     lock.unlock();
     dropped.clear();
     copy_all(copies);
     // Others fetch it, or have done so meanwhile.
-    is_patient = await_others(elsewhere, cache) && is_patient;
-    rest = read_cached(elsewhere, cache);
+    is_patient = await_others(elsewhere, *cache) && is_patient;
+    rest = read_cached(elsewhere, *cache);
   }
-  map_if_whole(cache);
+  map_if_whole(*cache);
 }
 
 bool RemoteFile::await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const {
@@ -426,7 +260,7 @@ bool RemoteFile::await_others(std::span<const ReadRange> ranges, const CachedObj
 void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {
   if (!may_map_ || mapping() != nullptr) return;
   // What was announced still has to be taken.
-  if (piece_count_.load(std::memory_order_relaxed) > 0) return;
+  if (!pieces_.is_empty()) return;
   if (const StoredFile* const whole = cache.whole(); whole != nullptr) {
     become_local(whole->mapping(), whole->traits());
   }
@@ -434,7 +268,7 @@ void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {
 
 bool RemoteFile::mend(const FileRange& range) const noexcept {
   try {
-    CachedObject* const kept = cache();
+    const std::shared_ptr<CachedObject>& kept = cache();
     if (kept == nullptr) return false;
     // Even if all is right now: another thread, or process, may have put it right since it was
     // read. Reading a damaged object once more does no harm.
@@ -460,10 +294,10 @@ bool RemoteFile::is_cached(std::uint64_t offset) const noexcept {
   return cache()->mirror().is_cached(offset);
 }
 
-void RemoteFile::copy_all(std::vector<Copy>& copies) const {
+void RemoteFile::copy_all(std::vector<PieceCopy>& copies) const {
   RemoteExchange& exchange = RemoteExchange::instance();
   std::exception_ptr failure;
-  for (Copy& each : copies) {
+  for (PieceCopy& each : copies) {
     std::unique_lock lock(RemoteExchange::mutex());
     try {
       if (failure == nullptr) exchange.wait_for(each.request, lock);
@@ -473,9 +307,7 @@ void RemoteFile::copy_all(std::vector<Copy>& copies) const {
     }
     const State state = each.request->state;
     if (failure == nullptr && state != State::done) {
-      // Whoever asks again asks the network again.
-      const auto piece = piece_with(each.request->offset);
-      if (piece != pieces_.end() && piece->second.request == each.request) drop(piece);
+      pieces_.drop_failed(each.request);
       if (state == State::failed) failure = std::make_exception_ptr(*each.request->error);
     }
     exchange.let_go(each.request);
@@ -492,7 +324,7 @@ void RemoteFile::copy_all(std::vector<Copy>& copies) const {
 }
 
 // A request of the parent's, which this process was forked from, is never answered here.
-void RemoteFile::again(const Copy& copy) const {
+void RemoteFile::again(const PieceCopy& copy) const {
   read(copy.offset, copy.out, copy.bytes);
 }
 
@@ -504,49 +336,38 @@ void RemoteFile::announce(std::span<const FileRange> ranges) const noexcept {
       if (each.offset >= bytes() || each.bytes == 0) continue;
       wanted.push_back({each.offset, std::min(each.bytes, bytes() - each.offset)});
     }
-    if (CachedObject* const kept = cache(); kept != nullptr) {
+    if (const auto& kept = cache(); kept != nullptr) {
       map_if_whole(*kept);
       if (mapping() != nullptr) return kept->mirror().announce(ranges);
       std::unique_lock<std::mutex> lock;
-      fetch(merged(wanted, 0), *kept, false, lock);
-      return expect(wanted);
+      fetch(merged(wanted, 0), kept, false, lock);
+      return pieces_.expect(wanted);
     }
     const std::lock_guard lock(RemoteExchange::mutex());
-    ask_for(not_asked_for(wanted), false);
-    expect(wanted);
+    pieces_.ask_for_all(pieces_.not_asked_for(wanted), false, nullptr);
+    pieces_.expect(wanted);
   } catch (const std::exception&) {
     // The read itself will report the error.
   }
 }
 
 void RemoteFile::hurry(std::span<const FileRange> ranges) const noexcept {
-  RemoteExchange& exchange = RemoteExchange::instance();
   const std::lock_guard lock(RemoteExchange::mutex());
-  for (const FileRange& each : ranges) {
-    for_parts(each, [&](Pieces::iterator piece, std::uint64_t, std::uint64_t) {
-      exchange.hurry(piece->second.request);
-    });
-  }
+  pieces_.hurry(ranges);
 }
 
 void RemoteFile::forget_announced() const noexcept {
-  std::vector<std::shared_ptr<RemoteRequest>> dropped;
+  RemotePieces::Requests dropped;
   const std::lock_guard lock(RemoteExchange::mutex());
-  while (!pieces_.empty()) drop(pieces_.begin());
-  dropped.swap(dropped_);
+  pieces_.drop_all();
+  dropped = pieces_.take_dropped();
 }
 
 void RemoteFile::withdraw(std::span<const FileRange> ranges) const noexcept {
-  std::vector<std::shared_ptr<RemoteRequest>> dropped;
+  RemotePieces::Requests dropped;
   const std::lock_guard lock(RemoteExchange::mutex());
-  for (const FileRange& each : ranges) {
-    for_parts(each, [this](Pieces::iterator piece, std::uint64_t, std::uint64_t count) {
-      std::uint64_t& unread = piece->second.unread_bytes;
-      unread -= std::min(unread, count);
-      if (unread == 0) drop(piece);
-    });
-  }
-  dropped.swap(dropped_);
+  pieces_.withdraw(ranges);
+  dropped = pieces_.take_dropped();
 }
 
 }  // namespace tfrfast

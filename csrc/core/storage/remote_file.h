@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,16 +13,10 @@
 #include "core/storage/cache_use.h"
 #include "core/storage/cached_object.h"
 #include "core/storage/remote_exchange.h"
+#include "core/storage/remote_pieces.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
-
-// At most this much is read ahead, in the whole process, before it is used.
-inline constexpr std::uint64_t kMaxAheadBytes = std::uint64_t{256} << 20;
-
-inline constexpr StorageTraits kRemoteTraits = {
-    true, 64 << 10, std::size_t{8} << 20, 64, kMaxAheadBytes,
-};
 
 std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMode mode,
                                                    const std::string& access);
@@ -63,51 +56,21 @@ class RemoteFile final : public StoredFile {
   void count_mapped(std::uint64_t bytes) const noexcept override;
 
  private:
-  // Bytes that were asked for, and how many of them are still to be read by those who did.
-  struct Piece {
-    std::shared_ptr<RemoteRequest> request;
-    std::uint64_t unread_bytes = 0;
-    std::uint64_t end() const noexcept { return request->offset + request->bytes; }
-  };
-  // Copies bytes of an answer.
-  struct Copy {
-    std::shared_ptr<RemoteRequest> request;
-    std::uint64_t offset = 0;  // in the object
-    std::uint8_t* out = nullptr;
-    std::size_t bytes = 0;
-  };
-  using Pieces = std::map<std::uint64_t, Piece>;  // by their first byte; they do not overlap
-
   // The object in the cache; null if there is none.
-  CachedObject* cache() const noexcept;
+  const std::shared_ptr<CachedObject>& cache() const noexcept;
   std::shared_ptr<CachedObject> open_cache() const noexcept;
-  void fetch(std::span<const FileRange> wanted, CachedObject& cache, bool is_urgent,
-             std::unique_lock<std::mutex>& lock) const;
+  void fetch(std::span<const FileRange> wanted, const std::shared_ptr<CachedObject>& cache,
+             bool is_urgent, std::unique_lock<std::mutex>& lock) const;
   // The parts of the ranges that the cache does not have. Copies the others.
   std::vector<ReadRange> read_cached(std::span<const ReadRange> ranges, CachedObject& cache) const;
-  void read_with_cache(std::span<const ReadRange> ranges, CachedObject& cache) const;
+  void read_with_cache(std::span<const ReadRange> ranges,
+                       const std::shared_ptr<CachedObject>& cache) const;
   // Waits while others fetch any of the ranges. False if that took too long.
   bool await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
   void map_if_whole(const CachedObject& cache) const noexcept;
 
-  // These are called with the exchange's lock held.
-  Pieces::iterator piece_with(std::uint64_t offset) const;
-  template <class Action>
-  void for_parts(const FileRange& range, const Action& action) const;
-  std::vector<FileRange> not_asked_for(std::span<const FileRange> ranges) const;
-  void ask_for(std::vector<FileRange> ranges, bool is_urgent) const;
-  void add_pieces(std::uint64_t begin, std::uint64_t end, bool is_urgent) const;
-  void ask_for_missing(std::span<const FileRange> claimed, std::span<const FileRange> passing,
-                       bool is_urgent) const;
-  void expect(std::span<const FileRange> ranges) const;
-  void take_parts(const ReadRange& range, std::vector<Copy>& copies,
-                  std::vector<ReadRange>* rest = nullptr) const;
-  void drop(Pieces::iterator piece) const;
-  void drop_all_read(std::span<const Copy> copies) const;
-
-  // These take it.
-  void copy_all(std::vector<Copy>& copies) const;
-  void again(const Copy& copy) const;
+  void copy_all(std::vector<PieceCopy>& copies) const;
+  void again(const PieceCopy& copy) const;
 
   const std::shared_ptr<const RemoteName> name_;
   const std::string access_;
@@ -116,10 +79,7 @@ class RemoteFile final : public StoredFile {
   const bool may_map_;
   // Null until it is first needed. What it points at is null if there is none.
   mutable std::atomic<std::shared_ptr<CachedObject>*> cache_{nullptr};
-  mutable Pieces pieces_;
-  mutable std::atomic<std::size_t> piece_count_{0};
-  // Requests that are no longer wanted, until the lock is given back.
-  mutable std::vector<std::shared_ptr<RemoteRequest>> dropped_;
+  mutable RemotePieces pieces_;
 };
 
 }  // namespace tfrfast

@@ -1,0 +1,89 @@
+// What has been asked for of an object on a network, and is still to be read.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/storage/remote_exchange.h"
+#include "core/storage/stored_file.h"
+
+namespace tfrfast {
+
+// Copies bytes of an answer.
+struct PieceCopy {
+  std::shared_ptr<RemoteRequest> request;
+  std::uint64_t offset = 0;  // in the object
+  std::uint8_t* out = nullptr;
+  std::size_t bytes = 0;
+};
+
+// Each piece is one request. It is kept until as many of its bytes were read as were expected to
+// be, so what several readers announce is fetched once.
+//
+// All but is_empty() is called with the exchange's lock held. What is dropped meanwhile has to be
+// destroyed without it: take_dropped() hands it over.
+class RemotePieces {
+ public:
+  using Requests = std::vector<std::shared_ptr<RemoteRequest>>;
+
+  explicit RemotePieces(std::shared_ptr<const RemoteName> object) : object_(std::move(object)) {}
+
+  bool is_empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
+
+  // The parts of the ranges that no piece has.
+  std::vector<FileRange> not_asked_for(std::span<const FileRange> ranges);
+  // Makes pieces of a range that none has. `kept` keeps the answers; null if nothing does.
+  void ask_for(const FileRange& range, bool is_urgent, const std::shared_ptr<CachedObject>& kept);
+  // Makes pieces of ranges that none has, and bridges gaps between them that cost no more to read
+  // than to skip.
+  void ask_for_all(std::vector<FileRange> ranges, bool is_urgent,
+                   const std::shared_ptr<CachedObject>& kept);
+  // They will be read once, as far as they are in pieces.
+  void expect(std::span<const FileRange> ranges);
+  void hurry(std::span<const FileRange> ranges);
+  // They will not be read after all.
+  void withdraw(std::span<const FileRange> ranges);
+  void drop_all();
+
+  // Divides a range into the parts that pieces have and the others.
+  void divide(const ReadRange& range, std::vector<ReadRange>& in_pieces,
+              std::vector<ReadRange>& others);
+  // The range is read now. Parts that no piece has are added to `others`, unless that is null.
+  void take(const ReadRange& range, std::vector<PieceCopy>& copies,
+            std::vector<ReadRange>* others = nullptr);
+  // The pieces of which everything that was expected is taken.
+  void drop_read(std::span<const PieceCopy> copies);
+  // Whoever asks again asks the network again.
+  void drop_failed(const std::shared_ptr<RemoteRequest>& request);
+
+  Requests take_dropped() { return std::exchange(dropped_, {}); }
+
+ private:
+  struct Piece {
+    std::shared_ptr<RemoteRequest> request;
+    std::uint64_t unread_bytes = 0;  // of those that were expected
+    std::uint64_t end() const noexcept { return request->offset + request->bytes; }
+  };
+  using Pieces = std::map<std::uint64_t, Piece>;  // by their first byte; they do not overlap
+
+  Pieces::iterator piece_with(std::uint64_t offset);
+  template <class Action>
+  void for_parts(const FileRange& range, const Action& action);
+  void drop(Pieces::iterator piece);
+
+  const std::shared_ptr<const RemoteName> object_;
+  Pieces pieces_;
+  std::atomic<std::size_t> count_{0};
+  Requests dropped_;
+};
+
+// Sorted, with those that touch, or have at most `gap` bytes between them, as one.
+std::vector<FileRange> merged(std::vector<FileRange> ranges, std::uint64_t gap);
+
+}  // namespace tfrfast
