@@ -156,9 +156,11 @@ void unlock(int descriptor) noexcept {
 #if defined(TFRFAST_LINUX) && defined(F_OFD_SETLK)
 const bool kByteLocksBelongToFiles = true;
 constexpr int kSetLock = F_OFD_SETLK;
+constexpr int kGetLock = F_OFD_GETLK;
 #else
 const bool kByteLocksBelongToFiles = false;
 constexpr int kSetLock = F_SETLK;
+constexpr int kGetLock = F_GETLK;
 #endif
 
 int lock_byte(int descriptor, std::uint64_t byte, ByteLock how) noexcept {
@@ -168,6 +170,15 @@ int lock_byte(int descriptor, std::uint64_t byte, ByteLock how) noexcept {
   range.l_start = static_cast<off_t>(byte);
   range.l_len = 1;
   return ::fcntl(descriptor, kSetLock, &range);
+}
+
+bool are_bytes_locked(int descriptor, std::uint64_t byte, std::uint64_t count) noexcept {
+  struct flock range = {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(byte);
+  range.l_len = static_cast<off_t>(count);
+  return ::fcntl(descriptor, kGetLock, &range) != 0 || range.l_type != F_UNLCK;
 }
 
 int rename_to_free_name(const std::string& from, const std::string& to) noexcept {

@@ -31,6 +31,8 @@ void unlock(int descriptor) noexcept;
 extern const bool kByteLocksBelongToFiles;
 enum class ByteLock : std::uint8_t { none, shared, exclusive };
 int lock_byte(int descriptor, std::uint64_t byte, ByteLock how) noexcept;
+// Whether others have locked any of `count` bytes. True if the system does not say.
+bool are_bytes_locked(int descriptor, std::uint64_t byte, std::uint64_t count) noexcept;
 
 // Reserves disk space beyond a file's end. False where that is not known to help.
 bool reserve_space(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;

@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::int64_t kBetweenSearchesMs = 5'000;
 constexpr std::int64_t kBrokenMs = 60'000;
-// What is left free for what is charged afterwards.
-constexpr std::uint64_t kMaxSpareBytes = 64 << 10;
+// What is left free for what is charged afterwards, and for lists of what is in use.
+constexpr std::uint64_t kMaxSpareBytes = 64 << 20;
 constexpr std::uint64_t kSpareParts = 256;
 
 // Guards those that are known, and is held while one is opened.
@@ -206,7 +206,9 @@ void CacheFolder::begin() {
                 {path_, {}, {}}, EIO);
   }
   block_bytes_ = ledger_->block_bytes();
-  if (limit_bytes_ > 0) ledger_->set_last_limit(limit_bytes_);
+  if (limit_bytes_ == 0) return;
+  ledger_->set_last_limit(limit_bytes_);
+  users_->take_room_from(ledger_, limit_bytes_);
 }
 
 void CacheFolder::put_in_order() {
@@ -219,6 +221,9 @@ void CacheFolder::put_in_order() {
     ledger = CacheLedger::open_any(name);
   }
   if (ledger == nullptr) return;
+  for (const std::string& each : list_folder(path_)) {
+    if (CacheUsers::is_list(each)) remove_file(path_ + "/" + each);
+  }
   const std::string objects = path_ + "/objects";
   const std::uint64_t pages = smallest_piece_on_disk(path_) / kCachePageBytes;
   const std::uint64_t block_bytes = std::max<std::uint64_t>(pages, 1) * kCachePageBytes;

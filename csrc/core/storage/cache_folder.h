@@ -100,7 +100,7 @@ class CacheFolder : public std::enable_shared_from_this<CacheFolder> {
   const std::string path_;
   const std::uint64_t limit_bytes_;
   std::uint64_t block_bytes_ = 0;
-  std::unique_ptr<CacheLedger> ledger_;
+  std::shared_ptr<CacheLedger> ledger_;
   std::shared_ptr<CacheUsers> users_;
   std::atomic<std::int64_t> no_room_until_ms_{0};
   std::atomic<std::int64_t> broken_until_ms_{0};

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -21,8 +22,14 @@ namespace {
 
 constexpr std::uint64_t kNobodyElse = 0;  // the byte that everybody shares
 constexpr int kMaxWaitMs = 30'000;
+// With more than that, what a process uses is listed.
+constexpr std::size_t kMaxLocks = 64;
+// The bytes that say which lists belong to processes that live. They follow those of all keys.
+constexpr std::uint64_t kFirstList = (std::uint64_t{1} << 62) + 1;
+constexpr std::uint64_t kMaxLists = 1024;
+constexpr char kListName[] = "users.";
 
-// Guards all of them. Nobody waits for a disk while holding it.
+// Guards all of them. Nobody waits for a disk while holding it: lists are never flushed.
 constinit std::mutex users_mutex;
 
 // Those that live. The pointer is good while the mutex is held: the last owner's end waits for it.
@@ -89,6 +96,7 @@ CacheUsers::CacheUsers(std::string file, int descriptor) noexcept
 CacheUsers::~CacheUsers() {
   const std::lock_guard lock(users_mutex);
   std::erase_if(known_users(), [this](const auto& each) { return each.second.users == this; });
+  if (list_ != nullptr) list_->end();
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
@@ -115,13 +123,25 @@ bool CacheUsers::share() {
   return true;
 }
 
+void CacheUsers::take_room_from(std::shared_ptr<CacheLedger> ledger,
+                                std::uint64_t limit_bytes) noexcept {
+  const std::lock_guard lock(users_mutex);
+  if (room_.ledger != nullptr) limit_bytes = std::min(limit_bytes, room_.limit_bytes);
+  room_ = {std::move(ledger), limit_bytes};
+}
+
+bool CacheUsers::is_list(const std::string& name) noexcept {
+  return name.starts_with(kListName);
+}
+
 void CacheUsers::begin_use(std::uint64_t key) noexcept {
   try {
     std::unique_lock lock(users_mutex);
     for (int waited_ms = 0; alone_.contains(key) && waited_ms < kMaxWaitMs; ++waited_ms) {
       sleep_without(lock);
     }
-    if (++in_use_[key] > 1) return;
+    if (++in_use_[key].times > 1) return;
+    ++locks_;
     // Another process holds it alone only while it removes the object, or looks at who uses it.
     for (int waited_ms = 0; lock_byte(descriptor_, byte_of(key), ByteLock::shared) != 0;
          ++waited_ms) {
@@ -129,6 +149,7 @@ void CacheUsers::begin_use(std::uint64_t key) noexcept {
       sleep_without(lock);
       if (!in_use_.contains(key)) return;
     }
+    list_if_many(key);
   } catch (const std::exception&) {
     // No memory: it may give way.
   }
@@ -137,9 +158,65 @@ void CacheUsers::begin_use(std::uint64_t key) noexcept {
 void CacheUsers::end_use(std::uint64_t key) noexcept {
   const std::lock_guard lock(users_mutex);
   const auto found = in_use_.find(key);
-  if (found == in_use_.end() || --found->second > 0) return;
+  if (found == in_use_.end() || --found->second.times > 0) return;
+  const bool is_listed = found->second.is_listed;
   in_use_.erase(found);
+  if (is_listed) return list_->remove(key);
+  --locks_;
   if (!alone_.contains(key)) lock_byte(descriptor_, byte_of(key), ByteLock::none);
+}
+
+// Call it while the key's byte is locked: whoever locks it next finds the key in the list.
+void CacheUsers::list_if_many(std::uint64_t key) {
+  const auto found = in_use_.find(key);
+  if (found == in_use_.end()) return;
+  if (!found->second.is_listed) {
+    if (locks_ <= kMaxLocks) return;
+    if (list_ == nullptr ? !begin_list({key}) : !list_->add(key)) return;
+    found->second.is_listed = true;
+    --locks_;
+  }
+  if (!alone_.contains(key)) lock_byte(descriptor_, byte_of(key), ByteLock::none);
+}
+
+bool CacheUsers::begin_list(const std::vector<std::uint64_t>& keys) {
+  // If somebody has removed the folder, the names there are others'.
+  if (room_.ledger == nullptr || !is_named(descriptor_, file_)) return false;
+  for (std::uint64_t list = 0; list < kMaxLists; ++list) {
+    if (lock_byte(descriptor_, kFirstList + list, ByteLock::exclusive) != 0) {
+      if (is_taken(errno)) continue;
+      return false;
+    }
+    list_ = CacheRoster::make(name_of_list(list), room_, keys);
+    if (list_ == nullptr) lock_byte(descriptor_, kFirstList + list, ByteLock::none);
+    return list_ != nullptr;
+  }
+  return false;
+}
+
+std::string CacheUsers::name_of_list(std::uint64_t list) const {
+  return folder_of(file_) + "/" + kListName + std::to_string(list);
+}
+
+// True if that cannot be known.
+bool CacheUsers::is_listed_by_others(std::uint64_t key) const noexcept {
+  try {
+    for (std::uint64_t list = 0; list < kMaxLists; ++list) {
+      const std::uint64_t byte = kFirstList + list;
+      if (!are_bytes_locked(descriptor_, byte, kMaxLists - list)) return false;  // the usual case
+      if (!are_bytes_locked(descriptor_, byte, 1)) continue;
+      if (CacheRoster::may_list(name_of_list(list), key)) return true;
+    }
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+void CacheUsers::lock_as_used(std::uint64_t key) noexcept {
+  const auto found = in_use_.find(key);
+  const bool is_locked = found != in_use_.end() && !found->second.is_listed;
+  lock_byte(descriptor_, byte_of(key), is_locked ? ByteLock::shared : ByteLock::none);
 }
 
 bool CacheUsers::is_used_here(std::uint64_t key) const noexcept {
@@ -168,9 +245,12 @@ CacheUsers::Alone::Alone(CacheUsers& users, std::uint64_t key, int own_uses) noe
   try {
     const std::lock_guard lock(users_mutex);
     const auto found = users_.in_use_.find(key);
-    const int uses = found == users_.in_use_.end() ? 0 : found->second;
+    const int uses = found == users_.in_use_.end() ? 0 : found->second.times;
     if (uses != own_uses || !users_.alone_.insert(key).second) return;
-    is_held_ = lock_byte(users_.descriptor_, byte_of(key), ByteLock::exclusive) == 0;
+    if (lock_byte(users_.descriptor_, byte_of(key), ByteLock::exclusive) == 0) {
+      is_held_ = !users_.is_listed_by_others(key);
+      if (!is_held_) users_.lock_as_used(key);
+    }
     if (!is_held_) users_.alone_.erase(key);
   } catch (const std::exception&) {
     // No memory: not held.
@@ -181,27 +261,44 @@ CacheUsers::Alone::~Alone() {
   if (!is_held_) return;
   const std::lock_guard lock(users_mutex);
   users_.alone_.erase(key_);
-  const bool is_used = users_.in_use_.contains(key_);
-  lock_byte(users_.descriptor_, byte_of(key_), is_used ? ByteLock::shared : ByteLock::none);
+  users_.lock_as_used(key_);
 }
 
 // Without a file of its own, this process locks nothing, and removes nothing.
 void CacheUsers::take_other_locks() noexcept {
+  list_ = nullptr;  // it stays the other process's
+  locks_ = in_use_.size();
+  for (auto& [key, use] : in_use_) use.is_listed = false;
   if (descriptor_ < 0) return;
   ::close(descriptor_);
   descriptor_ = ::open(file_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (descriptor_ < 0) return;
   if (is_shared_) lock_byte(descriptor_, kNobodyElse, ByteLock::shared);
-  for (const auto& [key, count] : in_use_) {
-    lock_byte(descriptor_, byte_of(key), ByteLock::shared);
+  list_all_but_a_few();
+  for (const auto& [key, use] : in_use_) {
+    if (!use.is_listed) lock_byte(descriptor_, byte_of(key), ByteLock::shared);
+  }
+}
+
+void CacheUsers::list_all_but_a_few() noexcept {
+  if (in_use_.size() <= kMaxLocks) return;
+  try {
+    std::vector<std::uint64_t> keys;
+    for (const auto& [key, use] : in_use_) keys.push_back(key);
+    keys.erase(keys.begin(), keys.begin() + kMaxLocks);
+    if (!begin_list(keys)) return;
+    for (const std::uint64_t key : keys) in_use_.at(key).is_listed = true;
+    locks_ = kMaxLocks;
+  } catch (const std::exception&) {
+    // No memory: all are locked.
   }
 }
 
 // Locks belong to an open file. After a fork, parent and child would share it, and each could
 // unlock what the other reads. So the child keeps that file, with all its locks, and the parent,
-// which fork() does not leave before that, takes another one. Where locks belong to processes, a
-// child has none, and takes its own. While anything is held alone, nobody forks: a child has no
-// thread that would give it back.
+// which fork() does not leave before that, takes another one, with a list of its own. Where locks
+// belong to processes, a child has none, and takes its own. While anything is held alone, nobody
+// forks: a child has no thread that would give it back.
 void CacheUsers::before_fork() noexcept {
   for (int waited_ms = 0;; ++waited_ms) {
     users_mutex.lock();

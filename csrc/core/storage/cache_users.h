@@ -1,5 +1,7 @@
-// Who uses what of a cache: locks on bytes of one of its files. A process that dies gives them
-// back.
+// Who uses what of a cache: locks on bytes of one of its files, which a process that dies gives
+// back. The system looks at all locks of a file whenever one changes, so a process has only a few:
+// what else it uses is listed in a file of its own, which counts as long as the process has the
+// lock that belongs to that file.
 #pragma once
 
 #include <atomic>
@@ -9,6 +11,10 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
+
+#include "core/storage/cache_ledger.h"
+#include "core/storage/cache_roster.h"
 
 namespace tfrfast {
 
@@ -29,6 +35,11 @@ class CacheUsers {
   // From now on this process has the folder open, as others may. False if one of them has been
   // alone for half a minute.
   bool share();
+
+  // Where the room for lists is taken from, within the limit. Without that, there are only locks.
+  void take_room_from(std::shared_ptr<CacheLedger> ledger, std::uint64_t limit_bytes) noexcept;
+  // What is left of lists, when nobody has the folder open.
+  static bool is_list(const std::string& name) noexcept;
 
   // What is in use does not give way: an object's own files, by the key of its version, and all
   // objects of a set. Waits while another thread, or process, has the key to itself.
@@ -66,13 +77,26 @@ class CacheUsers {
   static void in_child() noexcept;
 
  private:
+  void list_if_many(std::uint64_t key);
+  bool begin_list(const std::vector<std::uint64_t>& keys);
+  void list_all_but_a_few() noexcept;
+  bool is_listed_by_others(std::uint64_t key) const noexcept;
+  std::string name_of_list(std::uint64_t list) const;
+  void lock_as_used(std::uint64_t key) noexcept;
   void take_other_locks() noexcept;
   static void take_all_other_locks() noexcept;
 
   const std::string file_;
   int descriptor_;
   bool is_shared_ = false;
-  std::map<std::uint64_t, int> in_use_;
+  struct Use {
+    int times = 0;
+    bool is_listed = false;  // its byte is not locked then
+  };
+  std::map<std::uint64_t, Use> in_use_;
+  std::size_t locks_ = 0;  // keys in use that are not listed
+  CacheRoster::Room room_;
+  std::unique_ptr<CacheRoster> list_;
   std::set<std::uint64_t> alone_;
   struct Counted {
     std::uint64_t room_bytes = 0;

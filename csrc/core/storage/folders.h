@@ -33,6 +33,9 @@ struct NameStatus {
 NameStatus look_at(const std::string& path) noexcept;       // what a link points at
 NameStatus look_at_name(const std::string& path) noexcept;  // the link itself
 
+// Whether the path is one of an open file's.
+bool is_named(int descriptor, const std::string& path) noexcept;
+
 // The names in a folder, in no order. Throws Error io.
 std::vector<std::string> list_folder(const std::string& folder);
 
