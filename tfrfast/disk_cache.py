@@ -69,7 +69,7 @@ class DiskCache:
 
 def cache_limit(text: str) -> int:
     """The limit of the cache with that `cache_text`; 0 without one."""
-    return int(text.split(":", 2)[1]) if text else 0
+    return int(text.split(":", 2)[1]) if text.startswith("cache:") else 0
 
 
 def cache_text(cache: DiskCache | None) -> str:

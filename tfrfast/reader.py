@@ -56,6 +56,7 @@ class Shard:
         self.path: str = facts["path"]
         self.num_records: int = facts["num_records"]
         self.num_bytes: int = facts["num_bytes"]
+        self._stream_bytes: int = facts["stream_bytes"]
         self.compression: str | None = facts["compression"] or None
         #: The index file in use, or None if the index was built in memory.
         self.index: str | None = facts["index"] or None

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/codec/isal_inflater.h"
+#include "core/codec/span_cache.h"
 #include "core/codec/zlib.h"
 #include "core/crc32c/crc32c.h"
 #include "core/example/varints.h"
@@ -39,6 +40,9 @@ void register_machine(py::module_& module) {
   module.def("crc32c_kernel", [] { return active_crc32c_kernel().name; });
   module.def("varint_kernel", [] { return active_varint_kernel(); });
   module.def("inflaters", &inflaters);
+  module.def(
+      "inflated_bytes", [] { return SpanCache::instance().max_bytes(); },
+      "How many bytes of compressed shards stay in memory, inflated.");
   module.def("is_mapped", &is_mapped, py::arg("path"));
 }
 

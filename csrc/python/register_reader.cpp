@@ -169,6 +169,7 @@ py::dict describe_shard(const OpenReader& self, std::size_t number) {
   facts["path"] = to_text(shard.path());
   facts["num_records"] = shard.record_count();
   facts["num_bytes"] = shard.file_bytes();
+  facts["stream_bytes"] = shard.stream_bytes();
   facts["compression"] = compression_name(shard.compression());
   facts["index"] = to_text(shard.index_path());
   facts["frames"] = ShardFrames(shard.index());

@@ -93,6 +93,15 @@ OpenPlan* open_described(std::string_view description, const OpeningProgress& pr
   return keep_open(std::move(spec), shards);
 }
 
+template <class Count>
+std::int64_t bytes_of_all(const OpenPlan& plan, const Count& count) noexcept {
+  std::uint64_t bytes = 0;
+  const ShardSet& shards = plan.source->shard_set();
+  for (std::size_t i = 0; i < shards.size(); ++i) bytes = add_or_max(bytes, count(shards.slot(i)));
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::int64_t>(std::min(bytes, kMax));
+}
+
 using Progress = int (*)(std::uint64_t, std::uint64_t);
 
 void copy_text(const std::string& text, char* out, std::size_t capacity) {
@@ -184,13 +193,12 @@ TFRFAST_CALL void tfrfast_plan_file_records(const OpenPlan* plan, std::int64_t* 
   }
 }
 
+// Of all files as they are stored, and uncompressed.
 TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept {
-  std::uint64_t bytes = 0;
-  for (const ShardSpec& shard : plan->source->spec().shards) {
-    bytes = add_or_max(bytes, shard.file_bytes);
-  }
-  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  return static_cast<std::int64_t>(std::min(bytes, kMax));
+  return bytes_of_all(*plan, [](const ShardSlot& shard) { return shard.file_bytes(); });
+}
+TFRFAST_CALL std::int64_t tfrfast_plan_stream_bytes(const OpenPlan* plan) noexcept {
+  return bytes_of_all(*plan, [](const ShardSlot& shard) { return shard.stream_bytes(); });
 }
 
 // How many steps a sequence takes over all files. If the index turns out to be damaged it is 1, and

@@ -1,9 +1,11 @@
-"""What a Loader says about records on a network."""
+"""What an exact shuffle of records on a network costs."""
 
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
+from tfrfast import _native
 from tfrfast._remote.urls import is_url
 from tfrfast.disk_cache import cache_limit
 from tfrfast.errors import SlowPathWarning
@@ -12,8 +14,41 @@ from tfrfast.reader import Reader
 # Records of this size are worth a request, and fewer of them are no matter.
 _WORTH_A_REQUEST_BYTES = 100_000
 _MANY_RECORDS = 10_000
+# What a request for a record of a compressed shard gets, uncompressed.
+_SPAN_BYTES = 1 << 20
 
 _said = False
+
+
+class FarRecords(NamedTuple):
+    """Records on a network, and the cache on this machine, as `core_access` names it."""
+
+    records: int
+    file_bytes: int
+    stream_bytes: int  # uncompressed
+    access: str
+
+    def cost(self, by_blocks: str, owner: str) -> str | None:
+        """In words, and what to do instead; None if it is no matter."""
+        is_compressed = self.stream_bytes != self.file_bytes
+        size = self.stream_bytes // max(self.records, 1)
+        # What fits into a cache is asked for once, and with its neighbours.
+        asked = _not_kept(self.records, cache_limit(self.access), self.file_bytes)
+        if is_compressed:
+            asked = _not_kept(asked, _native.inflated_bytes(), self.stream_bytes)
+        worth = _SPAN_BYTES if is_compressed else _WORTH_A_REQUEST_BYTES
+        if asked < _MANY_RECORDS or size >= worth:
+            return None
+        each = ", each for about a MiB that was compressed" if is_compressed else ""
+        return (
+            f"An exact shuffle of {self.records:,} records of {size:,} bytes from a network takes "
+            f"about {asked:,} requests an epoch{each}. {by_blocks} reads neighbours together; or "
+            f"keep what comes on a disk, with cache=tfr.DiskCache(...) of the {owner}."
+        )
+
+
+def _not_kept(records: int, kept_bytes: int, all_bytes: int) -> int:
+    return records - records * min(kept_bytes, all_bytes) // max(all_bytes, 1)
 
 
 def warn_of_requests(reader: Reader, is_exact: bool) -> None:
@@ -22,19 +57,12 @@ def warn_of_requests(reader: Reader, is_exact: bool) -> None:
     if _said or not is_exact or not any(map(is_url, reader._paths)):
         return
     shards = [shard for shard in reader.shards if is_url(shard.path)]
-    records = sum(shard.num_records for shard in shards)
-    total = sum(shard.num_bytes for shard in shards)
-    size = total // max(records, 1)
-    # What fits into a cache is asked for once, and with its neighbours.
-    kept = min(cache_limit(reader._options["storage"].cache), total)
-    records -= records * kept // max(total, 1)
-    if records < _MANY_RECORDS or size >= _WORTH_A_REQUEST_BYTES:
-        return
-    _said = True
-    warnings.warn(
-        f"An exact shuffle of {records:,} records of {size:,} bytes from a network takes about "
-        f"{records:,} requests an epoch. shuffle=tfr.BlockShuffle(...) reads neighbours together; "
-        "or keep what comes on a disk, with cache=tfr.DiskCache(...) of the Reader.",
-        SlowPathWarning,
-        stacklevel=3,
+    far = FarRecords(
+        sum(shard.num_records for shard in shards),
+        sum(shard.num_bytes for shard in shards),
+        sum(shard._stream_bytes for shard in shards),
+        reader._options["storage"].cache,
     )
+    if (cost := far.cost("shuffle=tfr.BlockShuffle(...)", "Reader")) is not None:
+        _said = True
+        warnings.warn(cost, SlowPathWarning, stacklevel=3)

@@ -57,6 +57,7 @@ def _declare(calls: ctypes.CDLL) -> ctypes.CDLL:
     declare("tfrfast_plan_record_count", ctypes.c_int64, plan)
     declare("tfrfast_plan_file_records", None, plan, numbers)
     declare("tfrfast_plan_file_bytes", ctypes.c_int64, plan)
+    declare("tfrfast_plan_stream_bytes", ctypes.c_int64, plan)
     declare("tfrfast_remote_client_table", ctypes.c_void_p)
     declare("tfrfast_plan_step_count", ctypes.c_int64, plan, ctypes.c_char_p, ctypes.c_size_t)
     declare("tfrfast_probe_counts", None, numbers, numbers)

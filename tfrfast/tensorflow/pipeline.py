@@ -23,6 +23,7 @@ from tfrfast.tensorflow.lifting.switch import LiftParsing
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.seeds import draw_seed
 from tfrfast.tensorflow.sequence import EVERYTHING, Batch, Sequence, Shuffle
+from tfrfast.tensorflow.slow_paths import warn_of_requests
 from tfrfast.tensorflow.source import Source
 
 Build = Callable[[Any], Any]
@@ -117,6 +118,8 @@ class Pipeline:
             return _streams(self.source)
         if source.plan.damage:
             raise exception_from(source.plan.damage)
+        if order is None and (far := source.far_records) is not None:
+            warn_of_requests(far)
         shuffle = Shuffle(draw_seed(known_seed), reshuffles is not False, order, seed is not None)
         return replace(
             self,

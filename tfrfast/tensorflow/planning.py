@@ -31,6 +31,7 @@ class OpenPlan:
         self.source: bytes = ctypes.string_at(text, size.value)
         self.record_count = int(calls.tfrfast_plan_record_count(handle))
         self.file_bytes = int(calls.tfrfast_plan_file_bytes(handle))
+        self.stream_bytes = int(calls.tfrfast_plan_stream_bytes(handle))
         self.damage: str = calls.tfrfast_plan_damage(handle).decode(errors="replace")
 
     def file_records(self, file_count: int) -> list[int]:

@@ -6,6 +6,7 @@ import inspect
 import warnings
 from typing import Literal
 
+from tfrfast._loading.far_records import FarRecords
 from tfrfast.errors import SlowPathWarning
 from tfrfast.tensorflow.history import Refusal
 
@@ -25,6 +26,16 @@ def warn_once(kind: Literal["shuffle", "parse"], what: str, refusal: Refusal) ->
         SlowPathWarning,
         stacklevel=_users_level(),
     )
+
+
+def warn_of_requests(far: FarRecords) -> None:
+    """Says once that an exact shuffle of small records asks the network for each of them."""
+    if "requests" in _told:
+        return
+    cost = far.cost("shuffle(order=tfr.BlockShuffle(...))", "dataset")
+    if cost is not None:
+        _told.add("requests")
+        warnings.warn(cost, SlowPathWarning, stacklevel=_users_level())
 
 
 def _users_level() -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
+from tfrfast._loading.far_records import FarRecords
+from tfrfast._remote.urls import is_url
 from tfrfast.tensorflow.file_order import Shards
 from tfrfast.tensorflow.functions import show_a_reader, unbatched
 from tfrfast.tensorflow.names import FileNames
@@ -63,6 +66,14 @@ class Source:
         assert self.names.known is not None
         file_records = source.plan.file_records(len(self.names.known))
         return source, Turns(self.turns, tuple(file_records))
+
+    @property
+    def far_records(self) -> FarRecords | None:
+        """Its records if they are planned and come from a network."""
+        plan, names = self.plan, self.names.known or self.names.in_any_order or []
+        if plan is None or not any(is_url(os.fsdecode(name)) for name in names):
+            return None
+        return FarRecords(plan.record_count, plan.file_bytes, plan.stream_bytes, self.access)
 
     @property
     def has_known_order(self) -> bool:

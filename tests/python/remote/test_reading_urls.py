@@ -257,6 +257,25 @@ def test_a_request_a_record_is_said_once(server: RangeServer, tmp_path: Path) ->
         tfr.Loader(reader, 10)
 
 
+def test_what_is_compressed_is_asked_for_once_if_memory_holds_it(
+    server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tfrfast._loading import far_records
+
+    far_records._said = False
+    with tfr.Writer(tmp_path / "small.gz", compression="GZIP") as writer:
+        for _ in range(12_000):
+            writer.write(b"small")
+    server.put("set/small.gz", (tmp_path / "small.gz").read_bytes())
+    reader = tfr.Reader(f"{server.url}/set/small.gz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.Loader(reader, 10)
+    monkeypatch.setattr(far_records._native, "inflated_bytes", lambda: 12_000 * 21 // 10)
+    with pytest.warns(tfr.SlowPathWarning, match="10,800 requests an epoch, each for about a MiB"):
+        tfr.Loader(reader, 10)
+
+
 def test_an_empty_object_has_no_records(server: RangeServer) -> None:
     server.put("set/empty", b"")
     assert len(tfr.Reader(f"{server.url}/set/empty")) == 0

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,27 @@ def test_elements_are_those_of_the_files(urls: list[str], shards: list[str], nam
     for _ in range(2):  # the second time there are indexes
         assert values(there) == values(here)
     assert values(make(tfr.TFRecordDataset(urls))) == values(make(tfr.TFRecordDataset(shards)))
+
+
+def test_a_request_a_record_is_said_once(server: RangeServer, tmp_path: Path) -> None:
+    from tfrfast.tensorflow import slow_paths
+
+    slow_paths._told.discard("requests")
+    (shard,) = write_shards(tmp_path, [12_000], longest=5)
+    server.put("set/small", Path(shard).read_bytes())
+    url = f"{server.url}/set/small"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.TFRecordDataset(url).batch(10)
+        tfr.TFRecordDataset(url).shuffle(1, order=tfr.BlockShuffle(100, 4)).batch(10)
+        tfr.TFRecordDataset(shard).shuffle(1)
+        tfr.TFRecordDataset(url, cache=tfr.DiskCache(tmp_path / "cache", "1G")).shuffle(1)
+    with pytest.warns(tfr.SlowPathWarning, match="about 12,000 requests an epoch") as said:
+        tfr.TFRecordDataset(url).shuffle(1)
+    assert said[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.TFRecordDataset(url).shuffle(1)
 
 
 def test_columns_in_any_order_take_few_requests(server: RangeServer, tmp_path: Path) -> None:
