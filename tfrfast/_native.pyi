@@ -363,6 +363,15 @@ class ShuffleBuckets:
 
 def content_hash(batch: RecordBatch) -> tuple[int, int, int]: ...
 
+class JobEnd:
+    """Ends the waits of threads, with KeyboardInterrupt."""
+
+    def __init__(self) -> None: ...
+    def obey(self) -> None:
+        """The calling thread obeys it from now on."""
+
+    def come(self) -> None: ...
+
 class IndexFolders:
     def __init__(self) -> None: ...
 

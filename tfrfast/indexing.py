@@ -7,7 +7,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
 from tfrfast._jobs.cutting import grouped, size_of
 from tfrfast._jobs.running import Advance, checked_threads, num_workers, run_tasks
+from tfrfast._remote.job_threads import JobThreads
 from tfrfast._remote.options import Storage
 from tfrfast._remote.urls import is_url
 from tfrfast.disk_cache import DiskCache, cache_text
@@ -266,7 +267,7 @@ def _build_for_urls_by(
         kept = _kept_index(url, storage)
         return kept and _copied(kept, into, storage)
 
-    with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
+    with JobThreads(_LOOKS_AT_ONCE) as pool:
         looked = [] if force else pool.map(look, urls)
         built = {each.shard: each for each in looked if each}
     missing = [url for url in urls if url not in built]

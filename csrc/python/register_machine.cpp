@@ -43,6 +43,10 @@ void register_machine(py::module_& module) {
   module.def(
       "inflated_bytes", [] { return SpanCache::instance().max_bytes(); },
       "How many bytes of compressed shards stay in memory, inflated.");
+  py::class_<JobEnd, std::shared_ptr<JobEnd>>(module, "JobEnd")
+      .def(py::init<>())
+      .def("obey", [](const std::shared_ptr<JobEnd>& end) { JobEnd::obey(end); })
+      .def("come", &JobEnd::come);
   module.def("is_mapped", &is_mapped, py::arg("path"));
 }
 

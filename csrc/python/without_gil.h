@@ -12,6 +12,9 @@
 
 #include <pybind11/pybind11.h>
 
+#include <atomic>
+#include <memory>
+
 #include "core/base/foreign_call.h"
 #include "core/base/waiting.h"
 
@@ -28,8 +31,22 @@ auto call_python(const Call& call) {
 // Thrown through the core by a callback. Python's error is set, and stays set.
 struct PythonErrorIsSet {};
 
+// What ends the waits of threads that Ctrl-C does not reach, as only the main thread is told of it.
+class JobEnd {
+ public:
+  // The calling thread obeys it, as long as it runs.
+  static void obey(std::shared_ptr<const JobEnd> end) noexcept;
+  // Whether what the calling thread obeys has come.
+  static bool has_come() noexcept;
+
+  void come() noexcept { has_come_.store(true, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> has_come_ = false;
+};
+
 // Releases the GIL while it lives, on the thread that made it. Long waits of the core notice
-// Ctrl-C.
+// Ctrl-C, and the end of the thread's job.
 class WithoutGil final : private WaitCheck {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -53,10 +70,7 @@ class WithoutGil final : private WaitCheck {
 
   // False if an error is set, by this call or by an earlier one that the core has not returned
   // from.
-  static bool listen() {
-    if (PyErr_Occurred() != nullptr) return false;
-    return call_python([] { return PyErr_CheckSignals(); }) == 0;
-  }
+  static bool listen();
 
   template <class... Numbers>
   static bool call(pybind11::handle callback, Numbers... numbers) {

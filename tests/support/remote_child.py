@@ -117,6 +117,8 @@ def waits_for_the_network(url: str) -> None:
             tfr.Reader(url, index="memory")
         elif kind == "iterating":
             list(reader)
+        elif kind == "verifying":
+            tfr.verify([url, url], threads=2)
     except KeyboardInterrupt:
         print(f"interrupted {time.time()}", flush=True)
 

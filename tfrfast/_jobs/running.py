@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, wait
 from functools import partial
 from queue import SimpleQueue
 from typing import Protocol, SupportsIndex, TypeVar
@@ -17,6 +17,7 @@ from typing import Protocol, SupportsIndex, TypeVar
 from tfrfast import _native
 from tfrfast._base.arguments import integer
 from tfrfast._base.warning import core_warnings
+from tfrfast._remote.job_threads import JobThreads
 
 __all__ = ["Advance", "Task", "checked_threads", "num_workers", "run_tasks"]
 
@@ -74,15 +75,16 @@ def run_tasks(
         for task in tasks:
             yield task.run(advance)
     else:
-        with ThreadPoolExecutor(min(workers, len(tasks) or 1)) as pool:
-            yield from _in_order(tasks, pool, workers, _Here(advance))
+        with JobThreads(min(workers, len(tasks) or 1)) as pool:
+            yield from _in_order(tasks, pool, workers, _Here(advance, pool.end_waits))
 
 
 class _Here:
     """How tasks run on threads of this process."""
 
-    def __init__(self, advance: Callable[[int], None]) -> None:
+    def __init__(self, advance: Callable[[int], None], end_waits: Callable[[], None]) -> None:
         self._advance = advance
+        self._end_waits = end_waits
         self._lock = threading.Lock()
         self._is_over = threading.Event()
 
@@ -94,6 +96,7 @@ class _Here:
 
     def stop(self) -> None:
         self._is_over.set()
+        self._end_waits()
 
     def _told(self, newly: int) -> None:
         if self._is_over.is_set():

@@ -7,10 +7,10 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from tfrfast import _native
 from tfrfast._remote import uploads
+from tfrfast._remote.job_threads import JobThreads
 
 _AT_ONCE = 16
 _ATTEMPTS = 10
@@ -51,7 +51,7 @@ def _publish(place: str, shards: Mapping[str, str], access: str) -> None:
         def keep(url: str) -> None:
             _native.index_object(url, access, os.fsencode(shards[url]), os.fsencode(mine), False)
 
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with JobThreads(_AT_ONCE) as pool:
             list(pool.map(keep, shards))
         for attempt in range(_ATTEMPTS):
             together = os.path.join(folder, f"attempt-{attempt}")

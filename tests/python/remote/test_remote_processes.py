@@ -68,7 +68,7 @@ def test_a_program_ends_whatever_the_network_does(server: RangeServer, url: str)
     assert time.monotonic() - began < 15  # a request alone would take longer
 
 
-@pytest.mark.parametrize("kind", ["one", "many", "loader", "opening", "iterating"])
+@pytest.mark.parametrize("kind", ["one", "many", "loader", "opening", "iterating", "verifying"])
 def test_ctrl_c_ends_a_wait_for_the_network(server: RangeServer, url: str, kind: str) -> None:
     process = child("waits_for_the_network", url)
     assert process.stdout is not None

@@ -1,0 +1,33 @@
+"""Threads that wait for a network no longer than somebody waits for them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+
+from tfrfast import _native
+
+
+class JobThreads(ThreadPoolExecutor):
+    """A pool whose threads end, with KeyboardInterrupt, if an error or Ctrl-C ends the `with`.
+
+    Ctrl-C itself reaches the main thread only.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._end = _native.JobEnd()
+        super().__init__(threads, initializer=self._end.obey)
+
+    def end_waits(self) -> None:
+        """Whatever runs ends as soon as it waits."""
+        self._end.come()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.end_waits()
+        self.shutdown(wait=True, cancel_futures=kind is not None)
