@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import fnmatch
 import re
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -14,6 +17,7 @@ from tfrfast._remote.urls import Location, locate
 Answer = TypeVar("Answer")
 
 _MAGIC = re.compile(r"[*?[]")
+_LOOKS_AT_ONCE = 64
 
 
 def find_objects(pattern: str, access: str) -> list[str]:
@@ -27,12 +31,18 @@ def find_objects(pattern: str, access: str) -> list[str]:
     if _MAGIC.search(location.bucket):
         raise ValueError(f"{pattern!r} has a pattern for a bucket. Name one bucket.")
     matches = re.compile(_translate(location.key)).fullmatch
-    metas = _run(_list(location, access), pattern)
-    found = {
-        f"{location.root}/{meta['path']}": answers.Facts.of(meta)
-        for meta in metas
-        if matches(meta["path"]) and not _is_index(meta["path"])
-    }
+
+    async def find() -> dict[str, answers.Facts]:
+        listed = {meta["path"]: meta for meta in await _list(location, access)}
+        if location.key in listed:  # taken literally, as on a disk
+            chosen = [location.key]
+        else:
+            chosen = [key for key in listed if matches(key) and not _is_index(key)]
+        found = {f"{location.root}/{key}": answers.Facts.of(listed[key]) for key in chosen}
+        folders = await _folders([url for url, facts in found.items() if facts.size == 0], access)
+        return {url: facts for url, facts in found.items() if url not in folders}
+
+    found = _run(find(), pattern)
     if location.scheme == "s3":
         # Elsewhere a listing writes version tags in another way than an answer does.
         expect_to_open({url: facts for url, facts in found.items() if facts.etag}, access)
@@ -68,7 +78,7 @@ def _is_index(key: str) -> bool:
 async def _list(location: Location, access: str) -> list[Any]:
     beginning = _MAGIC.split(location.key, maxsplit=1)[0]
     folder = beginning.rpartition("/")[0]
-    is_flat = "/" not in location.key[len(beginning) :]
+    is_flat = "/" not in location.key[len(beginning) :] and not location.key.endswith("**")
 
     async def attempt(store: Any) -> list[Any]:
         if is_flat:
@@ -84,16 +94,30 @@ async def _list(location: Location, access: str) -> list[Any]:
     )
 
 
+async def _folders(urls: list[str], access: str) -> set[str]:
+    """Those of marks of folders, which are empty objects. Listings leave out their last slash."""
+    found = set()
+    for first in range(0, len(urls), _LOOKS_AT_ONCE):
+        some = urls[first : first + _LOOKS_AT_ONCE]
+        looked = await asyncio.gather(
+            *(answers.examine(url, access) for url in some), return_exceptions=True
+        )
+        for url, each in zip(some, looked, strict=True):
+            if isinstance(each, failures.GivenUpError) and each.number == errno.ENOENT:
+                found.add(url)
+    return found
+
+
 def _translate(pattern: str) -> str:
     """A glob as a regular expression: `*` stays within a folder, `**` does not."""
     segments = pattern.split("/")
     parts = []
     for number, segment in enumerate(segments):
         is_last = number == len(segments) - 1
+        # As on a disk, stars leave out names that begin with a dot.
         if segment == "**":
-            parts.append(".*" if is_last else "(?:.*/)?")
+            parts.append(r"(?:(?!\.)[^/]+/)*" + (r"(?!\.)[^/]+" if is_last else ""))
             continue
-        # As on a disk, `*` leaves out names that begin with a dot.
         hidden = "(?!\\.)" if segment[:1] in ("*", "?", "[") else ""
         parts.append(hidden + _translate_name(segment) + ("" if is_last else "/"))
     return "".join(parts)
@@ -105,15 +129,14 @@ def _translate_name(segment: str) -> str:
     while at < len(segment):
         char = segment[at]
         at += 1
-        end = segment.find("]", at + 1)
+        first = at + segment.startswith("!", at)
+        end = segment.find("]", first + 1)
         if char == "*":
             parts.append("[^/]*")
         elif char == "?":
             parts.append("[^/]")
         elif char == "[" and end > 0:
-            inner = segment[at:end].replace("\\", "\\\\")
-            inner = "^" + inner[1:] if inner.startswith("!") else inner
-            parts.append(f"[{inner}]")
+            parts.append(fnmatch.translate(segment[at - 1 : end + 1])[:-2])
             at = end + 1
         else:
             parts.append(re.escape(char))

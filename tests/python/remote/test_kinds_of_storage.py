@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +109,41 @@ def test_patterns(server: RangeServer, kind: tuple[str, str, dict[str, Any]]) ->
     assert found("set/**/a-?") == ["set/a-9", "set/sub/a-4", "set/sub/deep/a-5"]
     assert found("set*/a-9*") == ["set/a-9"]
     assert found("a-*") == ["a-8"]
+    deep = ["set/sub/a-4", "set/sub/deep/a-5", "set/x+y/a 6"]
+    assert found("set/**") == ["set/a-9", "set/a-10", "set/b-1", *deep]
+    assert found("**") == ["a-8", *found("set/**")]
     server.forget()
     found("set/a-*")
     assert len([each for each in server.seen if each.path.rstrip("/") == path]) == 1
     with pytest.raises(FileNotFoundError, match="No shard matches the pattern"):
         found("set/none-*")
+
+
+def test_marks_of_folders_are_no_shards(
+    server: RangeServer, kind: tuple[str, str, dict[str, Any]]
+) -> None:
+    """Consoles make a folder as an empty object whose name ends in a slash."""
+    root, path, storage = kind
+    for name in ("set/", "set/sub/", "set/sub/a", "set/empty"):
+        server.put(f"{path}/{name}", b"")
+    for pattern in ("**", "*/**", "set/**/*"):
+        reader = tfr.Reader(f"{root}/{pattern}", storage=storage)
+        assert [shard.path for shard in reader.shards] == [f"{root}/set/empty", f"{root}/set/sub/a"]
+
+
+def test_names_that_are_patterns(
+    server: RangeServer, kind: tuple[str, str, dict[str, Any]], shards: list[str]
+) -> None:
+    root, path, storage = kind
+    names = ["set/a*", "set/a?b", "set/a[1]", "set/a^b"]
+    for name in names:
+        server.put(f"{path}/{name}", Path(shards[0]).read_bytes())
+    everything = tfr.Reader(f"{root}/set/a*[]1b^]", storage=storage)
+    assert [shard.path for shard in everything.shards] == [f"{root}/{name}" for name in names[1:]]
+    again = pickle.loads(pickle.dumps(everything))
+    assert [shard.path for shard in again.shards] == [f"{root}/{name}" for name in names[1:]]
+    for name in names:
+        assert len(tfr.Reader(f"{root}/{name}", storage=storage).shards) == 1
 
 
 def test_a_server_has_no_patterns(server: RangeServer) -> None:
