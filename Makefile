@@ -178,7 +178,7 @@ test-remote-oldest: .envs/remote-oldest/.ready ## The same with the oldest obsto
 
 # One process: Ray starts processes of its own. `make test-ray RAY_TESTS=` adds what takes a minute.
 RAY_TESTS ?= -m 'not slow'
-test-ray: .envs/ray/.ready dist/.built ## The wheel with Ray, on clusters of this machine alone
+test-ray: .envs/ray/.ready .envs/torch/.ready dist/.built ## The wheel with Ray, on clusters of this machine alone
 	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/ray tests/python/ray '' $(RAY_TESTS)
 
 .envs/ray/.ready: .venv/.tools
@@ -186,6 +186,9 @@ test-ray: .envs/ray/.ready dist/.built ## The wheel with Ray, on clusters of thi
 	.venv/bin/python -m venv .envs/ray
 	.envs/ray/bin/pip install --quiet --upgrade pip
 	.envs/ray/bin/pip install --quiet 'ray[data,train]' numpy 'pytest>=9' hypothesis
+	# An example needs PyTorch, which is large, and takes that of the other environment.
+	ls -d $(CURDIR)/.envs/ray/lib/python*/site-packages | sed 's|/.envs/ray/|/.envs/torch/|' \
+	  > "$$(ls -d .envs/ray/lib/python*/site-packages)/torch.pth"
 	@touch $@
 
 .envs/remote/.ready: .venv/.tools
