@@ -110,9 +110,11 @@ def reach(urls: list[str], storage: Storage | None = None) -> None:
     what names no object.
     """
     from tfrfast._remote.client import use_client
+    from tfrfast._remote.stores import renew_if_environment_changed
 
     for url in urls:
         locate(url)
+    renew_if_environment_changed()
     if storage is not None:
         storage.remember_secrets(urls)
     use_client()

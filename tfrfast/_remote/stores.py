@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -27,19 +28,35 @@ class Store(NamedTuple):
     retry_seconds: float
     timeout: float
     secrets: tuple[str, ...]
+    given: dict[str, Any]  # what it was made with, apart from the environment
 
+
+#: Variables of the environment that say how to reach storages.
+_OBEYED = re.compile(r"AWS_|GOOGLE_|AZURE_|(?:http|https|all|no)_proxy$", re.IGNORECASE)
 
 _stores: dict[tuple[str, str], Store] = {}
+_environment: dict[str, str] = {}
 _lock = threading.Lock()
 
 
 def store_for(location: Location, access: str) -> Store:
-    """The store for an object, made when it is first needed."""
+    """The store for an object, made when it is first needed, and again with other secrets."""
     key = (access, location.root)
     with _lock:
-        if (store := _stores.get(key)) is None:
+        store = _stores.get(key)
+        if store is None or store.given != secrets_for(access, location.root):
             store = _stores[key] = _make(location, access)
         return store
+
+
+def renew_if_environment_changed() -> None:
+    """Stores that are made from now on obey the environment as it is now."""
+    global _environment
+    now = {name: value for name, value in os.environ.items() if _OBEYED.match(name)}
+    with _lock:
+        if now != _environment:
+            _environment = now
+            _stores.clear()
 
 
 def writing_store(location: Location, access: str) -> Store:
@@ -62,7 +79,8 @@ def forget_all() -> None:
 
 def _make(location: Location, access: str, is_for_writing: bool = False) -> Store:
     public = public_options(access)
-    secrets = secrets_for(access, location.root)
+    given = secrets_for(access, location.root)
+    secrets = dict(given)
     timeout = float(public.pop("timeout", _TIMEOUT_S))
     retries = int(public.pop("retries", _RETRIES))
     retry_seconds = float(public.pop("retry_seconds", _RETRY_S))
@@ -86,7 +104,7 @@ def _make(location: Location, access: str, is_for_writing: bool = False) -> Stor
     own = (retries, retry_seconds) if is_for_writing else (0, 3600.0)
     retry = {"max_retries": own[0], "retry_timeout": timedelta(seconds=own[1])}
     native = _native_store(location, config, client, retry)
-    return Store(native, retries, retry_seconds, timeout, hidden)
+    return Store(native, retries, retry_seconds, timeout, hidden, given)
 
 
 def _endpoint_of_environment(scheme: str) -> str:

@@ -193,6 +193,31 @@ def test_credentials_that_expire_are_read_again(
     assert "OTHERKEY" not in str(caught.value)
 
 
+def test_other_secrets_and_another_environment_count_at_once(
+    server: RangeServer, shards: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some servers say that there is nothing to those who may not see it."""
+    server.put("set/x", Path(shards[0]).read_bytes())
+    server.trouble = lambda seen, _: (
+        None if seen.headers.get("authorization") == "Bearer right" else Trouble(404)
+    )
+    for storage in (None, {"token": "wrong"}):
+        with pytest.raises(FileNotFoundError):
+            tfr.Reader(f"{server.url}/set/x", storage=storage)
+    assert len(tfr.Reader(f"{server.url}/set/x", storage={"token": "right"})) == 300
+
+    server.put("bucket/set/x", Path(shards[0]).read_bytes())
+    server.trouble = lambda seen, _: Trouble(404) if "authorization" in seen.headers else None
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "nobody")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    with pytest.raises(FileNotFoundError):
+        tfr.Reader("s3://bucket/set/x")
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    assert len(tfr.Reader("s3://bucket/set/x")) == 300
+
+
 @pytest.mark.parametrize("honours", [True, False])
 def test_an_object_that_is_replaced_is_never_read(
     server: RangeServer, urls: list[str], shards: list[str], honours: bool

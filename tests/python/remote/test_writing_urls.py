@@ -19,6 +19,7 @@ from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import some_records, write_shard
 from tfrfast._remote import uploads
+from tfrfast._remote.leftovers import abort_uploads, unfinished_uploads
 from tfrfast.cli import main
 
 pytest.importorskip("obstore", reason="needs obstore")
@@ -360,6 +361,13 @@ def test_leftovers_of_killed_uploads(
     assert unfinished(bucket) == 3
     assert main(["cache", "--uploads", f"{ROOT}/", "--abort", "0"]) == 0
     assert unfinished(bucket) == 1
+    gone = [each._replace(number="gone") for each in unfinished_uploads(f"s3://{bucket.name}")]
+    abort_uploads(gone[0].url, gone)  # somebody else was faster
+    capsys.readouterr()
+    assert main(["cache", "--uploads", "s3://no-such-bucket/"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("tfrfast: Listing the uploads to 's3://no-such-bucket/' failed: ")
+    assert "Traceback" not in said
 
 
 def test_a_writer_that_is_killed_while_it_uploads(
