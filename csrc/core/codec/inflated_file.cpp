@@ -111,28 +111,40 @@ SharedSpan InflatedFile::inflate(std::size_t number) const {
     if (error.kind() != ErrorKind::stale_index) throw;
     throw_mismatch(span, "its seek point is damaged");
   }
-  // Where damaged data break off, the span ends where zlib stopped when it was surveyed. Another
-  // inflater may stop elsewhere.
-  const FileRange range = file_range(number);
-  const std::uint64_t range_end = range.offset + range.bytes;
-  for (const auto mode : {StreamInflater::Mode::fast, StreamInflater::Mode::survey}) {
-    if (is_far()) fetch(number, range);
-    StreamInflater inflater(file_, compression_, mode);
-    inflater.expect_end(range_end);
-    inflater.begin_at(span.place, {window, window_bytes});
-    std::uint8_t* const out = inflated->memory.data();
-    std::size_t done = 0;
-    while (done < bytes && inflater.end() == StreamEnd::none) {
-      done += inflater.read({out + done, bytes - done});
+  const std::span<const std::uint8_t> before(window, window_bytes);
+  for (bool is_mended = false;; is_mended = true) {
+    // Where damaged data break off, the span ends where zlib stopped when it was surveyed. Another
+    // inflater may stop elsewhere.
+    for (const auto mode : {StreamInflater::Mode::fast, StreamInflater::Mode::survey}) {
+      if (inflate_as(mode, number, before, inflated->memory.data())) return inflated;
     }
-    // It may do without the last bytes, which tell that the data end.
-    if (is_far() && inflater.input_end() < range_end) {
-      const FileRange rest{inflater.input_end(), range_end - inflater.input_end()};
-      file_->withdraw({&rest, 1});
-    }
-    if (done == bytes && crc32c(out, bytes) == span.crc) return inflated;
+    // A copy of the file may be damaged where the file is not.
+    if (is_mended || !file_->mend(file_range(number))) break;
   }
   throw_mismatch(span, "they inflate to something else");
+}
+
+// False if something else comes out than was indexed.
+bool InflatedFile::inflate_as(StreamInflater::Mode mode, std::size_t number,
+                              std::span<const std::uint8_t> window, std::uint8_t* out) const {
+  const Span span = (*points_)[number];
+  const auto bytes = static_cast<std::size_t>(span.end - span.begin);
+  const FileRange range = file_range(number);
+  const std::uint64_t range_end = range.offset + range.bytes;
+  if (is_far()) fetch(number, range);
+  StreamInflater inflater(file_, compression_, mode);
+  inflater.expect_end(range_end);
+  inflater.begin_at(span.place, window);
+  std::size_t done = 0;
+  while (done < bytes && inflater.end() == StreamEnd::none) {
+    done += inflater.read({out + done, bytes - done});
+  }
+  // It may do without the last bytes, which tell that the data end.
+  if (is_far() && inflater.input_end() < range_end) {
+    const FileRange rest{inflater.input_end(), range_end - inflater.input_end()};
+    file_->withdraw({&rest, 1});
+  }
+  return done == bytes && crc32c(out, bytes) == span.crc;
 }
 
 void InflatedFile::throw_mismatch(const Span& span, const char* what) const {

@@ -10,6 +10,7 @@
 #include "core/codec/seek_points.h"
 #include "core/codec/span_cache.h"
 #include "core/codec/spans_ahead.h"
+#include "core/codec/stream_inflater.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -56,6 +57,8 @@ class InflatedFile final : public StoredFile {
   void settle(std::size_t number, std::uint64_t bytes) const noexcept;
   SharedSpan span(std::size_t number) const;
   SharedSpan inflate(std::size_t number) const;
+  bool inflate_as(StreamInflater::Mode mode, std::size_t number,
+                  std::span<const std::uint8_t> window, std::uint8_t* out) const;
   void inflate_ahead(std::size_t number) const noexcept;
   [[noreturn]] void throw_mismatch(const Span& span, const char* what) const;
 

@@ -152,6 +152,46 @@ def test_damage_of_the_cache_is_fetched_again(
         settle(folder)
 
 
+_READ_AGAIN = """
+import sys
+from pathlib import Path
+
+import tfrfast as tfr
+from record_files import some_records
+from tfrfast import _native
+
+url, folder = sys.argv[1:]
+records = some_records(2000, 2, 3000)
+reader = tfr.Reader(url, cache=tfr.DiskCache(folder, "1G"))
+for _ in range(3):
+    assert list(reader.read(range(2000))) == records
+    _native.finish_cache_writes()
+for path in Path(folder).rglob("*.bytes"):
+    data = bytearray(path.read_bytes())
+    for at in range(2000, len(data), 50_000):
+        data[at] ^= 4
+    path.write_bytes(data)
+assert list(reader.read(range(2000))) == records
+"""
+
+
+def test_damage_of_what_is_compressed_in_the_cache_is_fetched_again(
+    server: RangeServer, tmp_path: Path, folder: Path
+) -> None:
+    with tfr.Writer(tmp_path / "packed.gz", compression="GZIP") as writer:
+        for record in some_records(2000, 2, 3000):
+            writer.write(record)
+    (url,) = put(server, [str(tmp_path / "packed.gz")])
+    # Nothing stays in memory, inflated.
+    environment = {
+        **os.environ,
+        "TFRFAST_INFLATED_BYTES": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    command = [sys.executable, "-c", _READ_AGAIN, url, str(folder)]
+    subprocess.run(command, env=environment, check=True, timeout=PATIENCE_S)
+
+
 def test_a_damaged_cache_is_noticed_without_the_checksums_of_records(
     urls: list[str], shards: list[str], folder: Path
 ) -> None:
