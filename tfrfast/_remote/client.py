@@ -70,12 +70,14 @@ def _replace(client: Client) -> None:
 def end_waits_at_interrupts(address: int) -> None:
     """Ctrl-C ends waits of the library with that table, which never asks Python.
 
-    Only the main thread can arrange it.
+    Only the main thread can arrange it. If there is no client yet, the next one is told.
     """
     descriptor = interrupts.listen()
     if descriptor is not None and _interruptible.get(address) != descriptor:
-        _interruptible[address] = descriptor
-        use_client(address).end_at_interrupts(address, descriptor)
+        with _lock:
+            _interruptible[address] = descriptor
+            if _client is not None:
+                _client.end_at_interrupts(address, descriptor)
 
 
 def start_when_asked(address: int) -> None:

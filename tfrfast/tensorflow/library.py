@@ -78,8 +78,7 @@ def end_waits_at_interrupts() -> None:
     """Ctrl-C ends the ops' waits for a network. Call it before URLs are opened."""
     global are_waits_ended
     are_waits_ended = True
-    with contextlib.suppress(ModuleNotFoundError):  # told by what opens them
-        client.end_waits_at_interrupts(calls.tfrfast_remote_client_table())
+    client.end_waits_at_interrupts(calls.tfrfast_remote_client_table())
 
 
 def open_source_count() -> int:

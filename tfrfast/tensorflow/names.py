@@ -10,6 +10,7 @@ from tensorflow.python.data.ops import readers
 
 from tfrfast._base.paths import reach
 from tfrfast._remote.options import Storage
+from tfrfast.tensorflow.library import end_waits_at_interrupts
 from tfrfast.tensorflow.listed_names import listed
 from tfrfast.tensorflow.patterns import expand_patterns
 from tfrfast.tensorflow.schemes import has_scheme, is_ours
@@ -32,6 +33,8 @@ class FileNames(NamedTuple):
 def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
     """Raises what `tf.data.TFRecordDataset` raises, because its own check is asked."""
     found = _file_names(filenames, name, storage)
+    if found.known is None:
+        end_waits_at_interrupts()  # they may be URLs
     if storage.secrets and found.known is None:
         raise ValueError(
             f"storage has {', '.join(storage.secrets)}, and {found.why_unknown}. So it is not "

@@ -285,7 +285,7 @@ def test_another_process_makes_requests_of_its_own(urls: list[str], tmp_path: Pa
     assert child.stdout.split() == [str(sum(COUNTS))]
 
 
-@pytest.mark.parametrize("way", ["file order", "shuffled", "loader"])
+@pytest.mark.parametrize("way", ["file order", "shuffled", "loader", "names in the graph"])
 def test_ctrl_c_ends_a_wait_for_the_network(server: RangeServer, urls: list[str], way: str) -> None:
     child = subprocess.Popen(
         [sys.executable, interrupted_child.__file__, urls[0], way],
