@@ -143,6 +143,7 @@ void Records::leave_out(const std::vector<BadRow>& bad, std::size_t first, bool 
     if (left_out_.empty()) left_out_.resize(rows_);
     left_out_[first + each.row] = true;
     if (!each.is_damage) left_some_unread_ = true;
+    if (each.is_untried) continue;
     if (!skip_damage || !each.is_damage) add_trouble(first + each.row, encode_error(each.error));
   }
 }

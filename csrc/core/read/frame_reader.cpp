@@ -165,6 +165,12 @@ class FrameReading {
       read_piece(done, count);
       done += count;
     }
+    if (gave_up_ && at_bad_row_ == AtBadRow::go_on) {
+      const ErrorKind kind = bad_.back().error.kind();
+      for (; tried_rows_ < rows_.size(); ++tried_rows_) {
+        bad_.push_back({batch_row(tried_rows_), Error(kind, ""), false, true});
+      }
+    }
     return std::move(bad_);
   }
 
@@ -259,6 +265,7 @@ class FrameReading {
                std::move(place), error.system_error()),
          false});
     gave_up_ = true;
+    tried_rows_ = failed + 1;
   }
 
   void explain_fault(std::size_t first, std::size_t count) {
@@ -324,7 +331,8 @@ class FrameReading {
   const bool streams_;
   HeaderCheck header_check_;
   bool gave_up_ = false;
-  bool is_mended_ = false;  // the row that is being read
+  std::size_t tried_rows_ = 0;  // if it gave up
+  bool is_mended_ = false;      // the row that is being read
   std::vector<BadRow> bad_;
 };
 

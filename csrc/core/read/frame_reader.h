@@ -34,13 +34,16 @@ struct BadRow {
   std::size_t row = 0;  // in the batch
   Error error;
   bool is_damage = false;
+  // It was not even tried, because reading another row from a far storage had failed. That row has
+  // the error, and this one has an empty one.
+  bool is_untried = false;
 };
 
 enum class AtBadRow : std::uint8_t { stop, go_on };
 
 // Fills rows [first_row, first_row + rows.size()) of `batch`, whose offsets are set and whose data
-// are allocated. Returns the bad rows, in order. With `stop` there is at most one, and the rows
-// after it are undefined. Throws only std::bad_alloc.
+// are allocated. Returns the bad rows, in order: all others were read and verified. With `stop`
+// there is at most one, and the rows after it are undefined. Throws only std::bad_alloc.
 std::vector<BadRow> read_frames(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row,
                                 const RecordBatch& batch, std::size_t first_row);
 

@@ -60,6 +60,16 @@ void refuse_other_samples(const IndexedShard& shard) {
               {path, {}, {}});
 }
 
+// The first row that cannot be delivered may be one that was not tried.
+void explain_untried(std::vector<BadRow>& bad) {
+  const auto failed = std::find_if(bad.begin(), bad.end(), [](const BadRow& each) {
+    return !each.is_damage && !each.is_untried;
+  });
+  const auto untried =
+      std::find_if(bad.begin(), failed, [](const BadRow& each) { return each.is_untried; });
+  if (untried != failed) untried->error = failed->error;
+}
+
 // Where each task's rows begin: about kBytesPerTask each.
 std::vector<std::size_t> cut_tasks(const RecordBatch& batch) {
   std::vector<std::size_t> starts{0};
@@ -217,6 +227,9 @@ void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& rec
 template <class RecordAt>
 Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
                                   const ReadRequest& request, AtBadRow at_bad_row) const {
+  // Rows that are not read after a failure were announced, too. Damaged ones were read.
+  ForgetUnlessRead forget(*this);
+  forget.all_read = !request.is_announced;  // nothing is announced yet
   open_far(count, record_at);
   compare_samples(count, record_at);
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
@@ -238,6 +251,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
     batch.indices()[row] = static_cast<std::int64_t>(rows[row].record);
   }
   make_room({rows, count}, batch);
+  forget.all_read = false;
   if (!request.is_announced) announce({rows, count});
 
   std::vector<std::size_t> order;
@@ -248,8 +262,6 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   const std::vector<std::size_t> starts =
       order.empty() ? cut_tasks(batch) : cut_tasks_at_spans(sorted);
   std::mutex mutex;
-  // Rows that are not read after a failure were announced, too. Damaged ones were read.
-  ForgetUnlessRead forget(*this);
   parallel_for(starts.size() - 1, request.threads, [&](std::size_t task) {
     if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();
     const std::size_t first = starts[task];
@@ -267,6 +279,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   });
   std::sort(outcome.bad.begin(), outcome.bad.end(),
             [](const BadRow& a, const BadRow& b) { return a.row < b.row; });
+  explain_untried(outcome.bad);
   forget.all_read =
       outcome.bad.empty() || (at_bad_row == AtBadRow::go_on &&
                               std::all_of(outcome.bad.begin(), outcome.bad.end(),

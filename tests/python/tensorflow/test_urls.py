@@ -20,8 +20,8 @@ import interrupted_child
 import tfrfast as tfr
 from example_files import plain, write_examples
 from patience import PATIENCE_S
-from range_server import OLD, RangeServer, Trouble, fails_at_first, range_server
-from record_files import flip_payload_byte, some_records, write_shards
+from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first, range_server
+from record_files import flip_payload_byte, some_records, write_shard, write_shards
 from tfrfast._remote import client
 
 tf = pytest.importorskip("tensorflow")
@@ -193,6 +193,36 @@ def test_requests_that_fail(server: RangeServer, urls: list[str], shards: list[s
     server.trouble = lambda seen, _: Trouble(403) if seen.begin is not None else None
     with pytest.raises(tf.errors.OpError, match="Check the credentials"):
         values(tfr.TFRecordDataset(urls, storage={"retries": 0}).batch(20))
+
+
+@pytest.mark.parametrize("form", ["strings", "columns"])
+@pytest.mark.parametrize("name", ["batches", "shuffled"])
+def test_what_could_not_be_read_is_not_made_up(
+    server: RangeServer, tmp_path: Path, name: str, form: str
+) -> None:
+    """A batch of which some requests failed has only records that came."""
+    records = [tfr.encode_example({"raw": bytes([i]) * 20_000}) for i in range(64)]
+    shard = write_shard(tmp_path / "shard", records)
+    server.put("set/some", Path(shard).read_bytes())
+    url = f"{server.url}/set/some"
+    tfr.build_index(url)
+    middle = Path(shard).stat().st_size // 64 * 20
+
+    def fails_in_the_middle(seen: Seen, _: int) -> Trouble | None:
+        if seen.begin is None or seen.end is None or not seen.begin <= middle < seen.end:
+            return None
+        return Trouble(403)
+
+    data = PIPELINES[name](tfr.TFRecordDataset(url, storage={"retries": 0}))
+    server.trouble = fails_in_the_middle
+    if form == "columns":
+        data = data.parse_example({"raw": tfr.FixedLen([], bytes)})
+        got = [each for batch in data.ignore_errors() for each in batch["raw"].numpy()]
+        assert set(got) <= {bytes([i]) * 20_000 for i in range(64)}
+    else:
+        got = [each for batch in data.ignore_errors() for each in batch.numpy()]
+        assert set(got) <= set(records)
+    assert len(got) < 128
 
 
 def test_an_object_that_is_missing_or_replaced(
