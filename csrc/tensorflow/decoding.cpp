@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/memory.h"
+#include "core/read/read_ahead.h"
 #include "core/read/room.h"
 #include "core/read/row_order.h"
 
@@ -31,6 +32,17 @@ RowDecoder::RowDecoder(std::shared_ptr<const FeatureSchema> features)
       }) {}
 
 DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& options) {
+  unread_ = rows;
+  left_some_unread_ = false;
+  try {
+    return decode_pieces(rows, options);
+  } catch (...) {
+    withdraw_rows(unread_);
+    throw;
+  }
+}
+
+DecodedRows RowDecoder::decode_pieces(std::span<const Row> rows, const ReadOptions& options) {
   std::vector<Trouble> troubles;
   good_.clear();
   decoder_.begin(rows.size());
@@ -42,6 +54,7 @@ DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& opt
   std::uint64_t batch_bytes = 0;
   for (const Row& row : rows) batch_bytes = add_or_max(batch_bytes, row.frame.payload_bytes);
   for (std::size_t begin = 0; begin < rows.size();) {
+    unread_ = rows.subspan(begin);
     if (decode_in_place(rows[begin], options, batch_bytes)) {
       ++begin;
       continue;
@@ -92,14 +105,16 @@ void RowDecoder::decode_piece(std::span<const Row> rows, const ReadOptions& opti
   RecordBatch piece(rows.size());
   make_room(rows, piece);
   const std::vector<BadRow> bad = read_piece(rows, options, piece);
+  unread_ = unread_.subspan(rows.size());
   wires_.clear();
   records_.clear();
   auto next_bad = bad.begin();
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (next_bad != bad.end() && next_bad->row == row) {
-      if (!options.skip_damage || !next_bad->is_damage) {
+      if (!next_bad->is_untried && (!options.skip_damage || !next_bad->is_damage)) {
         troubles.push_back({first + row, encode_error(next_bad->error)});
       }
+      left_some_unread_ = left_some_unread_ || !next_bad->is_damage;
       ++next_bad;
       continue;
     }
@@ -152,9 +167,11 @@ DecodedRows DecodingKernel::decode(const std::shared_ptr<const Source>& source,
       row_decoders_.take(what, [&] { return std::make_unique<RowDecoder>(features); });
   try {
     DecodedRows decoded = decoder->decode(rows, source->read_options());
+    if (decoder->left_some_unread()) source->forget_announced();
     row_decoders_.put_back(what, std::move(decoder));
     return decoded;
   } catch (const Error& error) {
+    if (decoder->left_some_unread()) source->forget_announced();
     return failed(features, error);
   }
 }

@@ -67,9 +67,13 @@ class RowDecoder {
   RowDecoder& operator=(const RowDecoder&) = delete;
 
   // Throws Error for a record that does not fit the features, and if memory cannot hold a piece.
+  // Then those of the rows that it has not read are withdrawn: all of them were announced.
   DecodedRows decode(std::span<const Row> rows, const ReadOptions& options);
+  // Whether the storage failed, so that some of the rows were not read.
+  bool left_some_unread() const noexcept { return left_some_unread_; }
 
  private:
+  DecodedRows decode_pieces(std::span<const Row> rows, const ReadOptions& options);
   bool decode_in_place(const Row& row, const ReadOptions& options, std::uint64_t batch_bytes);
   static std::vector<BadRow> read_piece(std::span<const Row> rows, const ReadOptions& options,
                                         RecordBatch& piece);
@@ -78,6 +82,8 @@ class RowDecoder {
 
   BatchDecoder decoder_;
   std::vector<const Row*> good_;  // of this batch
+  std::span<const Row> unread_;
+  bool left_some_unread_ = false;
   std::vector<WireBytes> wires_;
   std::vector<std::int64_t> records_;
 };

@@ -59,20 +59,27 @@ Part::Place Part::place(const std::vector<std::int64_t>& firsts, std::int64_t nu
   return {static_cast<std::size_t>(after - firsts.begin()) - 1, number - *(after - 1)};
 }
 
-Sequence Part::own(const Sequence& sequence) const {
-  Sequence mine = sequence.over(first_records_);
-  // If there is a single record, its stride may be anything. Bounded, it cannot overflow.
-  mine.records.stride = std::min(mine.records.stride, std::max<std::int64_t>(record_count(), 1));
-  return mine;
+std::shared_ptr<const Sequence> Part::own(const Sequence& sequence) const {
+  const std::shared_ptr<const Own> own =
+      own_->get([&](const Own& last) { return last.of == sequence; },
+                [&] {
+                  Sequence mine = sequence.over(first_records_);
+                  // If there is a single record, its stride may be anything. Bounded, it cannot
+                  // overflow.
+                  mine.records.stride =
+                      std::min(mine.records.stride, std::max<std::int64_t>(record_count(), 1));
+                  return Own{sequence, std::move(mine)};
+                });
+  return {own, &own->sequence};
 }
 
 std::int64_t Part::batch_count(const Sequence& sequence) const {
-  return own(sequence).batch_count();
+  return own(sequence)->batch_count();
 }
 
 std::vector<std::int64_t> Part::records_of_batch(const Sequence& sequence, std::uint64_t seed,
                                                  std::int64_t step) const {
-  std::vector<std::int64_t> records = own(sequence).batch(seed, step);
+  std::vector<std::int64_t> records = own(sequence)->batch(seed, step);
   if (files_ == Files{}) return records;
   for (std::int64_t& record : records) {
     const Place at = place(first_records_, record);
@@ -169,6 +176,10 @@ Found Part::find(const Progression& wanted, std::int64_t begin, std::int64_t end
 
 std::shared_ptr<const Part> PartHolder::open(std::string_view text, Files files, bool look) {
   const std::shared_ptr<const Source> source = sources_.open(text, look);
+  if (std::shared_ptr<const void> use = Source::use(source); use != nullptr) {
+    const std::lock_guard lock(mutex_);
+    use_.swap(use);
+  }
   return parts_.get(
       [&](const Part& last) { return last.source() == source && last.files() == files; },
       [&] { return Part(source, files); });

@@ -55,8 +55,9 @@ class Part {
     return static_cast<std::size_t>(shards_.at(static_cast<std::int64_t>(turn)));
   }
   std::int64_t record_count() const noexcept { return first_records_.back(); }
-  // The same calls on the records of this part.
-  Sequence own(const Sequence& sequence) const;
+  // The same calls on the records of this part. Files that take turns do so in another order then,
+  // which takes milliseconds to make, so the last one is kept.
+  std::shared_ptr<const Sequence> own(const Sequence& sequence) const;
   // The `wanted` records of this part as numbers of records in a shard. `before` of this part's
   // records come before that shard.
   Progression in_shard(const Progression& wanted, std::int64_t before) const noexcept;
@@ -76,6 +77,11 @@ class Part {
     std::mutex mutex;
     std::vector<std::int64_t> first_records{0};
   };
+  struct Own {
+    Sequence of;
+    Sequence sequence;
+  };
+  std::unique_ptr<LastMade<Own>> own_ = std::make_unique<LastMade<Own>>();
   std::unique_ptr<Counts> counts_ = std::make_unique<Counts>();  // found on the way, without a plan
 };
 
@@ -95,6 +101,8 @@ class PartHolder {
 
  private:
   SourceHolder sources_;
+  std::mutex mutex_;  // guards the next one
+  std::shared_ptr<const void> use_;
   PlaceHolder place_;
   LastMade<Part> parts_;
   LastDecoded<Sequence> sequences_;

@@ -150,14 +150,46 @@ bool Source::still_fits() const {
   return facts_now(spec_) == facts_;
 }
 
-void Source::begin_again() const noexcept {
-  if (spec_.planned || !is_far_) return;
+// A shard that is just being opened may have to be waited for.
+void Source::forget_late(bool waits) const noexcept {
   for (std::size_t shard = 0; shard < shard_count(); ++shard) {
-    const std::lock_guard lock(late_shards_[shard].mutex);
-    if (late_shards_[shard].shard == nullptr) continue;
-    late_shards_[shard].shard->file()->forget_announced();
-    late_shards_[shard].announced.clear();
+    LateShard& late = late_shards_[shard];
+    const auto lock =
+        waits ? std::unique_lock(late.mutex) : std::unique_lock(late.mutex, std::try_to_lock);
+    if (!lock || late.shard == nullptr) continue;
+    late.shard->file()->forget_announced();
+    late.announced.clear();
   }
+}
+
+void Source::begin_again() const noexcept {
+  if (!spec_.planned && is_far_) forget_late(true);
+}
+
+void Source::forget_announced() const noexcept {
+  spec_.planned ? reader_->forget_announced() : begin_again();
+}
+
+struct Source::Use {
+  explicit Use(std::shared_ptr<const Source> used) : source(std::move(used)) {}
+  // Without waiting: who makes the requests may have to end this first, as an iterator's end is
+  // where Python collects it.
+  ~Use() { source->forget_late(false); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  const std::shared_ptr<const Source> source;
+};
+
+std::shared_ptr<const void> Source::use(const std::shared_ptr<const Source>& source) {
+  if (source->spec_.planned || !source->is_far_) return nullptr;
+  const std::lock_guard lock(source->use_mutex_);
+  std::shared_ptr<const Use> use = source->use_.lock();
+  if (use == nullptr) {
+    use = std::make_shared<const Use>(source);
+    source->use_ = use;
+  }
+  return use;
 }
 
 // Bytes [begin, end) of a shard will be read soon. Each byte is announced once in an iteration,
@@ -232,16 +264,21 @@ Records Source::read(std::span<const Row> rows) const {
 }
 
 Records Source::read_announced(std::span<const Row> rows) const {
-  Records records = Records::read(rows, read_options(), place());
-  if (records.left_some_unread() && reader_ != nullptr) reader_->forget_announced();
-  return records;
+  try {
+    Records records = Records::read(rows, read_options(), place());
+    if (records.left_some_unread()) forget_announced();
+    return records;
+  } catch (...) {
+    forget_announced();
+    throw;
+  }
 }
 
 void Source::announce(std::span<const Row> rows) const noexcept {
   if (reader_ != nullptr) {
     reader_->announce(rows);
   } else if (!rows.empty() && rows.front().shard->file->traits().is_far) {
-    announce_rows(rows);
+    announce_rest_of_rows(rows);
   }
 }
 

@@ -80,6 +80,11 @@ class Source {
   bool is_far() const noexcept { return is_far_; }
   // What was announced for an iteration that has ended is not wanted any more.
   void begin_again() const noexcept;
+  // What was announced is not wanted, because something could not be read.
+  void forget_announced() const noexcept;
+  // Whoever iterates over a source without a plan holds this. When nobody does any more, what was
+  // announced and not read is not wanted. Null where nothing is announced.
+  static std::shared_ptr<const void> use(const std::shared_ptr<const Source>& source);
 
   const SourceSpec& spec() const noexcept { return spec_; }
   std::size_t shard_count() const noexcept { return spec_.shards.size(); }
@@ -133,7 +138,9 @@ class Source {
     std::shared_ptr<ProgressiveIndex> shard;
     std::map<std::uint64_t, std::uint64_t> announced;  // of a far one: ranges, by their begins
   };
+  struct Use;
   void plan(std::shared_ptr<const ShardSet> shards);
+  void forget_late(bool waits) const noexcept;
   Records read_announced(std::span<const Row> rows) const;
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
   void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
@@ -149,6 +156,8 @@ class Source {
   // For a source that is not planned. Files are set when their shards are reached.
   std::unique_ptr<LateShard[]> late_shards_;
   std::unique_ptr<IndexedShard[]> late_files_;
+  mutable std::mutex use_mutex_;  // guards the next one
+  mutable std::weak_ptr<const Use> use_;
   std::shared_ptr<const Reader> reader_;  // of a planned one
   std::shared_ptr<Places> places_;        // of a planned one
 };

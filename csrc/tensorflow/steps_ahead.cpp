@@ -95,6 +95,21 @@ void StepsAhead::announce_after(std::int64_t step) {
   }
 }
 
+// Announces all steps again that nobody has taken, if a failed read forgot them. False if none did.
+// Some may have been announced since: `withdraws` has each of them count once.
+bool StepsAhead::announce_forgotten(bool withdraws) {
+  const Reader& reader = *course_.source->reader();
+  const std::uint64_t times_forgotten = reader.times_forgotten();
+  if (times_forgotten == std::exchange(times_forgotten_, times_forgotten)) return false;
+  const std::int64_t end = begin_ + static_cast<std::int64_t>(is_taken_.size());
+  for (std::int64_t each = begin_; each < end; ++each) {
+    if (is_taken(each)) continue;
+    if (withdraws) reader.withdraw(course_.records(each));
+    announce(each, each + 1);
+  }
+  return true;
+}
+
 // Steps before this one are over. Those that nobody has taken are another process's, maybe.
 void StepsAhead::pass_over(std::int64_t step) {
   const Reader& reader = *course_.source->reader();
@@ -123,13 +138,12 @@ bool StepsAhead::take(const Course& course, std::int64_t step) {
   const std::lock_guard lock(mutex_);
   if (course.source != course_.source || course.name != course_.name) return false;
   if (!may_be_here(step)) return false;
+  announce_forgotten(false);
   if (step < lowest_) begin_earlier(step);
-  const std::uint64_t times_forgotten = course_.source->reader()->times_forgotten();
-  if (times_forgotten != std::exchange(times_forgotten_, times_forgotten)) {
-    const std::int64_t end = begin_ + static_cast<std::int64_t>(is_taken_.size());
-    for (std::int64_t each = begin_; each < end; ++each) announce(each, each + 1);
-  }
   announce_after(step);
+  // So whatever is forgotten later was announced before.
+  while (announce_forgotten(true)) {
+  }
   is_taken_[static_cast<std::size_t>(step - begin_)] = true;
   while (!is_taken_.empty() && is_taken_.front()) end_first_step();
   pass_over(step - slack_);

@@ -44,6 +44,7 @@ class StepsAhead {
   void begin_earlier(std::int64_t step);
   void announce(std::int64_t begin, std::int64_t end);
   void announce_after(std::int64_t step);
+  bool announce_forgotten(bool withdraws);
   void pass_over(std::int64_t step);
   void end_first_step();
   std::vector<std::int64_t> records_of(std::int64_t begin, std::int64_t end, bool untaken) const;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../core/orders.h"
@@ -38,6 +40,9 @@ struct Ledger {
   std::vector<int> announced;
   std::vector<int> announced_in_all;
   std::uint64_t read_unannounced = 0;
+  std::uint64_t withdrawn_unannounced = 0;
+  std::function<void()> before_announcing;  // called once
+  std::optional<std::uint64_t> fails_at;    // a read of that byte
 
   static Ledger& instance() {
     static auto* const ledger = new Ledger;
@@ -47,7 +52,8 @@ struct Ledger {
     const std::lock_guard lock(mutex);
     for (const FileRange& each : ranges) {
       for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
-        announced[at] += change;
+        if (announced[at] + change < 0) ++withdrawn_unannounced;
+        announced[at] = std::max(0, announced[at] + change);
         if (change > 0) announced_in_all[at] += change;
       }
     }
@@ -80,6 +86,10 @@ class LedgerFile final : public StoredFile {
     Ledger& ledger = Ledger::instance();
     const std::lock_guard lock(ledger.mutex);
     for (const ReadRange& each : ranges) {
+      if (ledger.fails_at && *ledger.fails_at - each.offset < each.bytes) {
+        throw Error(ErrorKind::io, "It fails.",
+                    {path(), {}, static_cast<std::int64_t>(*ledger.fails_at)});
+      }
       if (each.bytes > 0) std::memcpy(each.out, ledger.bytes.data() + each.offset, each.bytes);
       for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
         if (ledger.announced[at] == 0) ++ledger.read_unannounced;
@@ -88,7 +98,17 @@ class LedgerFile final : public StoredFile {
     }
   }
   void announce(std::span<const FileRange> ranges) const noexcept override {
+    if (const auto before = std::exchange(Ledger::instance().before_announcing, nullptr)) before();
     Ledger::instance().add(ranges, 1);
+  }
+  void announce_rest(std::span<const FileRange> ranges) const noexcept override {
+    Ledger& ledger = Ledger::instance();
+    for (const FileRange& each : ranges) {
+      for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
+        const FileRange byte[] = {{at, 1}};
+        if (ledger.announced[at] == 0) ledger.add(byte, 1);
+      }
+    }
   }
   void withdraw(std::span<const FileRange> ranges) const noexcept override {
     Ledger::instance().add(ranges, -1);
@@ -118,6 +138,7 @@ struct Fixture {
     static const std::string bytes =
         TestShard(folder / "shard").write_records(kRecords, 100).bytes();
     ledger.bytes = bytes;
+    ledger.fails_at.reset();
     SourceSpec spec;
     spec.planned = true;
     spec.index_use = IndexUse::memory;
@@ -125,10 +146,7 @@ struct Fixture {
     ledger.announced.assign(bytes.size(), 0);
     ledger.announced_in_all.assign(bytes.size(), 0);
     source = std::make_shared<const Source>(std::move(spec));
-    // Opening has looked at how the object begins.
-    ledger.read_unannounced = 0;
-    ledger.announced.assign(bytes.size(), 0);
-    ledger.announced_in_all.assign(bytes.size(), 0);
+    begin_again();  // opening has looked at how the object begins
     sequence.records = sequence.positions = {0, 1, kRecords};
     sequence.order = make_order(kRecords);
     sequence.batch_rows = kRows;
@@ -136,6 +154,12 @@ struct Fixture {
     part = std::make_shared<const Part>(source, Files{});
   }
 
+  void begin_again() const {
+    ledger.read_unannounced = 0;
+    ledger.withdrawn_unannounced = 0;
+    ledger.announced.assign(ledger.bytes.size(), 0);
+    ledger.announced_in_all.assign(ledger.bytes.size(), 0);
+  }
   Course course(std::uint64_t seed = 1) const {
     return {
         source, "seed " + std::to_string(seed), part->batch_count(sequence),
@@ -280,6 +304,36 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what a failed read forgot is announced 
   CHECK(ledger.read_unannounced == 0);
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "steps ahead: what was forgotten before an earlier step comes counts once") {
+  std::optional<PlaceHolder> place(std::in_place);
+  read(*place, 3);
+  source->reader()->forget_announced();
+  read(*place, 0);
+  CHECK(ledger.records_announced() == (kAhead + 3 - 1) * kRows);
+  for (std::int64_t step = 1; step < 10; ++step) {
+    if (step != 3) read(*place, step);
+  }
+  CHECK(ledger.records_announced() == kAhead * kRows);
+  CHECK(ledger.read_unannounced == 0);
+  place.reset();
+  CHECK(ledger.records_announced() == 0);
+  CHECK(ledger.withdrawn_unannounced == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "steps ahead: what is announced while another read fails counts once") {
+  std::optional<PlaceHolder> place(std::in_place);
+  read(*place, 0);
+  ledger.before_announcing = [this] { source->reader()->forget_announced(); };
+  read(*place, 1);
+  CHECK(ledger.records_announced() == kAhead * kRows);
+  CHECK(ledger.read_unannounced == 0);
+  read(*place, 2);
+  CHECK(ledger.records_announced() == kAhead * kRows);
+  place.reset();
+  CHECK(ledger.records_announced() == 0);
+}
+
 TEST_CASE_FIXTURE(Fixture, "steps ahead: records after one that cannot be decoded are withdrawn") {
   Numbers records(4000);
   std::iota(records.begin(), records.end(), 0);
@@ -293,5 +347,78 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: records after one that cannot be decode
   const auto valid = std::make_unique<bool[]>(records.size());
   DecodingKernel kernel;
   CHECK_THROWS_AS(kernel.load(source, features, records, valid.get(), true), Error);
+  CHECK(ledger.records_announced() == 0);
+  // As after damage: the good records are read again.
+  source->announce(rows);
+  CHECK(ledger.records_announced() == 4000);
+  CHECK_FALSE(kernel.decode(source, features, rows).error.empty());
+  CHECK(ledger.records_announced() == 0);
+  CHECK(ledger.withdrawn_unannounced == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "steps ahead: what a storage that failed has not given is left out") {
+  Numbers records(4000);
+  std::iota(records.begin(), records.end(), 0);
+  std::vector<Row> rows(records.size());
+  source->reader()->locate(records, rows.data());
+  ledger.fails_at = 100 * kFrameBytes + 7;
+  const Records some = source->read(rows);
+  CHECK(some.left_some_unread());
+  CHECK(some.error().find("more error") == std::string::npos);
+  std::size_t delivered = 0;
+  some.for_each([&](std::size_t row, WireBytes payload) {
+    const char* const stored = ledger.bytes.data() + rows[row].frame.offset + kHeaderBytes;
+    REQUIRE(payload.size() == 100);
+    CHECK(std::memcmp(payload.data(), stored, payload.size()) == 0);
+    ++delivered;
+  });
+  CHECK(delivered == 100);
+  CHECK(ledger.records_announced() == 0);
+  source->announce(rows);
+  DecodingKernel kernel;
+  const auto features = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{});
+  CHECK_FALSE(kernel.decode(source, features, rows).error.empty());
+  CHECK(ledger.records_announced() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is read once") {
+  SourceSpec spec;
+  spec.index_use = IndexUse::memory;
+  spec.shards.push_back({"ledger://shard", 0, 0});
+  const std::string text = spec.encode();
+  std::optional<PartHolder> finding(std::in_place), reading(std::in_place);
+  const auto found = [&] {
+    ledger.fails_at.reset();
+    const auto streamed = finding->open(text, {}, true);
+    streamed->source()->record_count(0);  // from now on there is an index
+    begin_again();
+    return streamed->find({0, 1, kRecords}, 0, 1).rows;
+  };
+  const auto read = [&](std::span<const Row> rows) {
+    return reading->open(text, {})->source()->read(rows).error();
+  };
+  std::vector<Row> rows = found();
+  CHECK(ledger.records_announced() == kRecords);
+  CHECK(read(rows).empty());
+  CHECK(ledger.records_announced() == 0);
+  CHECK(ledger.read_unannounced == 0);
+  // Again, without a new beginning: another iterator of the dataset.
+  CHECK(read(rows).empty());
+  CHECK(ledger.records_announced() == 0);
+  CHECK(ledger.read_unannounced == 0);
+
+  rows = found();
+  CHECK(read(std::span(rows).first(10)).empty());
+  finding.reset();
+  CHECK(ledger.records_announced() == kRecords - 10);
+  const auto held = reading->open(text, {});  // a part alone reads nothing
+  reading.reset();
+  CHECK(ledger.records_announced() == 0);
+
+  finding.emplace();
+  reading.emplace();
+  rows = found();
+  ledger.fails_at = 100 * kFrameBytes + 7;
+  CHECK_FALSE(read(rows).empty());
   CHECK(ledger.records_announced() == 0);
 }

@@ -12,6 +12,7 @@ struct Progression {
   std::int64_t stride = 1;
   std::int64_t count = 0;
 
+  bool operator==(const Progression&) const = default;
   std::int64_t at(std::int64_t position) const noexcept { return first + stride * position; }
   bool has(std::int64_t value) const noexcept {
     return value >= first && (value - first) % stride == 0 && (value - first) / stride < count;

@@ -28,6 +28,9 @@ struct Sequence {
   bool batch_ends_with_epoch = false;  // repeat came after batch
   bool drop_remainder = false;
 
+  // Whether both deal one order in the same way.
+  bool operator==(const Sequence&) const = default;
+
   std::string encode() const;
   static Sequence decode(std::string_view encoded);  // throws Error(invalid)
 

@@ -72,6 +72,12 @@ std::uint64_t announce_rows(std::span<const Row> rows) noexcept {
   });
 }
 
+void announce_rest_of_rows(std::span<const Row> rows) noexcept {
+  for_each_file(rows, [](const StoredFile& file, std::span<const FileRange> ranges) {
+    file.announce_rest(ranges);
+  });
+}
+
 void hurry_rows(std::span<const Row> rows) noexcept {
   for_each_file(
       rows, [](const StoredFile& file, std::span<const FileRange> ranges) { file.hurry(ranges); });

@@ -15,6 +15,8 @@ namespace tfrfast {
 // range. Returns how many bytes were announced. Never throws: the read itself will report the
 // error.
 std::uint64_t announce_rows(std::span<const Row> rows) noexcept;
+// The same for rows that are read next, of which others may have announced some.
+void announce_rest_of_rows(std::span<const Row> rows) noexcept;
 // These rows were announced, and are needed now, before all else.
 void hurry_rows(std::span<const Row> rows) noexcept;
 // These rows were announced like that, together, and will not be read after all.

@@ -328,14 +328,20 @@ void RemoteFile::again(const PieceCopy& copy) const {
   read(copy.offset, copy.out, copy.bytes);
 }
 
+// What of the ranges the object has.
+std::vector<FileRange> RemoteFile::within(std::span<const FileRange> ranges) const {
+  std::vector<FileRange> wanted;
+  wanted.reserve(ranges.size());
+  for (const FileRange& each : ranges) {
+    if (each.offset >= bytes() || each.bytes == 0) continue;
+    wanted.push_back({each.offset, std::min(each.bytes, bytes() - each.offset)});
+  }
+  return wanted;
+}
+
 void RemoteFile::announce(std::span<const FileRange> ranges) const noexcept {
   try {
-    std::vector<FileRange> wanted;
-    wanted.reserve(ranges.size());
-    for (const FileRange& each : ranges) {
-      if (each.offset >= bytes() || each.bytes == 0) continue;
-      wanted.push_back({each.offset, std::min(each.bytes, bytes() - each.offset)});
-    }
+    const std::vector<FileRange> wanted = within(ranges);
     if (const auto& kept = cache(); kept != nullptr) {
       map_if_whole(*kept);
       if (mapping() != nullptr) return kept->mirror().announce(ranges);
@@ -346,6 +352,23 @@ void RemoteFile::announce(std::span<const FileRange> ranges) const noexcept {
     const std::lock_guard lock(RemoteExchange::mutex());
     pieces_.ask_for_all(pieces_.not_asked_for(wanted), false, nullptr);
     pieces_.expect(wanted);
+  } catch (const std::exception&) {
+    // The read itself will report the error.
+  }
+}
+
+void RemoteFile::announce_rest(std::span<const FileRange> ranges) const noexcept {
+  try {
+    std::vector<FileRange> rest;
+    {
+      const std::lock_guard lock(RemoteExchange::mutex());
+      rest = pieces_.not_asked_for(within(ranges));
+      if (folder_ == nullptr) {
+        pieces_.ask_for_all(rest, false, nullptr);
+        return pieces_.expect(rest);
+      }
+    }
+    if (!rest.empty()) announce(rest);
   } catch (const std::exception&) {
     // The read itself will report the error.
   }

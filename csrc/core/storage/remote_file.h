@@ -47,6 +47,7 @@ class RemoteFile final : public StoredFile {
   using StoredFile::read;
   void read(std::span<const ReadRange> ranges) const override;
   void announce(std::span<const FileRange> ranges) const noexcept override;
+  void announce_rest(std::span<const FileRange> ranges) const noexcept override;
   void hurry(std::span<const FileRange> ranges) const noexcept override;
   void forget_announced() const noexcept override;
   void withdraw(std::span<const FileRange> ranges) const noexcept override;
@@ -69,6 +70,7 @@ class RemoteFile final : public StoredFile {
   bool await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
   void map_if_whole(const CachedObject& cache) const noexcept;
 
+  std::vector<FileRange> within(std::span<const FileRange> ranges) const;
   void copy_all(std::vector<PieceCopy>& copies) const;
   void again(const PieceCopy& copy) const;
 

@@ -80,6 +80,10 @@ class StoredFile {
   // Says that these ranges will be read soon; the storage may begin to fetch them. Never fails.
   virtual void announce(std::span<const FileRange> ranges) const noexcept { (void)ranges; }
 
+  // The same for ranges that are read next. Bytes that somebody has announced, and nobody has read
+  // since, are not announced once more. Never fails.
+  virtual void announce_rest(std::span<const FileRange> ranges) const noexcept { announce(ranges); }
+
   // What was announced of these ranges is needed now, before all else. Never fails.
   virtual void hurry(std::span<const FileRange> ranges) const noexcept { (void)ranges; }
 

@@ -230,6 +230,27 @@ def test_what_is_not_taken_is_given_back(server: RangeServer, tmp_path: Path) ->
     assert len(values(data)) == 90
 
 
+def test_what_is_read_in_file_order_is_given_back(server: RangeServer, tmp_path: Path) -> None:
+    """More than may be held in all is read, and is announced for iterators that are dropped."""
+    long = write_shard(tmp_path / "long", [bytes([i]) * (1 << 20) for i in range(90)])
+    server.put("set/long", Path(long).read_bytes())
+    url = f"{server.url}/set/long"
+    tfr.build_index(url)
+    dropped = [tfr.TFRecordDataset(url).batch(1) for _ in range(10)]
+    for each in dropped:
+        next(iter(each))
+    gc.collect()
+    server.forget()
+    there = iter(tfr.TFRecordDataset([url] * 4).batch(1))
+    for _ in range(335):
+        next(there)
+    # The rest is asked for before it is needed, by more calls than run at once.
+    wait_until(
+        lambda: sum((each.end or 0) - (each.begin or 0) for each in server.reads()) >= 360 << 20
+    )
+    assert len(list(there)) == 25
+
+
 def test_damage_and_failing_requests(server: RangeServer, tmp_path: Path) -> None:
     count = 60
     path = write_shard(tmp_path / "damaged", map(record, range(count)))
