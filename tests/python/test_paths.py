@@ -199,6 +199,25 @@ def test_urls_that_name_no_object(url: str) -> None:
         tfr.Reader(url)
 
 
+@pytest.mark.parametrize("url", ["s3://b/x/", "gs://b/a/*/", "https://host/x/"])
+def test_urls_of_folders(url: str) -> None:
+    with pytest.raises(ValueError, match="names a folder"):
+        tfr.Reader(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://b//x", "az://b/a//x", "https://host/a/%2E%2E/x", "gs://b/./x*"]
+)
+def test_urls_that_no_request_can_name(url: str) -> None:
+    """They would be asked for as other objects, or be refused when all is written."""
+    for each in (tfr.Reader, tfr.build_index):
+        with pytest.raises(ValueError, match="cannot be asked for"):
+            each(url)  # type: ignore[operator]
+    if not url.startswith("https"):
+        with pytest.raises(ValueError, match="cannot be asked for"):
+            tfr.Writer(url, index=False)
+
+
 @pytest.mark.parametrize("url", OTHER_URLS)
 def test_urls_are_named_as_what_they_are(url: str) -> None:
     open_any: list[Any] = [tfr.Reader, tfr.build_index, lambda url: tfr.Loader(url, 1)]

@@ -58,7 +58,7 @@ class Facts(NamedTuple):
 
 async def examine(url: str, access: str) -> Facts:
     """The facts of an object now. Raises GivenUpError."""
-    location = locate(url)
+    location = _located(url)
 
     async def attempt(store: Store) -> Facts:
         return Facts.of(await obstore().head_async(store.native, location.key))
@@ -68,7 +68,7 @@ async def examine(url: str, access: str) -> Facts:
 
 async def read(url: str, access: str, version: str, offset: int, count: int) -> Any:
     """The bytes of a range of the object in that version, as a buffer. Raises GivenUpError."""
-    location = locate(url)
+    location = _located(url)
     expected = Facts.decode(version)
     options: dict[str, Any] = {"range": (offset, offset + count)}
     if expected.etag:
@@ -125,6 +125,14 @@ async def persist(
             if not goes_on or took > store.retry_seconds:
                 raise _given_up(what, url, error, verdict, attempts, took, store) from None
         await asyncio.sleep(_backoff(attempts))
+
+
+def _located(url: str) -> Location:
+    """Names that graphs hold come here unseen."""
+    try:
+        return locate(url)
+    except ValueError as error:
+        raise GivenUpError(failures.MEANINGLESS, 0, str(error)) from None
 
 
 def _opened(location: Location, access: str) -> Store:

@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlsplit
 SCHEMES = ("s3", "gs", "az", "https", "http")
 _BEGINNING = re.compile(r"(s3|gs|az|https|http)://")
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
 
 class Location(NamedTuple):
     """Where an object lies: the scheme, the bucket, container or server, and the key in it."""
@@ -55,5 +57,18 @@ def locate(url: str) -> Location:
                 "and credentials as storage={...}."
             )
     if not bucket or not key:
-        raise ValueError(f"{url!r} names no object. Write {scheme}://bucket/key.")
+        form = f"{scheme}://{'server/path' if scheme in ('https', 'http') else 'bucket/key'}"
+        raise ValueError(f"{url!r} names no object. Write {form}.")
+    _check_key(url, key)
     return Location(scheme, bucket, key)
+
+
+def _check_key(url: str, key: str) -> None:
+    *folders, name = key.split("/")
+    if not name:
+        raise ValueError(f"{url!r} names a folder. An object needs a name, too.")
+    if any(each in ("", ".", "..") for each in (*folders, name)) or _CONTROL.search(key):
+        raise ValueError(
+            f"{url!r} cannot be asked for: names of objects may have no '//', '.' or '..' between "
+            "slashes, and no control characters."
+        )

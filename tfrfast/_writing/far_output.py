@@ -47,8 +47,6 @@ class FarOutput:
         num_shards: int = 0,
     ) -> None:
         uploads.check_writable(url)
-        if url.endswith("/"):
-            raise ValueError(f"{url!r} names a folder, but an object needs a name, too.")
         self._url = url
         self._access = storage.access
         self._index = index
