@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
@@ -35,7 +38,25 @@ class RayExecutor(Executor):
 
 
 def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return fn(*args, **kwargs)
+    with _interruptible():
+        return fn(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Lets Ray interrupt a task in a worker that ignores SIGINT, since Ray calls its handler.
+
+    A shell lets programs that it starts behind it ignore SIGINT, and workers inherit that.
+    """
+    ignores = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if not ignores or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _TaskFuture(Future[Any]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from tfrfast._publishing.shard_set import ShardSet
 from tfrfast.copying import plan_shards
 
 rays = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
+from tfrfast.ray import executor  # noqa: E402
 from tfrfast.ray.executor import RayExecutor  # noqa: E402
 
 ID = {"id": tfr.FixedLen((), "int64")}
@@ -300,9 +302,22 @@ class Endless:
         Path(self.folder, "begun").touch()
         try:
             wait_for(lambda: False)
-        except BaseException:
-            Path(self.folder, "ended").touch()
+        except BaseException as error:
+            Path(self.folder, "ended").write_text(type(error).__name__)
             raise
+
+
+class Ignoring(Endless):
+    """The same in a worker that ignores SIGINT, as those of a driver do that a shell started behind
+    it.
+    """
+
+    def run(self, advance: Any) -> None:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            executor._call(super().run, (advance,), {})
+        finally:
+            assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
 
 
 class Failing(Endless):
@@ -311,11 +326,12 @@ class Failing(Endless):
         raise LookupError("no 7")
 
 
-def test_an_error_ends_the_other_tasks(local_ray: Any, tmp_path: Path) -> None:
-    tasks: list[Any] = [Endless(str(tmp_path)), Failing(str(tmp_path))]
+@pytest.mark.parametrize("kind", [Endless, Ignoring])
+def test_an_error_ends_the_other_tasks(local_ray: Any, tmp_path: Path, kind: Any) -> None:
+    tasks: list[Any] = [kind(str(tmp_path)), Failing(str(tmp_path))]
     with pytest.raises(LookupError, match="no 7"):
         list(run_tasks(tasks, RayExecutor(), None, lambda newly: None))
-    assert (tmp_path / "ended").exists()
+    assert (tmp_path / "ended").read_text() == "KeyboardInterrupt"
 
 
 class Stubborn:
