@@ -7,7 +7,8 @@ import os
 from tfrfast import _native
 from tfrfast._base.paths import Paths, expand_paths, refuse_urls, written_file
 from tfrfast._base.warning import core_warnings
-from tfrfast.indexing import BuiltIndex, build_index, index_path
+from tfrfast._indexing.places import BuiltIndex, index_path
+from tfrfast.indexing import build_index
 
 
 def export_text_indexes(paths: Paths, folder: str | os.PathLike[str]) -> list[str]:

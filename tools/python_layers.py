@@ -29,6 +29,7 @@ PYTHON_ORDER = [
     "_jobs",
     "_mixture",
     "mixture",
+    "_indexing",
     "indexing",
     "text_indexes",
     "verifying",

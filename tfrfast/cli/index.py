@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from tfrfast._base.paths import expand_paths
+from tfrfast._indexing.places import BuiltIndex
 from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.cli._ray import add_ray, on_ray
-from tfrfast.indexing import BuiltIndex, build_index
+from tfrfast.indexing import build_index
 from tfrfast.text_indexes import check_text_places, export_text_indexes, import_text_indexes
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from tfrfast import copying, exporting, indexing, verifying
 from tfrfast import keys as building
 from tfrfast._base.paths import PathLike, Paths, absolute, absolute_path, expand_paths, written_file
+from tfrfast._indexing.places import BuiltIndex, index_path
 from tfrfast._keys.key_file import key_path
 from tfrfast._remote.options import Storage, storage_of
 from tfrfast._remote.urls import is_url
 from tfrfast.copying import Copied
 from tfrfast.exporting import Exported
-from tfrfast.indexing import BuiltIndex
 from tfrfast.ray.executor import RayExecutor
 from tfrfast.ray.nodes import check_nodes
 from tfrfast.reader import INDEX_USES, Reader, Skipped
@@ -46,7 +46,7 @@ def index(
     executor = RayExecutor(ray_options)
     into = None if folder is None else absolute_path(folder)
     files = [each for each in shards if not is_url(each)]
-    places = {os.path.dirname(indexing.index_path(each, into)) for each in files}
+    places = {os.path.dirname(index_path(each, into)) for each in files}
     check_nodes(shards, sorted(places), reached)
     return indexing.build_index(shards, folder=into, executor=executor, **options)
 

@@ -15,7 +15,7 @@ import pytest
 import tfrfast as tfr
 from range_server import OLD, RangeServer, fails_at_first
 from record_files import cut, flip_payload_byte, frame_starts, some_records, write_shard
-from tfrfast import indexing
+from tfrfast._indexing import objects
 from tfrfast._remote.options import Storage
 from tfrfast.cli import main
 from tfrfast.verifying import plan_verification
@@ -155,7 +155,7 @@ def test_objects_are_not_read_to_plan_who_verifies_them(
 def test_indexes_get_into_a_folder_before_the_cache_is_full(
     urls: list[str], tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = indexing._put
+    put = objects._put
     kept: list[str] = []
 
     def put_alone(path: str, content: bytes) -> None:
@@ -164,7 +164,7 @@ def test_indexes_get_into_a_folder_before_the_cache_is_full(
         put(path, content)
         kept[:] = [path]
 
-    monkeypatch.setattr(indexing, "_put", put_alone)
+    monkeypatch.setattr(objects, "_put", put_alone)
     with ThreadPoolExecutor(1) as pool:
         tfr.build_index(urls, executor=pool, folder=tmp_path / "indexes")
     reader = tfr.Reader(urls, index=tmp_path / "indexes")
@@ -174,7 +174,7 @@ def test_indexes_get_into_a_folder_before_the_cache_is_full(
 def test_indexes_that_cannot_be_kept_leave_nothing(tmp_path: Path) -> None:
     (tmp_path / "taken" / "by" / "a-folder").mkdir(parents=True)
     with pytest.raises(OSError, match="taken"):
-        indexing._put(str(tmp_path / "taken"), b"index")
+        objects._put(str(tmp_path / "taken"), b"index")
     assert os.listdir(tmp_path) == ["taken"]
 
 

@@ -1,0 +1,1 @@
+"""How indexes are built, of files and of objects, and where they go."""
