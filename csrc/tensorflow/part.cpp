@@ -3,10 +3,14 @@
 #include <algorithm>
 
 #include "core/base/numbering.h"
+#include "core/base/parallel.h"
 #include "core/order/permutation.h"
 
 namespace tfrfast::tensorflow {
 namespace {
+
+// How many far shards are opened at the same time, ahead of their turns.
+constexpr unsigned kOpenedAtOnce = 8;
 
 // The same files among numbers below `end`, with a first one and a stride that are no larger than
 // that. So calculating with them cannot overflow.
@@ -157,6 +161,28 @@ std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(const Progression& wa
           std::min(all.second, all.first + source_->block_of(shard(at), *index, last) + 1)};
 }
 
+// So many bytes of the shards that follow one will be read soon.
+void Part::announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const {
+  const auto count = static_cast<std::size_t>(shards_.count);
+  if (!wants_all(wanted)) {  // how far it reaches is known shard by shard
+    while (bytes > 0 && ++turn < count) {
+      const std::optional<std::int64_t> before = known_before(turn);
+      if (!before) return;
+      bytes = source_->announce_beginning(shard(turn), in_shard(wanted, *before), bytes);
+    }
+    return;
+  }
+  std::vector<std::pair<std::size_t, std::uint64_t>> beginnings;
+  while (bytes > 0 && ++turn < count) {
+    beginnings.emplace_back(shard(turn), bytes);
+    bytes -= std::min(bytes, source_->file_bytes(shard(turn)));
+  }
+  // To open one may take several requests.
+  parallel_for(beginnings.size(), kOpenedAtOnce, [&](std::size_t i) {
+    source_->announce_beginning(beginnings[i].first, in_shard(wanted, 0), beginnings[i].second);
+  });
+}
+
 Found Part::find(const Progression& wanted, std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || end < begin || end > block_count()) {
     throw_no_such("Block", std::to_string(end - 1), static_cast<std::uint64_t>(block_count()));
@@ -167,7 +193,10 @@ Found Part::find(const Progression& wanted, std::int64_t begin, std::int64_t end
     const std::int64_t here = std::min(end, first_blocks_[at.turn + 1]) - begin;
     const Progression in_it = in_shard(wanted, wants_all(wanted) ? 0 : records_before(at.turn));
     if (in_it.count > 0 && last_of(in_it) >= 0) {
-      source_->find(shard(at.turn), at.within, at.within + here, in_it, found);
+      const auto bytes_before = static_cast<std::uint64_t>(first_blocks_[at.turn]) * kBlockBytes;
+      const std::uint64_t beyond =
+          source_->find(shard(at.turn), at.within, at.within + here, in_it, bytes_before, found);
+      announce_after(at.turn, wanted, beyond);
     }
     begin += here;
   }

@@ -66,6 +66,8 @@ class Part {
   // The same, if it is known without a walk.
   std::optional<std::int64_t> known_before(std::size_t turn) const;
 
+  void announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const;
+
   std::shared_ptr<const Source> source_;
   Files files_;
   Progression shards_;   // the shards that are read

@@ -31,8 +31,9 @@ std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
 
 // How many far shards are looked at at the same time.
 constexpr unsigned kLooksAtOnce = 32;
-// So much of a far shard that is read in file order is asked for before it is needed, at most.
-constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{32} << 20;
+// So much of far shards that are read in file order is asked for before it is needed, at most. What
+// an iteration has read so far is asked for, too: many end early.
+constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
 
 // Of each shard now; all zeros if it cannot be found.
 std::vector<FileFacts> facts_now(const SourceSpec& spec) {
@@ -282,8 +283,36 @@ void Source::announce(std::span<const Row> rows) const noexcept {
   }
 }
 
-void Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
-                  const Progression& wanted, Found& found) const {
+std::uint64_t Source::announce_beginning(std::size_t shard, const Progression& wanted,
+                                         std::uint64_t bytes) const noexcept {
+  const std::shared_ptr<const ShardIndex> index = index_at_hand(shard);
+  if (index == nullptr) return 0;  // the walk that makes it reads what follows
+  return announce_wanted(shard, *index, wanted, 0, bytes);
+}
+
+// Bytes [begin, end) of a shard, in whole requests, as far as they are wanted. Returns how many of
+// them lie beyond its end.
+std::uint64_t Source::announce_wanted(std::size_t shard, const ShardIndex& index,
+                                      const Progression& wanted, std::uint64_t begin,
+                                      std::uint64_t end) const noexcept {
+  const Progression here = wanted.below(static_cast<std::int64_t>(index.record_count()));
+  const StoredFile& file = *late_files_[shard].file;
+  if (here.count <= 0 || !file.traits().is_far || file.is_inflated()) return 0;
+  const std::uint64_t request = std::max<std::uint64_t>(file.traits().request_bytes, 1);
+  end = (end + request - 1) / request * request;
+  if (here.count == wanted.count) {
+    const Frame last = index.frame(static_cast<std::uint64_t>(here.at(here.count - 1)));
+    announce_bytes(shard, begin, std::min(end, last.offset + last.payload_bytes + kFrameOverhead));
+    return 0;
+  }
+  announce_bytes(shard, begin, end);
+  return end - std::min(end, file.bytes());
+}
+
+std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
+                           const Progression& wanted, std::uint64_t bytes_before,
+                           Found& found) const {
+  std::uint64_t beyond = 0;
   ProgressiveIndex::Stretch stretch;
   try {
     const std::uint64_t bytes =
@@ -298,14 +327,17 @@ void Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
     if (is_far_ && wanted.stride == 1 && !stretch.frames.empty()) {
       const Frame& end_frame = stretch.frames.back();
       const std::uint64_t frames_end = end_frame.offset + end_frame.payload_bytes + kFrameOverhead;
-      // Without an index, the walk that makes it reads what follows.
-      const std::uint64_t more =
-          reached->index() == nullptr ? 0 : std::min(frames_end, kAnnouncedBytes);
-      announce_bytes(shard, stretch.frames.front().offset, frames_end + more);
+      const std::uint64_t frames_begin = stretch.frames.front().offset;
+      if (const auto index = reached->index(); index != nullptr) {
+        beyond = announce_wanted(shard, *index, wanted, frames_begin,
+                                 frames_end + std::min(bytes_before + frames_end, kAnnouncedBytes));
+      } else {  // the walk that makes it reads what follows
+        announce_bytes(shard, frames_begin, frames_end);
+      }
     }
   } catch (const Error& error) {
     found.troubles.push_back({found.rows.size(), encode_error(error)});
-    return;
+    return 0;
   }
   const IndexedShard& file = late_files_[shard];
   auto damage = stretch.damage.begin();
@@ -330,6 +362,7 @@ void Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
     ++number;
   }
   add_damage_before(std::numeric_limits<std::uint64_t>::max());
+  return beyond;
 }
 
 std::int64_t Source::record_count(std::size_t shard) const {

@@ -89,6 +89,7 @@ class Source {
   const SourceSpec& spec() const noexcept { return spec_; }
   std::size_t shard_count() const noexcept { return spec_.shards.size(); }
   std::int64_t block_count(std::size_t shard) const noexcept { return block_counts_[shard]; }
+  std::uint64_t file_bytes(std::size_t shard) const noexcept { return facts_[shard].bytes; }
 
   // Reads rows of this source. Errors are in the result.
   Records read(std::span<const Row> rows) const;
@@ -106,8 +107,14 @@ class Source {
   // Sources without a plan only, from here on. Records are numbered within their shard.
   //
   // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, and the errors there.
-  void find(std::size_t shard, std::int64_t begin, std::int64_t end, const Progression& wanted,
-            Found& found) const;
+  // Asks a far storage for what comes next: the more, the more bytes the shards before it had.
+  // Returns how many bytes of the shards after it should be asked for, too.
+  std::uint64_t find(std::size_t shard, std::int64_t begin, std::int64_t end,
+                     const Progression& wanted, std::uint64_t bytes_before, Found& found) const;
+  // Asks for the first bytes of a shard, as far as the `wanted` records need them. Returns how many
+  // bytes of the shards after it should be asked for. May open the shard; never fails.
+  std::uint64_t announce_beginning(std::size_t shard, const Progression& wanted,
+                                   std::uint64_t bytes) const noexcept;
   // The turn of a shard has come: what is wrong with it will be told.
   void begin(std::size_t shard) const noexcept { late_shards_[shard].is_begun = true; }
   // Walks through the shard if its records have not been counted. 0 for one that cannot be opened,
@@ -144,6 +151,9 @@ class Source {
   Records read_announced(std::span<const Row> rows) const;
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
   void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
+  std::uint64_t announce_wanted(std::size_t shard, const ShardIndex& index,
+                                const Progression& wanted, std::uint64_t begin,
+                                std::uint64_t end) const noexcept;
 
   Records::Place place() const {
     return spec_.zero_copy ? Records::Place::mapped : Records::Place::copied;

@@ -256,6 +256,36 @@ def test_large_requests_in_file_order(server: RangeServer, tmp_path: Path) -> No
         assert sum(end - begin for begin, end in ranges) < 1.1 * Path(shard).stat().st_size
 
 
+def test_the_next_shards_are_asked_for_before_they_are_reached(
+    server: RangeServer, tmp_path: Path
+) -> None:
+    shards = write_shards(tmp_path, [50] * 12, longest=4000)
+    for shard in shards:
+        server.put(f"set/{Path(shard).name}", Path(shard).read_bytes())
+    urls = [f"{server.url}/set/{Path(shard).name}" for shard in shards]
+    tfr.build_index(urls)
+    there = iter(tfr.TFRecordDataset(urls).batch(5))
+
+    def asked_for() -> list[int]:  # apart from the headers that tell how shards are compressed
+        return [n for each in server.reads() if (n := each.end - each.begin) > 12]
+
+    server.forget()
+    first = next(there).numpy().tolist()
+    end = time.monotonic() + PATIENCE_S
+    while len(asked_for()) < len(shards):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    got = [first, *values(there)]
+    assert len(asked_for()) == len(shards)
+    assert got == values(tfr.TFRecordDataset(shards).batch(5))
+
+    server.forget()
+    few = values(tfr.TFRecordDataset(urls).take(60).batch(5))
+    assert few == got[:12]
+    wanted = sum(len(record) + 16 for batch in few for record in batch)
+    assert sum(asked_for()) == wanted
+
+
 def test_an_iterator_that_is_collected_where_requests_are_made(
     server: RangeServer, tmp_path: Path
 ) -> None:
