@@ -25,6 +25,9 @@ _FIRST_BACKOFF_S = 0.1
 _LAST_BACKOFF_S = 5.0
 # Credentials that are wrong stay wrong; those that have expired are read again.
 _MAX_RENEWALS = 2
+# What servers say that answer GET alone.
+_NO_HEAD = (403, 405, 501)
+_NO_SUCH_RANGE = 416
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -61,7 +64,19 @@ async def examine(url: str, access: str) -> Facts:
     location = _located(url)
 
     async def attempt(store: Store) -> Facts:
-        return Facts.of(await obstore().head_async(store.native, location.key))
+        try:
+            return Facts.of(await obstore().head_async(store.native, location.key))
+        except Exception as error:
+            if location.has_folders or failures.status_of(error) not in _NO_HEAD:
+                raise
+        try:
+            options = {"range": (0, 1)}
+            result = await obstore().get_async(store.native, location.key, options=options)
+        except Exception as error:
+            if failures.status_of(error) == _NO_SUCH_RANGE:
+                return Facts(0, 0, "")
+            raise
+        return Facts.of(result.meta)
 
     return await persist(location, access, f"Asking for '{url}'", url, attempt)
 

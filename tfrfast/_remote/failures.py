@@ -53,9 +53,11 @@ def judge(error: BaseException) -> Verdict:
     text = str(error)
     if isinstance(error, OtherVersionError) or name == "PreconditionError":
         return Verdict.REPLACED
+    status = status_of(error)
+    if status == 405:
+        return Verdict.HOPELESS  # the library takes it for a missing object
     if isinstance(error, FileNotFoundError) or name == "NotFoundError":
         return Verdict.MISSING
-    status = status_of(error)
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
         return Verdict.RENEW
     if _EXPIRED.search(text):

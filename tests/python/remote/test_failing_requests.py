@@ -142,6 +142,17 @@ def test_a_missing_object_is_a_missing_file(server: RangeServer, urls: list[str]
     assert len([each for each in server.seen if each.path == "set/none"]) == 1
 
 
+@pytest.mark.parametrize("status", [403, 405, 501])
+def test_a_server_that_answers_get_alone(
+    server: RangeServer, urls: list[str], shards: list[str], status: int
+) -> None:
+    server.trouble = lambda seen, _: Trouble(status) if seen.method == "HEAD" else None
+    assert list(tfr.Reader(urls)) == list(tfr.Reader(shards))
+    server.trouble = lambda *_: Trouble(405)
+    with pytest.raises(OSError, match="405"):
+        tfr.Reader(urls[0].replace("data-000", "another"), storage={"retries": 0})
+
+
 def test_a_server_that_is_not_there(server: RangeServer) -> None:
     began = time.monotonic()
     with pytest.raises(OSError, match="tried 3 times"):
