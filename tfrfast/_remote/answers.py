@@ -25,6 +25,7 @@ _FIRST_BACKOFF_S = 0.1
 _LAST_BACKOFF_S = 5.0
 # Credentials that are wrong stay wrong; those that have expired are read again.
 _MAX_RENEWALS = 2
+_STUCK_S = 10.0
 # What servers say that answer GET alone.
 _NO_HEAD = (403, 405, 501)
 _NO_SUCH_RANGE = 416
@@ -113,6 +114,8 @@ async def persist(
     what: str,
     url: str,
     attempt: Callable[[Store], Awaitable[Answer]],
+    *,
+    is_one_request: bool = True,
 ) -> Answer:
     """What `attempt` returns, tried again as long as that makes sense. Raises GivenUpError.
 
@@ -125,7 +128,8 @@ async def persist(
         attempts += 1
         try:
             # The library has timeouts of its own. This one is for a library that is stuck.
-            return await asyncio.wait_for(attempt(store), store.timeout + 10)
+            limit = store.timeout + _STUCK_S if is_one_request else None
+            return await asyncio.wait_for(attempt(store), limit)
         except Exception as error:
             verdict = failures.judge(error)
             took = time.monotonic() - began

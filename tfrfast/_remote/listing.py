@@ -59,7 +59,8 @@ def find_folders(url: str, access: str) -> list[str]:
         return sorted(listed["common_prefixes"])
 
     what = f"Listing '{location.root}/{folder}'"
-    found = _run(answers.persist(location, access, what, location.root, attempt), url)
+    listing = answers.persist(location, access, what, location.root, attempt, is_one_request=False)
+    found = _run(listing, url)
     return [f"{location.root}/{each}" for each in found]
 
 
@@ -89,8 +90,10 @@ async def _list(location: Location, access: str) -> list[Any]:
             metas.extend(chunk)
         return metas
 
+    what = f"Listing '{location.root}/{folder}'"
+    # It takes a request for each thousand objects.
     return await answers.persist(
-        location, access, f"Listing '{location.root}/{folder}'", location.root, attempt
+        location, access, what, location.root, attempt, is_one_request=False
     )
 
 

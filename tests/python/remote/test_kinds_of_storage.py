@@ -10,6 +10,9 @@ import pytest
 
 import tfrfast as tfr
 from range_server import RangeServer
+from tfrfast._remote import answers
+from tfrfast._remote.listing import find_objects
+from tfrfast._remote.options import Storage
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -117,6 +120,18 @@ def test_patterns(server: RangeServer, kind: tuple[str, str, dict[str, Any]]) ->
     assert len([each for each in server.seen if each.path.rstrip("/") == path]) == 1
     with pytest.raises(FileNotFoundError, match="No shard matches the pattern"):
         found("set/none-*")
+
+
+def test_a_listing_may_take_longer_than_a_request(
+    server: RangeServer, kind: tuple[str, str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, path, storage = kind
+    server.put(f"{path}/set/a", b"record")
+    server.delay_s = 0.5
+    monkeypatch.setattr(answers, "_STUCK_S", -29.9)  # of the 30 s that one request may take
+    access = Storage({**storage, "timeout": 30}).access
+    for pattern in ("set/*", "**"):
+        assert find_objects(f"{root}/{pattern}", access) == [f"{root}/set/a"]
 
 
 def test_marks_of_folders_are_no_shards(
