@@ -45,6 +45,9 @@ _EXPIRED = re.compile(
     r"ExpiredToken|TokenRefreshRequired|InvalidToken|token (?:has )?expired", re.I
 )
 _WAIT = (408, 425, 429)
+_WRONG_REGION = re.compile(r"Generic S3 error.*Received redirect without LOCATION")
+#: Where a cloud's machine is asked for its account. Other machines give no answer.
+_ACCOUNT = re.compile(r"/latest/(?:api/token|meta-data)|/computeMetadata/|/metadata/identity/")
 
 
 def judge(error: BaseException) -> Verdict:
@@ -60,13 +63,13 @@ def judge(error: BaseException) -> Verdict:
         return Verdict.MISSING
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
         return Verdict.RENEW
-    if _EXPIRED.search(text):
+    if _EXPIRED.search(text) or _has_no_account(error):
         return Verdict.RENEW
     if status == 416:
         return Verdict.REPLACED  # it is shorter than it was
     if status == 412:
         return Verdict.REPLACED
-    if 300 <= status < 500 and status not in _WAIT:
+    if (300 <= status < 500 and status not in _WAIT) or _WRONG_REGION.match(text):
         return Verdict.HOPELESS
     if isinstance(error, (ValueError, TypeError, NotImplementedError)) or "builder error" in text:
         return Verdict.HOPELESS
@@ -79,6 +82,10 @@ def status_of(error: BaseException) -> int:
     """The status of the answer, or 0."""
     match = _STATUS.search(str(error))
     return int(match.group(1) or match.group(2)) if match else 0
+
+
+def _has_no_account(error: BaseException) -> bool:
+    return not status_of(error) and _ACCOUNT.search(_summary(error)) is not None
 
 
 def errno_of(error: BaseException, verdict: Verdict) -> int:
@@ -109,6 +116,13 @@ _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 
 def in_words(error: BaseException, secrets: Iterable[str]) -> str:
     """The first line of what the error says, without secrets."""
+    if _has_no_account(error):
+        return "no credentials were found, and this machine has no account of its own"
+    if _WRONG_REGION.match(str(error)):
+        return (
+            "the bucket is in another region. Set AWS_REGION, or pass storage={'region': ...}, "
+            "to the one that it is in"
+        )
     if _timed_out(error):
         return "no answer in time"
     text = _summary(error)

@@ -169,6 +169,28 @@ def test_what_is_refused_is_not_asked_for_often(server: RangeServer, urls: list[
     assert len(server.seen) == 3  # credentials that have expired are read again
 
 
+def test_a_bucket_in_another_region(server: RangeServer) -> None:
+    """The storage names the region only in a header."""
+    server.trouble = lambda *_: Trouble(301)
+    storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
+    for url in ("s3://bucket/set/x", "s3://bucket/set/*"):
+        server.forget()
+        with pytest.raises(OSError, match="in another region. Set AWS_REGION"):
+            tfr.Reader(url, storage=storage)
+        assert len(server.seen) == 1
+
+
+def test_nobody_has_credentials(server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the machine is asked for its account, which few machines have."""
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", server.url)
+    server.trouble = lambda *_: Trouble(reset=True)
+    storage = {"endpoint": server.url, "region": "us-east-1"}
+    with pytest.raises(PermissionError, match="no credentials were found") as caught:
+        tfr.Reader("s3://bucket/set/x", storage=storage)
+    assert "Check the credentials" in str(caught.value)
+    assert len(server.seen) <= 6  # not until the last of the usual attempts
+
+
 def test_credentials_that_expire_are_read_again(
     server: RangeServer, shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
