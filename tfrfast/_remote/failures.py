@@ -112,6 +112,7 @@ def _summary(error: BaseException) -> str:
 
 
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
+_PASSWORD = re.compile(r"://[^\s/@]+@")
 
 
 def in_words(error: BaseException, secrets: Iterable[str]) -> str:
@@ -132,7 +133,7 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
     # Of an answer's body only what is meant to be read.
     text = re.split(r":? *<(?:\?xml|Error|!DOCTYPE|html)", text, maxsplit=1)[0] + said
     text = text.partition("\n")[0][:500]
-    text = _QUERY.sub("?...", text)
+    text = _PASSWORD.sub("://***@", _QUERY.sub("?...", text))
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import contextlib
+import hashlib
 import json
 import os
 import threading
@@ -97,8 +98,15 @@ def _place_text(public: Mapping[str, Any]) -> str:
             named.setdefault("endpoint", profile["endpoint"])
     if not named:
         return ""
+    for name, value in named.items():
+        if _may_hold_secrets(value):
+            named[name] = hashlib.blake2b(value.encode(), digest_size=16).hexdigest()
     text = json.dumps(named, sort_keys=True)
     return f"at:{len(text.encode())}:{text}"
+
+
+def _may_hold_secrets(place: str) -> bool:
+    return "?" in place or "@" in place.partition("://")[2].partition("/")[0]
 
 
 def _check(name: str, value: Any) -> None:
@@ -119,8 +127,8 @@ def _check(name: str, value: Any) -> None:
         )
     if name in SECRETS and name != "headers" and not isinstance(value, str):
         raise TypeError(f"storage[{name!r}] is a text, not {type(value).__name__}.")
-    if name == "endpoint" and "@" in value.partition("://")[2].partition("/")[0]:
-        raise ValueError("storage['endpoint'] holds no password: pass it as an option of its own.")
+    if name == "endpoint" and _may_hold_secrets(value):
+        raise ValueError("storage['endpoint'] holds no secrets: pass them as options of their own.")
 
 
 _secrets: dict[tuple[str, str], dict[str, Any]] = {}

@@ -12,6 +12,8 @@ import pytest
 import tfrfast as tfr
 from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first
 from record_files import write_shard, write_shards
+from tfrfast._remote.options import Storage
+from tfrfast.disk_cache import cache_text
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -315,6 +317,23 @@ def test_urls_with_secrets_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="storage=") as caught:
         tfr.Reader(url)
     assert "VERYSECRET" not in str(caught.value)
+
+
+def test_a_password_in_an_endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://user:VERYSECRET@127.0.0.1:9")
+    with pytest.raises(OSError, match=r"http://\*\*\*@127.0.0.1:9/bucket") as caught:
+        tfr.Reader("s3://bucket/set/x", storage={"retries": 0, "anonymous": True})
+    assert "VERYSECRET" not in str(caught.value)
+    cached = cache_text(tfr.DiskCache(tmp_path, "10M"))
+    places = [Storage({}, cached).core_access]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://other:VERYSECRET@127.0.0.1:9")
+    places.append(Storage({}, cached).core_access)
+    assert places[0] != places[1]
+    assert not [place for place in places if "VERYSECRET" in place]
+    for endpoint in ("http://user:VERYSECRET@host", "http://host/?sig=VERYSECRET"):
+        with pytest.raises(ValueError, match="holds no secrets") as refused:
+            tfr.Reader("s3://bucket/set/x", storage={"endpoint": endpoint})
+        assert "VERYSECRET" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
