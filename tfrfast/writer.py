@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
 
 from tfrfast import _native
 from tfrfast._base.arguments import integer
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
     from tfrfast._writing.far_output import FarOutput
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 
 
 def far_output(
@@ -81,6 +84,10 @@ class _ShardWriter:
         self._far.refuse_taken([self._far.path] if self._is_set else [])
         return path, {**options, "parts": self._far.parts}
 
+    def _advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        """The same call. On the way to URLs, its error says of a full disk what to do."""
+        return call if self._far is None else self._far.advised(call)
+
     def write(self, record: Buffer) -> None:
         """Adds one record: bytes, or a buffer of them."""
         self._write(record)
@@ -95,16 +102,16 @@ class _ShardWriter:
         Tables of Polars, PyArrow and others become Examples, as by `tfr.encode_examples`.
         """
         if isinstance(records, (_native.RecordBatch, list, Bytes)) or not exports_arrow(records):
-            self._core.write_batch(records)  # type: ignore[arg-type]
+            self._advised(self._core.write_batch)(records)  # type: ignore[arg-type]
             return
         for batch in encoded_table(records):  # type: ignore[arg-type]
-            self._core.write_batch(batch)
+            self._advised(self._core.write_batch)(batch)
 
     def close(self) -> None:
         """Completes and publishes everything. Further calls do nothing."""
         was_closed = self.closed
         try:
-            self._core.close()
+            self._advised(self._core.close)()
         except BaseException:
             if self._far is not None and not was_closed:
                 self._far.remove()
@@ -212,7 +219,7 @@ class Writer(_ShardWriter):
         self._core = _native.Writer(
             written_file(path), **options, collect_indexes=self._collects_indexes
         )
-        self._write = self._core.write
+        self._write = self._advised(self._core.write)
 
     @property
     def path(self) -> str:
@@ -234,7 +241,9 @@ class ShardedWriter(_ShardWriter):
         at most one record, and reading one record of each in turn gives the order of writing.
       max_bytes: instead of `num_shards`, the largest size of a shard before compression. Shards are
         filled one after the other, so that reading them in order gives the order of writing. A
-        larger record has a shard of its own. Without records there is one empty shard.
+        larger record has a shard of its own. Without records there is one empty shard. Names are
+        known only at the end. So what goes to a URL needs room for all shards on this machine, in
+        the folder for temporary files (`TMPDIR`); with `num_shards`, for a few parts of them.
       compression, level, index, sync: as for `Writer`.
       overwrite: True replaces all shards of that prefix. False makes them an error, whatever their
         number, since a glob would mix old and new ones.
@@ -242,7 +251,7 @@ class ShardedWriter(_ShardWriter):
 
     All shards are complete before the first appears. If an exception leaves `with`, none appears.
     Many threads may use one writer. URLs are written as by `Writer`, with the index that lists them
-    last. With `max_bytes`, all shards wait on this machine until `close` uploads them.
+    last. With `max_bytes`, `close` uploads them.
     """
 
     _is_set = True
@@ -279,7 +288,7 @@ class ShardedWriter(_ShardWriter):
             max_bytes=0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1),
             **options,
         )
-        self._write = self._core.write
+        self._write = self._advised(self._core.write)
 
     @property
     def paths(self) -> list[str]:

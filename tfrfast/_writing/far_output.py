@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
@@ -10,8 +11,8 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from tfrfast import _native
 from tfrfast._base.paths import reach, written_file
@@ -21,6 +22,10 @@ from tfrfast._remote.options import Storage
 from tfrfast._remote.publishing import place_of, publish_indexes
 from tfrfast._remote.streaming import StreamedUploads
 
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _SHARD = re.compile(r"-\d{5,}-of-\d{5,}")
 
 
@@ -74,6 +79,31 @@ class FarOutput:
             folder = self._url.rpartition("/")[0]
             self._streamed = StreamedUploads(folder, self._access, self._num_shards)
         return self._streamed.parts
+
+    def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        """The same call, whose error says of a full disk what takes its room, and what to do."""
+
+        def advised_call(*arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
+            try:
+                return call(*arguments, **options)
+            except OSError as error:
+                if error.errno not in _FULL:
+                    raise
+                text = f"{str(error.strerror).rstrip('.')}. {self._advice()}"
+                raise type(error)(error.errno, text, error.filename) from None
+
+        return advised_call
+
+    def _advice(self) -> str:
+        if self._num_shards == 0:
+            return (
+                "Without num_shards, that disk needs room for all shards, which are uploaded at "
+                "the end. Say num_shards, or let TMPDIR name a folder on a larger disk"
+            )
+        return (
+            "Parts of shards lie on that disk until they are uploaded. Write fewer shards, or let "
+            "TMPDIR name a folder on a larger disk"
+        )
 
     def refuse_taken(self, prefixes: Sequence[str] = ()) -> None:
         """Raises FileExistsError if there are objects that may not be replaced.

@@ -235,6 +235,37 @@ def test_an_interruption_while_parts_are_sent_leaves_nothing(
     assert not list(small_parts.iterdir())
 
 
+class FullDisk:
+    """A writer's core, when the disk is full."""
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._core, name)
+
+    def write_batch(self, _: Any) -> None:
+        raise OSError(errno.ENOSPC, "Writing '/tmp/x' failed: No space left on device.", "/tmp/x")
+
+
+@pytest.mark.parametrize(
+    ("size", "advice"),
+    [
+        ({"max_bytes": 1 << 30}, "room for all shards, .* Say num_shards, or let TMPDIR name"),
+        ({"num_shards": 2}, "Parts of shards lie on that disk .* let TMPDIR name"),
+    ],
+)
+def test_a_full_disk_is_an_error_that_says_what_to_do(
+    bucket: Any, storage: dict[str, Any], size: dict[str, int], advice: str
+) -> None:
+    writer = tfr.ShardedWriter(f"{ROOT}/x", storage=storage, **size)  # type: ignore[arg-type]
+    writer._core = FullDisk(writer._core)  # type: ignore[assignment]
+    with pytest.raises(OSError, match=rf"No space left on device\. .*{advice}") as caught:
+        writer.write_batch(records_of(1))
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/tmp/x")
+    writer.abort()
+
+
 @pytest.fixture
 def last_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Ctrl-C comes when the storage gets the last part of a shard, which it takes at this event."""
