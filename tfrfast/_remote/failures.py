@@ -111,6 +111,21 @@ def _summary(error: BaseException) -> str:
     return str(error).partition("\n\nDebug source")[0].strip()
 
 
+_SYSTEM = re.compile(r'(?:message|error): "([^"]+)"')
+_CERTIFICATE = re.compile(r"InvalidCertificate\(\s*(?:Other\(\s*OtherError\(\s*)?(\w+)")
+
+
+def _reason(error: BaseException) -> str:
+    """Why a request could not be sent. obstore says it only where it tells how it came to that."""
+    source = str(error).partition("source: reqwest::Error")[2]
+    if match := _CERTIFICATE.search(source):
+        return f"the server's certificate is not valid: {match.group(1)}"
+    if "InvalidMessage(" in source:
+        return "the server does not speak TLS"
+    found = _SYSTEM.findall(source)
+    return str(found[-1]) if found else ""
+
+
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 _PASSWORD = re.compile(r"://[^\s/@]+@")
 
@@ -133,6 +148,8 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
     # Of an answer's body only what is meant to be read.
     text = re.split(r":? *<(?:\?xml|Error|!DOCTYPE|html)", text, maxsplit=1)[0] + said
     text = text.partition("\n")[0][:500]
+    if reason := _reason(error):
+        text = f"{text}: {reason}"
     text = _PASSWORD.sub("://***@", _QUERY.sub("?...", text))
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:

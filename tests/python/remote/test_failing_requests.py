@@ -12,6 +12,7 @@ import pytest
 import tfrfast as tfr
 from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first
 from record_files import write_shard, write_shards
+from tfrfast._remote import failures
 from tfrfast._remote.options import Storage
 from tfrfast.disk_cache import cache_text
 
@@ -157,9 +158,22 @@ def test_a_server_that_answers_get_alone(
 
 def test_a_server_that_is_not_there(server: RangeServer) -> None:
     began = time.monotonic()
-    with pytest.raises(OSError, match="tried 3 times"):
+    with pytest.raises(OSError, match="tried 3 times .*: Connection refused"):
         tfr.Reader("http://127.0.0.1:9/set/x", storage={"retries": 2})
     assert time.monotonic() - began < 30
+    with pytest.raises(OSError, match="failed to lookup address information"):
+        tfr.Reader("http://no-such-host.invalid/x", storage={"retries": 0})
+    with pytest.raises(OSError, match="the server does not speak TLS"):
+        tfr.Reader(f"https{server.url.removeprefix('http')}/x", storage={"retries": 0})
+
+
+def test_a_certificate_that_is_not_valid() -> None:
+    error = Exception(
+        "Generic S3 error: HTTP error: error sending request\n\nDebug source:\n"
+        "source: reqwest::Error { source: Custom {\n kind: InvalidData,\n"
+        " error: InvalidCertificate(\n        UnknownIssuer,\n ) } }"
+    )
+    assert failures.in_words(error, ()).endswith("certificate is not valid: UnknownIssuer")
 
 
 def test_what_is_refused_is_not_asked_for_often(server: RangeServer, urls: list[str]) -> None:
