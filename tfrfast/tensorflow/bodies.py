@@ -130,11 +130,13 @@ class Body(Writer):
         return self.elements(made, spec)
 
     def show_a_reader(self) -> None:
-        """Adds an op that reads files. TensorFlow looks for one when it shards by file."""
-        none = self.constant((), tf.string)  # it is never run, as nothing needs it
+        """Adds an op that reads files. TensorFlow looks for one when it shards by file.
+
+        This one makes a dataset of no files, which nobody iterates.
+        """
         self.op(
             "TFRecordDatasetV2",
-            none,
+            self.constant((), tf.string),
             self.constant("", tf.string),
             self.constant(0),
             self.constant(()),
