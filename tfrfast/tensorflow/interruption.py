@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.python.data.ops import iterator_ops
+
+from tfrfast.tensorflow import library
 
 
 class InterruptibleIterator(iterator_ops.OwnedIterator):  # type: ignore[misc]
@@ -21,3 +25,28 @@ class InterruptibleIterator(iterator_ops.OwnedIterator):  # type: ignore[misc]
             if KeyboardInterrupt.__name__ in str(error):
                 raise KeyboardInterrupt from None
             raise
+
+
+class InterruptibleDataset(tf.data.Dataset):  # type: ignore[misc]
+    """A dataset with such iterators. What tf.data makes of it has iterators of TensorFlow's."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        super().__init__(dataset._variant_tensor)
+
+    def __iter__(self) -> Any:
+        return interruptible_or(self, super().__iter__)
+
+    def _inputs(self) -> list[Any]:
+        return [self._dataset]
+
+    @property
+    def element_spec(self) -> Any:
+        return self._dataset.element_spec
+
+
+def interruptible_or(dataset: Any, other: Callable[[], Any]) -> Any:
+    """Such an iterator where Ctrl-C ends waits, else another."""
+    if library.are_waits_ended and tf.executing_eagerly():
+        return InterruptibleIterator(dataset)
+    return other()

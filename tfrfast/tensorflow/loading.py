@@ -14,6 +14,7 @@ from tfrfast.tensorflow import graphs, keys
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while
+from tfrfast.tensorflow.interruption import InterruptibleDataset
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import open_described
 
@@ -79,7 +80,7 @@ def dataset_of(
         own = tf.constant(0, tf.int64)
         dataset = parallel_map(steps, lambda step: load(step, own), calls=loader.threads)
     dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
-    dataset = dataset.prefetch(_READ_AHEAD).with_options(_options(plan))
+    dataset = InterruptibleDataset(dataset.prefetch(_READ_AHEAD).with_options(_options(plan)))
     dataset._tfrfast_plan = opened  # the shards stay open in this process as long as it lives
     return dataset
 

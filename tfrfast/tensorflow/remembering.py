@@ -9,11 +9,11 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from tfrfast.tensorflow import graphs, library
+from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.building import build
 from tfrfast.tensorflow.explaining import Explanation, explain
 from tfrfast.tensorflow.history import History, Refusal, Step, lifted_step
-from tfrfast.tensorflow.interruption import InterruptibleIterator
+from tfrfast.tensorflow.interruption import interruptible_or
 from tfrfast.tensorflow.pipeline import Pipeline
 
 ENDED = Refusal("it follows a call that is not in the plan")
@@ -68,9 +68,7 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         return build(self._pipeline)
 
     def __iter__(self) -> Any:
-        if library.are_waits_ended and tf.executing_eagerly():
-            return InterruptibleIterator(self)
-        return super().__iter__()
+        return interruptible_or(self, super().__iter__)
 
     def _trace_variant_creation(self) -> Any:
         """What a SavedModel holds: a form of the dataset without the ops that none can hold."""
