@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -708,6 +709,19 @@ TEST_CASE("cached object: what was read from it and what was fetched is added up
   folder->clear();
   CHECK(folder->past_traffic().served_bytes == 5'000'007);
   CHECK(folder->past_traffic().fetched_bytes == 200'000);
+}
+
+TEST_CASE("cached object: a process has only so many open, and mappings for all else") {
+  take_warnings();
+  Cache cache;
+  cache.bytes = some_object(100);
+  std::vector<std::shared_ptr<CachedObject>> objects;
+  for (std::size_t i = 0; i < CachedObject::kMaxOpen; ++i) objects.push_back(cache.open());
+  CHECK(std::find(objects.begin(), objects.end(), nullptr) == objects.end());
+  CHECK(cache.open() == nullptr);
+  CHECK(take_warnings().size() == 1);
+  objects.pop_back();
+  CHECK(cache.open() != nullptr);
 }
 
 TEST_CASE("cached object: a folder that others may write to is refused") {

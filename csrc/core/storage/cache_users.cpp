@@ -172,26 +172,33 @@ void CacheUsers::list_if_many(std::uint64_t key) {
   if (found == in_use_.end()) return;
   if (!found->second.is_listed) {
     if (locks_ <= kMaxLocks) return;
-    if (list_ == nullptr ? !begin_list({key}) : !list_->add(key)) return;
+    if (list_ == nullptr) {
+      list_ = begin_list(descriptor_, {key});
+      if (list_ == nullptr) return;
+    } else if (!list_->add(key)) {
+      return;
+    }
     found->second.is_listed = true;
     --locks_;
   }
   if (!alone_.contains(key)) lock_byte(descriptor_, byte_of(key), ByteLock::none);
 }
 
-bool CacheUsers::begin_list(const std::vector<std::uint64_t>& keys) {
+// Null if there is no room, and the like.
+std::unique_ptr<CacheRoster> CacheUsers::begin_list(int descriptor,
+                                                    const std::vector<std::uint64_t>& keys) const {
   // If somebody has removed the folder, the names there are others'.
-  if (room_.ledger == nullptr || !is_named(descriptor_, file_)) return false;
+  if (room_.ledger == nullptr || !is_named(descriptor, file_)) return nullptr;
   for (std::uint64_t list = 0; list < kMaxLists; ++list) {
-    if (lock_byte(descriptor_, kFirstList + list, ByteLock::exclusive) != 0) {
+    if (lock_byte(descriptor, kFirstList + list, ByteLock::exclusive) != 0) {
       if (is_taken(errno)) continue;
-      return false;
+      return nullptr;
     }
-    list_ = CacheRoster::make(name_of_list(list), room_, keys);
-    if (list_ == nullptr) lock_byte(descriptor_, kFirstList + list, ByteLock::none);
-    return list_ != nullptr;
+    auto made = CacheRoster::make(name_of_list(list), room_, keys);
+    if (made == nullptr) lock_byte(descriptor, kFirstList + list, ByteLock::none);
+    return made;
   }
-  return false;
+  return nullptr;
 }
 
 std::string CacheUsers::name_of_list(std::uint64_t list) const {
@@ -264,41 +271,44 @@ CacheUsers::Alone::~Alone() {
   users_.lock_as_used(key_);
 }
 
-// Without a file of its own, this process locks nothing, and removes nothing.
-void CacheUsers::take_other_locks() noexcept {
-  list_ = nullptr;  // it stays the other process's
-  locks_ = in_use_.size();
-  for (auto& [key, use] : in_use_) use.is_listed = false;
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  descriptor_ = ::open(file_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (descriptor_ < 0) return;
-  if (is_shared_) lock_byte(descriptor_, kNobodyElse, ByteLock::shared);
-  list_all_but_a_few();
-  for (const auto& [key, use] : in_use_) {
-    if (!use.is_listed) lock_byte(descriptor_, byte_of(key), ByteLock::shared);
-  }
-}
-
-void CacheUsers::list_all_but_a_few() noexcept {
-  if (in_use_.size() <= kMaxLocks) return;
+// The locks on all that is in use, with another file. Without one, nothing is locked, nor removed.
+CacheUsers::Locks CacheUsers::take_all_locks() const noexcept {
+  Locks taken;
+  taken.descriptor = ::open(file_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (taken.descriptor < 0) return taken;
+  if (is_shared_) lock_byte(taken.descriptor, kNobodyElse, ByteLock::shared);
   try {
     std::vector<std::uint64_t> keys;
     for (const auto& [key, use] : in_use_) keys.push_back(key);
-    keys.erase(keys.begin(), keys.begin() + kMaxLocks);
-    if (!begin_list(keys)) return;
-    for (const std::uint64_t key : keys) in_use_.at(key).is_listed = true;
-    locks_ = kMaxLocks;
+    if (keys.size() > kMaxLocks) {
+      keys.erase(keys.begin(), keys.begin() + kMaxLocks);
+      taken.list = begin_list(taken.descriptor, keys);
+    }
   } catch (const std::exception&) {
     // No memory: all are locked.
+  }
+  std::size_t locks = taken.list == nullptr ? in_use_.size() : kMaxLocks;
+  for (auto use = in_use_.begin(); locks > 0; ++use, --locks) {
+    lock_byte(taken.descriptor, byte_of(use->first), ByteLock::shared);
+  }
+  return taken;
+}
+
+void CacheUsers::hold(Locks taken) noexcept {
+  descriptor_ = taken.descriptor;
+  list_ = std::move(taken.list);
+  locks_ = 0;
+  for (auto& [key, use] : in_use_) {
+    use.is_listed = list_ != nullptr && locks_ == kMaxLocks;
+    locks_ += !use.is_listed;
   }
 }
 
 // Locks belong to an open file. After a fork, parent and child would share it, and each could
-// unlock what the other reads. So the child keeps that file, with all its locks, and the parent,
-// which fork() does not leave before that, takes another one, with a list of its own. Where locks
-// belong to processes, a child has none, and takes its own. While anything is held alone, nobody
-// forks: a child has no thread that would give it back.
+// unlock what the other reads. So the child keeps that file, with all its locks, and the parent
+// goes on with another one, and a list of its own, which it has taken before. Where locks belong to
+// processes, a child has none, and takes its own. While anything is held alone, nobody forks: a
+// child has no thread that would give it back.
 void CacheUsers::before_fork() noexcept {
   for (int waited_ms = 0;; ++waited_ms) {
     users_mutex.lock();
@@ -306,25 +316,44 @@ void CacheUsers::before_fork() noexcept {
     for (const auto& [identity, known] : known_users()) {
       is_any_held = is_any_held || (known.users != nullptr && !known.users->alone_.empty());
     }
-    if (!is_any_held || waited_ms > kMaxWaitMs) return;
+    if (!is_any_held || waited_ms > kMaxWaitMs) break;
     users_mutex.unlock();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (!kByteLocksBelongToFiles) return;
+  for (const auto& [identity, known] : known_users()) {
+    if (known.users != nullptr) known.users->parents_ = known.users->take_all_locks();
   }
 }
 
 void CacheUsers::in_parent() noexcept {
-  if (kByteLocksBelongToFiles) take_all_other_locks();
+  for (const auto& [identity, known] : known_users()) {
+    if (kByteLocksBelongToFiles && known.users != nullptr) known.users->go_on_as_parent();
+  }
   users_mutex.unlock();
 }
 
 void CacheUsers::in_child() noexcept {
-  if (!kByteLocksBelongToFiles) take_all_other_locks();
+  for (const auto& [identity, known] : known_users()) {
+    if (known.users != nullptr) known.users->go_on_as_child();
+  }
   users_mutex.unlock();
 }
 
-void CacheUsers::take_all_other_locks() noexcept {
-  for (const auto& [identity, known] : known_users()) {
-    if (known.users != nullptr) known.users->take_other_locks();
+void CacheUsers::go_on_as_parent() noexcept {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  // By now there is a descriptor that is free, if there was none before.
+  if (parents_.descriptor < 0) parents_ = take_all_locks();
+  hold(std::exchange(parents_, {}));
+}
+
+void CacheUsers::go_on_as_child() noexcept {
+  if (kByteLocksBelongToFiles) {
+    if (parents_.descriptor >= 0) ::close(parents_.descriptor);
+    parents_ = {};
+  } else {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    hold(take_all_locks());
   }
 }
 

@@ -78,16 +78,23 @@ class CacheUsers {
 
  private:
   void list_if_many(std::uint64_t key);
-  bool begin_list(const std::vector<std::uint64_t>& keys);
-  void list_all_but_a_few() noexcept;
+  std::unique_ptr<CacheRoster> begin_list(int descriptor,
+                                          const std::vector<std::uint64_t>& keys) const;
   bool is_listed_by_others(std::uint64_t key) const noexcept;
   std::string name_of_list(std::uint64_t list) const;
   void lock_as_used(std::uint64_t key) noexcept;
-  void take_other_locks() noexcept;
-  static void take_all_other_locks() noexcept;
+  struct Locks {
+    int descriptor = -1;
+    std::unique_ptr<CacheRoster> list;
+  };
+  Locks take_all_locks() const noexcept;
+  void hold(Locks taken) noexcept;
+  void go_on_as_parent() noexcept;
+  void go_on_as_child() noexcept;
 
   const std::string file_;
   int descriptor_;
+  Locks parents_;  // in a fork
   bool is_shared_ = false;
   struct Use {
     int times = 0;

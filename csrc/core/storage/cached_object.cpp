@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/hashing.h"
+#include "core/base/warnings.h"
 #include "core/crc32c/crc32c.h"
 #include "core/storage/beyond_posix.h"
 #include "core/storage/disk_space.h"
@@ -27,6 +28,7 @@ constexpr std::uint64_t kCountedAtOnce = std::uint64_t{4} << 20;
 constexpr std::uint64_t kVerifiedPages = 16;
 
 std::atomic<std::uint64_t> bytes_read{0};
+std::atomic<std::size_t> open_objects{0};
 
 // The pages that a range touches.
 std::uint64_t first_page(std::uint64_t offset) noexcept {
@@ -54,6 +56,13 @@ std::shared_ptr<CachedObject> CachedObject::open(std::shared_ptr<CacheFolder> fo
     folder->users().begin_use(set);
     folder->users().begin_use(key);
     std::shared_ptr<CachedObject> made(new CachedObject(std::move(folder), set, key, path, bytes));
+    if (open_objects > kMaxOpen) {
+      warn_once("cached objects",
+                "More than " + std::to_string(kMaxOpen) +
+                    " objects of caches are open in this process. The others come from the "
+                    "network each time. Larger shards are fewer.");
+      return nullptr;
+    }
     return made->begin(url, identity) ? made : nullptr;
   } catch (const std::exception&) {
     return nullptr;
@@ -67,7 +76,9 @@ CachedObject::CachedObject(std::shared_ptr<CacheFolder> folder, std::uint64_t se
       key_(key),
       path_(std::move(path)),
       bytes_(bytes),
-      page_count_(CacheTable::pages_of(bytes)) {}
+      page_count_(CacheTable::pages_of(bytes)) {
+  ++open_objects;
+}
 
 CachedObject::~CachedObject() {
   if (pages_ != nullptr) {
@@ -76,6 +87,7 @@ CachedObject::~CachedObject() {
   }
   folder_->users().end_use(key_);
   folder_->users().end_use(set_);
+  --open_objects;
 }
 
 bool CachedObject::begin(const std::string& url, const std::string& identity) {

@@ -27,7 +27,12 @@ std::uint64_t cache_bytes_read() noexcept;
 // Nothing here fails: what cannot be kept, or cannot be read, comes from the network.
 class CachedObject {
  public:
-  // `identity` names the object and its version. Null if there is no room for its table.
+  // Each takes two mappings, and a process may have only so many. On Linux they are 65,530, unless
+  // its administrator allows more; files of this machine take up to kMaxMappings.
+  static constexpr std::size_t kMaxOpen = 24 << 10;
+
+  // `identity` names the object and its version. Null if there is no room for its table, or if
+  // kMaxOpen are open, of which there is a warning.
   static std::shared_ptr<CachedObject> open(std::shared_ptr<CacheFolder> folder,
                                             const std::string& url, const std::string& identity,
                                             std::uint64_t bytes) noexcept;
