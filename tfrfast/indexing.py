@@ -59,7 +59,7 @@ def build_index(
     urls = [each for each in everything if is_url(each)]
     shards = [each for each in everything if not is_url(each)]
     if publish and shards:
-        raise ValueError(f"{shards[0]!r} is a file: its index is beside it without publish=True.")
+        raise ValueError(f"{shards[0]!r} is a file: without publish=True its index is beside it.")
     if publish:
         from tfrfast._remote.publishing import place_of, publish_indexes
 

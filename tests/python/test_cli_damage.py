@@ -158,6 +158,10 @@ def test_output_that_is_closed_goes_nowhere(damaged: list[str]) -> None:
             "Check what they allow, or pass storage={...}.",
             "Check what they allow, and the environment's variables that name them.",
         ),
+        (
+            "Set AWS_REGION to the one that it is in, or pass storage={'region': ...}.",
+            "Set AWS_REGION to the one that it is in.",
+        ),
         ("Ask again later, or allow more with storage={'retries': ...}.", "Ask again later."),
     ],
 )

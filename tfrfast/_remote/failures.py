@@ -136,8 +136,8 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
         return "no credentials were found, and this machine has no account of its own"
     if _WRONG_REGION.match(str(error)):
         return (
-            "the bucket is in another region. Set AWS_REGION, or pass storage={'region': ...}, "
-            "to the one that it is in"
+            "the bucket is in another region. Set AWS_REGION to the one that it is in, or pass "
+            "storage={'region': ...}"
         )
     if _timed_out(error):
         return "no answer in time"

@@ -10,6 +10,7 @@ _OTHER_NAMES = {"splits": "split", "threads": "workers", "num_files": "shards"}
 # What no flag stands for. Commands learn from the environment how to reach a storage.
 _BY_ENVIRONMENT = {
     ", or pass storage={...}.": ", and the environment's variables that name them.",
+    ", or pass storage={'region': ...}.": ".",
     ", or allow more with storage={'retries': ...}.": ".",
     "Pass accounts and credentials as storage={...}.": "Name accounts and credentials in the "
     "environment.",
