@@ -199,6 +199,13 @@ def test_urls_that_name_no_object(url: str) -> None:
         tfr.Reader(url)
 
 
+@pytest.mark.parametrize("url", ["s3://bucket/set/x", "gs://bucket/set/*", "https://host/x"])
+def test_a_path_is_no_url(url: str) -> None:
+    for each in (tfr.Reader, lambda path: tfr.Writer(path)):
+        with pytest.raises(ValueError, match="pathlib has dropped a slash. Pass it as a str"):
+            each(Path(url))
+
+
 @pytest.mark.parametrize("url", ["s3://b/x/", "gs://b/a/*/", "https://host/x/"])
 def test_urls_of_folders(url: str) -> None:
     with pytest.raises(ValueError, match="names a folder"):

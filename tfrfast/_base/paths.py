@@ -17,6 +17,7 @@ Paths = PathLike | Iterable[PathLike]
 
 
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+_CUT_URL = re.compile(r"(?:s3|gs|az|https?):/[^/]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
 
@@ -94,6 +95,8 @@ def _file_name(path: Any, about_urls: str) -> str:
         )
     if "\0" in name:
         raise ValueError(f"A path cannot hold a null character: {name!r}.")
+    if isinstance(path, os.PathLike) and _CUT_URL.match(name) and not os.path.lexists(name):
+        raise ValueError(f"{name!r} was a URL, and pathlib has dropped a slash. Pass it as a str.")
     if is_url(name) and os.path.lexists(name):
         return os.path.join(os.curdir, name)  # a file whose name only looks like a URL
     if _URL.match(name) and not os.path.lexists(name):
