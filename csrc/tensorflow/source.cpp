@@ -151,7 +151,7 @@ bool Source::still_fits() const {
   return facts_now(spec_) == facts_;
 }
 
-// A shard that is just being opened may have to be waited for.
+// A shard that is just being opened has nothing announced, and may have to be waited for.
 void Source::forget_late(bool waits) const noexcept {
   for (std::size_t shard = 0; shard < shard_count(); ++shard) {
     LateShard& late = late_shards_[shard];
@@ -168,7 +168,8 @@ void Source::begin_again() const noexcept {
 }
 
 void Source::forget_announced() const noexcept {
-  spec_.planned ? reader_->forget_announced() : begin_again();
+  if (spec_.planned) return reader_->forget_announced();
+  if (is_far_) forget_late(false);
 }
 
 struct Source::Use {
