@@ -56,7 +56,7 @@ class Part {
   }
   std::int64_t record_count() const noexcept { return first_records_.back(); }
   // The same calls on the records of this part. Files that take turns do so in another order then,
-  // which takes milliseconds to make, so the last one is kept.
+  // which takes time for each file to make, so the last one is kept.
   std::shared_ptr<const Sequence> own(const Sequence& sequence) const;
   // The `wanted` records of this part as numbers of records in a shard. `before` of this part's
   // records come before that shard.
