@@ -17,6 +17,9 @@ namespace {
 // Large enough to keep the threads busy, small enough for the cache.
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 constexpr std::uint64_t kBatchRecords = 8192;
+// Over a network each batch takes a round trip, and its requests run at the same time.
+constexpr std::uint64_t kFarBatchBytes = 32 << 20;
+constexpr std::uint64_t kFarBatchRecords = 1 << 17;
 
 }  // namespace
 
@@ -34,7 +37,9 @@ class RecordIterator::Reading {
     Reader::Range range;
     std::exception_ptr failure;
     try {
-      const std::uint64_t end = reader_->range_end(begin_, kBatchBytes, kBatchRecords);
+      const bool is_far = reader_->is_far();
+      const std::uint64_t end = reader_->range_end(begin_, is_far ? kFarBatchBytes : kBatchBytes,
+                                                   is_far ? kFarBatchRecords : kBatchRecords);
       range = reader_->read_range(begin_, end);
     } catch (...) {
       failure = std::current_exception();

@@ -210,6 +210,17 @@ def test_many_requests_run_at_once(server: RangeServer, tmp_path: Path) -> None:
     assert server.most_running >= 25
 
 
+def test_iterating_takes_few_requests_that_run_at_once(server: RangeServer, tmp_path: Path) -> None:
+    records = [bytes([number]) * (1 << 20) for number in range(20)]
+    server.put("set/large", Path(write_shard(tmp_path / "large", records)).read_bytes())
+    reader = tfr.Reader(f"{server.url}/set/large")
+    server.delay_s = 0.1
+    server.forget()
+    assert list(reader) == records
+    assert len(server.reads()) == 3  # of 8 MiB at most
+    assert server.most_running == 3
+
+
 def test_the_loader_asks_for_batches_before_it_needs_them(
     server: RangeServer, tmp_path: Path
 ) -> None:
