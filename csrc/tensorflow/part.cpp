@@ -161,7 +161,7 @@ std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(const Progression& wa
           std::min(all.second, all.first + source_->block_of(shard(at), *index, last) + 1)};
 }
 
-// So many bytes of the shards that follow one will be read soon.
+// That many bytes of the shards after one will be read soon.
 void Part::announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const {
   const auto count = static_cast<std::size_t>(shards_.count);
   if (!wants_all(wanted)) {  // how far it reaches is known shard by shard

@@ -31,8 +31,8 @@ std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
 
 // How many far shards are looked at at the same time.
 constexpr unsigned kLooksAtOnce = 32;
-// So much of far shards that are read in file order is asked for before it is needed, at most. What
-// an iteration has read so far is asked for, too: many end early.
+// At most this much of far shards is asked for ahead of time in file order, and no more than the
+// iteration has read so far: many end early.
 constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
 
 // Of each shard now; all zeros if it cannot be found.
@@ -174,8 +174,7 @@ void Source::forget_announced() const noexcept {
 
 struct Source::Use {
   explicit Use(std::shared_ptr<const Source> used) : source(std::move(used)) {}
-  // Without waiting: who makes the requests may have to end this first, as an iterator's end is
-  // where Python collects it.
+  // Without waiting: Python may collect an iterator on the thread that makes the requests.
   ~Use() { source->forget_late(false); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;

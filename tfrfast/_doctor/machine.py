@@ -21,6 +21,9 @@ _PACKAGES = (
     "pyarrow",
     "polars",
     "tensorflow-datasets",
+    "obstore",
+    "boto3",
+    "ray",
 )
 
 

@@ -85,7 +85,8 @@ def status_of(error: BaseException) -> int:
 
 
 def _has_no_account(error: BaseException) -> bool:
-    return not status_of(error) and _ACCOUNT.search(_summary(error)) is not None
+    # A machine without an account refuses to tell of one, or does not answer.
+    return status_of(error) < 500 and _ACCOUNT.search(_summary(error)) is not None
 
 
 def errno_of(error: BaseException, verdict: Verdict) -> int:
@@ -154,4 +155,4 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")
-    return text.rstrip(". ") or type(error).__name__
+    return text.rstrip(":. ") or type(error).__name__

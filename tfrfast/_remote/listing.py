@@ -68,6 +68,8 @@ def _run(work: Coroutine[Any, Any, Answer], name: str) -> Answer:
     try:
         return use_client().run(work)
     except failures.GivenUpError as failure:
+        if failure.code == failures.MEANINGLESS:  # as where an object is opened
+            raise ValueError(failure.text) from None
         raise OSError(failure.number, failure.text, name) from None
 
 

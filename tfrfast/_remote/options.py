@@ -43,6 +43,8 @@ class Storage:
     """The options of one `storage={...}`: its public ones as text, and its secrets apart."""
 
     def __init__(self, options: Mapping[str, Any] | None, cache: str = "") -> None:
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(f"storage is a dict of options, not {type(options).__name__}.")
         public = dict(options or {})
         for name, value in public.items():
             _check(name, value)
@@ -127,6 +129,8 @@ def _check(name: str, value: Any) -> None:
         )
     if name in SECRETS and name != "headers" and not isinstance(value, str):
         raise TypeError(f"storage[{name!r}] is a text, not {type(value).__name__}.")
+    if name == "endpoint" and not value.startswith(("http://", "https://")):
+        raise ValueError("storage['endpoint'] has to begin with http:// or https://.")
     if name == "endpoint" and _may_hold_secrets(value):
         raise ValueError("storage['endpoint'] holds no secrets: pass them as options of their own.")
 

@@ -93,6 +93,8 @@ def _make(location: Location, access: str, is_for_writing: bool = False) -> Stor
     headers = dict(secrets.pop("headers", {}))
     config = {**profile_options(location.scheme, public, secrets), **public, **secrets}
     endpoint = config.get("endpoint") or _endpoint_of_environment(location.scheme)
+    if endpoint and not endpoint.startswith(("http://", "https://")):  # the library would panic
+        raise ValueError("the endpoint has to begin with http:// or https://")
     if endpoint.startswith("http://") or location.scheme == "http":
         client["allow_http"] = True
     hidden = tuple(sorted({*map(str, secrets.values()), *_texts(headers), *_found(config)}))

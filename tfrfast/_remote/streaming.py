@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, wait
@@ -91,9 +92,10 @@ class StreamedUploads:
         self._giving_up.detach()
         if not self._state.give_up():
             return
+        until = time.monotonic() + _PATIENCE_S
         self._thread.join(_PATIENCE_S)
         uploads = self._state.uploads.values()
-        wait([each.running for each in uploads], _PATIENCE_S)
+        wait([each.running for each in uploads], max(0.0, until - time.monotonic()))
         for each in uploads:
             each.stop_appearing()
 

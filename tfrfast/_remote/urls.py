@@ -66,7 +66,7 @@ def locate(url: str) -> Location:
 def _check_key(url: str, key: str) -> None:
     *folders, name = key.split("/")
     if not name:
-        raise ValueError(f"{url!r} names a folder. An object needs a name, too.")
+        raise ValueError(f"{url!r} names a folder. Name an object in it, or several: '{url}*'.")
     if any(each in ("", ".", "..") for each in (*folders, name)) or _CONTROL.search(key):
         raise ValueError(
             f"{url!r} cannot be asked for: names of objects may have no '//', '.' or '..' between "

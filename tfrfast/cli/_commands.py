@@ -29,7 +29,7 @@ _COMMANDS = {
     "keys": "build the file by which records are found by key",
     "export": "write features to Parquet",
     "import": "write Parquet as Examples",
-    "cache": "show or empty the index cache",
+    "cache": "show or empty caches; list unfinished uploads",
     "doctor": "say what tfrfast finds here, and what is slow",
     "bench": "time these files beside TensorFlow",
     "demo": "show what tfrfast does on this machine",

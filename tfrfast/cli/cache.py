@@ -185,7 +185,7 @@ def _date(used_ns: int) -> str:
 def _seconds(text: str) -> float:
     match = re.fullmatch(r"(\d+)([smhd]?)", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age. Write 90m, 12h or 7d.")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age. Write 90m, 12h or 7d.")
     return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
@@ -203,7 +203,10 @@ def _show_uploads(options: argparse.Namespace) -> int:
             }
         )
         return 0
-    print(f"{len(found)} unfinished uploads" + (f", {len(old)} aborted" if old else ""))
+    print(
+        f"{len(found)} unfinished upload{'s' * (len(found) != 1)}"
+        + (f", {len(old)} aborted" if old else "")
+    )
     if found:
         print_table(
             ["hours ago", "", "object"],
@@ -216,7 +219,7 @@ def _show_disk_cache(options: argparse.Namespace) -> int:
     if is_url(options.disk):
         raise ValueError(f"{options.disk!r} is a URL. A tfr.DiskCache is a folder on a local disk.")
     if not os.path.isdir(os.path.join(options.disk, "v1")):
-        raise FileNotFoundError(2, "There is no cache", options.disk)
+        raise FileNotFoundError(2, f"There is no cache in {options.disk!r}", options.disk)
     folder = os.path.abspath(options.disk)
     removed = _native.clear_disk_cache(os.fsencode(folder)) if options.clear else None
     cache = _native.describe_disk_cache(os.fsencode(folder))

@@ -46,7 +46,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
 def _interruptible() -> Iterator[None]:
     """Lets Ray interrupt a task in a worker that ignores SIGINT, since Ray calls its handler.
 
-    A shell lets programs that it starts behind it ignore SIGINT, and workers inherit that.
+    Programs that a script starts in the background ignore SIGINT, and workers inherit that.
     """
     ignores = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if not ignores or threading.current_thread() is not threading.main_thread():

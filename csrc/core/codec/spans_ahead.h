@@ -13,11 +13,11 @@ namespace tfrfast {
 // fork().
 class SpansAhead {
  public:
-  // So many bytes of the span will be read. True if it is to be asked for, which is the case if it
-  // is not inflated yet and nobody has asked.
+  // That many bytes of the span will be read. True if it has to be asked for, since it is not
+  // inflated yet and nobody has asked.
   bool expect(std::size_t span, std::uint64_t bytes, bool is_inflated);
-  // They have been read, or will not be. True if that were the last ones and nobody took the
-  // answer: it is to be withdrawn.
+  // They have been read, or will not be. True if they were the last ones and nobody took the
+  // answer, which then has to be withdrawn.
   bool settle(std::size_t span, std::uint64_t bytes);
   // Whether it was asked for. If so, the answer is the caller's.
   bool take(std::size_t span);

@@ -39,14 +39,17 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
       const bool may_be_compressed = damage.begin == 0 && !shard.file->is_inflated();
       const Compression compression =
           may_be_compressed ? detect_compression(*shard.file) : Compression::none;
+      std::string what_to_do = advice;
       if (compression != Compression::none) {
-        lost = std::string("It begins like a ") + compression_name(compression) +
-               "-compressed file, but was opened as an uncompressed one.";
+        const std::string name = compression_name(compression);
+        lost =
+            "It begins like a " + name + "-compressed file, but was opened as an uncompressed one.";
+        what_to_do = " Open it with \"" + name + "\" as its compression.";
       }
       throw Error(ErrorKind::corrupt,
                   "'" + path + "' is corrupt: the length of " + where + " has masked CRC-32C " +
                       hex(masked_crc32c(bytes, sizeof(std::uint64_t))) + ", but the file expects " +
-                      hex(header.length_crc) + ". " + lost + advice,
+                      hex(header.length_crc) + ". " + lost + what_to_do,
                   place);
     }
     case DamageKind::torn_header:

@@ -308,9 +308,7 @@ class Endless:
 
 
 class Ignoring(Endless):
-    """The same in a worker that ignores SIGINT, as those of a driver do that a shell started behind
-    it.
-    """
+    """The same in a worker that ignores SIGINT, as those of a driver in the background do."""
 
     def run(self, advance: Any) -> None:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)

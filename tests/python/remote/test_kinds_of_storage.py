@@ -182,3 +182,17 @@ def test_an_index_beside_a_bucket_is_never_looked_for(
     server.put(f"{path}/data", Path(shards[0]).read_bytes())
     tfr.Reader(f"{root}/data", storage=storage)
     assert {each.path for each in server.seen} == {f"{path}/data"}
+
+
+def test_an_endpoint_without_a_scheme_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="has to begin with http:// or https://"):
+        tfr.Reader("s3://bucket/x", storage={"endpoint": "minio:9000"})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "minio:9000")
+    for name in ("s3://bucket/x", "s3://bucket/x*"):
+        with pytest.raises(ValueError, match="bucket cannot be reached: the endpoint has to begin"):
+            tfr.Reader(name)
+
+
+def test_options_that_are_not_a_dict_are_refused() -> None:
+    with pytest.raises(TypeError, match="storage is a dict of options, not str"):
+        tfr.Reader("s3://bucket/x", storage="us-east-1")  # type: ignore[arg-type]
