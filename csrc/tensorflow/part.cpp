@@ -11,6 +11,8 @@ namespace {
 
 // How many far shards are opened at the same time, ahead of their turns.
 constexpr unsigned kOpenedAtOnce = 8;
+// However small they are, no more shards than these are asked for before their turn comes.
+constexpr std::size_t kShardsAhead = 64;
 
 // The same files among numbers below `end`, with a first one and a stride that are no larger than
 // that. So calculating with them cannot overflow.
@@ -163,7 +165,8 @@ std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(const Progression& wa
 
 // That many bytes of the shards after one will be read soon.
 void Part::announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const {
-  const auto count = static_cast<std::size_t>(shards_.count);
+  const std::size_t count =
+      std::min(static_cast<std::size_t>(shards_.count), turn + 1 + kShardsAhead);
   if (!wants_all(wanted)) {  // how far it reaches is known shard by shard
     while (bytes > 0 && ++turn < count) {
       const std::optional<std::int64_t> before = known_before(turn);

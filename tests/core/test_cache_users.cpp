@@ -238,6 +238,42 @@ TEST_CASE("cache users: a fork leaves parent and child what each uses") {
   CHECK(count_free(users, 200, kMany) == 100);
 }
 
+TEST_CASE("cache users: what is listed stays so if a fork comes while another looks at it") {
+  const Folder at;
+  // The last ones are the first in order of their keys.
+  const auto key = [](int number) { return static_cast<std::uint64_t>(kMany - number) << 20; };
+  const std::uint64_t listed = key(kMany - 1);
+  int go[2], done[2];
+  REQUIRE(::pipe(go) == 0);
+  REQUIRE(::pipe(done) == 0);
+  char byte = 'x';
+  // Not by run_in_child(): a child of a process that uses objects uses them, too.
+  const pid_t other = ::fork();
+  REQUIRE(other >= 0);
+  if (other == 0) {
+    bool is_right = ::read(go[0], &byte, 1) == 1;
+    const auto folder = at.open();
+    // As one does that wants to be alone, until it has seen the lists.
+    const int descriptor = ::open((at.path() + "/users").c_str(), O_RDWR);
+    is_right &= lock_byte(descriptor, (listed >> 2) + 1, ByteLock::exclusive) == 0;
+    is_right &= ::write(done[1], &byte, 1) == 1 && ::read(go[0], &byte, 1) == 1;
+    lock_byte(descriptor, (listed >> 2) + 1, ByteLock::none);
+    is_right &= !CacheUsers::Alone(folder->users(), listed).is_held();
+    ::_exit(is_right ? 0 : 1);
+  }
+  const auto folder = at.open();
+  for (int i = 0; i < kMany; ++i) folder->users().begin_use(key(i));
+  CHECK(::write(go[1], &byte, 1) == 1);
+  CHECK(::read(done[0], &byte, 1) == 1);
+  CHECK(run_in_child([] { return 0; }) == 0);
+  CHECK(::write(go[1], &byte, 1) == 1);
+  int status = 0;
+  CHECK(::waitpid(other, &status, 0) == other);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  for (const int end : {go[0], go[1], done[0], done[1]}) ::close(end);
+}
+
 TEST_CASE("cache users: without room for a list, there are locks") {
   const Folder at;
   OtherProcess other([&] {

@@ -282,6 +282,17 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, each span is asked for 
   CHECK(far->all_awaited() == 0);
 }
 
+TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, padding is not asked for with a span") {
+  const std::string whole = deflated(plain.bytes(), Compression::gzip);
+  write_file(path, whole + std::string(40 << 20, '\0'));
+  const IndexedShard shard = open_indexed(path, IoMode::pread, {IndexUse::memory, "", {}});
+  const auto far = std::make_shared<FarFile>(read_file(path));
+  const auto inflated = as_indexed(far, *shard.index);
+  CHECK(read(*inflated, plain.size() - 100, 100) == plain.bytes().substr(plain.size() - 100));
+  CHECK(std::accumulate(far->asked.begin(), far->asked.end(), 0L) < 10 << 20);
+  CHECK(far->all_awaited() == 0);
+}
+
 TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a far one asks for each byte once") {
   for (const Compression compression : {Compression::gzip, Compression::zlib}) {
     pack(compression);

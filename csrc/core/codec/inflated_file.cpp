@@ -17,6 +17,9 @@ constexpr std::size_t kSpansAhead = 4;
 // By how much compressed data can be longer than what they inflate to, if hardly anything in them
 // is compressible.
 constexpr std::uint64_t kMostGrowth = 4 << 10;
+// At most this much is asked for at once for a span, beyond what it inflates to. Between its data
+// and the next span's there may be padding or damage of any length.
+constexpr std::uint64_t kMostBetween = 8 << 20;
 
 }  // namespace
 
@@ -168,6 +171,7 @@ FileRange InflatedFile::file_range(std::size_t number) const {
   std::uint64_t end = points_->file_end().value_or(
       std::min(file_->bytes(), begin + (span.end - span.begin) + kMostGrowth));
   if (number + 1 < points_->size()) end = (*points_)[number + 1].place.file_offset;
+  end = std::min(end, begin + (span.end - span.begin) + kMostBetween);
   return {begin, std::max(begin, end) - begin};
 }
 

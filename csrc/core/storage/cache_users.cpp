@@ -280,16 +280,15 @@ CacheUsers::Locks CacheUsers::take_all_locks() const noexcept {
   try {
     std::vector<std::uint64_t> keys;
     for (const auto& [key, use] : in_use_) keys.push_back(key);
-    if (keys.size() > kMaxLocks) {
-      keys.erase(keys.begin(), keys.begin() + kMaxLocks);
-      taken.list = begin_list(taken.descriptor, keys);
-    }
+    // All of them: another process may be looking at who uses one that has been listed so far, and
+    // its byte cannot be locked at that moment.
+    if (keys.size() > kMaxLocks) taken.list = begin_list(taken.descriptor, keys);
   } catch (const std::exception&) {
     // No memory: all are locked.
   }
-  std::size_t locks = taken.list == nullptr ? in_use_.size() : kMaxLocks;
-  for (auto use = in_use_.begin(); locks > 0; ++use, --locks) {
-    lock_byte(taken.descriptor, byte_of(use->first), ByteLock::shared);
+  if (taken.list != nullptr) return taken;
+  for (const auto& [key, use] : in_use_) {
+    lock_byte(taken.descriptor, byte_of(key), ByteLock::shared);
   }
   return taken;
 }
@@ -297,11 +296,8 @@ CacheUsers::Locks CacheUsers::take_all_locks() const noexcept {
 void CacheUsers::hold(Locks taken) noexcept {
   descriptor_ = taken.descriptor;
   list_ = std::move(taken.list);
-  locks_ = 0;
-  for (auto& [key, use] : in_use_) {
-    use.is_listed = list_ != nullptr && locks_ == kMaxLocks;
-    locks_ += !use.is_listed;
-  }
+  locks_ = list_ == nullptr ? in_use_.size() : 0;
+  for (auto& [key, use] : in_use_) use.is_listed = list_ != nullptr;
 }
 
 // Locks belong to an open file. After a fork, parent and child would share it, and each could

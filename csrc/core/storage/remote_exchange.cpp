@@ -87,8 +87,8 @@ void RemoteExchange::hurry(const Request& request) {
   if (request->is_urgent) return;
   if (request->state != RemoteRequest::State::waiting) return;
   // Its other place in the queue is passed over by take().
-  request->is_urgent = true;
   urgent_.push_back(request);
+  request->is_urgent = true;
   wake_client();
 }
 
