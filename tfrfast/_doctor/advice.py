@@ -12,7 +12,7 @@ __all__ = ["advice_on"]
 
 _SMALL_SHARD_BYTES = 1 << 20
 _MANY_SHARDS = 256
-_REQUESTS_AT_ONCE = 64
+_REQUESTS_AT_ONCE = 128
 
 
 def advice_on(machine: Machine, data: Data | None) -> list[str]:

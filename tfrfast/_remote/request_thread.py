@@ -23,7 +23,7 @@ from tfrfast._remote.table import ClientFacts, ClientRequest, ClientTable
 Answer = TypeVar("Answer")
 
 #: How many requests run at once, in the whole process.
-_MAX_RUNNING = 64
+_MAX_RUNNING = 128
 _PATIENCE_S = 0.1
 _DEATH_S = 5.0
 # A busy machine takes its time. A thread that is still there when Python ends would abort it.
