@@ -39,7 +39,9 @@ def find_objects(pattern: str, access: str) -> list[str]:
         else:
             chosen = [key for key in listed if matches(key) and not _is_index(key)]
         found = {f"{location.root}/{key}": answers.Facts.of(listed[key]) for key in chosen}
-        folders = await _folders([url for url, facts in found.items() if facts.size == 0], access)
+        # A listing of one folder has marks of folders apart.
+        empty = [url for url, facts in found.items() if facts.size == 0 and not _is_flat(location)]
+        folders = await _folders(empty, access)
         return {url: facts for url, facts in found.items() if url not in folders}
 
     found = _run(find(), pattern)
@@ -78,13 +80,22 @@ def _is_index(key: str) -> bool:
     return folder.endswith(".tfrfast") and (name.endswith(".index") or name == "index")
 
 
+def _beginning(location: Location) -> str:
+    """What stands before the first magic character."""
+    return _MAGIC.split(location.key, maxsplit=1)[0]
+
+
+def _is_flat(location: Location) -> bool:
+    """Whether the pattern stays in one folder."""
+    rest = location.key[len(_beginning(location)) :]
+    return "/" not in rest and not location.key.endswith("**")
+
+
 async def _list(location: Location, access: str) -> list[Any]:
-    beginning = _MAGIC.split(location.key, maxsplit=1)[0]
-    folder = beginning.rpartition("/")[0]
-    is_flat = "/" not in location.key[len(beginning) :] and not location.key.endswith("**")
+    folder = _beginning(location).rpartition("/")[0]
 
     async def attempt(store: Any) -> list[Any]:
-        if is_flat:
+        if _is_flat(location):
             listed = await obstore().list_with_delimiter_async(store.native, folder or None)
             return list(listed["objects"])
         metas: list[Any] = []
