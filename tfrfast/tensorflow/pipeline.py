@@ -118,8 +118,8 @@ class Pipeline:
             return _streams(self.source)
         if source.plan.damage:
             raise exception_from(source.plan.damage)
-        if order is None and (far := source.far_records) is not None:
-            warn_of_requests(far)
+        if order is None:
+            warn_of_requests(source.far_records)
         shuffle = Shuffle(draw_seed(known_seed), reshuffles is not False, order, seed is not None)
         return replace(
             self,

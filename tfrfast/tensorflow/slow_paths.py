@@ -28,9 +28,9 @@ def warn_once(kind: Literal["shuffle", "parse"], what: str, refusal: Refusal) ->
     )
 
 
-def warn_of_requests(far: FarRecords) -> None:
+def warn_of_requests(far: FarRecords | None) -> None:
     """Says once that an exact shuffle of small records asks the network for each of them."""
-    if "requests" in _told:
+    if far is None or "requests" in _told:
         return
     cost = far.cost("shuffle(order=tfr.BlockShuffle(...))", "dataset")
     if cost is not None:
