@@ -37,7 +37,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def storage(moto: str, s3_keys: dict[str, str]) -> dict[str, Any]:
-    return {"endpoint": moto, "retries": 0, **s3_keys}
+    # moto fails to end an upload while a part of it comes.
+    return {"endpoint": moto, "retries": 3, **s3_keys}
 
 
 def keys(bucket: Any) -> list[str]:
