@@ -300,13 +300,17 @@ std::uint64_t Source::announce_wanted(std::size_t shard, const ShardIndex& index
   if (here.count <= 0 || !file.traits().is_far || file.is_inflated()) return 0;
   const std::uint64_t request = std::max<std::uint64_t>(file.traits().request_bytes, 1);
   end = (end + request - 1) / request * request;
-  if (here.count == wanted.count) {
+  if (here.count < wanted.count) {
+    announce_bytes(shard, begin, end);
+    return end - std::min(end, file.bytes());
+  }
+  try {
     const Frame last = index.frame(static_cast<std::uint64_t>(here.at(here.count - 1)));
     announce_bytes(shard, begin, std::min(end, last.offset + last.payload_bytes + kFrameOverhead));
-    return 0;
+  } catch (const Error&) {
+    // The index is damaged, as reading the record will report.
   }
-  announce_bytes(shard, begin, end);
-  return end - std::min(end, file.bytes());
+  return 0;
 }
 
 std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t end,
