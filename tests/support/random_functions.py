@@ -47,7 +47,7 @@ STEPS: list[tuple[tuple[str, ...], Any]] = [
     (("f",), lambda x: x * 0.3),
     (("f",), lambda x: x / 255.0),
     (("f",), lambda x: x - 1.7),
-    (("f",), lambda x: x**2),
+    (("f",), lambda x: x * x),
     (("f",), lambda x: tf.sqrt(tf.abs(x))),
     (("f",), tf.floor),
     (("f", "f"), lambda x, y: tf.where(x < y, x, y)),

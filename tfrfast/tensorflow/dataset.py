@@ -14,7 +14,7 @@ from tfrfast.disk_cache import DiskCache, cache_text
 from tfrfast.tensorflow.fused import FusedDataset
 from tfrfast.tensorflow.history import History, Step
 from tfrfast.tensorflow.integers import static_integer
-from tfrfast.tensorflow.lifting.switch import LiftParsing, lifts_parsing
+from tfrfast.tensorflow.lifting.switch import lifts_parsing
 from tfrfast.tensorflow.names import file_names
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.sequence import EVERYTHING
@@ -48,8 +48,8 @@ class TFRecordDataset(FusedDataset):
         touching what was cut off ends the process. It needs TensorFlow 2.21, and has no effect
         where files are not mapped.
       lift_parsing: whether map(f) before batch() may be given whole batches of columns where f
-        parses single records. "exact": only if results have the same bits. None: as the environment
-        variable TFRFAST_LIFT_PARSING says ("0", "1" or "exact"), else True.
+        parses single records. None: as the environment variable TFRFAST_LIFT_PARSING says ("0" or
+        "1"), else True.
       storage: how to reach s3://, gs://, az:// and https:// URLs, as for Reader. Graphs hold the
         options without secrets: in another process, the environment supplies those.
       cache: a `tfrfast.DiskCache` that keeps what comes from URLs on this machine. Graphs hold its
@@ -66,7 +66,7 @@ class TFRecordDataset(FusedDataset):
         *,
         on_corruption: OnCorruption = "raise",
         zero_copy: bool = False,
-        lift_parsing: LiftParsing | None = None,
+        lift_parsing: bool | None = None,
         storage: Mapping[str, Any] | None = None,
         cache: DiskCache | None = None,
     ) -> None:

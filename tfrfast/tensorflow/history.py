@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,21 +36,24 @@ _OF_BATCHES = "records are decoded where they are read, and the rest runs "
 _SHOWN = 3
 
 
-def of_batches(by_element: list[str]) -> str:
-    """What becomes of a map() whose parse is lifted. Those ops run row by row."""
-    if not by_element:
-        return f"{_OF_BATCHES}on whole batches"
-    ops = ", ".join(by_element[:_SHOWN])
-    more = len(by_element) - _SHOWN
-    ops += f" and {more} more" if more > 0 else ""
-    return f"{_OF_BATCHES}on whole batches, but row by row from {ops} on"
+def lifted_step(step: Step, by_element: Sequence[str], differing: Sequence[str]) -> Step:
+    """A step of a pipeline whose maps are lifted.
 
-
-def lifted_step(step: Step, by_element: list[str]) -> Step:
-    """A step of a pipeline whose maps are lifted."""
+    The ops `by_element` run row by row, and those `differing` may give other values than tf.data's.
+    """
     if step.why != OF_EACH:
         return step
-    return Step(step.call, fused=True, why=of_batches(by_element))
+    why = f"{_OF_BATCHES}on whole batches"
+    if by_element:
+        why += f", but row by row from {_some(by_element)} on"
+    if differing:
+        why += f"; floats of {_some(differing)} may differ from tf.data's"
+    return Step(step.call, fused=True, why=why)
+
+
+def _some(kinds: Sequence[str]) -> str:
+    more = len(kinds) - _SHOWN
+    return ", ".join(kinds[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def unlifted_step(step: Step) -> Step:

@@ -19,7 +19,6 @@ from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
-from tfrfast.tensorflow.lifting.switch import LiftParsing
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.seeds import draw_seed
 from tfrfast.tensorflow.sequence import EVERYTHING, Batch, Sequence, Shuffle
@@ -38,7 +37,7 @@ class Pipeline:
     source: Source
     sequence: Sequence | None = None  # None: of files in an order that is not known here
     features: TensorFeatures | None = None  # what batches are decoded into
-    lifts: LiftParsing = True  # whether the parse may be taken out of maps before batch()
+    lifts: bool = True  # whether the parse may be taken out of maps before batch()
     lifted: Lifted | None = None  # the maps whose batches are decoded
     cached: bool = False  # records in memory, until a call is planned that needs others
     elementwise: tuple[Build, ...] = ()  # maps and filters of single records

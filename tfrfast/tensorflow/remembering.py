@@ -162,8 +162,8 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         is_planned = pipeline.sequence is not None
         steps = self._history.steps
         if pipeline.lifted is not None:
-            by_element = pipeline.lifted.by_element
-            steps = tuple(lifted_step(step, by_element) for step in steps)
+            lifted = pipeline.lifted
+            steps = tuple(lifted_step(each, lifted.by_element, lifted.differing) for each in steps)
         return History(pipeline.source.description, is_planned, steps)
 
     def _plain(self, built: Any, call: str, refusal: Refusal, length: int | None = None) -> Any:

@@ -14,8 +14,8 @@ tf = pytest.importorskip("tensorflow")
 from hypothesis import given, settings  # noqa: E402
 
 from random_functions import done, random_steps  # noqa: E402
-from row_by_row import by_batch, by_row, plan, refusal, same_bits  # noqa: E402
-from tfrfast.tensorflow.history import Refusal  # noqa: E402
+from row_by_row import by_batch, by_row, plan, refusal, rest_of, same_bits  # noqa: E402
+from tfrfast.tensorflow.lifting.arithmetic import differing  # noqa: E402
 from tfrfast.tensorflow.lifting.rules.table import RULES  # noqa: E402
 from tfrfast.tensorflow.lifting.vectorised import Vectorised  # noqa: E402
 
@@ -169,7 +169,7 @@ def test_rows_choose_between_branches() -> None:
 
     _, holds = made(function, NUMBERS, GRID, COUNTS)
     assert holds
-    run = plan(function, [tf.constant(each) for each in (NUMBERS, GRID, COUNTS)], exact=True)
+    run = plan(function, [tf.constant(each) for each in (NUMBERS, GRID, COUNTS)])
     assert isinstance(run, Vectorised)
 
 
@@ -335,32 +335,33 @@ def test_images_are_decoded_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "function",
+    ("function", "kind"),
     [
-        lambda x, y: tf.exp(x),
-        lambda x, y: tf.nn.softmax(tf.stack([x, y])),
-        lambda x, y: tf.reduce_sum(tf.stack([x, y])),
-        lambda x, y: x + y + 1.5,
-        lambda x, y: x * (y * 0.1),
-        lambda x, y: x * 0.3 + y * 0.3,
-        lambda x, y: x / tf.sqrt(y),
-        lambda x, y: tf.add_n([x, y, x]),
-        lambda x, y: x**1.5,
+        (lambda x, y: tf.where(tf.logical_not(x > y), 0.0, x), "LogicalNot"),
+        (lambda x, y: tf.argmax(tf.nn.relu6(tf.stack([x, y]))), "ArgMax"),
+        (lambda x, y: tf.exp(x), "Exp"),
+        (lambda x, y: tf.nn.softmax(tf.stack([x, y])), "Softmax"),
+        (lambda x, y: tf.reduce_sum(tf.stack([x, y])), "Sum"),
+        (lambda x, y: x + y + 1.5, "AddV2"),
+        (lambda x, y: x * (y * 0.1), "Mul"),
+        (lambda x, y: x * 0.3 + y * 0.3, "AddV2"),
+        (lambda x, y: x / tf.sqrt(y), "RealDiv"),
+        (lambda x, y: tf.add_n([x, y, x]), "AddN"),
+        (lambda x, y: tf.cond(x > y, lambda: tf.exp(y), lambda: y), "Exp"),
     ],
 )
-def test_exact_forbids_what_may_round_otherwise(function: Any) -> None:
+def test_ops_whose_floats_may_differ_are_known(function: Any, kind: str) -> None:
     columns = [tf.constant(NUMBERS), tf.constant(NUMBERS)]
-    assert isinstance(plan(function, columns), Vectorised)
-    refused = plan(function, columns, exact=True)
-    assert isinstance(refused, Refusal)
-    assert "round otherwise" in refused.why
+    assert kind in differing(rest_of(function, columns).graph)
 
 
-def test_exact_allows_single_steps_of_arithmetic() -> None:
+def test_single_steps_of_arithmetic_and_integers_do_not_differ() -> None:
     def function(x: Any, n: Any) -> Any:
-        return (x - 3.7) / 1.3, x / 255.0, x**2, tf.clip_by_value(x, 2.0, 3.0), n + n + n + n * 5
+        return (x - 3.7) / 1.3, x / 255.0, tf.clip_by_value(x, 2.0, 3.0), n + n + n + n * 5
 
-    made(function, NUMBERS, COUNTS, exact=True)
+    made(function, NUMBERS, COUNTS)
+    graph = rest_of(function, [tf.constant(NUMBERS), tf.constant(COUNTS)]).graph
+    assert not list(differing(graph))
 
 
 def test_the_bytes_of_a_row_are_estimated() -> None:
@@ -390,10 +391,8 @@ def returning(steps: list[tuple[int, int, int]]) -> Any:
 @given(random_steps())
 def test_random_functions(steps: list[tuple[int, int, int]]) -> None:
     function = returning(steps)
-    run = plan(function, COLUMNS, exact=True, checked=True)
-    if isinstance(run, Refusal):
-        assert "round otherwise" in run.why
-        return
+    run = plan(function, COLUMNS, checked=True)
+    assert isinstance(run, Vectorised), run.why
     (outputs, holds), (empty, _) = by_batch(run, COLUMNS, [column[:0] for column in COLUMNS])
     assert all(len(output) == 0 for output in empty)
     if holds:
@@ -414,8 +413,3 @@ def ops_on_the_page(start: str, end: str) -> set[str]:
 
 def test_the_page_lists_each_op_that_has_a_rule() -> None:
     assert ops_on_the_page("| what | ops |", "Shapes, axes") == set(RULES)
-
-
-def test_the_page_lists_each_op_that_may_round_otherwise() -> None:
-    listed = ops_on_the_page("| functions | values that differ |", "**Chains")
-    assert listed == {kind for kind, rule in RULES.items() if rule.rounds}

@@ -11,7 +11,6 @@ import tensorflow as tf
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting import private
 from tfrfast.tensorflow.lifting.cutting import cut, needed_of
-from tfrfast.tensorflow.lifting.rounding import is_rewritten, may_be_rewritten
 from tfrfast.tensorflow.lifting.row_arguments import RowArguments, row_arguments
 from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup
 from tfrfast.tensorflow.lifting.variable import Part
@@ -35,7 +34,6 @@ _PASSING = frozenset(
 PACKING = frozenset(["RaggedTensorToVariant", "SerializeSparse"])
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
 _DATASETS = ("Dataset", "Iterator", "Optional")
-_ROUNDS = "may round otherwise than in a map() of TensorFlow"
 
 #: The nodes of each function that a graph calls.
 _Library = Mapping[str, Sequence[Any]]
@@ -84,8 +82,6 @@ def by_element(
     results: Sequence[Any],
     must_run: Sequence[Any],
     kinds: Sequence[str],
-    *,
-    exact: bool,
     parts: Mapping[str, Part] | None = None,
 ) -> ByElement | Refusal:
     """What makes `results` of `known`, the tensors that differ from row to row, and what must run.
@@ -98,7 +94,7 @@ def by_element(
     functions = graph.as_graph_def().library.function
     library = {each.signature.name: each.node_def for each in functions}
     for op in operations:
-        why = _why_not(op, captures, library, exact)
+        why = _why_not(op, captures, library)
         if why is not None:
             return Refusal(f"the op {op.type} ({op.name}) {why}")
     takes = used or list(known[:1])
@@ -117,7 +113,7 @@ def by_element(
     )
 
 
-def _why_not(op: Any, captures: dict[str, Any], library: _Library, exact: bool) -> str | None:
+def _why_not(op: Any, captures: dict[str, Any], library: _Library) -> str | None:
     """Why an op may not run in any order, ahead of the row that is asked for."""
     if op.type == "LookupTableFindV2":
         if is_static_lookup(op, captures.get(op.inputs[0].name)):
@@ -125,9 +121,7 @@ def _why_not(op: Any, captures: dict[str, Any], library: _Library, exact: bool) 
         return "looks into a table that may change between two rows"
     if op.type == "ReadVariableOp":
         return "reads a variable, which may change between two rows"
-    if exact and is_rewritten(op):
-        return _ROUNDS
-    return _why_not_node(op.node_def, library, exact)
+    return _why_not_node(op.node_def, library)
 
 
 def _handles_lists(kind: str) -> bool:
@@ -135,7 +129,7 @@ def _handles_lists(kind: str) -> bool:
     return kind.startswith(("TensorList", "EmptyTensorList")) or kind in _PASSING
 
 
-def _why_not_node(node: Any, library: _Library, exact: bool) -> str | None:
+def _why_not_node(node: Any, library: _Library) -> str | None:
     values = node.attr.values()
     types = {kind for value in values for kind in (value.type, *value.list.type)}
     has_handles = not types.isdisjoint(_HANDLES) and node.op not in PACKING | {"Identity"}
@@ -150,9 +144,7 @@ def _why_not_node(node: Any, library: _Library, exact: bool) -> str | None:
     for value in values:
         for function in (*([value.func] if value.HasField("func") else ()), *value.list.func):
             for each in library.get(function.name, ()):
-                why = _why_not_node(each, library, exact)
-                if exact and may_be_rewritten(each.op):
-                    why = why or _ROUNDS
+                why = _why_not_node(each, library)
                 if why is not None:
                     return f"calls the op {each.op}, which {why}"
     return None

@@ -10,10 +10,10 @@ import tensorflow as tf
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting.arithmetic import differing
 from tfrfast.tensorflow.lifting.cutting import rest_after
 from tfrfast.tensorflow.lifting.finding import find_parse
 from tfrfast.tensorflow.lifting.inlining import without_calls
-from tfrfast.tensorflow.lifting.switch import LiftParsing
 from tfrfast.tensorflow.lifting.variable import Part, columns_of
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.lifting.vectorising import vectorised
@@ -36,6 +36,8 @@ class Lifted:
     functions: tuple[Any, ...]
     #: The specs of the elements that each of them makes.
     specs: tuple[Any, ...]
+    #: The types of the ops that may give other values than in a map() of tf.data.
+    differing: tuple[str, ...]
 
     def run(self, parsed: dict[str, Any], rows: int | None) -> tuple[list[Any], Any]:
         """The components of a batch of elements, and whether they count (None: they do).
@@ -79,7 +81,7 @@ class Lifted:
         return tf.nest.map_structure(lambda spec: private.batched(spec, rows), self.specs[-1])
 
 
-def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
+def lift(maps: tuple[Any, ...], lifts: bool) -> Lifted | Refusal:
     """Takes the parse out of the first of the maps, which tf.data has made of single records."""
     if not lifts:
         return Refusal("lift_parsing is off")
@@ -107,7 +109,6 @@ def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
             return rest
         stage = vectorised(
             rest,
-            exact=lifts == "exact",
             checked=True,
             splits=True,
             parts=() if place else parse.parts,
@@ -123,7 +124,14 @@ def lift(maps: tuple[Any, ...], lifts: LiftParsing) -> Lifted | Refusal:
                     "one map() that does both",
                 )
             known = tuple(graphs[place + 1].inputs[: len(tf.nest.flatten(spec))])
-    return Lifted(parse.features, parse.parts, tuple(stages), tuple(functions), tuple(specs))
+    return Lifted(
+        parse.features,
+        parse.parts,
+        tuple(stages),
+        tuple(functions),
+        tuple(specs),
+        tuple(sorted({kind for graph in graphs for kind in differing(graph)})),
+    )
 
 
 def _is_known(spec: Any) -> bool:

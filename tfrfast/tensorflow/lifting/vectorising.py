@@ -1,4 +1,4 @@
-"""Runs the rest of a function on a whole batch, where that gives the same as row by row.
+"""Runs the rest of a function on a whole batch.
 
 Ops that have no form for batches, and what follows them, run row by row.
 """
@@ -16,8 +16,7 @@ from tfrfast.tensorflow.lifting.by_element import PACKING, ByElement, by_element
 from tfrfast.tensorflow.lifting.choosing import CHOICES, chosen
 from tfrfast.tensorflow.lifting.needing import looked_at, needed_inputs, ops_before
 from tfrfast.tensorflow.lifting.rest import Rest
-from tfrfast.tensorflow.lifting.rounding import may_round_otherwise
-from tfrfast.tensorflow.lifting.rules.node import Node, Write
+from tfrfast.tensorflow.lifting.rules.node import Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.of_rows import OF_ROWS, fixed, split
 from tfrfast.tensorflow.lifting.rules.of_values import (
     ShapesOfValues,
@@ -27,7 +26,6 @@ from tfrfast.tensorflow.lifting.rules.of_values import (
     sparse_rows,
 )
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 from tfrfast.tensorflow.lifting.rules.table import CONSTANTS, REASONS, RULES, SHAPES_OF_ROWS
 from tfrfast.tensorflow.lifting.splitting import whole_splits
 from tfrfast.tensorflow.lifting.variable import Part
@@ -42,7 +40,6 @@ _HELPERS = frozenset(["Identity", "NoOp"])
 def vectorised(
     rest: Rest,
     *,
-    exact: bool = False,
     checked: bool = False,
     splits: bool = False,
     parts: Sequence[Part] = (),
@@ -54,11 +51,10 @@ def vectorised(
     With `splits`, ops that have no form for batches run row by row, where their order and time do
     not matter.
 
-    Integers, strings and single steps of arithmetic give the same bits as row by row. With `exact`,
-    other float ops are refused (rounding.py). Without `checked`, ops that fail on some values are.
+    Without `checked`, ops that fail on some values are refused.
     """
     try:
-        return _Planning(rest, exact, checked, splits, parts).planned()
+        return _Planning(rest, checked, splits, parts).planned()
     except _RefusedError as refused:
         return refused.refusal
 
@@ -71,10 +67,8 @@ class _RefusedError(Exception):
 class _Planning:
     """Plans one op after the other, in the order in which they run."""
 
-    def __init__(
-        self, rest: Rest, exact: bool, checked: bool, splits: bool, parts: Sequence[Part]
-    ) -> None:
-        self._rest, self._exact, self._checked = rest, exact, checked
+    def __init__(self, rest: Rest, checked: bool, splits: bool, parts: Sequence[Part]) -> None:
+        self._rest, self._checked = rest, checked
         self._splits = splits
         self._left: dict[str, Any] = {}  # ops that run row by row
         self._causes: list[str] = []  # their types, where not only what they are given is the cause
@@ -152,7 +146,6 @@ class _Planning:
             results,
             must_run,
             self._causes,
-            exact=self._exact,
             parts={name: part for name, part in self._parts.items() if part.kind != "shape"},
         )
         if isinstance(found, Refusal):
@@ -221,7 +214,6 @@ class _Planning:
         if op.type in OF_ROWS:
             node = Node(op, per_row, ShapesOfValues(self._parts), self._captured, self._checked)
             write, part = OF_ROWS[op.type](node, self._parts)
-            self._refuse_rounding(node)
             self._is_checked |= node.is_checked
             self._add_rows(op, write, part)
             return
@@ -257,7 +249,7 @@ class _Planning:
 
     def _choice(self, node: Node) -> Write:
         def plan(branch: Rest) -> Vectorised | Refusal:
-            return vectorised(branch, exact=self._exact, checked=self._checked)
+            return vectorised(branch, checked=self._checked)
 
         used = [n for n, each in enumerate(node.op.outputs) if each.name in self._used]
         write = chosen(node, self._rest.graph, used, self._differs, plan)
@@ -268,15 +260,9 @@ class _Planning:
         op, rule = node.op, _rule(node.op)
         if any(each.dtype.is_complex for each in (*op.inputs, *op.outputs)):
             raise NotVectorisedError("computes with complex numbers")
-        write = rule.plan(node)
-        self._refuse_rounding(node)
+        write = rule(node)
         self._is_checked |= node.is_checked
         return write
-
-    def _refuse_rounding(self, node: Node) -> None:
-        rule = RULES.get(node.op.type)
-        if self._exact and rule and not node.is_exact and may_round_otherwise(node.op, rule):
-            raise NotVectorisedError("may round otherwise for a batch than for a row")
 
     def _plan_shape(self, op: Any) -> None:
         """The shape of a row is the same for all of them."""
@@ -287,7 +273,7 @@ class _Planning:
     def _plan_once(self, op: Any, per_row: tuple[bool, ...]) -> None:
         if op.type not in CONSTANTS | SHAPES_OF_ROWS | {"Identity"}:
             # It runs even for a batch without rows, so it must not be able to fail.
-            _rule(op).plan(Node(op, per_row, self._shapes, self._captured, may_be_checked=False))
+            _rule(op)(Node(op, per_row, self._shapes, self._captured, may_be_checked=False))
         types = [output.dtype for output in op.outputs]
         self._steps.append((op, lambda batch, inputs: batch.op(op.type, inputs, types, like=op)))
 

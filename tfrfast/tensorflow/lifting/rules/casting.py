@@ -7,7 +7,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 
 #: Integers for which vector instructions give another result than those for single values.
 _NARROW = frozenset([tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32])
@@ -29,4 +28,4 @@ def _cast(node: Node) -> Write:
     return write
 
 
-CASTING = {"Cast": Rule(_cast)}
+CASTING = {"Cast": _cast}

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 
 #: What TensorFlow decodes from strings of a given length.
 _TYPES = (
@@ -68,4 +67,4 @@ def _parse_tensor(node: Node) -> Write:
     return write
 
 
-DECODING = {"DecodeRaw": Rule(_decode_raw), "ParseTensor": Rule(_parse_tensor)}
+DECODING = {"DecodeRaw": _decode_raw, "ParseTensor": _parse_tensor}

@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 
 
 def _divide(node: Node) -> Write:
-    plain = ELEMENTWISE["RealDiv"].plan(node)
+    plain = ELEMENTWISE["RealDiv"](node)
     if not node.dtype().is_integer:
         return plain
     divisor = None if node.per_row[1] else tf.get_static_value(node.op.inputs[1])
@@ -30,13 +29,6 @@ def _divide(node: Node) -> Write:
     return write
 
 
-_DIVIDE = Rule(_divide)
+_KINDS = ("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod")
 
-DIVISION = {
-    "Div": _DIVIDE,
-    "FloorDiv": _DIVIDE,
-    "FloorMod": _DIVIDE,
-    "Mod": _DIVIDE,
-    "TruncateDiv": _DIVIDE,
-    "TruncateMod": _DIVIDE,
-}
+DIVISION = dict.fromkeys(_KINDS, _divide)

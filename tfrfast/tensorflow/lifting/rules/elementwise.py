@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
-
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
-from tfrfast.tensorflow.lifting.rules.rule import FLOATS, Rule
 
 
 def _broadcast(node: Node) -> Write:
@@ -52,21 +49,10 @@ def _of_one_shape(node: Node) -> Write:
 
 
 def _power(node: Node) -> Write:
-    """TensorFlow's optimiser squares the values of rows if the exponent is 2, and so do we.
-
-    Negative powers of integers fail, so exponents of integers must be constants.
-    """
-    plain = _broadcast(node)
-    if node.dtype().is_integer:
-        if (node.constant(1, "an exponent") < 0).any():
-            raise NotVectorisedError("takes negative powers of integers")
-        return plain
-    exponent = None if node.per_row[1] else tf.get_static_value(node.op.inputs[1])
-    if exponent is None or exponent.shape != () or exponent != 2:
-        return plain
-    node.is_exact = True
-    types = [output.dtype for output in node.op.outputs]
-    return lambda batch, inputs: batch.op("Square", inputs[:1], types, T=types[0])
+    """Negative powers of integers fail, so exponents of integers must be constants."""
+    if node.dtype().is_integer and (node.constant(1, "an exponent") < 0).any():
+        raise NotVectorisedError("takes negative powers of integers")
+    return _broadcast(node)
 
 
 def _aligned(node: Node, batch: Batch, inputs: list[Any], rank: int) -> list[Any]:
@@ -76,91 +62,38 @@ def _aligned(node: Node, batch: Batch, inputs: list[Any], rank: int) -> list[Any
     ]
 
 
-_EXACT = Rule(_broadcast)
-_ROUNDS = Rule(_broadcast, rounds=FLOATS)
-_TINY = Rule(_broadcast, tiny=True)
+_ARITHMETIC = [
+    *("Abs", "Add", "AddV2", "DivNoNan", "Mul", "MulNoNan", "Neg", "RealDiv"),
+    *("Sqrt", "Square", "SquaredDifference", "Sub"),
+]
+_LIMITS_AND_STEPS = [
+    *("Bucketize", "Ceil", "Floor", "LeakyRelu", "Maximum", "Minimum"),
+    *("Relu", "Relu6", "Rint", "Round", "Sign"),
+]
+_COMPARISONS_AND_LOGIC = [
+    *("Equal", "Greater", "GreaterEqual", "IsFinite", "IsInf", "IsNan", "Less", "LessEqual"),
+    *("LogicalAnd", "LogicalNot", "LogicalOr", "NotEqual", "SelectV2"),
+]
+_BITS = [
+    *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+    *("Invert", "LeftShift", "PopulationCount", "RightShift"),
+]
+_COPIES = ["Identity", "OnesLike", "StopGradient", "ZerosLike"]
+#: Vector instructions compute them by formulas of their own.
+FUNCTIONS = [
+    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Elu", "Erf", "Erfc"),
+    *("Exp", "Expm1", "Lgamma", "Log", "Log1p", "Reciprocal", "Rsqrt", "Selu", "Sigmoid"),
+    *("Sin", "Sinh", "Softplus", "Softsign", "Tan", "Tanh"),
+]
 
-ELEMENTWISE = {
-    # Arithmetic. Each rounds the exact result once, with any instructions.
-    "Abs": _EXACT,
-    "Add": _EXACT,
-    "AddN": Rule(_of_one_shape),
-    "AddV2": _EXACT,
-    "DivNoNan": _EXACT,
-    "Mul": _EXACT,
-    "MulNoNan": _EXACT,
-    "Neg": _EXACT,
-    "RealDiv": _EXACT,
-    "Sqrt": _EXACT,
-    "Square": _EXACT,
-    "SquaredDifference": _EXACT,
-    "Sub": _EXACT,
-    # Limits and steps.
-    "Bucketize": _EXACT,
-    "Ceil": _EXACT,
-    "Floor": _EXACT,
-    "LeakyRelu": _EXACT,
-    "Maximum": _TINY,
-    "Minimum": _TINY,
-    "Relu": _TINY,
-    "Relu6": _TINY,
-    "Rint": _EXACT,
-    "Round": _EXACT,
-    "Sign": _TINY,
-    # Comparisons and logic.
-    "Equal": _EXACT,
-    "Greater": _EXACT,
-    "GreaterEqual": _EXACT,
-    "IsFinite": _EXACT,
-    "IsInf": _EXACT,
-    "IsNan": _EXACT,
-    "Less": _EXACT,
-    "LessEqual": _EXACT,
-    "LogicalAnd": _EXACT,
-    "LogicalNot": _EXACT,
-    "LogicalOr": _EXACT,
-    "NotEqual": _EXACT,
-    "Select": Rule(_select),
-    "SelectV2": _EXACT,
-    # Bits.
-    "BitwiseAnd": _EXACT,
-    "BitwiseOr": _EXACT,
-    "BitwiseXor": _EXACT,
-    "Invert": _EXACT,
-    "LeftShift": _EXACT,
-    "PopulationCount": _EXACT,
-    "RightShift": _EXACT,
-    # The same values, or only their shape.
-    "Identity": _EXACT,
-    "OnesLike": _EXACT,
-    "StopGradient": _EXACT,
-    "ZerosLike": _EXACT,
-    # Functions that vector instructions compute by formulas of their own.
-    "Acos": _ROUNDS,
-    "Acosh": _ROUNDS,
-    "Asin": _ROUNDS,
-    "Asinh": _ROUNDS,
-    "Atan": _ROUNDS,
-    "Atanh": _ROUNDS,
-    "Cos": _ROUNDS,
-    "Cosh": _ROUNDS,
-    "Elu": _ROUNDS,
-    "Erf": _ROUNDS,
-    "Erfc": _ROUNDS,
-    "Exp": _ROUNDS,
-    "Expm1": _ROUNDS,
-    "Lgamma": _ROUNDS,
-    "Log": _ROUNDS,
-    "Log1p": _ROUNDS,
-    "Pow": Rule(_power, rounds=FLOATS),
-    "Reciprocal": _ROUNDS,
-    "Rsqrt": _ROUNDS,
-    "Selu": _ROUNDS,
-    "Sigmoid": _ROUNDS,
-    "Sin": _ROUNDS,
-    "Sinh": _ROUNDS,
-    "Softplus": _ROUNDS,
-    "Softsign": _ROUNDS,
-    "Tan": _ROUNDS,
-    "Tanh": _ROUNDS,
+ELEMENTWISE: dict[str, Rule] = {
+    **dict.fromkeys(_ARITHMETIC, _broadcast),
+    **dict.fromkeys(_LIMITS_AND_STEPS, _broadcast),
+    **dict.fromkeys(_COMPARISONS_AND_LOGIC, _broadcast),
+    **dict.fromkeys(_BITS, _broadcast),
+    **dict.fromkeys(_COPIES, _broadcast),
+    **dict.fromkeys(FUNCTIONS, _broadcast),
+    "AddN": _of_one_shape,
+    "Pow": _power,
+    "Select": _select,
 }

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 from tfrfast.tensorflow.lifting.rules.shapes import moved
 
 
@@ -102,8 +101,8 @@ def _search(node: Node) -> Write:
 
 
 GATHERING = {
-    "GatherNd": Rule(_gather_nd),
-    "GatherV2": Rule(_gather),
-    "LowerBound": Rule(_search),
-    "UpperBound": Rule(_search),
+    "GatherNd": _gather_nd,
+    "GatherV2": _gather,
+    "LowerBound": _search,
+    "UpperBound": _search,
 }

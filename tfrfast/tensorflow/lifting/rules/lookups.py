@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.node import Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 
 
 def _find(node: Node) -> Write:
@@ -37,4 +36,4 @@ def is_static_lookup(op: Any, table: Any) -> bool:
     return False
 
 
-LOOKUPS = {"LookupTableFindV2": Rule(_find)}
+LOOKUPS = {"LookupTableFindV2": _find}

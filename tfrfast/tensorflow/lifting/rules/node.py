@@ -28,8 +28,6 @@ class Node:
     may_be_checked: bool
     #: Whether there is such a condition.
     is_checked: bool = False
-    #: Whether it rounds as for a row, although ops of its kind may not.
-    is_exact: bool = False
 
     def can_fail(self) -> None:
         """Says that the op fails on some values.
@@ -144,6 +142,8 @@ class Batch:
 
 #: Writes a node's op for a batch: given the inputs, returns the outputs.
 Write = Callable[[Batch, list[Any]], list[Any]]
+#: How an op of one row runs on all rows of a batch, or NotVectorisedError.
+Rule = Callable[[Node], Write]
 
 
 def _attr_value(value: Any) -> Any:

@@ -12,9 +12,8 @@ from tfrfast.tensorflow.lifting.rules.casting import CASTING
 from tfrfast.tensorflow.lifting.rules.division import DIVISION
 from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
 from tfrfast.tensorflow.lifting.rules.lookups import LOOKUPS
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 from tfrfast.tensorflow.lifting.rules.strings import STRINGS
 from tfrfast.tensorflow.lifting.variable import Part, Rows
 

@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.node import Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
-from tfrfast.tensorflow.lifting.rules.rule import FLOATS, Rule
 from tfrfast.tensorflow.lifting.rules.shapes import moved
 
 
@@ -34,19 +33,19 @@ def _along_the_last_axis(node: Node) -> Write:
 
 
 REDUCTIONS = {
-    "All": Rule(_along_axes),
-    "Any": Rule(_along_axes),
-    "ArgMax": Rule(_along_one_axis),
-    "ArgMin": Rule(_along_one_axis),
-    "Max": Rule(_along_axes, tiny=True),
-    "Min": Rule(_along_axes, tiny=True),
+    "All": _along_axes,
+    "Any": _along_axes,
+    "ArgMax": _along_one_axis,
+    "ArgMin": _along_one_axis,
+    "Max": _along_axes,
+    "Min": _along_axes,
     # Floats are added and multiplied in another order.
-    "Cumprod": Rule(_along_one_axis, rounds=FLOATS),
-    "Cumsum": Rule(_along_one_axis, rounds=FLOATS),
-    "EuclideanNorm": Rule(_along_axes, rounds=FLOATS),
-    "LogSoftmax": Rule(_along_the_last_axis, rounds=FLOATS),
-    "Mean": Rule(_along_axes, rounds=FLOATS),
-    "Prod": Rule(_along_axes, rounds=FLOATS),
-    "Softmax": Rule(_along_the_last_axis, rounds=FLOATS),
-    "Sum": Rule(_along_axes, rounds=FLOATS),
+    "Cumprod": _along_one_axis,
+    "Cumsum": _along_one_axis,
+    "EuclideanNorm": _along_axes,
+    "LogSoftmax": _along_the_last_axis,
+    "Mean": _along_axes,
+    "Prod": _along_axes,
+    "Softmax": _along_the_last_axis,
+    "Sum": _along_axes,
 }

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 
 
 def moved(axis: Any) -> Any:
@@ -48,7 +47,7 @@ def _with_constant(position: int, what: str, change: Callable[[Any, Node], Any])
 
         return write
 
-    return Rule(plan)
+    return plan
 
 
 def _before(first: Any) -> Callable[[Any, Node], Any]:
@@ -85,7 +84,7 @@ def _joined(axis_is_input: bool) -> Rule:
 
         return write
 
-    return Rule(plan)
+    return plan
 
 
 def _unstack(node: Node) -> Write:
@@ -165,25 +164,25 @@ def _roll(node: Node) -> Write:
 
 
 SHAPES = {
-    "Bitcast": Rule(_bitcast),
-    "BroadcastTo": Rule(_broadcast_to),
+    "Bitcast": _bitcast,
+    "BroadcastTo": _broadcast_to,
     "ConcatV2": _joined(axis_is_input=True),
-    "EnsureShape": Rule(_same),
-    "ExpandDims": Rule(_reshape),
-    "Fill": Rule(_fill),
-    "OneHot": Rule(_one_hot),
+    "EnsureShape": _same,
+    "ExpandDims": _reshape,
+    "Fill": _fill,
+    "OneHot": _one_hot,
     "Pack": _joined(axis_is_input=False),
     "Pad": _with_constant(1, "paddings", _before([0, 0])),
     "PadV2": _with_constant(1, "paddings", _before([0, 0])),
-    "Reshape": Rule(_reshape),
+    "Reshape": _reshape,
     "ReverseV2": _with_constant(1, "an axis", lambda axes, node: moved(axes)),
-    "Roll": Rule(_roll),
-    "Slice": Rule(_slice),
-    "Split": Rule(_split),
-    "SplitV": Rule(_split_by_sizes),
-    "Squeeze": Rule(_reshape),
-    "StridedSlice": Rule(_strided_slice),
+    "Roll": _roll,
+    "Slice": _slice,
+    "Split": _split,
+    "SplitV": _split_by_sizes,
+    "Squeeze": _reshape,
+    "StridedSlice": _strided_slice,
     "Tile": _with_constant(1, "multiples", _before(1)),
     "Transpose": _with_constant(1, "an order of dimensions", _order),
-    "Unpack": Rule(_unstack),
+    "Unpack": _unstack,
 }

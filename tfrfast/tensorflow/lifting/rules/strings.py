@@ -9,7 +9,6 @@ import tensorflow as tf
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
 from tfrfast.tensorflow.lifting.rules.reductions import REDUCTIONS
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 
 
 def _each(node: Node) -> Write:
@@ -90,21 +89,21 @@ def _to_number(node: Node) -> Write:
 
 
 STRINGS = {
-    "AsString": Rule(_each),
-    "EncodeBase64": Rule(_each),
+    "AsString": _each,
+    "EncodeBase64": _each,
     "ReduceJoin": REDUCTIONS["Max"],
-    "RegexFullMatch": Rule(_each),
-    "RegexReplace": Rule(_each),
-    "StaticRegexFullMatch": Rule(_each),
-    "StaticRegexReplace": Rule(_each),
-    "StringJoin": Rule(_join),
-    "StringLength": Rule(_each),
-    "StringLower": Rule(_each),
-    "StringStrip": Rule(_each),
-    "StringToHashBucket": Rule(_each),
-    "StringToHashBucketFast": Rule(_each),
-    "StringToHashBucketStrong": Rule(_each),
-    "StringToNumber": Rule(_to_number),
-    "StringUpper": Rule(_each),
-    "Substr": Rule(_substring),
+    "RegexFullMatch": _each,
+    "RegexReplace": _each,
+    "StaticRegexFullMatch": _each,
+    "StaticRegexReplace": _each,
+    "StringJoin": _join,
+    "StringLength": _each,
+    "StringLower": _each,
+    "StringStrip": _each,
+    "StringToHashBucket": _each,
+    "StringToHashBucketFast": _each,
+    "StringToHashBucketStrong": _each,
+    "StringToNumber": _to_number,
+    "StringUpper": _each,
+    "Substr": _substring,
 }

@@ -9,8 +9,8 @@ from tfrfast.tensorflow.lifting.rules.division import DIVISION
 from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
 from tfrfast.tensorflow.lifting.rules.gathering import GATHERING
 from tfrfast.tensorflow.lifting.rules.lookups import LOOKUPS
+from tfrfast.tensorflow.lifting.rules.node import Rule
 from tfrfast.tensorflow.lifting.rules.reductions import REDUCTIONS
-from tfrfast.tensorflow.lifting.rules.rule import Rule
 from tfrfast.tensorflow.lifting.rules.shapes import SHAPES
 from tfrfast.tensorflow.lifting.rules.strings import STRINGS
 
@@ -47,7 +47,6 @@ REASONS = {
     "EagerPyFunc": "runs Python",
     "If": _CHOICE,
     "LogUniformCandidateSampler": _RANDOM,
-    "MatMul": "adds in another order for a batch than for a row",
     "PyFunc": "runs Python",
     "RandomShuffle": _RANDOM,
     "RandomStandardNormal": _RANDOM,

@@ -1,0 +1,74 @@
+"""Ops that may give floats other values in a lifted function than in a map() of tf.data.
+
+A lifted function runs as it was written. There are two reasons for tf.data to give something else.
+tf.data rewrites the functions that it maps: `not (a < b)` becomes `a >= b`, and terms and factors
+change places. And vector instructions compute some functions by formulas of their own, and add in
+another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.lifting.finding import needed_operations
+from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE, FUNCTIONS
+
+_FLOATS = frozenset([tf.float16, tf.bfloat16, tf.float32, tf.float64])
+_COMPARISONS = frozenset(["Greater", "GreaterEqual", "Less", "LessEqual"])
+_EXTREMES = frozenset(["ArgMax", "ArgMin", "Max", "Min"])
+_SUMS = frozenset(["Add", "AddN", "AddV2"])
+_PRODUCTS = frozenset(["Mul"])
+_QUOTIENTS = frozenset(["Div", "RealDiv"])
+#: What computes by other formulas for vectors, adds in another order, or is replaced.
+_DIFFERING = frozenset(
+    [
+        *FUNCTIONS,
+        *("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul"),
+        *("Cumprod", "Cumsum", "EuclideanNorm", "LogSoftmax", "Mean", "Pow", "Prod", "Softmax"),
+        "Sum",
+    ]
+)
+_TRANSPARENT = frozenset(
+    [
+        *("Cast", "EnsureShape", "ExpandDims", "Identity", "Reshape"),
+        *("Squeeze", "StopGradient", "Transpose"),
+    ]
+)
+
+
+def differing(graph: Any) -> Iterator[str]:
+    """The types of such ops in a function."""
+    for op in needed_operations(graph):
+        if op.type == "LogicalNot":
+            compared = _origin(op.inputs[0])
+            if compared.type in _COMPARISONS and compared.inputs[0].dtype in _FLOATS:
+                yield op.type
+        elif any(each.dtype in _FLOATS for each in (*op.inputs, *op.outputs)) and (
+            op.type in _DIFFERING or _is_rewritten(op)
+        ):
+            yield op.type
+    for function in graph.as_graph_def().library.function:  # branches and loops
+        yield from (node.op for node in function.node_def if node.op in _DIFFERING)
+
+
+def _is_rewritten(op: Any) -> bool:
+    """Whether tf.data replaces an op because of what it is given."""
+    kinds = [_origin(each).type for each in op.inputs]
+    if op.type in _SUMS:
+        is_expanded = all(each in _PRODUCTS for each in kinds)
+        is_expanded = is_expanded or all(each in _QUOTIENTS for each in kinds)
+        return len(kinds) > 2 or is_expanded or not _SUMS.isdisjoint(kinds)
+    if op.type in _PRODUCTS:
+        return not _PRODUCTS.isdisjoint(kinds)
+    if op.type in _EXTREMES:
+        return kinds[0] in ELEMENTWISE and kinds[0] != "Identity"
+    return (op.type in _QUOTIENTS and kinds[1] == "Sqrt") or (op.type == "Sub" and "Exp" in kinds)
+
+
+def _origin(tensor: Any) -> Any:
+    while tensor.op.type in _TRANSPARENT:
+        tensor = tensor.op.inputs[0]
+    return tensor.op
