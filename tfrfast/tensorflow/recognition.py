@@ -115,10 +115,13 @@ class ParsedColumns(NamedTuple):
 
 
 def columns_of(parser: Any) -> ParsedColumns | None:
+    """None if something is not constant, or a key is given twice."""
     keys = [_strings(parser.inputs[each]) for each in (_NAMES, _SPARSE, _DENSE, _RAGGED)]
     if any(each is None for each in keys) or keys[0]:
         return None
     sparse, dense, ragged = (each or [] for each in keys[1:])
+    if len({*sparse, *dense, *ragged}) < len([*sparse, *dense, *ragged]):
+        return None
     columns = ParsedColumns({}, {})
     names = [output.name for output in parser.outputs]
     many = len(sparse)
@@ -183,4 +186,7 @@ def origin(tensor: Any) -> Any:
 
 def _strings(tensor: Any) -> list[str] | None:
     known = tf.get_static_value(tensor)
-    return None if known is None else [each.decode() for each in known.reshape(-1).tolist()]
+    try:
+        return None if known is None else [each.decode() for each in known.reshape(-1).tolist()]
+    except UnicodeDecodeError:
+        return None

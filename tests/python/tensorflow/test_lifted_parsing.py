@@ -342,6 +342,33 @@ def test_ignored_errors_after_repeated_batches(files: list[str]) -> None:
     assert elements(source.ignore_errors()) == elements(source)
 
 
+def test_a_part_that_is_cut_out_need_not_have_what_it_was_placed_beside(files: list[str]) -> None:
+    def f(record: Any) -> Any:
+        dense = parse(record)["dense"]
+        beside = dense + 1.0
+        with tf.compat.v1.colocate_with(beside):
+            return tf.linalg.matmul(dense[:, tf.newaxis], dense[tf.newaxis])
+
+    ours, theirs = (
+        reader(files).map(f).batch(8) for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert elements(ours) == elements(theirs)
+    assert is_lifted(ours)
+
+
+@pytest.mark.parametrize("place", ["lifted.vectorised", "vectorised.Vectorised.__call__"])
+def test_a_fault_of_ours_is_why_nothing_is_lifted(
+    files: list[str], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("Some shapes\ncontradict.")
+
+    monkeypatch.setattr(f"tfrfast.tensorflow.lifting.{place}", fail)
+    ours = tfr.TFRecordDataset(files).map(popped).batch(8)
+    assert "cannot be lifted (ValueError: Some shapes)" in str(tfr.explain(ours))
+    assert elements(ours) == elements(tf.data.TFRecordDataset(files).map(popped).batch(8))
+
+
 class TestSwitch:
     def test_an_argument_goes_before_the_environment(
         self, files: list[str], monkeypatch: pytest.MonkeyPatch

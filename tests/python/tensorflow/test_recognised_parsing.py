@@ -239,6 +239,30 @@ def id_of(*batch: Any) -> Any:
     return batch[1] if len(batch) == 2 else batch[0]["id"]
 
 
+def test_a_key_that_is_parsed_twice_is_tensorflows(files: list[str]) -> None:
+    def twice(batch: Any) -> Any:
+        return tf.raw_ops.ParseExampleV2(
+            serialized=batch,
+            names=tf.constant([], tf.string),
+            sparse_keys=tf.constant([], tf.string),
+            dense_keys=["id", "id"],
+            ragged_keys=tf.constant([], tf.string),
+            dense_defaults=[tf.constant([7], tf.int64)] * 2,
+            num_sparse=0,
+            sparse_types=[],
+            ragged_value_types=[],
+            ragged_split_types=[],
+            dense_shapes=[[1], [1]],
+        ).dense_values[0]
+
+    ours, theirs = (
+        reader(files).batch(8).map(twice)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert not tfr.explain(ours).steps[-1].fused
+    assert elements(ours) == elements(theirs)
+
+
 def test_a_batched_features_dataset_says_what_it_cannot_do(files: list[str]) -> None:
     with pytest.raises(ValueError, match="label_key is 'none', but must be a feature: one of 'id'"):
         tfr.make_batched_features_dataset(files, 8, {"id": FEATURES["id"]}, label_key="none")

@@ -85,6 +85,8 @@ def cut(
         return Refusal("it uses tensors of another graph")
     definition = graph.as_graph_def()
     kept = [node for node in definition.node if node.name in part.operations]
+    for node in kept:
+        node.attr.pop("_class", None)  # it may name a node that is not kept
     del definition.node[:]
     definition.node.extend(kept)
 

@@ -51,15 +51,15 @@ def find_parse(graph: Any) -> Parse | Refusal:
         return Refusal("it does something before or after the parse by control dependencies")
     columns = columns_of(parser)
     if columns is None:
-        return Refusal("the keys, the shapes or the defaults of the parse are not constants")
+        return Refusal(
+            "the keys, the shapes or the defaults of the parse are not constants, or it parses a "
+            "feature in two ways",
+        )
     used = tuple(
         output
         for output in parser.outputs
         if any(consumer in needed for consumer in output.consumers()) or _is_among(output, graph)
     )
-    types = map(parser.get_attr, ("sparse_types", "Tdense", "ragged_value_types"))
-    if len(columns.features) < sum(map(len, types)):
-        return Refusal("it parses a feature in two ways", "one spec for each feature")
     known = _parts(columns)
     parts = [known.get(tensor.name) for tensor in used]
     if None in parts:

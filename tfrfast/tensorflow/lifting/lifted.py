@@ -17,6 +17,7 @@ from tfrfast.tensorflow.lifting.inlining import without_calls
 from tfrfast.tensorflow.lifting.variable import Part, columns_of
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.lifting.vectorising import vectorised
+from tfrfast.tensorflow.tracing import traced
 
 # Where only the record tells the size of what is made of it, that is taken for so many times as
 # large: integers are packed in records, and images are compressed.
@@ -54,6 +55,12 @@ class Lifted:
                 column.set_shape([rows, *spec.shape])
         return columns, tf.reduce_all(checks) if checks else None
 
+    def try_out(self) -> None:
+        """Traces a batch. What the functions do not bear fails here, not when it is read."""
+        types = map(tf.as_dtype, self.features.column_types)
+        specs = map(tf.TensorSpec, self.features.shapes(None), types)
+        traced(lambda *columns: self.run(self.features.assemble(columns), None)[0], (*specs,), {})
+
     @property
     def is_checked(self) -> bool:
         """Whether rows can fail."""
@@ -82,7 +89,18 @@ class Lifted:
 
 
 def lift(maps: tuple[Any, ...], lifts: bool) -> Lifted | Refusal:
-    """Takes the parse out of the first of the maps, which tf.data has made of single records."""
+    """Takes the parse out of the first of the maps, which tf.data has made of single records.
+
+    Whatever goes wrong here is not the user's error: TensorFlow runs the maps as they are.
+    """
+    try:
+        return _lift(maps, lifts)
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        return Refusal(f"its parse cannot be lifted ({type(error).__name__}: {reason})")
+
+
+def _lift(maps: tuple[Any, ...], lifts: bool) -> Lifted | Refusal:
     if not lifts:
         return Refusal("lift_parsing is off")
     if not tf.executing_eagerly():
@@ -124,7 +142,7 @@ def lift(maps: tuple[Any, ...], lifts: bool) -> Lifted | Refusal:
                     "one map() that does both",
                 )
             known = tuple(graphs[place + 1].inputs[: len(tf.nest.flatten(spec))])
-    return Lifted(
+    lifted = Lifted(
         parse.features,
         parse.parts,
         tuple(stages),
@@ -132,6 +150,8 @@ def lift(maps: tuple[Any, ...], lifts: bool) -> Lifted | Refusal:
         tuple(specs),
         tuple(sorted({kind for graph in graphs for kind in differing(graph)})),
     )
+    lifted.try_out()
+    return lifted
 
 
 def _is_known(spec: Any) -> bool:
