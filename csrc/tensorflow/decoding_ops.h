@@ -9,7 +9,7 @@ namespace tfrfast::tensorflow {
 //   records, features -> columns...
 void compute_parse_example(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastDecodeBatchV3: one of some steps of a sequence into columns. Where there is an error they
+// TfrfastDecodeBatch: one of some steps of a sequence into columns. Where there is an error they
 // are of the step's good records; batches that have to be full fail.
 //   source, sequence, steps, number, is_full, features -> columns..., rows, error
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
@@ -18,7 +18,7 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
 //   source, is_full, addresses, features -> columns..., rows, error
 void compute_decode_records(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastLoadBatchV4: a step of a loader's plan. Without features, "", records are the only column.
+// TfrfastLoadBatch: a step of a loader's plan. Without features, "", records are the only column.
 // Where there is an error, there are no rows. `run` is the first epoch, and how many steps there
 // are.
 //   source, plan, run, key, step, features -> columns..., indices, valid, error

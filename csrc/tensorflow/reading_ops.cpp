@@ -20,7 +20,9 @@ Found find_blocks(PartHolder& parts, KernelCall& call, std::shared_ptr<const Sou
   }
 }
 
-SourceSpec source_spec(KernelCall& call) {
+}  // namespace
+
+void compute_source(KernelCall& call) {
   SourceSpec spec;
   for (const TString& name : call.strings(0)) {
     spec.shards.push_back({std::string(name.read()), 0, 0});
@@ -28,17 +30,6 @@ SourceSpec source_spec(KernelCall& call) {
   spec.skip_damage = call.integer(1) != 0;
   spec.zero_copy = call.integer(2) != 0;
   spec.compression = compression_of_code(call.integer(3));
-  return spec;
-}
-
-}  // namespace
-
-void compute_source(KernelCall& call) {
-  call.set_string(0, source_spec(call).encode());
-}
-
-void compute_source_v2(KernelCall& call) {
-  SourceSpec spec = source_spec(call);
   spec.access = call.string(4);
   call.set_string(0, spec.encode());
 }

@@ -6,9 +6,8 @@
 namespace tfrfast::tensorflow {
 
 // TfrfastSource: names and flags into a source without a plan.
-//   filenames, skip_damage, zero_copy, compression -> source
+//   filenames, skip_damage, zero_copy, compression, access -> source
 void compute_source(KernelCall& call);
-void compute_source_v2(KernelCall& call);
 
 // An iteration begins with one of these two, which notice files that were replaced.
 //
@@ -25,10 +24,10 @@ void compute_step_count(PartHolder& parts, KernelCall& call);
 // TfrfastReadBlocks: the records of some blocks.
 //   source, sequence, steps -> head, error, tail
 void compute_read_blocks(PartHolder& parts, KernelCall& call);
-// TfrfastReadBatchV3: one of some steps of a planned sequence.
+// TfrfastReadBatch: one of some steps of a planned sequence.
 //   source, sequence, steps, number, is_full -> head, error, tail
 void compute_read_batch(PartHolder& parts, KernelCall& call);
-// TfrfastFindRecordsV2: the addresses of the records of some blocks.
+// TfrfastFindRecords: the addresses of the records of some blocks.
 //   source, sequence, steps -> head, error, tail
 void compute_find_records(PartHolder& parts, KernelCall& call);
 // TfrfastReadRecords: the records at these addresses.

@@ -24,12 +24,6 @@ void compute_pass(KernelCall& call) {
   call.set_boolean(0, true);
 }
 
-// Ops of graphs that an earlier version built. This version cannot read their inputs.
-void compute_retired(KernelCall&) {
-  throw Error(ErrorKind::invalid,
-              "Another version of tfrfast built this graph. Build the graph again with this one.");
-}
-
 // For a kernel that keeps a `State` from call to call.
 template <class State>
 void* create_state(TF_OpKernelConstruction*) {
@@ -102,72 +96,14 @@ void register_op(const CApi& api, const Op& op) {
   api.TF_DeleteStatus(status);
 }
 
-void register_retired(const CApi& api) {
-  register_op(
-      api, stateless<compute_retired>("TfrfastBlockCount", {"source: string"}, {"count: int64"}));
-  register_op(api, stateless<compute_retired>("TfrfastReadBlock",
-                                              {"source: string", "sequence: int64", "block: int64"},
-                                              {"head: string", "error: string", "tail: string"}));
-  register_op(api, stateless<compute_retired>(
-                       "TfrfastReadBatch",
-                       {"source: string", "sequence: int64", "seed: int64", "step: int64"},
-                       {"head: string", "error: string", "tail: string"}));
-  register_op(
-      api,
-      stateless<compute_retired>(
-          "TfrfastDecodeBatch",
-          {"source: string", "sequence: int64", "seed: int64", "step: int64", "features: string"},
-          {"columns: column_types", "rows: int64", "error: string"}, {"column_types: list(type)"}));
-  register_op(api, stateless<compute_retired>(
-                       "TfrfastReadBlockV2",
-                       {"source: string", "sequence: string", "files: int64", "step: int64"},
-                       {"head: string", "error: string", "tail: string"}));
-  register_op(api, stateless<compute_retired>("TfrfastReadBatchV2",
-                                              {"source: string", "sequence: string", "files: int64",
-                                               "seed: int64", "step: int64"},
-                                              {"head: string", "error: string", "tail: string"}));
-  register_op(api, stateless<compute_retired>("TfrfastFindRecords",
-                                              {"source: string", "sequence: string", "files: int64",
-                                               "begin: int64", "end: int64"},
-                                              {"head: int64", "error: string", "tail: int64"}));
-  register_op(api,
-              stateless<compute_retired>("TfrfastDecodeBatchV2",
-                                         {"source: string", "sequence: string", "files: int64",
-                                          "seed: int64", "step: int64", "features: string"},
-                                         {"columns: column_types", "rows: int64", "error: string"},
-                                         {"column_types: list(type)"}));
-  register_op(api,
-              stateless<compute_retired>("TfrfastLoadBatch",
-                                         {"source: string", "plan: int64", "chosen: int64",
-                                          "key: int64", "step: int64", "features: string"},
-                                         {"columns: column_types", "indices: int64", "valid: bool"},
-                                         {"column_types: list(type)"}));
-  register_op(api,
-              stateless<compute_retired>("TfrfastLoadBatchV2",
-                                         {"source: string", "plan: string", "epoch: int64",
-                                          "key: int64", "step: int64", "features: string"},
-                                         {"columns: column_types", "indices: int64", "valid: bool"},
-                                         {"column_types: list(type)"}));
-  register_op(api, stateless<compute_retired>(
-                       "TfrfastLoadBatchV3",
-                       {"source: string", "plan: string", "epoch: int64", "key: int64",
-                        "step: int64", "features: string"},
-                       {"columns: column_types", "indices: int64", "valid: bool", "error: string"},
-                       {"column_types: list(type)"}));
-}
-
 [[gnu::constructor]] void register_all() {
   const CApi* api = c_api();
   if (api == nullptr) return;
-  register_op(*api, stateless<compute_source>("TfrfastSource",
-                                              {"filenames: string", "skip_damage: int64",
-                                               "zero_copy: int64", "compression: int64"},
-                                              {"source: string"}));
-  register_op(*api, stateless<compute_source_v2>(
-                        "TfrfastSourceV2",
-                        {"filenames: string", "skip_damage: int64", "zero_copy: int64",
-                         "compression: int64", "access: string"},
-                        {"source: string"}));
+  register_op(
+      *api, stateless<compute_source>("TfrfastSource",
+                                      {"filenames: string", "skip_damage: int64",
+                                       "zero_copy: int64", "compression: int64", "access: string"},
+                                      {"source: string"}));
   register_op(*api,
               keeping<PartHolder, compute_blocks_of_file>(
                   "TfrfastBlocksOfFile", {"source: string", "sequence: string", "file: int64"},
@@ -179,13 +115,13 @@ void register_retired(const CApi& api) {
                         "TfrfastReadBlocks", {"source: string", "sequence: string", "steps: int64"},
                         {"head: string", "error: string", "tail: string"}));
   register_op(*api, keeping<PartHolder, compute_read_batch>(
-                        "TfrfastReadBatchV3",
+                        "TfrfastReadBatch",
                         {"source: string", "sequence: string", "steps: int64", "number: int64",
                          "is_full: int64"},
                         {"head: string", "error: string", "tail: string"}));
   register_op(*api,
               keeping<PartHolder, compute_find_records>(
-                  "TfrfastFindRecordsV2", {"source: string", "sequence: string", "steps: int64"},
+                  "TfrfastFindRecords", {"source: string", "sequence: string", "steps: int64"},
                   {"head: int64", "error: string", "tail: int64"}));
   register_op(*api,
               keeping<PartHolder, compute_read_records>(
@@ -201,13 +137,13 @@ void register_retired(const CApi& api) {
                         "TfrfastParseExample", {"records: string", "features: string"},
                         {"columns: column_types"}, {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_decode_batch>(
-                        "TfrfastDecodeBatchV3",
+                        "TfrfastDecodeBatch",
                         {"source: string", "sequence: string", "steps: int64", "number: int64",
                          "is_full: int64", "features: string"},
                         {"columns: column_types", "rows: int64", "error: string"},
                         {"column_types: list(type)"}));
   register_op(*api, keeping<DecodingKernel, compute_load_batch>(
-                        "TfrfastLoadBatchV4",
+                        "TfrfastLoadBatch",
                         {"source: string", "plan: string", "run: int64", "key: int64",
                          "step: int64", "features: string"},
                         {"columns: column_types", "indices: int64", "valid: bool", "error: string"},
@@ -217,7 +153,6 @@ void register_retired(const CApi& api) {
   register_op(*api,
               stateless<compute_raise>("TfrfastRaise", {"error: string"}, {"records: string"}));
   register_op(*api, stateless<compute_pass>("TfrfastPass", {"error: string"}, {"passes: bool"}));
-  register_retired(*api);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class Shards:
         self._names = names
         self._is_compressed = bool(compression)
         self._skips_damage = skip_damage
-        self.source = ops.tfrfast_source_v2(
+        self.source = ops.tfrfast_source(
             filenames=names,
             skip_damage=tf.constant(int(skip_damage), tf.int64),
             zero_copy=tf.constant(int(zero_copy), tf.int64),
@@ -131,7 +131,7 @@ def _read_block(body: Body, block: Value, source: Value, wanted: Value) -> tuple
 
 @Written
 def _find(body: Body, blocks: Value, source: Value, wanted: Value) -> tuple[Value, ...]:
-    head, error, tail = body.op("TfrfastFindRecordsV2", source, wanted, blocks)
+    head, error, tail = body.op("TfrfastFindRecords", source, wanted, blocks)
     return head.shaped(None, _ADDRESS), error.shaped(), tail.shaped(None, _ADDRESS)
 
 

@@ -54,14 +54,14 @@ class PlannedBatches(Batches):
         return (*group, tf.constant(number, tf.int64))
 
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
-        return ops.tfrfast_read_batch_v3(self._source, self._sequence, *batch, self._fails)
+        return ops.tfrfast_read_batch(self._source, self._sequence, *batch, self._fails)
 
     @property
     def reader(self) -> tuple[Read, tuple[Any, ...]]:
         return _read_planned, (self._source, self._sequence, self._fails)
 
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
-        return ops.tfrfast_decode_batch_v3(
+        return ops.tfrfast_decode_batch(
             self._source,
             self._sequence,
             *batch,
@@ -77,7 +77,7 @@ class PlannedBatches(Batches):
 def _read_planned(
     body: Body, source: Value, sequence: Value, fails: Value, steps: Value, number: Value
 ) -> list[Value]:
-    return body.op("TfrfastReadBatchV3", source, sequence, steps, number, fails)
+    return body.op("TfrfastReadBatch", source, sequence, steps, number, fails)
 
 
 def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:

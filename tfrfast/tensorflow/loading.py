@@ -52,7 +52,7 @@ def dataset_of(
     run = tf.constant([keys.as_int64(loader.epoch), step_count], tf.int64)
 
     def load(step: Any, key: Any) -> Any:
-        columns, indices, valid, error = ops.tfrfast_load_batch_v4(
+        columns, indices, valid, error = ops.tfrfast_load_batch(
             source=source,
             plan=encoded,
             run=run,

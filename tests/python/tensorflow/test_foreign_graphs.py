@@ -42,7 +42,7 @@ def int64(value: Any) -> Any:
 
 
 def read(source: bytes, sequence: bytes) -> list[bytes]:
-    head, error, _ = ops.tfrfast_read_batch_v3(
+    head, error, _ = ops.tfrfast_read_batch(
         source=source,
         sequence=sequence,
         steps=int64([0, 0, 1, 1, 2]),
@@ -54,7 +54,7 @@ def read(source: bytes, sequence: bytes) -> list[bytes]:
 
 
 def load(source: bytes, plan: bytes) -> list[int]:
-    _, indices, _, error = ops.tfrfast_load_batch_v4(
+    _, indices, _, error = ops.tfrfast_load_batch(
         source=source,
         plan=plan,
         run=int64([0, 3]),
@@ -113,51 +113,3 @@ def test_a_source_that_is_damaged_is_refused(source: bytes) -> None:
 def test_column_types_that_are_not_the_features_are_refused(kind: Any) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="another type in the graph"):
         parse(FEATURES, kind)
-
-
-def test_ops_of_graphs_of_an_earlier_version_say_so(source: bytes) -> None:
-    numbers = int64([1] * 18)
-    seed, step = int64(0), int64(0)
-    calls = [
-        lambda: ops.tfrfast_block_count(source=source),
-        lambda: ops.tfrfast_read_block(source=source, sequence=numbers, block=step),
-        lambda: ops.tfrfast_read_batch(source=source, sequence=numbers, seed=seed, step=step),
-        lambda: ops.tfrfast_decode_batch(
-            source=source,
-            sequence=numbers,
-            seed=seed,
-            step=step,
-            features=FEATURES,
-            column_types=[tf.int64],
-        ),
-        lambda: ops.tfrfast_load_batch(
-            source=source,
-            plan=numbers,
-            chosen=numbers,
-            key=seed,
-            step=step,
-            features=b"",
-            column_types=[tf.string],
-        ),
-        lambda: ops.tfrfast_load_batch_v2(
-            source=source,
-            plan=BATCHES,
-            epoch=step,
-            key=seed,
-            step=step,
-            features=b"",
-            column_types=[tf.string],
-        ),
-        lambda: ops.tfrfast_load_batch_v3(
-            source=source,
-            plan=BATCHES,
-            epoch=step,
-            key=seed,
-            step=step,
-            features=b"",
-            column_types=[tf.string],
-        ),
-    ]
-    for call in calls:
-        with pytest.raises(tf.errors.InvalidArgumentError, match="Another version of tfrfast"):
-            call()
