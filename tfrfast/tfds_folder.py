@@ -59,7 +59,7 @@ def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> T
         for shard, (path, length) in zip(reader.shards, shards, strict=True):
             if shard.num_records != length:
                 raise ValueError(
-                    f"'{path}' has {shard.num_records} records, but dataset_info.json says "
+                    f"{path!r} has {shard.num_records} records, but dataset_info.json says "
                     f"{length}. Prepare the data set again, or restore the file."
                 )
         indices = _indices_of(parts, shards, found)

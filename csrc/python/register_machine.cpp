@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "core/base/error.h"
+#include "core/base/printable.h"
 #include "core/codec/isal_inflater.h"
 #include "core/codec/span_cache.h"
 #include "core/codec/zlib.h"
@@ -34,6 +35,17 @@ bool is_mapped(const std::string& path) {
   return file->mapping() != nullptr;
 }
 
+// A str's bytes. Those that were no UTF-8 in a file's name come back as they were.
+std::string encoded(const py::str& text) {
+  PyObject* bytes = PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape");
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    bytes = PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass");
+  }
+  if (bytes == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::bytes>(bytes);
+}
+
 }  // namespace
 
 void register_machine(py::module_& module) {
@@ -48,6 +60,7 @@ void register_machine(py::module_& module) {
       .def("obey", [](const std::shared_ptr<JobEnd>& end) { JobEnd::obey(end); })
       .def("come", &JobEnd::come);
   module.def("is_mapped", &is_mapped, py::arg("path"));
+  module.def("printable", [](const py::str& text) { return printable(encoded(text)); });
 }
 
 }  // namespace tfrfast::python

@@ -42,7 +42,7 @@ def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> Non
     if spec.raw:
         dtype = np.dtype(spec.dtype)
         if dtype.hasobject or dtype.itemsize == 0:
-            raise ValueError(f"Feature '{name}': raw bytes cannot be read as {dtype}.")
+            raise ValueError(f"Feature {name!r}: raw bytes cannot be read as {dtype}.")
         default = (
             None if spec.default is None else _full(name, spec.default, shape, dtype).tobytes()
         )
@@ -65,7 +65,7 @@ def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> Non
 def _compile_padded(compiled: CompiledFeatures, name: str, spec: FixedLenSequence) -> None:
     if not spec.allow_missing:
         raise ValueError(
-            f"Feature '{name}': FixedLenSequence requires allow_missing=True in an Example; "
+            f"Feature {name!r}: FixedLenSequence requires allow_missing=True in an Example; "
             "records without it are empty."
         )
     kind = type_name_of(name, spec.dtype)
@@ -80,7 +80,7 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
     kind = type_name_of(name, spec.dtype)
     if spec.sparse:
         if spec.partitions:
-            raise ValueError(f"Feature '{name}': sparse columns have no partitions.")
+            raise ValueError(f"Feature {name!r}: sparse columns have no partitions.")
         compiled.want(key, Slot("sparse", kind))
         compiled.builders[name] = lambda parsed: composed.as_sparse(parsed[key])
         return
@@ -93,7 +93,7 @@ def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> No
             rows = composed.divide(parsed[key], spec.partitions, parsed)
         except composed.Indivisible as found:
             raise FeatureError(
-                f"Feature '{name}': row {found.row} cannot be divided: {found.why}.",
+                f"Feature {name!r}: row {found.row} cannot be divided: {found.why}.",
                 record=found.row,
             ) from None
         return composed.with_splits(rows, spec.splits_dtype)
@@ -109,7 +109,7 @@ def partition_keys(name: str, spec: VarLen) -> list[str]:
             keys.append(argument)
         elif how != "uniform_row_length" or not isinstance(argument, int) or argument < 1:
             raise ValueError(
-                f"Feature '{name}': {(how, argument)!r} is not a partition. Give one of "
+                f"Feature {name!r}: {(how, argument)!r} is not a partition. Give one of "
                 f"{_PARTITIONS} with a feature's name, or 'uniform_row_length' with a positive "
                 "number."
             )
@@ -120,7 +120,7 @@ def _compile_indexed(compiled: CompiledFeatures, name: str, spec: SparseIndexed)
     keys = (spec.index_keys,) if isinstance(spec.index_keys, str) else tuple(spec.index_keys)
     size = shape_of(name, spec.size)
     if not keys or len(keys) != len(size):
-        raise ValueError(f"Feature '{name}': there must be one size for each index key.")
+        raise ValueError(f"Feature {name!r}: there must be one size for each index key.")
     for key in keys:
         compiled.want(key, Slot("ragged", "int64"))
     compiled.want(spec.value_key, Slot("ragged", type_name_of(name, spec.dtype)))
@@ -141,11 +141,11 @@ def _full(name: str, default: Any, shape: tuple[int, ...], dtype: np.dtype[Any])
     values = np.asarray(default)
     given = values.astype(dtype)
     if dtype.kind in "iub" and not np.array_equal(given, values):
-        raise ValueError(f"Feature '{name}': the default {default!r} does not fit in {dtype}.")
+        raise ValueError(f"Feature {name!r}: the default {default!r} does not fit in {dtype}.")
     if given.size == 1:
         return np.full(shape, given.reshape(())[()], dtype)
     if given.size != math.prod(shape):
-        raise ValueError(f"Feature '{name}': the default has {given.size} values, not {shape}.")
+        raise ValueError(f"Feature {name!r}: the default has {given.size} values, not {shape}.")
     return given.reshape(shape)
 
 
@@ -163,9 +163,9 @@ def _default_of(
         for value in np.asarray(default, dtype=object).reshape(-1).tolist()
     ]
     if not all(isinstance(value, bytes) for value in flat):
-        raise ValueError(f"Feature '{name}': the default {default!r} is not bytes.")
+        raise ValueError(f"Feature {name!r}: the default {default!r} is not bytes.")
     if len(flat) == 1:
         flat *= math.prod(shape)
     if len(flat) != math.prod(shape):
-        raise ValueError(f"Feature '{name}': the default has {len(flat)} values, not {shape}.")
+        raise ValueError(f"Feature {name!r}: the default has {len(flat)} values, not {shape}.")
     return None, tuple(flat)

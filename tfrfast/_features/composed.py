@@ -55,7 +55,7 @@ def place(
         different = np.flatnonzero(positions.row_splits != rows.row_splits)
         if len(different):
             raise FeatureError(
-                f"Feature '{name}': row {int(different[0]) - 1} does not have as many positions as "
+                f"Feature {name!r}: row {int(different[0]) - 1} does not have as many positions as "
                 "values. Each value needs a position in every dimension.",
                 record=int(different[0]) - 1,
             )

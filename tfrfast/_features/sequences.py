@@ -72,7 +72,7 @@ def compile_sequences(context: Features, sequences: Features) -> CompiledSequenc
             compiled.builders[name] = _sparse(key) if spec.sparse else _dividing(name, key, spec)
         else:
             raise ValueError(
-                f"Feature '{name}': a sequence feature is a FixedLenSequence, a VarLen or a "
+                f"Feature {name!r}: a sequence feature is a FixedLenSequence, a VarLen or a "
                 "RaggedFeature. Sparse columns have no partitions."
             )
     compiled.parser = SequenceParser(compiled.context.schema, schema_of(compiled.slots))
@@ -89,7 +89,7 @@ def _dividing(name: str, key: str, spec: VarLen) -> Callable[[dict[str, Ragged]]
             if len(different):
                 row = int(different[0]) - 1
                 raise FeatureError(
-                    f"Feature '{name}': row {row} does not have as many steps of '{other}' as of "
+                    f"Feature {name!r}: row {row} does not have as many steps of {other!r} as of "
                     f"'{key}'. Each step needs one that divides it.",
                     record=row,
                 )
@@ -100,7 +100,7 @@ def _dividing(name: str, key: str, spec: VarLen) -> Callable[[dict[str, Ragged]]
             row = int(np.searchsorted(rows.row_splits, found.row, side="right")) - 1
             step = found.row - int(rows.row_splits[row])
             raise FeatureError(
-                f"Feature '{name}': step {step} of row {row} cannot be divided: {found.why}.",
+                f"Feature {name!r}: step {step} of row {row} cannot be divided: {found.why}.",
                 record=row,
             ) from None
         return composed.with_splits(Ragged(divided, rows.row_splits), spec.splits_dtype)

@@ -32,7 +32,7 @@ def understand(name: str, spec: Any) -> FixedLen | FixedLenSequence | VarLen | S
         splits: Any = spec.row_splits_dtype.name
         return VarLen(spec.dtype, False, spec.value_key, partitions, splits)
     raise TypeError(
-        f"Feature '{name}': {spec!r} is not a feature spec. Use tfr.FixedLen, "
+        f"Feature {name!r}: {spec!r} is not a feature spec. Use tfr.FixedLen, "
         "tfr.FixedLenSequence, tfr.VarLen or tfr.SparseIndexed, or those of tf.io."
     )
 
@@ -50,7 +50,7 @@ def _partition_of(name: str, partition: Any) -> Partition:
         return "uniform_row_length", int(partition.length)
     if kind in names:
         return names[kind], partition.key
-    raise TypeError(f"Feature '{name}': {partition!r} is not a partition.")
+    raise TypeError(f"Feature {name!r}: {partition!r} is not a partition.")
 
 
 def type_name_of(name: str, dtype: Any) -> str:
@@ -70,9 +70,9 @@ def type_name_of(name: str, dtype: Any) -> str:
     if kind in ("float32", *INTEGER_TYPES):
         return kind
     if kind.startswith(("str", "bytes", "object")):
-        raise ValueError(f"Feature '{name}': for strings the dtype is \"bytes\", not {dtype!r}.")
+        raise ValueError(f'Feature {name!r}: for strings the dtype is "bytes", not {dtype!r}.')
     raise ValueError(
-        f"Feature '{name}': records hold int64, float32 and bytes, which cannot be read as {kind}. "
+        f"Feature {name!r}: records hold int64, float32 and bytes, which cannot be read as {kind}. "
         f"Integers also go into {', '.join(INTEGER_TYPES[1:])}."
     )
 
@@ -80,8 +80,8 @@ def type_name_of(name: str, dtype: Any) -> str:
 def shape_of(name: str, shape: Any, if_first_is_unknown: str = "") -> tuple[int, ...]:
     """The sizes of a shape. `if_first_is_unknown` says what to use for a shape such as [None]."""
     if shape is None:
-        raise ValueError(f"Feature '{name}': the shape is missing. It is () for a single value.")
-    unknown = f"Feature '{name}': all dimensions of the shape have to be known, not {shape}."
+        raise ValueError(f"Feature {name!r}: the shape is missing. It is () for a single value.")
+    unknown = f"Feature {name!r}: all dimensions of the shape have to be known, not {shape}."
     if hasattr(shape, "rank") and shape.rank is None:
         raise ValueError(unknown)
     try:
@@ -90,7 +90,7 @@ def shape_of(name: str, shape: Any, if_first_is_unknown: str = "") -> tuple[int,
         sizes = [shape]
     if sizes and sizes[0] is None and if_first_is_unknown:
         raise ValueError(
-            f"Feature '{name}': the first dimension of the shape {shape} is unknown. "
+            f"Feature {name!r}: the first dimension of the shape {shape} is unknown. "
             f"{if_first_is_unknown}"
         )
     if any(size is None or int(size) < 0 for size in sizes):

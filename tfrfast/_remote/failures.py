@@ -8,18 +8,23 @@ import re
 from collections.abc import Iterable
 from enum import Enum, auto
 
+from tfrfast._native import printable
+
 # Codes of `fail` in the core's table.
 UNREADABLE, REPLACED, MEANINGLESS = range(3)
 
 
 class GivenUpError(Exception):
-    """A request that is given up: the code and the errno for the core, and a finished sentence."""
+    """A request that is given up: the code and the errno for the core, and a finished sentence.
+
+    Servers' own words are in it, so all of it is made printable.
+    """
 
     def __init__(self, code: int, number: int, text: str) -> None:
-        super().__init__(text)
         self.code = code
         self.number = number
-        self.text = text
+        self.text = printable(text)
+        super().__init__(self.text)
 
 
 class Verdict(Enum):

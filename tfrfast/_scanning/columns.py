@@ -86,7 +86,7 @@ def scan_columns(
             shape = shape_of(name, spec.shape)
             if 0 in shape:
                 raise ValueError(
-                    f"Feature '{name}': a sequence of shapes without values has no length."
+                    f"Feature {name!r}: a sequence of shapes without values has no length."
                 )
             item = _nested("item", shape, _leaf("item", kind, name in text))
             columns.add(name, name, Slot("ragged", kind), _list_field(name, item))
@@ -94,7 +94,7 @@ def scan_columns(
             kind = type_name_of(name, spec.dtype)
             if spec.partitions:
                 raise ValueError(
-                    f"Feature '{name}': a scan does not divide rows. Scan the features that its "
+                    f"Feature {name!r}: a scan does not divide rows. Scan the features that its "
                     "partitions name as columns of their own, with VarLen, or hand a Loader's "
                     "batches to Arrow."
                 )
@@ -192,6 +192,6 @@ def _format_of(kind: str, is_text: bool) -> str:
 def _sparse_advice(name: str, spec: SparseIndexed) -> str:
     keys = [spec.index_keys] if isinstance(spec.index_keys, str) else list(spec.index_keys)
     return (
-        f"Feature '{name}': Arrow has no sparse columns. Scan its positions and its values as "
+        f"Feature {name!r}: Arrow has no sparse columns. Scan its positions and its values as "
         f"columns of their own, with VarLen: {', '.join(map(repr, [*keys, spec.value_key]))}."
     )

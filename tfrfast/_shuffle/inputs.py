@@ -60,7 +60,7 @@ class Inputs:
             same_time = bool(facts.etag) or mtime_ns == facts.modified_s * 10**9
             if num_bytes != facts.size or tuple(version) != facts.words() or not same_time:
                 raise StaleIndexError(
-                    f"'{path}' was replaced by another object during the shuffle. Begin it again.",
+                    f"{path!r} was replaced by another object during the shuffle. Begin it again.",
                     path=path,
                 )
         stream.announce()

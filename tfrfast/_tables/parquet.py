@@ -160,7 +160,7 @@ def _opened(arrow: Any, path: str) -> Any:
     try:
         return arrow.parquet.ParquetFile(path)
     except arrow.ArrowInvalid as error:
-        raise ValueError(f"'{path}' cannot be read as a Parquet file: {error}") from None
+        raise ValueError(f"{path!r} cannot be read as a Parquet file: {error}") from None
 
 
 def _names(out: str, shards: int | None) -> list[str]:

@@ -38,7 +38,7 @@ def open_folder(folder: str | os.PathLike[str], storage: Storage) -> Folder:
     kind = info.get("fileFormat") or "tfrecord"
     if kind != "tfrecord":
         raise ValueError(
-            f"'{place.name}' holds files of the format {kind!r}, which are not TFRecord files. "
+            f"{place.name!r} holds files of the format {kind!r}, which are not TFRecord files. "
             'Prepare the data set with file_format="tfrecord".'
         )
     splits = {}
@@ -63,7 +63,7 @@ def _without_info(place: Place) -> FileNotFoundError:
         more = f" and {len(below) - _SHOWN} more" if len(below) > _SHOWN else ""
         advice = f"Give one of the folders below it: {', '.join(map(repr, below[:_SHOWN]))}{more}"
     path = place.path_of(_INFO)
-    return FileNotFoundError(2, f"There is no {_INFO} in '{place.name}'. {advice}", path)
+    return FileNotFoundError(2, f"There is no {_INFO} in {place.name!r}. {advice}", path)
 
 
 def _read(place: Place, file: str) -> dict[str, Any] | None:
@@ -75,10 +75,10 @@ def _read(place: Place, file: str) -> dict[str, Any] | None:
         value = json.loads(content.decode("utf-8"))
     except ValueError as error:
         raise ValueError(
-            f"'{path}' is not valid JSON: {error}. Prepare the data set again."
+            f"{path!r} is not valid JSON: {error}. Prepare the data set again."
         ) from None
     if not isinstance(value, dict):
-        raise ValueError(f"'{path}' does not hold a JSON object. Prepare the data set again.")
+        raise ValueError(f"{path!r} does not hold a JSON object. Prepare the data set again.")
     return value
 
 

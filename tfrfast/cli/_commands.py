@@ -76,7 +76,10 @@ def run(options: argparse.Namespace) -> int:
         print(f"tfrfast: interrupted{advice}", file=sys.stderr)
         return EXIT_CODE
     except Exception as error:
-        print(f"tfrfast: {_text_of(error, options)}", file=sys.stderr)
+        from tfrfast._native import printable
+
+        lines = _text_of(error, options).split("\n")
+        print("tfrfast: " + "\n".join(map(printable, lines)), file=sys.stderr)
         return 2
     return status
 

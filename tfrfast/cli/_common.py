@@ -10,6 +10,7 @@ from typing import Any
 
 from tfrfast._base.sizes import parse_bytes
 from tfrfast._base.tables import format_table
+from tfrfast._native import printable
 
 LEAVES_OUT = "leave damaged records out; the exit code is 1 if there are any"
 LEAVES_OUT_ANYWAY = "this command always leaves damaged records out, and lists them"
@@ -66,6 +67,11 @@ def parse_size(text: str) -> int:
 def print_json(value: object) -> None:
     json.dump(value, sys.stdout, indent=2)
     print()
+
+
+def say(text: str) -> None:
+    """Prints lines that may hold what a stranger wrote, with escapes for what cannot be printed."""
+    print("\n".join(map(printable, text.split("\n"))))
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

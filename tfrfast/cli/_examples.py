@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrfast._native import RecordBatch
+from tfrfast._native import RecordBatch, printable
 from tfrfast.columns import Bytes, Ragged
 from tfrfast.errors import FeatureError
 from tfrfast.example import infer_features, parse_example
@@ -83,7 +83,7 @@ def text_of(piece: Piece, max_values: int, max_bytes: int) -> Iterator[str]:
         record = piece.batch[row]
         head = f"record {number}: {len(record)} bytes"
         features = [
-            f"  {name}: {_shorten(values[row], max_values, max_bytes)}"
+            f"  {printable(name)}: {_shorten(values[row], max_values, max_bytes)}"
             for name, values in zip(piece.columns, rows, strict=True)
             if values[row]
         ]

@@ -21,7 +21,7 @@ from tfrfast._bench.machine import describe_machine
 from tfrfast._bench.own_files import measure, measure_mixture
 from tfrfast._bench.table import header_of, row_of, where_slower
 from tfrfast._remote.urls import is_url
-from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
+from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json, say
 
 _PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
 
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         )
         return 0
     for name, fact in machine.items():
-        print(f"{name}: {fact}")
+        say(f"{name}: {fact}")
     if far is not None:
         _print_far(far, options.rounds)
         return 0

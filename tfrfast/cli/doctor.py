@@ -9,7 +9,7 @@ from tfrfast._base.sizes import format_bytes
 from tfrfast._doctor.advice import advice_on
 from tfrfast._doctor.data import Data, look_at_data
 from tfrfast._doctor.machine import Machine, look_at_machine
-from tfrfast.cli._common import Subparsers, add_command, print_json
+from tfrfast.cli._common import Subparsers, add_command, print_json, say
 
 _WIDTH = 88
 
@@ -43,13 +43,13 @@ def run(options: argparse.Namespace) -> int:
             }
         )
         return 0
-    print("\n".join(_machine_lines(machine)))
+    say("\n".join(_machine_lines(machine)))
     if data is not None:
         print()
-        print("\n".join(_data_lines(data)))
+        say("\n".join(_data_lines(data)))
     print()
     for each in advice or ["Nothing is known to be slow here."]:
-        print(textwrap.fill(f"- {each}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+        say(textwrap.fill(f"- {each}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     return 0
 
 

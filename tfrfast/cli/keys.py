@@ -8,7 +8,7 @@ from typing import Any
 
 from tfrfast._base.paths import absolute, expand_paths
 from tfrfast._base.sizes import format_bytes
-from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, parse_size, print_json
+from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, parse_size, print_json, say
 from tfrfast.cli._new_shards import print_left_out
 from tfrfast.cli._ray import add_ray, on_ray
 from tfrfast.keys import build_key_file
@@ -59,6 +59,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"path": path, "bytes": size, "skipped": [each._asdict() for each in damage]})
     else:
-        print(f"{path}, {format_bytes(size)}")
+        say(f"{path}, {format_bytes(size)}")
         print_left_out(damage)
     return 1 if damage else 0

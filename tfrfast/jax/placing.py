@@ -18,7 +18,7 @@ def place(batch: Batch, sharding: Any) -> Batch:
     Byte strings stay where they are. With a sharding, this process's rows become its part of global
     arrays.
     """
-    columns = {name: _column(f"Feature '{name}'", value, sharding) for name, value in batch.items()}
+    columns = {name: _column(f"Feature {name!r}", value, sharding) for name, value in batch.items()}
     indices = _array("A record number", batch.indices, sharding)
     valid = _array("", batch.valid, sharding)
     return Batch(columns, indices, valid, batch.source_starts)

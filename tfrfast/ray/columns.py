@@ -33,7 +33,7 @@ def _stored(name: str, column: Any) -> Any:
 
     if isinstance(column.type, ArrowPythonObjectType):
         raise FeatureError(
-            f"Column '{name}' holds Python objects. A feature is numbers or byte strings: turn "
+            f"Column {name!r} holds Python objects. A feature is numbers or byte strings: turn "
             "them into arrays, or drop the column."
         )
     if isinstance(column.type, ArrowVariableShapedTensorType):

@@ -74,7 +74,7 @@ def _converted(name: str, column: Column) -> Any:
     if isinstance(column, Sparse):
         if isinstance(column.values, Bytes):
             raise TypeError(
-                f"Feature '{name}': PyTorch has no sparse tensors of byte strings. Ask for it as "
+                f"Feature {name!r}: PyTorch has no sparse tensors of byte strings. Ask for it as "
                 "tfr.VarLen."
             )
         places, values = _tensor(column.indices).T, _tensor(np.asarray(column.values))

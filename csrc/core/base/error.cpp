@@ -3,12 +3,14 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/printable.h"
+
 namespace tfrfast {
 
 Error::Error(ErrorKind kind, std::string message, ErrorPlace place, int system_error)
     : kind_(kind),
       system_error_(system_error),
-      message_(std::move(message)),
+      message_(printable(message)),
       place_(std::move(place)) {}
 
 void throw_system_error(int system_error, const std::string& action, const std::string& path,

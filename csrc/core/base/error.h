@@ -28,7 +28,8 @@ struct ErrorPlace {
 };
 
 // `message` is complete: what is wrong and where, what was expected, what was found, what to do.
-// Bindings pass it on unchanged.
+// Bindings pass it on unchanged. It holds names from strangers, so all of it is made printable();
+// `place` has them as they are.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message, ErrorPlace place = {}, int system_error = 0);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/fork.h"
+#include "core/base/printable.h"
 
 namespace tfrfast {
 namespace {
@@ -29,7 +30,7 @@ struct Warnings {
 void warn_once(const std::string& key, const std::string& text) {
   Warnings& warnings = Warnings::instance();
   const std::lock_guard lock(warnings.mutex);
-  if (warnings.keys.insert(key).second) warnings.not_taken.push_back(text);
+  if (warnings.keys.insert(key).second) warnings.not_taken.push_back(printable(text));
 }
 
 std::vector<std::string> take_warnings() {

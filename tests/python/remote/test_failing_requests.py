@@ -74,6 +74,15 @@ def test_a_server_that_is_silent_is_asked_again(
         reader[500]
 
 
+def test_what_a_server_says_is_printable(server: RangeServer) -> None:
+    body = "<Error><Code>\x1b[2J</Code><Message>\u202e\x9bm</Message></Error>"
+    server.put("set/x", bytes(1000))
+    server.trouble = lambda seen, _: Trouble(400, body) if seen.method == "GET" else None
+    with pytest.raises(OSError, match=r"\\x1b\[2J") as caught:
+        tfr.Reader(f"{server.url}/set/x", storage=QUICK)
+    assert caught.value.strerror.isprintable()
+
+
 def test_an_error_says_what_was_tried(server: RangeServer, urls: list[str]) -> None:
     reader = tfr.Reader(urls, storage=QUICK)
     server.trouble = lambda seen, _: Trouble(503, "<Error><Code>SlowDown</Code></Error>")
