@@ -189,6 +189,27 @@ def test_a_condition_may_name_what_is_not_text(
         assert copied["image/width"].tolist() == expected
 
 
+def test_a_condition_is_one_condition_and_reaches_nothing_else(
+    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str
+) -> None:
+    secret, stolen = tmp_path / "secret.csv", tmp_path / "stolen"
+    secret.write_text("label\n1\n")
+    for condition in (
+        f"label = 3; copy (select 1) to '{stolen}'",
+        "label = 3 limit 5",
+        "label = 1) union select record from records where (1 = 1",
+        f"label in (select label from read_csv('{secret}'))",
+        f"label in (select label from '{secret}')",
+        f"length((select content from read_text('{secret}'))) > label",
+    ):
+        out = ["--out", tmp_path / "x"]
+        status, _, error = run(capsys, "copy", *shards, "--where", condition, *out)
+        assert status == 2, condition
+        assert "refuses" in error
+    assert not stolen.exists()
+    assert list(tmp_path.glob("x-*")) == []
+
+
 def test_a_condition_may_compare_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("duckdb")
     with tfr.Writer(tmp_path / "x") as writer:
