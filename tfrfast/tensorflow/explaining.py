@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import History, Step
+from tfrfast.tensorflow.saving import holds_positions, what_prevents
 
 _WIDTH = 30
 
@@ -46,6 +47,7 @@ def explain(dataset: Any) -> Explanation:
     lines = [line for part in parts for line in _lines(part)]
     if not any(isinstance(part, str) for part in parts) and not any(map(_reads_singly, steps)):
         lines.append("No tfr.TFRecordDataset is in it, so that all of it is tf.data.")
+    lines += _checkpoints(dataset)
     explanation = Explanation(steps, "\n".join(lines))
     print(explanation)
     return explanation
@@ -60,8 +62,6 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
             yield "and"
         yield f"{history.source}: {history.state}"
         yield from history.steps
-    elif hasattr(dataset, "_tfrfast_plan"):
-        yield "Loader.to_tf_dataset(): planned"
     else:
         inputs = dataset._inputs()
         for number, each in enumerate(inputs):
@@ -103,6 +103,14 @@ def _reads(graph: Any) -> bool:
     return any(
         node.op.startswith("Tfrfast") for group in (nodes.node, *functions) for node in group
     )
+
+
+def _checkpoints(dataset: Any) -> Iterator[str]:
+    """What checkpoints of its iterators hold, where they could hold positions alone."""
+    if holds_positions(dataset):
+        why = what_prevents(dataset)
+        held = f"all that is read ahead: {why}" if why else "positions alone"
+        yield f"Checkpoints of its iterators hold {held}."
 
 
 def _reads_singly(step: Step) -> bool:
