@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tfrfast.scanning import Scan, scan
     from tfrfast.shuffling import Shuffled, shuffle
     from tfrfast.tensorflow import TFRecordDataset as TFRecordDataset
+    from tfrfast.tensorflow import accelerate as accelerate
     from tfrfast.tensorflow import explain as explain
     from tfrfast.tensorflow import make_batched_features_dataset as make_batched_features_dataset
     from tfrfast.text_indexes import export_text_indexes, import_text_indexes
@@ -99,7 +100,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Each name's module, which is imported when the name is first used. So `tfrfast --version` need not
-# wait for NumPy, and only the last three names need TensorFlow.
+# wait for NumPy, and only the last four names need TensorFlow.
 _ON_USE = {
     "Batch": "tfrfast.columns",
     "BlockShuffle": "tfrfast.block_shuffle",
@@ -155,6 +156,7 @@ _ON_USE = {
     "tfds": "tfrfast.tfds_folder",
     "verify": "tfrfast.verifying",
     "TFRecordDataset": "tfrfast.tensorflow",
+    "accelerate": "tfrfast.tensorflow",
     "explain": "tfrfast.tensorflow",
     "make_batched_features_dataset": "tfrfast.tensorflow",
 }

@@ -216,8 +216,8 @@ void register_order(py::module_& module) {
   py::class_<ExactOrder, Order, std::shared_ptr<ExactOrder>>(module, "ExactOrder")
       .def(py::init<std::int64_t>(), py::arg("num_records"));
   py::class_<InterleavedOrder, Order, std::shared_ptr<InterleavedOrder>>(module, "InterleavedOrder")
-      .def(py::init<std::vector<std::int64_t>, std::int64_t>(), py::arg("file_records"),
-           py::arg("slots"));
+      .def(py::init<std::vector<std::int64_t>, std::int64_t, std::int64_t>(),
+           py::arg("file_records"), py::arg("slots"), py::arg("block_records") = 1);
   py::class_<BlockShuffle, Order, std::shared_ptr<BlockShuffle>>(module, "BlockOrder")
       .def(py::init(&make_block_order), py::arg("num_records"), py::arg("block_records"),
            py::arg("window_blocks"), py::arg("streams"));

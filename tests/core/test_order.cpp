@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/order/interleaved_order.h"
+#include "core/order/permutation.h"
 #include "core/order/plan.h"
 #include "orders.h"
 
@@ -41,7 +42,7 @@ std::vector<std::int64_t> records_of(const Order& order, std::uint64_t seed, std
 }
 
 // Lap after lap, slot after slot.
-Numbers in_turns(const Numbers& file_records, std::size_t slots) {
+Numbers in_turns(const Numbers& file_records, std::size_t slots, std::int64_t block_records = 1) {
   struct Slot {
     bool has_file = false;
     std::int64_t next = 0;
@@ -59,10 +60,12 @@ Numbers in_turns(const Numbers& file_records, std::size_t slots) {
       ++file;
     }
     const bool is_left = slot.has_file;
-    if (slot.has_file && slot.next < slot.end) {
-      records.push_back(slot.next++);
-    } else {
-      slot.has_file = false;
+    for (std::int64_t given = 0; slot.has_file && given < block_records; ++given) {
+      if (slot.next < slot.end) {
+        records.push_back(slot.next++);
+      } else {
+        slot.has_file = false;
+      }
     }
     ended = is_left ? 0 : ended + 1;
   }
@@ -103,7 +106,7 @@ TEST_CASE("every order comes back from its encoding as it was") {
       choose({5, 5, 2, 9}, 10, Shuffle::exact),
       choose({}, 10),
       make_order(0),
-      std::make_shared<const InterleavedOrder>(Numbers{5, 0, 3}, 2),
+      std::make_shared<const InterleavedOrder>(Numbers{5, 0, 3}, 2, 3),
       std::make_shared<const WeightedOrder>(make_order(7), std::vector<std::int64_t>{3, 0, 1}),
       std::make_shared<const LengthBatches>(
           std::vector<LengthBatches::Bucket>{{3, 2}, {0, 7}, {2, 5}},
@@ -213,22 +216,25 @@ TEST_CASE("files take turns as they do one record after the other") {
   Numbers many;
   for (std::int64_t i = 0; i < 700; ++i) many.push_back(i * i % 13 == 5 ? 0 : i * 7 % 31);
   for (const Numbers& file_records : {few, many, Numbers{0, 0}, Numbers{}, Numbers{6}}) {
-    for (const std::int64_t slots : {1, 2, 3, 7, 100, 5000}) {
-      CAPTURE(slots);
-      const InterleavedOrder order(file_records, slots);
-      const Numbers expected = in_turns(file_records, static_cast<std::size_t>(slots));
-      CHECK(records_of(order, 0, 0) == expected);
-      // In any order, far apart.
-      const auto epoch = order.of_epoch(0, 0);
-      const auto count = static_cast<std::int64_t>(expected.size());
-      Numbers positions;
-      for (std::int64_t i = 0; i < count; ++i) positions.push_back(i * 7919 % count);
-      Numbers found(positions.size());
-      epoch->evaluate(positions.data(), positions.size(), found.data());
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        REQUIRE(found[i] == expected[static_cast<std::size_t>(positions[i])]);
+    for (const std::int64_t slots : {1, 2, 3, 7, 100, 5000})
+      for (const std::int64_t block : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3},
+                                       std::int64_t{16}, kMaxPermutationSize}) {
+        CAPTURE(slots);
+        CAPTURE(block);
+        const InterleavedOrder order(file_records, slots, block);
+        const Numbers expected = in_turns(file_records, static_cast<std::size_t>(slots), block);
+        CHECK(records_of(order, 0, 0) == expected);
+        // In any order, far apart.
+        const auto epoch = order.of_epoch(0, 0);
+        const auto count = static_cast<std::int64_t>(expected.size());
+        Numbers positions;
+        for (std::int64_t i = 0; i < count; ++i) positions.push_back(i * 7919 % count);
+        Numbers found(positions.size());
+        epoch->evaluate(positions.data(), positions.size(), found.data());
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          REQUIRE(found[i] == expected[static_cast<std::size_t>(positions[i])]);
+        }
       }
-    }
   }
 }
 
@@ -242,5 +248,6 @@ TEST_CASE("files that take turns can be others, but not parts of them") {
   CHECK_THROWS_AS(order.over(3), Error);
   CHECK_THROWS_AS(InterleavedOrder({5, -1}, 2), Error);
   CHECK_THROWS_AS(InterleavedOrder({5}, 0), Error);
+  CHECK_THROWS_AS(InterleavedOrder({5}, 1, 0), Error);
   CHECK_THROWS_AS(InterleavedOrder({std::int64_t{1} << 62, std::int64_t{1} << 62}, 2), Error);
 }

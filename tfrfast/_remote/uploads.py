@@ -259,12 +259,9 @@ async def _fetch(
 ) -> None:
     for at in offsets:
         count = min(_PART_BYTES, facts.size - at)
-
-        def put(done: int, chunk: Any, at: int = at) -> None:
-            file.seek(at + done)
-            file.write(chunk)
-
-        await answers.read(url, access, facts.encode(), at, count, put)
+        body = await answers.read(url, access, facts.encode(), at, count)
+        file.seek(at)
+        file.write(body)
 
 
 def failed_upload(what: str, error: BaseException, store: Store, then: str) -> GivenUpError:
@@ -275,6 +272,6 @@ def failed_upload(what: str, error: BaseException, store: Store, then: str) -> G
     if verdict is Verdict.RENEW:
         advice = " Check the credentials and what they allow, or pass storage={...}."
     elif verdict is Verdict.RETRY:
-        advice = failures.advice_to_retry(error)
+        advice = " Ask again later, or allow more with storage={'retries': ...}."
     text = f"{what} failed: {cause}. {then}".rstrip() + advice
     return GivenUpError(failures.UNREADABLE, failures.errno_of(error, verdict), text)

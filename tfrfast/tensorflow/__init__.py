@@ -1,7 +1,14 @@
 """The tf.data source. Importing this loads the ops that its graphs need in every process."""
 
+from tfrfast.tensorflow.accelerating import accelerate
 from tfrfast.tensorflow.batched_features import make_batched_features_dataset
 from tfrfast.tensorflow.dataset import TFRecordDataset
 from tfrfast.tensorflow.explaining import Explanation, explain
 
-__all__ = ["Explanation", "TFRecordDataset", "explain", "make_batched_features_dataset"]
+__all__ = [
+    "Explanation",
+    "TFRecordDataset",
+    "accelerate",
+    "explain",
+    "make_batched_features_dataset",
+]

@@ -17,6 +17,7 @@ from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.lifting.switch import lifts_parsing
 from tfrfast.tensorflow.names import file_names
 from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.reading.opening import Opening, note_opening
 from tfrfast.tensorflow.sequence import EVERYTHING
 from tfrfast.tensorflow.source import Source
 
@@ -100,6 +101,9 @@ class TFRecordDataset(FusedDataset):
         sequence = EVERYTHING if source.has_known_order else None
         pipeline = Pipeline(source, sequence, lifts=lifts)
         self._set_up(pipeline, History(source.description, source.has_known_order))
+        if not tf.executing_eagerly() and names.tensor is not None:
+            opening = Opening(compression, source.skip_damage, zero_copy)
+            note_opening(self, names.tensor, opening)
 
 
 def _is_ours(compression_type: Any, buffer_size: Any) -> bool:

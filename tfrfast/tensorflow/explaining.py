@@ -9,10 +9,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow.accelerating import acceleration_of
 from tfrfast.tensorflow.history import History, Step
-from tfrfast.tensorflow.saving import holds_positions, what_prevents
 
 _WIDTH = 30
+_AND = "and"
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,17 @@ def explain(dataset: Any) -> Explanation:
     parts = list(_walk(dataset))
     steps = tuple(part for part in parts if isinstance(part, Step))
     lines = [line for part in parts for line in _lines(part)]
-    if not any(isinstance(part, str) for part in parts) and not any(map(_reads_singly, steps)):
-        lines.append("No tfr.TFRecordDataset is in it, so that all of it is tf.data.")
-    lines += _checkpoints(dataset)
+    headings = [part for part in parts if isinstance(part, str) and part != _AND]
+    if not headings and not any(map(_reads_singly, steps)):
+        lines = ["No tfr.TFRecordDataset is in it, so that all of it is tf.data."]
+        faster, why_not = acceleration_of(dataset)
+        if faster is None:
+            lines.append(f"tfr.accelerate(dataset) gains nothing: {why_not.why}.")
+        else:
+            parts = list(_walk(faster))
+            lines.append("tfr.accelerate(dataset) would be:")
+            lines += [line for part in parts for line in _lines(part)]
+            steps = tuple(part for part in parts if isinstance(part, Step))
     explanation = Explanation(steps, "\n".join(lines))
     print(explanation)
     return explanation
@@ -59,14 +68,16 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
     if isinstance(history, History):
         for other in _other_inputs(dataset, history):
             yield from _walk(other)
-            yield "and"
+            yield _AND
         yield f"{history.source}: {history.state}"
         yield from history.steps
+    elif hasattr(dataset, "_tfrfast_plan"):
+        yield "Loader.to_tf_dataset(): planned"
     else:
         inputs = dataset._inputs()
         for number, each in enumerate(inputs):
             if number:
-                yield "and"
+                yield _AND
             yield from _walk(each)
         yield _step_of(dataset)
 
@@ -103,14 +114,6 @@ def _reads(graph: Any) -> bool:
     return any(
         node.op.startswith("Tfrfast") for group in (nodes.node, *functions) for node in group
     )
-
-
-def _checkpoints(dataset: Any) -> Iterator[str]:
-    """What checkpoints of its iterators hold, where they could hold positions alone."""
-    if holds_positions(dataset):
-        why = what_prevents(dataset)
-        held = f"all that is read ahead: {why}" if why else "positions alone"
-        yield f"Checkpoints of its iterators hold {held}."
 
 
 def _reads_singly(step: Step) -> bool:

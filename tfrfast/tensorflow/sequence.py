@@ -48,10 +48,11 @@ class Progression:
 
 @dataclass(frozen=True)
 class Turns:
-    """So many files take turns, one record each. One that ends gives way to the next."""
+    """So many files take turns, a block of records each. One that ends gives way to the next."""
 
     files: int
     file_records: tuple[int, ...]
+    block_records: int = 1
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,8 @@ class Sequence:
     def _order(self) -> _native.Order:
         shuffle = self.shuffle
         if shuffle is not None and shuffle.turns is not None:
-            return _native.InterleavedOrder(shuffle.turns.file_records, shuffle.turns.files)
+            turns = shuffle.turns
+            return _native.InterleavedOrder(turns.file_records, turns.files, turns.block_records)
         return order_of(False if shuffle is None else shuffle.blocks or True, self.records.count)
 
     def encode(self) -> bytes:

@@ -32,6 +32,7 @@ class Source:
     access: str = ""  # how to reach URLs, without secrets
     num_parallel_reads: Any = None
     turns: int | None = 1  # how many files take turns; None: that is not known here
+    block_records: int = 1  # of a file before it is the next one's turn; else only in batches
     plan: OpenPlan | None = None
     open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
@@ -65,7 +66,7 @@ class Source:
             return None
         assert self.names.known is not None
         file_records = source.plan.file_records(len(self.names.known))
-        return source, Turns(self.turns, tuple(file_records))
+        return source, Turns(self.turns, tuple(file_records), self.block_records)
 
     @property
     def far_records(self) -> FarRecords | None:

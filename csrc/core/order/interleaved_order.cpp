@@ -41,14 +41,29 @@ class InterleavedOrder::Epoch final : public EpochOrder {
       if (wanted != at) move(active, at, wanted);
       at = wanted;
       const Stretch& stretch = order_.stretches_[at];
-      const auto size = static_cast<std::int64_t>(active.size());
       const std::int64_t passed = position - stretch.position;
-      const Active& slot = active[static_cast<std::size_t>(passed % size)];
-      out[i] = stretch.lap + passed / size + slot.ahead;
+      const std::int64_t lap = stretch.lap + passed / stretch.lap_records;
+      std::int64_t within = passed % stretch.lap_records;
+      const Active& slot = slot_with(active, stretch, within);
+      out[i] = lap * order_.block_records_ + slot.ahead + within;
     }
   }
 
  private:
+  // The slot that gives a lap's record `within`, which becomes the record's place in the block.
+  const Active& slot_with(const std::vector<Active>& active, const Stretch& stretch,
+                          std::int64_t& within) const {
+    const std::int64_t block = order_.block_records_;
+    if (stretch.lap_records == static_cast<std::int64_t>(active.size()) * block) {
+      const Active& slot = active[static_cast<std::size_t>(within / block)];
+      within %= block;
+      return slot;
+    }
+    auto slot = active.begin();  // a lap with short blocks
+    for (; within >= slot->records; ++slot) within -= slot->records;
+    return *slot;
+  }
+
   std::size_t stretch_of(std::int64_t position, std::size_t at) const {
     const std::vector<Stretch>& all = order_.stretches_;
     if (at < all.size() && all[at].position <= position &&
@@ -76,11 +91,15 @@ class InterleavedOrder::Epoch final : public EpochOrder {
   const InterleavedOrder& order_;
 };
 
-InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots)
+InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
+                                   std::int64_t block_records)
     : Order(sum_of(file_records), sum_of(file_records)),
       file_records_(std::move(file_records)),
-      slots_(slots) {
+      slots_(slots),
+      // No file has more than all records. So no product of a lap and a block overflows.
+      block_records_(std::min(block_records, std::max<std::int64_t>(1, records()))) {
   if (slots < 1) refuse("the number of files that take turns", slots, "1 or more");
+  if (block_records < 1) refuse("the number of records of a turn", block_records, "1 or more");
   add_changes();
   add_stretches();
 }
@@ -94,17 +113,22 @@ void InterleavedOrder::add_changes() {
   for (const std::int64_t records : file_records_) {
     const auto [lap, slot] = empty.top();
     empty.pop();
-    if (records > 0) {
-      const Active active{slot, first - lap};
-      changes_.push_back({lap, active, true});
-      changes_.push_back({lap + records, active, false});
-    }
-    empty.push({lap + records + 1, slot});
+    const std::int64_t whole = records / block_records_, rest = records % block_records_;
+    const std::int64_t ahead = first - lap * block_records_;
+    if (whole > 0) add_laps(lap, lap + whole, {slot, ahead, block_records_});
+    if (rest > 0) add_laps(lap + whole, lap + whole + 1, {slot, ahead, rest});
+    empty.push({lap + whole + 1, slot});
     first += records;
   }
+  // A slot ends what it gave before it begins anything else.
   std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
-    return std::tie(a.lap, a.active.slot) < std::tie(b.lap, b.active.slot);
+    return std::tie(a.lap, a.active.slot, a.begins) < std::tie(b.lap, b.active.slot, b.begins);
   });
+}
+
+void InterleavedOrder::add_laps(std::int64_t first, std::int64_t end, const Active& active) {
+  changes_.push_back({first, active, true});
+  changes_.push_back({end, active, false});
 }
 
 void InterleavedOrder::add_stretches() {
@@ -123,9 +147,11 @@ void InterleavedOrder::add_stretches() {
       milestones_.push_back({stretches_.size(), active});
       milestone_end = end;
     }
-    stretches_.push_back({lap, position, end});
+    std::int64_t lap_records = 0;
+    for (const Active& each : active) lap_records += each.records;
+    stretches_.push_back({lap, position, lap_records, end});
     const std::int64_t laps = changes_[end].lap - lap;  // each slot that begins also ends
-    position += laps * static_cast<std::int64_t>(active.size());
+    position += laps * lap_records;
   }
 }
 
@@ -146,11 +172,13 @@ void InterleavedOrder::change(std::vector<Active>& active, std::size_t begin,
 
 std::shared_ptr<const Order> InterleavedOrder::decode(Decoder& decoder) {
   const std::int64_t slots = decoder.integer();
-  return std::make_shared<const InterleavedOrder>(decoder.integers(), slots);
+  const std::int64_t block_records = decoder.integer();
+  return std::make_shared<const InterleavedOrder>(decoder.integers(), slots, block_records);
 }
 
 void InterleavedOrder::encode(Encoder& encoder) const {
   encoder.integer(slots_);
+  encoder.integer(block_records_);
   encoder.integers(file_records_);
 }
 
@@ -169,13 +197,15 @@ std::shared_ptr<const Order> InterleavedOrder::over_files(const std::vector<std:
   std::vector<std::int64_t> file_records;
   for (std::size_t i = 1; i < firsts.size(); ++i) file_records.push_back(firsts[i] - firsts[i - 1]);
   if (file_records == file_records_) return nullptr;
-  return std::make_shared<const InterleavedOrder>(std::move(file_records), slots_);
+  return std::make_shared<const InterleavedOrder>(std::move(file_records), slots_, block_records_);
 }
 
 std::string InterleavedOrder::describe_shuffle(std::uint64_t) const {
   SipHash hash(SipKey{});
   for (const std::int64_t records : file_records_) hash.add(static_cast<std::uint64_t>(records));
-  return "shuffle=none interleaved=" + std::to_string(slots_) + ":" + std::to_string(hash.finish());
+  std::string turns = std::to_string(slots_);
+  if (block_records_ != 1) turns += "x" + std::to_string(block_records_);
+  return "shuffle=none interleaved=" + turns + ":" + std::to_string(hash.finish());
 }
 
 }  // namespace tfrfast

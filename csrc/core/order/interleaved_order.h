@@ -1,4 +1,5 @@
-// Files take turns: one record of each of several files, over and over, the same in every epoch.
+// Files take turns: a block of records of each of several files, over and over, the same in every
+// epoch.
 #pragma once
 
 #include <memory>
@@ -9,17 +10,19 @@
 
 namespace tfrfast {
 
-// The order of tf.data's interleave() with blocks of one record. There are so many slots, with a
-// file in each. In every lap each slot gives the next record of its file. One whose file has ended
-// is passed over once. From the next lap on, it has the next file that is left.
+// The order of tf.data's interleave(). There are so many slots, with a file in each. In every lap
+// each slot gives the next block of its file. A file's last block may be short. A slot whose file
+// ends with a whole block is passed over once. From the next lap on, the slot has the next file.
 //
 // Holds some 100 bytes for each file.
 class InterleavedOrder final : public Order {
  public:
   static constexpr const char* kName = "interleaved";
 
-  // Throws Error(invalid) for less than one slot, or for counts that no files have.
-  InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots);
+  // Throws Error(invalid) for less than one slot, for blocks of less than one record, or for counts
+  // that no files have.
+  InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
+                   std::int64_t block_records = 1);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t, std::uint64_t) const override;
@@ -30,10 +33,11 @@ class InterleavedOrder final : public Order {
   const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;
 
-  // A slot that gives records: in lap n, record n + `ahead`.
+  // A slot that gives records: in lap n, so many from record n * block + `ahead` on.
   struct Active {
     std::int64_t slot = 0;
     std::int64_t ahead = 0;
+    std::int64_t records = 0;
   };
 
  private:
@@ -49,6 +53,7 @@ class InterleavedOrder final : public Order {
   struct Stretch {
     std::int64_t lap = 0;
     std::int64_t position = 0;
+    std::int64_t lap_records = 0;
     std::size_t changes_end = 0;  // those after the stretch before it, up to here, lead to it
   };
   // The slots that give records in a stretch. There are few of them, so that they take no more
@@ -59,11 +64,13 @@ class InterleavedOrder final : public Order {
   };
 
   void add_changes();
+  void add_laps(std::int64_t first, std::int64_t end, const Active& active);
   void add_stretches();
   void change(std::vector<Active>& active, std::size_t begin, std::size_t end) const;
 
   std::vector<std::int64_t> file_records_;
   std::int64_t slots_;
+  std::int64_t block_records_;
   std::vector<Change> changes_;
   std::vector<Stretch> stretches_;
   std::vector<Milestone> milestones_;

@@ -77,9 +77,8 @@ std::uint64_t take_abandoned() noexcept {
   return exchange().take_abandoned().value_or(0);
 }
 
-void receive(std::uint64_t number, std::uint64_t at, const void* bytes,
-             std::uint64_t count) noexcept {
-  carefully([&] { exchange().receive(number, at, bytes, count); });
+void finish_read(std::uint64_t number, const void* bytes, std::uint64_t count) noexcept {
+  carefully([&] { exchange().finish_read(number, bytes, count); });
 }
 
 void finish_facts(std::uint64_t number, const ClientFacts* facts, const char* version) noexcept {
@@ -105,7 +104,7 @@ void forget_listed() noexcept {
 }
 
 constexpr ClientTable kTable = {
-    begin,        end,  acknowledge, take,   take_abandoned, receive,
+    begin,        end,  acknowledge, take,   take_abandoned, finish_read,
     finish_facts, fail, start_with,  expect, forget_listed,
 };
 

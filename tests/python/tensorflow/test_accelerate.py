@@ -1,0 +1,303 @@
+"""accelerate(): finished datasets, whoever built them, with TensorFlow as the oracle."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from example_files import write_examples
+from record_files import flip_payload_byte
+
+tf = pytest.importorskip("tensorflow")
+
+from tensorflow_child import FEATURES  # noqa: E402
+from tfrfast.tensorflow.accelerating import AcceleratedDataset  # noqa: E402
+
+AUTO = tf.data.AUTOTUNE
+COUNTS = [9, 0, 33, 14, 4, 1, 0, 30, 2]
+TOTAL = sum(COUNTS)
+Chain = Callable[[list[str]], Any]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_examples(tmp_path_factory.mktemp("accelerated"), COUNTS)
+
+
+def names_of(files: list[str]) -> Any:
+    return tf.data.Dataset.from_tensor_slices(files)
+
+
+def record_number(record: Any) -> Any:
+    return tf.io.parse_single_example(record, FEATURES)["id"]
+
+
+def read(name: Any) -> Any:
+    return tf.data.TFRecordDataset(name)
+
+
+def read_ahead(name: Any) -> Any:
+    return tf.data.TFRecordDataset([name], "", buffer_size=1 << 20).prefetch(1)
+
+
+def numbers(dataset: Any) -> list[int]:
+    return [int(number) for batch in dataset for number in np.ravel(batch)]
+
+
+def in_batches(records: Any) -> Any:
+    return records.map(record_number, AUTO).batch(8).prefetch(AUTO)
+
+
+def legacy_interleave(*arguments: Any, **options: Any) -> Any:
+    return tf.data.experimental.parallel_interleave(*arguments, **options)
+
+
+ORDERED: dict[str, Chain] = {
+    "a list": lambda files: tf.data.TFRecordDataset(files),
+    "names applied": lambda files: names_of(files).apply(tf.data.TFRecordDataset),
+    "parallel reads": lambda files: tf.data.TFRecordDataset(files, num_parallel_reads=3),
+    "flat_map": lambda files: names_of(files).flat_map(read),
+    "interleave": lambda files: names_of(files).interleave(read),
+    "interleave, wide": lambda files: names_of(files).interleave(read, cycle_length=40),
+    "blocks": lambda files: names_of(files).interleave(read, cycle_length=3, block_length=4),
+    "long blocks": lambda files: names_of(files).interleave(read, 2, block_length=1000),
+    "parallel": lambda files: names_of(files).interleave(read_ahead, num_parallel_calls=AUTO),
+    "parallel blocks": lambda files: names_of(files).interleave(
+        read_ahead, cycle_length=4, block_length=2, num_parallel_calls=2
+    ),
+    "our class inside": lambda files: names_of(files).interleave(tfr.TFRecordDataset, 3),
+    "version 1": lambda files: tf.compat.v1.data.TFRecordDataset(files),
+    "a shard of the names": lambda files: names_of(files).shard(2, 0).interleave(read, 2),
+    "part of the names": lambda files: names_of(files).skip(1).take(4).flat_map(read),
+    "names joined": lambda files: (
+        names_of(files[:3]).concatenate(names_of(files[4:])).flat_map(read)
+    ),
+    "a shard of the records": lambda files: names_of(files).interleave(read, 3).shard(3, 1),
+    "part of the records": lambda files: names_of(files).interleave(read, 3).skip(5).take(40),
+    "repeated": lambda files: names_of(files).interleave(read, 3).repeat(2),
+    "repeated names": lambda files: names_of(files).repeat(2).flat_map(read),
+    "filtered": lambda files: tf.data.TFRecordDataset(files).filter(
+        lambda record: record_number(record) % 2 == 0
+    ),
+    "cached": lambda files: names_of(files).interleave(read, 3).cache(),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_without_a_shuffle_the_order_is_tensorflows(files: list[str], name: str) -> None:
+    theirs = in_batches(ORDERED[name](files))
+    ours = tfr.accelerate(theirs)
+    assert isinstance(ours, AcceleratedDataset)
+    assert ours.element_spec == theirs.element_spec
+    expected = numbers(theirs)
+    assert numbers(ours) == expected
+    assert numbers(ours) == expected
+
+
+SHUFFLED: dict[str, tuple[int, Chain]] = {
+    "a list": (1, lambda files: tf.data.TFRecordDataset(files).shuffle(10)),
+    "interleave": (1, lambda files: names_of(files).interleave(read, 3).shuffle(10, seed=4)),
+    "names shuffled": (
+        1,
+        lambda files: tf.data.Dataset.list_files(files).interleave(read_ahead, 3).shuffle(10),
+    ),
+    "repeated first": (2, lambda files: tf.data.TFRecordDataset(files).repeat(2).shuffle(10)),
+    "repeated names": (
+        3,
+        lambda files: (
+            names_of(files)
+            .repeat(3)
+            .shuffle(9)
+            .apply(legacy_interleave(read, cycle_length=4, sloppy=True))
+            .shuffle(10)
+        ),
+    ),
+    "repeated twice": (
+        4,
+        lambda files: names_of(files).repeat(2).flat_map(read).repeat(2).repeat(1).shuffle(5),
+    ),
+    "one shard of one": (
+        1,
+        lambda files: names_of(files).shuffle(9).shard(1, 0).interleave(read).shuffle(10),
+    ),
+    "two shuffles": (
+        1,
+        lambda files: tf.data.TFRecordDataset(files).shuffle(10).prefetch(3).shuffle(50),
+    ),
+    "repeated later": (2, lambda files: tf.data.TFRecordDataset(files).shuffle(10).repeat(2)),
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_a_shuffle_gives_each_record_once_an_epoch(files: list[str], name: str) -> None:
+    epochs, chain = SHUFFLED[name]
+    theirs = in_batches(chain(files))
+    ours = tfr.accelerate(theirs)
+    assert isinstance(ours, AcceleratedDataset)
+    found = numbers(ours)
+    assert len(found) == epochs * TOTAL
+    every = sorted(numbers(in_batches(tf.data.TFRecordDataset(files))))
+    for epoch in range(epochs):
+        assert sorted(found[epoch * TOTAL : (epoch + 1) * TOTAL]) == every
+    assert found[:TOTAL] != every
+    assert epochs > 1 or found != numbers(ours)
+
+
+def test_a_seed_fixes_the_order_in_every_dataset(files: list[str]) -> None:
+    def made() -> Any:
+        return tfr.accelerate(in_batches(tf.data.TFRecordDataset(files).shuffle(10, seed=7)))
+
+    assert numbers(made()) == numbers(made())
+
+
+def test_parts_of_one_shuffle_are_a_split(files: list[str]) -> None:
+    mixed = tf.data.TFRecordDataset(files).shuffle(20, reshuffle_each_iteration=False)
+    first, rest = (in_batches(part) for part in (mixed.take(30), mixed.skip(30)))
+    ours = numbers(tfr.accelerate(first)), numbers(tfr.accelerate(rest))
+    assert len(ours[0]) == 30
+    assert sorted(ours[0] + ours[1]) == sorted(numbers(in_batches(tf.data.TFRecordDataset(files))))
+
+
+def test_parts_of_one_shuffle_are_read_by_one(tmp_path: Path) -> None:
+    own = write_examples(tmp_path, [20, 20])
+    mixed = tf.data.TFRecordDataset(own).shuffle(20, reshuffle_each_iteration=False)
+    first, rest = (tfr.accelerate(in_batches(part)) for part in (mixed.take(30), mixed.skip(30)))
+    assert len(numbers(first)) == 30
+    Path(own[1]).unlink()
+    with pytest.raises(tf.errors.OpError, match="TFRFAST_ACCELERATE=0"):
+        numbers(rest)
+
+
+def test_a_function_is_never_called_again(files: list[str]) -> None:
+    calls = []
+
+    def counted(name: Any) -> Any:
+        calls.append(name)
+        return tf.data.TFRecordDataset(name)
+
+    def parsed(record: Any) -> Any:
+        calls.append(record)
+        return record_number(record) + offset
+
+    offset = 10
+    theirs = names_of(files).interleave(counted).map(parsed).batch(8)
+    traced = len(calls)
+    offset = 20  # it was traced with another
+    ours = tfr.accelerate(theirs)
+    assert numbers(ours) == numbers(theirs)
+    assert min(numbers(ours)) == 10
+    assert len(calls) == traced
+
+
+PLAIN: dict[str, Chain] = {
+    "no batch": lambda files: tf.data.TFRecordDataset(files).map(record_number),
+    "small batches": lambda files: tf.data.TFRecordDataset(files).map(record_number).batch(2),
+    "windows": lambda files: in_batches(
+        tf.data.TFRecordDataset(files).window(3).flat_map(lambda window: window)
+    ),
+    "no files": lambda files: in_batches(tf.data.Dataset.range(9).map(tf.strings.as_string)),
+    "text": lambda files: names_of(files[1:2]).interleave(tf.data.TextLineDataset).batch(8),
+    "the name is used": lambda files: (
+        names_of(files)
+        .interleave(lambda name: tf.data.TFRecordDataset(name).map(lambda record: record + name))
+        .batch(8)
+    ),
+    "names with a scheme": lambda files: tf.data.TFRecordDataset("gs://none/a").batch(8),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_gains_nothing_stays_as_it_is(files: list[str], name: str) -> None:
+    theirs = PLAIN[name](files)
+    ours = tfr.accelerate(theirs)
+    if name == "names with a scheme":
+        assert ours._variant_tensor is theirs._variant_tensor
+    else:
+        assert ours is theirs
+
+
+def test_the_switch_leaves_datasets_alone(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFRFAST_ACCELERATE", "0")
+    theirs = in_batches(tf.data.TFRecordDataset(files))
+    assert tfr.accelerate(theirs) is theirs
+    monkeypatch.delenv("TFRFAST_ACCELERATE")
+    assert tfr.accelerate(theirs) is not theirs
+    with pytest.raises(TypeError, match="takes a tf.data.Dataset, not list"):
+        tfr.accelerate([theirs])
+
+
+def test_inputs_are_accelerated_one_by_one(files: list[str]) -> None:
+    records = in_batches(names_of(files).interleave(read, 3))
+    both = tf.data.Dataset.zip((records, tf.data.Dataset.range(100)))
+    ours = tfr.accelerate(both)
+    assert ours is not both
+    assert ours.element_spec == both.element_spec
+    pairs = [(batch.tolist(), int(number)) for batch, number in ours.as_numpy_iterator()]
+    assert pairs == [(batch.tolist(), int(number)) for batch, number in both.as_numpy_iterator()]
+
+
+def test_nothing_fails_earlier_than_in_tensorflow(files: list[str], tmp_path: Path) -> None:
+    some = [files[2], files[3], str(tmp_path / "missing")]
+    mixed = in_batches(tf.data.TFRecordDataset(some).shuffle(5).take(40))
+    assert len(numbers(tfr.accelerate(mixed))) == 40
+    whole = tfr.accelerate(in_batches(tf.data.TFRecordDataset(some)))
+    found = []
+    with pytest.raises(tf.errors.NotFoundError):
+        for batch in whole:
+            found += batch.numpy().tolist()
+    assert len(found) >= COUNTS[2] + COUNTS[3] - 7
+
+
+def test_damage_is_an_error_at_the_same_place(tmp_path: Path) -> None:
+    (path,) = write_examples(tmp_path, [50])
+    records = [bytes(record.numpy()) for record in tf.data.TFRecordDataset(path)]
+    flip_payload_byte(path, records, 20)
+    theirs = in_batches(names_of([path]).interleave(read, 2))
+    seen = []
+    for dataset in (theirs, tfr.accelerate(theirs)):
+        found: list[int] = []
+        with pytest.raises(tf.errors.DataLossError):
+            for batch in dataset:
+                found += batch.numpy().tolist()
+        seen.append(found)
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("name", ["interleave", "repeated names"])
+def test_a_checkpoint_goes_on_where_it_was_saved(
+    files: list[str], name: str, tmp_path: Path
+) -> None:
+    chains = {"interleave": ORDERED["blocks"], "repeated names": SHUFFLED["repeated names"][1]}
+    theirs = in_batches(chains[name](files))
+    ours = tfr.accelerate(theirs)
+    iterator = iter(ours)
+    for _ in range(3):
+        next(iterator)
+    saved = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "checkpoint"))
+    expected = numbers(iterator)
+    again = iter(ours)
+    tf.train.Checkpoint(iterator=again).restore(saved)
+    assert numbers(again) == expected
+    plain = tf.train.Checkpoint(iterator=iter(theirs)).save(str(tmp_path / "plain"))
+    with pytest.raises(tf.errors.OpError, match="TFRFAST_ACCELERATE=0"):
+        tf.train.Checkpoint(iterator=iter(ours)).restore(plain)
+
+
+def test_an_explanation_says_what_would_become_of_a_plain_dataset(files: list[str]) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        mixed = in_batches(names_of(files).interleave(read, 3).shuffle(10))
+        text = str(tfr.explain(mixed))
+        assert "tfr.accelerate(dataset) would be:" in text
+        assert "an exact order of all records" in text
+        assert "map(record_number)" in text
+        words = names_of(files).interleave(tf.data.TextLineDataset).batch(8)
+        assert "gains nothing: its function does more than" in str(tfr.explain(words))

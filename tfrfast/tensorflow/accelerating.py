@@ -1,0 +1,145 @@
+"""accelerate(): any finished dataset, read by tfrfast as far as that gains."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.building import build
+from tfrfast.tensorflow.history import History, Refusal, Step
+from tfrfast.tensorflow.interruption import InterruptibleIterator
+from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.chain import Chain, chain_of
+from tfrfast.tensorflow.reading.planner import Plan, plan, why_no_gain
+from tfrfast.tensorflow.reading.shuffles import decide
+
+_SWITCH = "TFRFAST_ACCELERATE"
+_NONE = Refusal("")
+
+
+def accelerate(dataset: Any) -> Any:
+    """The same dataset, whose files tfrfast reads: `tfr.accelerate(dataset)`, whoever built it.
+
+        names = tf.data.Dataset.list_files("train-*")
+        records = names.interleave(tf.data.TFRecordDataset).shuffle(10_000)
+        batches = tfr.accelerate(records.map(parse).batch(256).prefetch(2))
+
+    Elements, their spec and their errors are those of `dataset`. What is shuffled is shuffled
+    exactly and globally, each record once an epoch. Files are opened when the result is iterated.
+    What tfrfast cannot plan stays TensorFlow's; `tfr.explain` says for each call what was done, or
+    why not. `dataset` itself is returned if nothing is gained, and with TFRFAST_ACCELERATE=0.
+    """
+    if not isinstance(dataset, tf.data.Dataset):
+        raise TypeError(f"accelerate() takes a tf.data.Dataset, not {type(dataset).__name__}.")
+    if os.environ.get(_SWITCH) == "0" or not tf.executing_eagerly():
+        return dataset
+    faster, _ = acceleration_of(dataset)
+    return dataset if faster is None else faster
+
+
+def acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
+    """The dataset as accelerate() returns it; None and the reason if nothing is gained.
+
+    Opens no file.
+    """
+    chain = chain_of(dataset)
+    if isinstance(chain, Chain):
+        why_not = why_no_gain(chain)
+        return (AcceleratedDataset(dataset, chain), _NONE) if why_not is None else (None, why_not)
+    inputs = nodes.inputs(dataset)
+    if not inputs or not nodes.can_be_moved(dataset):
+        return None, chain
+    faster = [acceleration_of(each)[0] for each in inputs]
+    if all(each is None for each in faster):
+        return None, chain
+    both = zip(inputs, faster, strict=True)
+    return nodes.moved(dataset, [old if new is None else new for old, new in both]), _NONE
+
+
+class _Iterator(InterruptibleIterator):
+    """An iterator that says why it cannot take a plain dataset's place in a checkpoint."""
+
+    def _restore_from_tensors(self, restored_tensors: Any) -> Any:
+        try:
+            return super()._restore_from_tensors(restored_tensors)
+        except tf.errors.OpError as error:
+            raise tf.errors.FailedPreconditionError(
+                None,
+                None,
+                "This checkpoint is not of an accelerated dataset like this one. If it was saved "
+                f"without tfr.accelerate(), set {_SWITCH}=0 to go on from it. TensorFlow says: "
+                f"{error.message}",
+            ) from None
+
+
+class AcceleratedDataset(tf.data.Dataset):  # type: ignore[misc]
+    """A finished dataset that is planned when it is used."""
+
+    def __init__(self, plain: Any, chain: Chain) -> None:
+        self._plain_dataset = plain
+        self._chain = chain
+        super().__init__(None)
+
+    @functools.cached_property
+    def _made(self) -> tuple[Any, History]:
+        """The dataset that is iterated, and what became of each call.
+
+        Whatever goes wrong before the first element, TensorFlow's own reading says so, or reads.
+        """
+        try:
+            with tf.init_scope():
+                found = plan(self._chain)
+                made = None if isinstance(found, Refusal) else _build(found)
+        except Exception as error:
+            found, made = Refusal(f"planning failed: {error}"), None
+        shuffles = [call for call in self._chain.calls if nodes.kind(call) == "_ShuffleDataset"]
+        agreed = decide(shuffles, made is not None)
+        if isinstance(found, Refusal):
+            return self._plain_dataset, _unplanned(found)
+        if not agreed:
+            because = Refusal("another dataset of the same shuffle() is TensorFlow's")
+            return self._plain_dataset, _unplanned(because)
+        return made, found.history
+
+    @property
+    def _history(self) -> History:
+        return self._made[1]
+
+    # DatasetV2 keeps its variant tensor here.
+    @property
+    def _variant_tensor_attr(self) -> Any:
+        return self._made[0]._variant_tensor
+
+    @_variant_tensor_attr.setter
+    def _variant_tensor_attr(self, _: None) -> None:
+        pass
+
+    def __iter__(self) -> Any:
+        return _Iterator(self) if tf.executing_eagerly() else super().__iter__()
+
+    def _trace_variant_creation(self) -> Any:
+        """What a SavedModel holds: TensorFlow's own reading, which every process has."""
+        return self._plain_dataset._trace_variant_creation()
+
+    def _inputs(self) -> list[Any]:
+        return [self._plain_dataset]
+
+    @property
+    def element_spec(self) -> Any:
+        return self._plain_dataset.element_spec
+
+
+def _build(found: Plan) -> Any:
+    built = build(found.pipeline)
+    for call in found.rest:
+        built = nodes.moved(call, [built])
+    _ = built._variant_tensor  # which builds it
+    return built
+
+
+def _unplanned(why_not: Refusal) -> History:
+    step = Step("accelerate()", False, why_not.why, why_not.instead, ends_plan=True)
+    return History("tf.data", False, (step,))

@@ -1,0 +1,1 @@
+"""Reads finished datasets of tf.data: where their records come from, and what is done with them."""

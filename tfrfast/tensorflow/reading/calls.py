@@ -1,0 +1,48 @@
+"""Calls of finished datasets as text, for people to read."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.history import call_text
+from tfrfast.tensorflow.reading import nodes
+
+_SHOWN = {
+    "CacheDataset": ("cache", ()),
+    "_BatchDataset": ("batch", ("batch_size",)),
+    "_ConcatenateDataset": ("concatenate", ()),
+    "_OptionsDataset": ("with_options", ()),
+    "_PaddedBatchDataset": ("padded_batch", ("batch_size",)),
+    "_ParallelBatchDataset": ("batch", ("batch_size",)),
+    "_ParallelInterleaveDataset": ("interleave", ()),
+    "_ParallelMapDataset": ("map", ()),
+    "_PrefetchDataset": ("prefetch", ("buffer_size",)),
+    "_RepeatDataset": ("repeat", ("count",)),
+    "_ShardDataset": ("shard", ("num_shards", "index")),
+    "_ShuffleDataset": ("shuffle", ("buffer_size",)),
+    "_SkipDataset": ("skip", ("count",)),
+    "_TakeDataset": ("take", ("count",)),
+}
+
+
+def call_of(dataset: Any) -> str:
+    """The call that made a dataset, about as someone has written it."""
+    kind = nodes.kind(dataset) or type(dataset).__name__
+    method, shown = _SHOWN.get(kind, (_method(kind), ()))
+    if nodes.function_of(dataset) is not None:
+        return f"{method}({nodes.function_name(dataset)})"
+    values = [_value(nodes.attribute(dataset, name)) for name in shown]
+    return call_text(method, *values)
+
+
+def _value(tensor: Any) -> Any:
+    known = tf.get_static_value(tensor)
+    return tensor if known is None else known.item()
+
+
+def _method(kind: str) -> str:
+    bare = re.sub("^_|Parallel|Dataset(V[0-9])?$", "", kind)
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", bare).lower()

@@ -1,0 +1,36 @@
+"""A finished dataset as a chain: what it reads, and what has been called on that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.sources import Records, records_of
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A dataset of records, and the calls on it, one after the other."""
+
+    source: Any
+    records: Records
+    calls: tuple[Any, ...]
+
+
+def chain_of(dataset: Any) -> Chain | Refusal:
+    """The chain that ends with a dataset, or why there is none. Nothing is opened."""
+    deterministic = dataset.options().deterministic is not False
+    why_not = Refusal("it reads no TFRecord files")
+    calls: list[Any] = []
+    while True:
+        found = records_of(dataset, deterministic)
+        if isinstance(found, Records):
+            return Chain(dataset, found, tuple(reversed(calls)))
+        why_not = found or why_not
+        before = nodes.inputs(dataset)
+        if len(before) != 1 or not nodes.kind(dataset):
+            return why_not
+        calls.append(nodes.without_adapter(dataset))
+        (dataset,) = before

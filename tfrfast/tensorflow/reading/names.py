@@ -1,0 +1,115 @@
+"""The file names that a dataset of strings gives."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.reading import nodes
+
+_MAX_NAMES = 1_000_000
+_SOURCES = {"_TensorSliceDataset", "_TensorDataset"}
+_SAME_ELEMENTS = {"_PrefetchDataset", "_OptionsDataset"}
+
+
+class Names(NamedTuple):
+    """File names in order."""
+
+    files: tuple[bytes, ...]
+    #: Whether each epoch may give the names in another order.
+    shuffled: bool = False
+    #: How often the names are repeated; None: without end.
+    epochs: int | None = 1
+
+
+def names_of(dataset: object) -> Names | Refusal:
+    """Reads the names from the dataset's own tensors. Nothing is iterated."""
+    kind = nodes.kind(dataset)
+    if kind in _SOURCES:
+        return _given(dataset)
+    if kind == "_ConcatenateDataset":
+        return _concatenated(*nodes.inputs(dataset))
+    inputs = nodes.inputs(dataset)
+    if len(inputs) != 1 or not (kind in _SAME_ELEMENTS or kind in _STEPS):
+        return _unknown(kind)
+    before = names_of(inputs[0])
+    if isinstance(before, Refusal) or kind in _SAME_ELEMENTS:
+        return before
+    return _STEPS[kind](before, dataset)
+
+
+def _unknown(kind: str) -> Refusal:
+    return Refusal(f"the file names come from {kind or 'a dataset of another library'}")
+
+
+def _given(dataset: object) -> Names | Refusal:
+    tensors = nodes.attribute(dataset, "tensors") or []
+    known = tf.get_static_value(tensors[0]) if len(tensors) == 1 else None
+    if known is None or known.dtype != object or known.size > _MAX_NAMES:
+        return Refusal("the file names are not known before the program iterates")
+    is_one = nodes.kind(dataset) == "_TensorDataset"
+    if known.ndim != (0 if is_one else 1):
+        return Refusal("each element holds several file names")
+    return Names(tuple(bytes(each) for each in known.reshape(-1)))
+
+
+def _concatenated(first: object, second: object) -> Names | Refusal:
+    files: tuple[bytes, ...] = ()
+    for names in (names_of(first), names_of(second)):
+        if isinstance(names, Refusal):
+            return names
+        if names.shuffled or names.epochs != 1:
+            return Refusal("names that are shuffled or repeated are concatenated")
+        files += names.files
+    return Names(files)
+
+
+def _repeated(names: Names, dataset: object) -> Names | Refusal:
+    count = static_integer(nodes.attribute(dataset, "count"))
+    if count is None:
+        return _unknown("repeat() with a count that is not known")
+    if names.epochs is None or count < 0:
+        return names._replace(epochs=None if names.files else 0)
+    return names._replace(epochs=names.epochs * count)
+
+
+def _shuffled(names: Names, _: object) -> Names | Refusal:
+    return names._replace(shuffled=True)
+
+
+def _narrowed(names: Names, dataset: object) -> Names | Refusal:
+    if _is_all(dataset):
+        return names
+    if names.shuffled or names.epochs != 1:
+        return Refusal("a part is taken of names that are shuffled or repeated")
+    kind = nodes.kind(dataset)
+    if kind == "_ShardDataset":
+        count = static_integer(nodes.attribute(dataset, "num_shards"))
+        index = static_integer(nodes.attribute(dataset, "index"))
+        if count is None or index is None or not 0 <= index < count:
+            return Refusal("which shard of the names it is, is not known")
+        return Names(names.files[index::count])
+    count = static_integer(nodes.attribute(dataset, "count"))
+    if count is None:
+        return Refusal("how many names are taken is not known")
+    if kind == "_TakeDataset":
+        return Names(names.files if count < 0 else names.files[:count])
+    return Names(() if count < 0 else names.files[count:])
+
+
+def _is_all(dataset: object) -> bool:
+    """Whether a shard is all there is, as where one process trains."""
+    count = static_integer(nodes.attribute(dataset, "num_shards"))
+    return nodes.kind(dataset) == "_ShardDataset" and count == 1
+
+
+_STEPS = {
+    "_RepeatDataset": _repeated,
+    "_ShardDataset": _narrowed,
+    "_ShuffleDataset": _shuffled,
+    "_SkipDataset": _narrowed,
+    "_TakeDataset": _narrowed,
+}

@@ -1,0 +1,123 @@
+"""Recognises functions that open one TFRecord file, by the graphs that TensorFlow traced."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrfast._base.codecs import CODECS
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.reading import functions, nodes
+
+# Ops of a name, or of a dataset in a function, whose result is the input.
+_SAME_NAME = {"Identity", "Reshape", "Pack", "ExpandDims", "Squeeze"}
+_SAME_RECORDS = {"Identity", "PrefetchDataset", "OptionsDataset", "EnsureShape"}
+# Ops that call a function for each file name.
+_OPENS_EACH = {
+    "FlatMapDataset",
+    "InterleaveDataset",
+    "LegacyParallelInterleaveDatasetV2",
+    "ParallelInterleaveDatasetV4",
+}
+_NOT_ONE_FILE = Refusal("its function does more than open one TFRecord file")
+
+
+class Opening(NamedTuple):
+    """How a function reads the file that it is given."""
+
+    compression: str
+    skip_damage: bool = False
+    zero_copy: bool = False
+
+
+class _Noted(NamedTuple):
+    names: Any
+    opening: Opening
+
+
+# What datasets of tfrfast read, by the function in which they are made and their variant's name.
+_noted: weakref.WeakKeyDictionary[Any, dict[str, _Noted]] = weakref.WeakKeyDictionary()
+
+
+def note_opening(dataset: Any, names: Any, opening: Opening) -> None:
+    """Notes what a dataset reads that is being made in a function."""
+    variant = dataset._variant_tensor
+    _noted.setdefault(variant.graph, {})[variant.name] = _Noted(names, opening)
+
+
+def opening_of(function: Any) -> Opening | Refusal:
+    """How a function of one file name reads that file, whole and in order."""
+    graph = function.graph
+    if len(graph.inputs) - len(graph.captures) != 1 or len(graph.outputs) != 1:
+        return _NOT_ONE_FILE
+    return _opening(graph, graph.inputs[0], dict(functions.captures_of(function)))
+
+
+def _opening(graph: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
+    """`outside` has the value of each input of the graph that stands for a known tensor."""
+    noted = _noted.get(graph, {})
+    if any(_has_effects(each) for each in graph.control_outputs) and not noted:
+        return Refusal("its function does more than open files, whenever it is called")
+    variant = graph.outputs[0]
+    while variant.name not in noted and variant.op.type in _SAME_RECORDS:
+        variant = variant.op.inputs[0]
+    if variant.name in noted:
+        names, opening = noted[variant.name]
+        return opening if _origin(names) is name else _NOT_ONE_FILE
+    operation = variant.op
+    if operation.type in ("TFRecordDataset", "TFRecordDatasetV2"):
+        return _read(operation, name, outside)
+    if operation.type not in _OPENS_EACH:
+        return _NOT_ONE_FILE
+    source, *others = operation.inputs
+    while source.op.type in _SAME_RECORDS:
+        source = source.op.inputs[0]
+    if source.op.type not in ("TensorSliceDataset", "TensorDataset"):
+        return _NOT_ONE_FILE
+    if len(source.op.inputs) != 1 or _origin(source.op.inputs[0]) is not name:
+        return _NOT_ONE_FILE
+    inner = functions.called_by(operation)
+    if inner is None or len(inner.outputs) != 1 or not inner.inputs:
+        return _NOT_ONE_FILE
+    # What the inner function captures is handed to it after the file name.
+    captured = zip(inner.inputs[1:], others, strict=False)
+    known = {inside.name: outside.get(given.name, given) for inside, given in captured}
+    return _opening(inner, inner.inputs[0], known)
+
+
+def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
+    """What one op that reads a file is told."""
+    names, compression, buffer_size, *_ = operation.inputs
+    if _origin(names) is not name:
+        return _NOT_ONE_FILE
+    size = tf.get_static_value(_value(buffer_size, outside))
+    if size is None or (size < 0 and size != nodes.default_buffer_size()):
+        return Refusal("TensorFlow judges the buffer's size")
+    if len(operation.inputs) > 3 and tf.get_static_value(operation.inputs[3]) is None:
+        return Refusal("it reads files from an offset on")
+    known = tf.get_static_value(_value(compression, outside))
+    if known is None or known.shape != ():
+        return Refusal("the compression is known only in the graph")
+    text = bytes(known.item() if hasattr(known, "item") else known).decode(errors="replace")
+    if text not in ("", *CODECS):
+        return Refusal(f"TensorFlow judges the compression {text!r}")
+    return Opening(text)
+
+
+def _has_effects(operation: Any) -> bool:
+    """Whether an op that must run does anything but make a dataset."""
+    return "Dataset" not in operation.type and operation.type not in ("Identity", "NoOp")
+
+
+def _value(tensor: Any, outside: dict[str, Any]) -> Any:
+    tensor = _origin(tensor)
+    return outside.get(tensor.name, tensor)
+
+
+def _origin(tensor: Any) -> Any:
+    """The tensor before ops that leave the one value that it holds as it is."""
+    while tensor.op.type in _SAME_NAME and (tensor.op.type != "Pack" or len(tensor.op.inputs) == 1):
+        tensor = tensor.op.inputs[0]
+    return tensor

@@ -1,0 +1,151 @@
+"""Datasets of records: which files they read, and in which order."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrfast._base.codecs import CODECS
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.names import Names, names_of
+from tfrfast.tensorflow.reading.opening import Opening, opening_of
+
+_READERS = {"TFRecordDatasetV1", "TFRecordDatasetV2"}
+# TensorFlow allows so many threads for each file where the runtime chooses how many are mixed.
+_THREADS_OF_A_FILE = 3
+
+
+class Records(NamedTuple):
+    """Whole files, read in turns."""
+
+    names: Names
+    opening: Opening
+    #: So many files take turns in TensorFlow's order; None: TensorFlow promises no order.
+    turns: int | None
+    #: So many records of a file before it is the next one's turn.
+    block: int = 1
+
+    @property
+    def has_order(self) -> bool:
+        """Whether TensorFlow gives the records in one order only."""
+        return self.turns is not None and not self.names.shuffled
+
+
+def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
+    """What a dataset reads; None if it is none that opens files.
+
+    `deterministic` says what the options of the pipeline ask for.
+    """
+    kind = nodes.kind(dataset)
+    if kind in _READERS:
+        return _read_by_class(dataset)
+    mixing = _MIXINGS.get(kind)
+    if mixing is None:
+        return None
+    function = nodes.function_of(dataset)
+    opening = (
+        Refusal("TensorFlow does not show its function")
+        if function is None
+        else opening_of(function)
+    )
+    if isinstance(opening, Refusal):
+        return opening
+    (given,) = nodes.inputs(dataset)
+    return _mixed(names_of(given), opening, mixing(dataset, deterministic))
+
+
+class _Mixing(NamedTuple):
+    turns: int | None
+    block: int = 1
+
+
+def _mixed(
+    names: Names | Refusal, opening: Opening, mixing: _Mixing | Refusal
+) -> Records | Refusal:
+    if isinstance(names, Refusal):
+        return names
+    if isinstance(mixing, Refusal):
+        return mixing
+    return Records(names, opening, *mixing)
+
+
+def _read_by_class(dataset: Any) -> Records | Refusal:
+    """`tf.data.TFRecordDataset` of names."""
+    compression = nodes.attribute(dataset, "compression_type")
+    known = "" if compression is None else tf.get_static_value(tf.convert_to_tensor(compression))
+    text = os.fsdecode(known) if isinstance(known, (str, bytes)) else str(known)
+    if text not in ("", *CODECS):
+        return Refusal(f"TensorFlow judges the compression {text!r}")
+    size = nodes.attribute(dataset, "buffer_size")
+    bytes_buffered = 0 if size is None else static_integer(size)
+    if bytes_buffered is None or bytes_buffered < 0:
+        return Refusal("TensorFlow judges the buffer's size")
+    reads = nodes.attribute(dataset, "num_parallel_reads")
+    turns = 1 if reads is None else static_integer(reads)
+    if turns == tf.data.AUTOTUNE:
+        turns = _turns_of_the_runtime()
+    if turns is None or turns < 1:
+        return Refusal("how many files take turns is not known")
+    return _mixed(names_of(nodes.attribute(dataset, "filenames")), Opening(text), _Mixing(turns))
+
+
+def _one_by_one(_: Any, __: bool) -> _Mixing:
+    return _Mixing(1)
+
+
+def _interleaved(dataset: Any, _: bool) -> _Mixing | Refusal:
+    """interleave() on the thread that asks."""
+    return _turns(dataset, _processors())
+
+
+def _parallel(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
+    """interleave(num_parallel_calls=...)."""
+    calls = static_integer(nodes.attribute(dataset, "num_parallel_calls"))
+    if calls is None:
+        return Refusal("how many files are read at once is not known")
+    usual = _turns_of_the_runtime() if calls == tf.data.AUTOTUNE else min(calls, _processors())
+    turns = _turns(dataset, usual)
+    if not isinstance(turns, Refusal) and calls != tf.data.AUTOTUNE and calls > (turns.turns or 0):
+        return Refusal("TensorFlow refuses more calls than files that take turns")
+    asked = nodes.op_attribute(dataset, "ParallelInterleaveDatasetV4", "deterministic")
+    if asked == "false" or (asked == "default" and not deterministic):
+        return _Mixing(None)
+    return turns if asked else Refusal("TensorFlow does not show whether the order is kept")
+
+
+def _turns(dataset: Any, usual: int) -> _Mixing | Refusal:
+    cycle = static_integer(nodes.attribute(dataset, "cycle_length"))
+    block = static_integer(nodes.attribute(dataset, "block_length"))
+    if cycle is None or block is None:
+        return Refusal("how many files take turns is not known")
+    turns = usual if cycle == tf.data.AUTOTUNE else cycle
+    if turns < 1 or block < 1:
+        return Refusal("TensorFlow judges how many files take turns")
+    return _Mixing(turns, block if turns > 1 else 1)
+
+
+def _in_any_order(_: Any, __: bool) -> _Mixing:
+    """parallel_interleave(), whose order differs from run to run, with sloppy=False, too."""
+    return _Mixing(None)
+
+
+_MIXINGS = {
+    "ParallelInterleaveDataset": _in_any_order,
+    "_FlatMapDataset": _one_by_one,
+    "_InterleaveDataset": _interleaved,
+    "_ParallelInterleaveDataset": _parallel,
+}
+
+
+def _turns_of_the_runtime() -> int:
+    return -(-_processors() // _THREADS_OF_A_FILE)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
