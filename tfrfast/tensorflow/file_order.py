@@ -119,7 +119,7 @@ class Shards:
 
     def _steps(self, wanted: Any, length: int = 1) -> Any:
         """The blocks that hold what is wanted."""
-        pieces, no_order = self._pieces(wanted), Keys(0, known=True)
+        pieces, no_order = self._pieces(wanted), Keys(0)
         return steps(pieces, self.source, wanted, no_order, length)
 
 

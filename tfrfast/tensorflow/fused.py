@@ -94,7 +94,9 @@ class FusedDataset(ParsingDataset):
         call = call_text("shuffle", *([] if buffer_size is None else [buffer_size]), seed=seed)
         pipeline = self._pipeline
         fused: Pipeline | Refusal = ENDED
-        if pipeline is not None:
+        if not _is_buffer(buffer_size):  # TensorFlow says so
+            fused = Refusal("it has no buffer")
+        elif pipeline is not None:
             fused = pipeline.shuffled(seed, reshuffle_each_iteration, order)
         if isinstance(fused, Pipeline):
             why = "an exact order of all records that are left"
@@ -271,6 +273,11 @@ class FusedDataset(ParsingDataset):
 
 def _warn_of_a_buffer(call: str, refusal: Refusal) -> None:
     warn_once("shuffle", f"{call} shuffles through a buffer", refusal)
+
+
+def _is_buffer(size: Any) -> bool:
+    number = None if size is None else static_integer(size)
+    return number is None or number > 0 or number == tf.data.UNKNOWN_CARDINALITY
 
 
 def _why_not_parsed(mapped: Any) -> Refusal:

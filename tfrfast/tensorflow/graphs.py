@@ -103,10 +103,4 @@ def small_checkpoints() -> Any:
 def _keys_of(sequence: Sequence) -> Keys:
     shuffle = sequence.shuffle
     assert shuffle is not None
-    renewed = shuffle.reshuffles and not sequence.repeated
-    return Keys(
-        as_int64(shuffle.seed),
-        known=shuffle.seeded and not renewed,
-        renewed=renewed,
-        seeded=shuffle.seeded,
-    )
+    return Keys(as_int64(shuffle.seed), renewed=shuffle.reshuffles, seeded=shuffle.seeded)

@@ -15,8 +15,10 @@ from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED
 ENDLESS = 2**63 - 1
 # TensorFlow takes an op's seed modulo this.
 _SEEDS_OF_OPS = 2**31 - 1
-# Seeds the keys of iterations of a Loader, whose plan has a seed of its own.
-_ITERATIONS = 1
+# Seeds what is drawn where the user has given a seed, which the keys depend on as well.
+_DRAWN = 1
+# No order stands for it.
+_NEVER = -1
 # An iteration is told by an order of this many numbers. There are 16! orders, some 2 ** 44.
 _NUMBERS = 16
 # Different ones, so that two orders hardly ever have one sum. No product with a number is above
@@ -33,9 +35,8 @@ class Keys:
     """A key for each iteration."""
 
     seed: int
-    known: bool = False  # the key is the seed itself
     renewed: bool = False  # each iteration has another key
-    seeded: bool = True  # by the user
+    seeded: bool = True  # by the user, whose seed is the key of the first iteration
 
     def drawn(self) -> Any:
         """A dataset of one vector: numbers in an order that each dataset made here draws anew.
@@ -45,9 +46,19 @@ class Keys:
         do not depend on the seed of TensorFlow's shuffle, nor on when it was made.
         """
         numbers = _numbers().take(_NUMBERS)
-        return (numbers if self.known else self._shuffled(numbers)).batch(
+        return (self._shuffled(numbers) if self.is_drawn else numbers).batch(
             _NUMBERS, drop_remainder=True
         )
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the key depends on what is drawn. Else it is the seed in each iteration."""
+        return self.renewed or not self.seeded
+
+    @property
+    def first(self) -> int:
+        """What the order drawn for an iteration stands for if that iteration's key is the seed."""
+        return _first_key() if self.seeded and self.renewed else _NEVER
 
     def _shuffled(self, numbers: Any) -> Any:
         # Not tf.data's shuffle(): where TensorFlow shards by file, it would move that.
@@ -55,7 +66,7 @@ class Keys:
             input_dataset=numbers._variant_tensor,
             buffer_size=tf.constant(_NUMBERS, tf.int64),
             seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
-            seed2=tf.constant(self.seed % _SEEDS_OF_OPS, tf.int64),
+            seed2=tf.constant(_DRAWN if self.seeded else self.seed % _SEEDS_OF_OPS, tf.int64),
             count=tf.constant(1, tf.int64),
             seed_generator=tf.raw_ops.DummySeedGenerator(),
             reshuffle_each_iteration=self.renewed,
@@ -108,7 +119,7 @@ def _zero_or_key(drawn: Any, first: Any) -> Any:
 
 
 def _iterations() -> Any:
-    return Keys(_ITERATIONS, renewed=True).drawn()
+    return Keys(0, renewed=True).drawn()
 
 
 @functools.cache

@@ -52,6 +52,8 @@ class Pipeline:
     def length(self) -> int | None:
         """How many elements there are; None if that is not known, or there is no end."""
         plan = self.source.plan
+        if self.sequence is not None and self.sequence.epochs == 0:
+            return 0
         if self.sequence is None or plan is None or plan.damage or self.filtered:
             return None
         if self.sequence.shuffle is not None:

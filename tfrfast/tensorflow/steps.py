@@ -85,7 +85,8 @@ def steps(pieces: Any, source: Any, sequence: Any, keys: Keys, length: int = 1) 
         source,
         sequence,
         tf.constant(keys.shown, tf.int64),
-        tf.constant(keys.known),
+        tf.constant(keys.first, tf.int64),
+        tf.constant(not keys.is_drawn),
         tf.constant(length, tf.int64),
     )
 
@@ -99,11 +100,12 @@ def _steps(
     source: Value,
     sequence: Value,
     seed: Value,
+    first: Value,
     is_known: Value,
     length: Value,
 ) -> Value:
     left, left_again = (
-        _numbers_left(body, body.elements(each, DRAWN), seed, is_known)
+        _numbers_left(body, body.elements(each, DRAWN), seed, first, is_known)
         for each in (drawn, drawn_again)
     )
     bounds = body.elements(pieces, _BOUNDS)
@@ -134,18 +136,19 @@ def _copies(body: Body, vector: Value, count: Value) -> Value:
     return body.op("BroadcastTo", vector, shape).shaped(None, 3)
 
 
-def _numbers_left(body: Body, drawn: Value, seed: Value, is_known: Value) -> Value:
+def _numbers_left(body: Body, drawn: Value, seed: Value, first: Value, is_known: Value) -> Value:
     """The first two of 0, 1, 2, ... that sharding leaves to this process, and the key twice."""
-    numbers = body.flat_map(body.flat_map(drawn, _count, seed, is_known), _pass_on)
+    numbers = body.flat_map(body.flat_map(drawn, _count, seed, first, is_known), _pass_on)
     two = body.take(numbers, body.constant(2))
     return body.batch(two, 2, drop_remainder=True, spec=(_BOUNDS, _BOUNDS))
 
 
 @Written
-def _count(body: Body, drawn: Value, seed: Value, is_known: Value) -> Value:
+def _count(body: Body, drawn: Value, seed: Value, first: Value, is_known: Value) -> Value:
     weighted = body.op("Mul", drawn, body.constant(WEIGHTS))
-    unknown = body.op("BitwiseXor", body.op("Sum", weighted, body.constant(0, tf.int32)), seed)
-    key = body.op("SelectV2", is_known, seed, unknown).shaped()
+    drawn_key = body.op("Sum", weighted, body.constant(0, tf.int32))
+    is_seed = body.op("LogicalOr", is_known, body.op("Equal", drawn_key, first))
+    key = body.op("SelectV2", is_seed, seed, body.op("BitwiseXor", drawn_key, seed)).shaped()
     numbers = body.range(body.constant(ENDLESS))
     return body.zip(numbers, body.repeat(body.from_tensors(key)))
 

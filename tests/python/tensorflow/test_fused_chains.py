@@ -190,6 +190,22 @@ class TestReshuffling:
         assert first != second
         assert sorted(first) == sorted(second)
 
+    @pytest.mark.parametrize("seed", [None, 7])
+    def test_iterations_of_repetitions_do_so_too(self, files: list[str], seed: int | None) -> None:
+        def orders(dataset: Any) -> int:
+            return len({repr(elements(dataset)) for _ in range(4)})
+
+        shuffled = tfr.TFRecordDataset(files).shuffle(100, seed)
+        assert orders(shuffled.repeat(1).batch(9)) == 4
+        assert orders(shuffled.batch(9).repeat(2).prefetch(1)) == 4
+        once = tfr.TFRecordDataset(files).shuffle(100, seed, reshuffle_each_iteration=False)
+        assert orders(once.repeat(2).batch(9)) == 1
+
+    def test_the_first_iteration_is_the_plans(self, files: list[str], records: list[bytes]) -> None:
+        indices = tfr.Plan(len(records), 1, seed=5).indices
+        expected = [records[int(indices(0, step)[0])] for step in range(len(records))]
+        assert elements(tfr.TFRecordDataset(files).shuffle(1, seed=5)) == expected
+
     def test_and_the_same_one_for_the_same_seed(self, files: list[str]) -> None:
         def three_iterations() -> list[Any]:
             dataset = tfr.TFRecordDataset(files).shuffle(1, seed=1).batch(9)
@@ -279,6 +295,18 @@ class TestGrammar:
         number = tf.constant(5, tf.int64)
         assert count(number, tf.constant(False), tf.constant("")).numpy() == 15 + 1
         assert count(number, tf.constant(True), tf.constant("")).numpy() == 10
+
+    @pytest.mark.parametrize("size", [0, -1])
+    def test_a_buffer_of_nothing_is_refused_as_tensorflow_does(
+        self, source: Any, size: int
+    ) -> None:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="greater than zero"):
+            source.shuffle(size)
+
+    def test_no_repetitions_are_nothing(self, source: Any) -> None:
+        for dataset in (source, source.batch(3), source.filter(some_pass), source.shuffle(1)):
+            assert dataset.repeat(0).cardinality().numpy() == 0
+            assert elements(dataset.repeat(0)) == []
 
     def test_endless_repetition(self, files: list[str], records: list[bytes]) -> None:
         dataset = tfr.TFRecordDataset(files).shuffle(1).repeat()
