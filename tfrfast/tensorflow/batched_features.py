@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.data.ops import readers
 
 from tfrfast.tensorflow.dataset import TFRecordDataset
 
@@ -53,7 +54,7 @@ def make_batched_features_dataset(
       sloppy_ordering: accepted.
       drop_final_batch: whether a last batch that is not full is left out.
     """
-    if reader not in (None, TFRecordDataset, tf.data.TFRecordDataset):
+    if reader not in (None, TFRecordDataset, readers.TFRecordDatasetV2):
         raise TypeError(
             "make_batched_features_dataset() of tfrfast reads TFRecord files: reader must be "
             f"None or TFRecordDataset, not {reader!r}. tf.data.experimental has it for others."

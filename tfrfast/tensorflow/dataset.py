@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import tensorflow as tf
+from tensorflow.python.data.ops import readers
 
 from tfrfast._base.codecs import CODECS
 from tfrfast._remote.options import Storage
@@ -77,7 +78,7 @@ class TFRecordDataset(FusedDataset):
         reached = Storage(storage, cache_text(cache))
         names = file_names(filenames, name, reached)
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
-            theirs = tf.data.TFRecordDataset(
+            theirs = readers.TFRecordDatasetV2(  # whatever tf.data.TFRecordDataset is by now
                 names.dataset, compression_type, buffer_size, num_parallel_reads, name
             )
             why, instead = "TensorFlow's own reader reads the files", ""
@@ -94,7 +95,7 @@ class TFRecordDataset(FusedDataset):
             compression,
             reached.core_access,
             num_parallel_reads,
-            _turns(num_parallel_reads),
+            _turns(num_parallel_reads, names.known),
         )
         if source.has_known_order:
             source = source.planned(build_indexes=False) or source
@@ -117,14 +118,16 @@ def _is_ours(compression_type: Any, buffer_size: Any) -> bool:
     return size is not None and size >= 0
 
 
-def _turns(num_parallel_reads: Any) -> int | None:
+def _turns(num_parallel_reads: Any, names: list[bytes] | None) -> int | None:
     """How many files take turns in TensorFlow's order, if that is known here."""
     if num_parallel_reads is None:
         return 1
     reads = static_integer(num_parallel_reads)
     if reads == tf.data.AUTOTUNE:  # the runtime chooses by the processors that it may use
-        return -(-_processors() // _THREADS_OF_A_FILE)
-    return None if reads is None or reads < 1 else reads
+        reads = -(-_processors() // _THREADS_OF_A_FILE)
+    if reads is None or reads < 1:
+        return None
+    return reads if names is None or len(names) > 1 else 1
 
 
 def _processors() -> int:

@@ -131,6 +131,6 @@ class Source:
     def _stream_symbolic(self, names: Any) -> Any:
         return tf.cond(
             any_has_scheme(names),
-            lambda: tf.data.TFRecordDataset(names, self.compression),
+            lambda: readers.TFRecordDatasetV2(names, self.compression),
             lambda: unbatched(self.shards(names).blocks()),
         )

@@ -126,6 +126,18 @@ def test_autotuned_parallel_reads_lose_nothing(make: Any, files: list[str]) -> N
     assert sorted(read) == sorted(written(files))
 
 
+def test_it_may_take_the_place_of_tensorflows(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tf.data, "TFRecordDataset", tfr.TFRecordDataset)
+    names = tf.data.Dataset.from_tensor_slices(files)
+    one_by_one = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    within = names.interleave(tf.data.TFRecordDataset, cycle_length=1)
+    assert list(within.as_numpy_iterator()) == one_by_one
+    with_scheme = tf.data.TFRecordDataset([f"file://{file}" for file in files])
+    assert list(with_scheme.as_numpy_iterator()) == one_by_one
+
+
 def test_symbolic_names(make: Any, files: list[str]) -> None:
     names = tf.data.Dataset.from_tensor_slices(files)
     assert values(names.flat_map(make)) == written(files)
