@@ -173,7 +173,7 @@ test-remote-oldest: .envs/remote-oldest/.ready ## The same with the oldest obsto
 	rm -rf .envs/remote-oldest
 	$$(tools/find_python 3.10) -m venv .envs/remote-oldest
 	.envs/remote-oldest/bin/pip install --quiet --upgrade pip
-	.envs/remote-oldest/bin/pip install --quiet 'obstore==0.11.*' 'moto[server]' boto3 numpy 'pytest>=9' pytest-xdist hypothesis
+	.envs/remote-oldest/bin/pip install --quiet 'obstore==0.12.0' 'moto[server]' boto3 numpy 'pytest>=9' pytest-xdist hypothesis
 	@touch $@
 
 # One process: Ray starts processes of its own. `make test-ray RAY_TESTS=` adds what takes a minute.

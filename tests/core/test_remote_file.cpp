@@ -94,7 +94,7 @@ class Network {
     }
     switch (answers) {
       case Answers::given:
-        return table.finish_read(request.number, bytes_.data() + request.offset, request.bytes);
+        return table.receive(request.number, 0, bytes_.data() + request.offset, request.bytes);
       case Answers::refused:
         return table.fail(request.number, 0, EACCES, "It is forbidden.");
       case Answers::none:
@@ -232,7 +232,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: a client that takes over answers what a
     CHECK(successor.ranges().size() == 2);
     // The other one's numbers mean nothing any more.
     for (std::uint64_t number = 1; number < 10; ++number) {
-      client_table().finish_read(number, bytes.data(), 50);
+      client_table().receive(number, 0, bytes.data(), 50);
     }
     CHECK(read(100, 50) == expected(100, 50));
   }

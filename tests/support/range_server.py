@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 OLD = 1_700_000_000
+_PIECE_BYTES = 4096
 
 
 @dataclass
@@ -47,10 +48,13 @@ class Trouble:
 
     status: int = 0
     body: str = ""
+    location: str = ""  # with `status`: of a redirect
+    unsized: bool = False  # it does not say how long it is, as it was compressed on its way
     short_by: int = 0  # bytes of the body that are missing
     reset: bool = False
     silent: bool = False  # no answer at all, until the server ends
     says_less: bool = False  # with `short_by`: Content-Length and Content-Range say so, too
+    stalls_after: int = -1  # of the body; then nothing comes, until the server ends
 
 
 @dataclass
@@ -59,6 +63,7 @@ class RangeServer:
 
     objects: dict[str, StoredObject] = field(default_factory=dict)
     delay_s: float = 0.0
+    bytes_per_s: float = 0.0  # of all bodies together, in both directions; 0 for no limit
     strong: bool = True  # whether answers have ETags
     honours_conditions: bool = True
     trouble: Callable[[Seen, int], Trouble | None] = lambda seen, number: None
@@ -68,10 +73,19 @@ class RangeServer:
     running: int = 0
     most_running: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
+    free_s: float = 0.0  # when the link has carried what was put on it
 
     def put(self, path: str, data: bytes, modified: int = OLD) -> None:
         etag = '"' + hashlib.md5(data).hexdigest() + '"' if self.strong else None
         self.objects[path] = StoredObject(data, etag, modified)
+
+    def carry(self, count: int) -> None:
+        """Waits as long as that many bytes take, behind those of others."""
+        if self.bytes_per_s:
+            with self.lock:
+                self.free_s = max(self.free_s, time.monotonic()) + count / self.bytes_per_s
+                until = self.free_s
+            self.ended.wait(until - time.monotonic())
 
     def reads(self) -> list[Seen]:
         return [each for each in self.seen if each.begin is not None]
@@ -170,7 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if trouble.status:
-            self._send(trouble.status, trouble.body.encode(), {}, with_body)
+            where = {"Location": trouble.location} if trouble.location else {}
+            self._send(trouble.status, trouble.body.encode(), where, with_body)
             return
         if "list-type" in query or query.get("comp") == ["list"]:
             self._list(path, query)
@@ -197,8 +212,10 @@ class _Handler(BaseHTTPRequestHandler):
             if trouble.says_less:
                 body = body[: len(body) - trouble.short_by]
             headers["Content-Range"] = f"bytes {begin}-{begin + len(body) - 1}/{len(stored.data)}"
+        if trouble.unsized:
+            headers["Content-Encoding"] = "identity"
         short = 0 if trouble.says_less else trouble.short_by
-        self._send(status, body, headers, with_body, short)
+        self._send(status, body, headers, with_body, short, trouble.stalls_after)
 
     def _holds(self, stored: StoredObject) -> bool:
         wanted = self.headers.get("If-Match")
@@ -207,16 +224,38 @@ class _Handler(BaseHTTPRequestHandler):
         since = self.headers.get("If-Unmodified-Since")
         return since is None or since == formatdate(stored.modified, usegmt=True)
 
+    def _write(self, body: bytes) -> None:
+        if not self.state.bytes_per_s:
+            self.wfile.write(body)
+            return
+        for at in range(0, len(body), _PIECE_BYTES):
+            piece = body[at : at + _PIECE_BYTES]
+            self.state.carry(len(piece))
+            self.wfile.write(piece)
+
     def _send(
-        self, status: int, body: bytes, headers: dict[str, str], with_body: bool, short: int = 0
+        self,
+        status: int,
+        body: bytes,
+        headers: dict[str, str],
+        with_body: bool,
+        short: int = 0,
+        stalls_after: int = -1,
     ) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        if "Content-Encoding" in headers:
+            self.send_header("Connection", "close")
+            self.close_connection = True
+        else:
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if with_body:
-            self.wfile.write(body[: len(body) - short])
+            self._write(body[: len(body) - short if stalls_after < 0 else stalls_after])
+        if stalls_after >= 0:
+            self.state.ended.wait()
+            self.close_connection = True
         if short:
             self.wfile.flush()
             self.close_connection = True

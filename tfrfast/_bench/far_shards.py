@@ -219,7 +219,7 @@ def _runs(
 async def _request_all(requests: Iterator[_Request]) -> None:
     async def work_off() -> None:
         for url, version, first_byte, count in requests:
-            await answers.read(url, "", version, first_byte, count)
+            await answers.read(url, "", version, first_byte, count, lambda *_: None)
 
     await asyncio.gather(*(work_off() for _ in range(_AT_ONCE)))
 

@@ -16,16 +16,25 @@ from tfrfast._remote import failures
 from tfrfast._remote.failures import BadAnswerError, GivenUpError, OtherVersionError, Verdict
 from tfrfast._remote.library import obstore
 from tfrfast._remote.options import secrets_for
+from tfrfast._remote.pace import Pace, pace_of
 from tfrfast._remote.stores import Store, renew, store_for
 from tfrfast._remote.urls import Location, locate
 
 Answer = TypeVar("Answer")
+#: Is handed bytes, and how many came before them.
+Put = Callable[[int, Any], object]
 
 _FIRST_BACKOFF_S = 0.1
 _LAST_BACKOFF_S = 5.0
 # Credentials that are wrong stay wrong; those that have expired are read again.
 _MAX_RENEWALS = 2
 _STUCK_S = 10.0
+#: What is larger is handed on in pieces of at least so much, so that it is kept if the rest fails.
+_CHUNK_BYTES = 256 << 10
+_SLOW_CHUNK_BYTES = 16 << 10
+_LEAST_BYTES_PER_S = 1 << 10
+#: A server that gives less in an attempt is not asked for ever.
+_PROGRESS_BYTES = 16 << 10
 # What servers say that answer GET alone.
 _NO_HEAD = (403, 405, 501)
 _NO_SUCH_RANGE = 416
@@ -68,7 +77,8 @@ async def examine(url: str, access: str) -> Facts:
         try:
             return Facts.of(await obstore().head_async(store.native, location.key))
         except Exception as error:
-            if location.has_folders or failures.status_of(error) not in _NO_HEAD:
+            says_no_size = failures.says_no_size(error)
+            if location.has_folders or not (says_no_size or failures.status_of(error) in _NO_HEAD):
                 raise
         try:
             options = {"range": (0, 1)}
@@ -82,30 +92,120 @@ async def examine(url: str, access: str) -> Facts:
     return await persist(location, access, f"Asking for '{url}'", url, attempt)
 
 
-async def read(url: str, access: str, version: str, offset: int, count: int) -> Any:
-    """The bytes of a range of the object in that version, as a buffer. Raises GivenUpError."""
-    location = _located(url)
-    expected = Facts.decode(version)
-    options: dict[str, Any] = {"range": (offset, offset + count)}
-    if expected.etag:
-        options["if_match"] = expected.etag
-    elif expected.modified_s:
-        options["if_unmodified_since"] = _EPOCH + timedelta(seconds=expected.modified_s)
+async def read(url: str, access: str, version: str, offset: int, count: int, put: Put) -> None:
+    """Hands the bytes of a range of the object in that version to `put`, in their order.
 
-    async def attempt(store: Store) -> Any:
-        result = await obstore().get_async(store.native, location.key, options=options)
-        now = Facts.of(result.meta)
+    What came before a failure stays, and only the rest is asked for again. Raises GivenUpError.
+    """
+    location = _located(url)
+    reading = _Reading(location.key, Facts.decode(version), offset, count, pace_of(location.root))
+    what = f"Reading bytes {offset} to {offset + count - 1} of '{url}'"
+
+    async def attempt(store: Store) -> None:
+        await reading.go_on(store, put)
+
+    await persist(location, access, what, url, attempt, limits_time=False, reading=reading)
+
+
+class _Reading:
+    """A range of an object, of which `done` bytes are there."""
+
+    def __init__(self, key: str, expected: Facts, offset: int, count: int, pace: Pace) -> None:
+        self._key = key
+        self._expected = expected
+        self._offset = offset
+        self._count = count
+        self._pace = pace
+        self.done = 0
+        self.waited_s = 0.0  # for its turn
+        self._condition: dict[str, Any] = {}
+        if expected.etag:
+            self._condition["if_match"] = expected.etag
+        elif expected.modified_s:
+            since = _EPOCH + timedelta(seconds=expected.modified_s)
+            self._condition["if_unmodified_since"] = since
+
+    async def go_on(self, store: Store, put: Put) -> None:
+        """Asks for what is missing, in one request or, at a slow pace, in several."""
+        while self.done < self._count:
+            asked = time.monotonic()
+            began = await self._pace.begin()
+            self.waited_s += began - asked
+            patience = _Patience(store.timeout + _STUCK_S)
+            try:
+                await self._request(store, put, patience)
+            except BaseException as error:
+                failure = asyncio.TimeoutError() if patience.is_over else error
+                if failures.timed_out(failure):
+                    self._pace.timed_out(began)
+                raise failure from None
+            finally:
+                patience.end()
+                self._pace.end()
+            self._pace.answered()
+
+    async def _request(self, store: Store, put: Put, patience: _Patience) -> None:
+        first = self._offset + self.done
+        wanted = min(self._count - self.done, self._pace.request_bytes)
+        options = {"range": (first, first + wanted), **self._condition}
+        result = await obstore().get_async(store.native, self._key, options=options)
+        patience.heard()
+        now, expected = Facts.of(result.meta), self._expected
         same_time = bool(expected.etag) or now.modified_s == expected.modified_s
         same_tag = now.etag.strip('"') == expected.etag.strip('"')
         if now.size != expected.size or not same_tag or not same_time:
             raise OtherVersionError()
-        body = await result.bytes_async()
-        if len(body) != count or tuple(result.range) != (offset, offset + count):
-            raise BadAnswerError(f"the answer had {len(body)} bytes instead of {count}")
-        return body
+        begin, end = result.range
+        if begin != first or end > first + wanted:
+            raise BadAnswerError(f"the answer had bytes {begin} to {end - 1} of the object")
+        chunk_bytes = _SLOW_CHUNK_BYTES if self._pace.is_slow else _CHUNK_BYTES
+        if wanted <= chunk_bytes:
+            self._take(await result.bytes_async(), first + wanted, put)
+        else:
+            chunks = result.stream(min_chunk_size=chunk_bytes)
+            async for chunk in chunks:
+                patience.heard()
+                self._take(chunk, first + wanted, put)
+        if (came := self._offset + self.done - first) != wanted:
+            raise BadAnswerError(f"the answer had {came} bytes instead of {wanted}")
 
-    what = f"Reading bytes {offset} to {offset + count - 1} of '{url}'"
-    return await persist(location, access, what, url, attempt)
+    def _take(self, chunk: Any, end: int, put: Put) -> None:
+        at, count = self.done, len(chunk)
+        if self._offset + at + count > end:
+            raise BadAnswerError("the answer had more bytes than were asked for")
+        if count:
+            put(at, chunk)
+            self.done += count
+
+
+class _Patience:
+    """Cancels this task when nothing has come for too long.
+
+    The library has timeouts of its own. This one is for a library that is stuck.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        # The last bytes of a chunk may come one by one.
+        self._limit_s = limit_s + _CHUNK_BYTES / _LEAST_BYTES_PER_S
+        self.is_over = False
+        self.heard()
+        self._timer = self._loop.call_later(self._limit_s, self._look)
+
+    def heard(self) -> None:
+        self._heard_s = self._loop.time()
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        rest = self._heard_s + self._limit_s - self._loop.time()
+        if rest > 0:
+            self._timer = self._loop.call_later(rest, self._look)
+        elif self._task is not None:
+            self.is_over = True
+            self._task.cancel()
 
 
 async def persist(
@@ -115,22 +215,30 @@ async def persist(
     url: str,
     attempt: Callable[[Store], Awaitable[Answer]],
     *,
-    is_one_request: bool = True,
+    limits_time: bool = True,
+    reading: _Reading | None = None,
 ) -> Answer:
     """What `attempt` returns, tried again as long as that makes sense. Raises GivenUpError.
 
-    `what` begins the message of a failure: what was tried.
+    `what` begins the message of a failure: what was tried. `limits_time` is for an attempt of one
+    request that does not limit its time itself. After progress of `reading`, attempts are counted
+    from the beginning.
     """
     began = time.monotonic()
-    attempts = renewals = 0
+    attempts = renewals = had = 0
     while True:
         store = _opened(location, access)
         attempts += 1
         try:
-            # The library has timeouts of its own. This one is for a library that is stuck.
-            limit = store.timeout + _STUCK_S if is_one_request else None
-            return await asyncio.wait_for(attempt(store), limit)
+            if not limits_time:
+                return await attempt(store)
+            return await asyncio.wait_for(attempt(store), store.timeout + _STUCK_S)
         except Exception as error:
+            if reading is not None:
+                began += reading.waited_s
+                reading.waited_s = 0.0
+                if reading.done >= had + _PROGRESS_BYTES:
+                    began, attempts, had = time.monotonic(), 1, reading.done
             verdict = failures.judge(error)
             took = time.monotonic() - began
             if verdict is Verdict.REPLACED:
@@ -193,7 +301,7 @@ def _given_up(
     if verdict is Verdict.RENEW:
         advice = " Check the credentials and what they allow, or pass storage={...}."
     elif verdict is Verdict.RETRY:
-        advice = " Ask again later, or allow more with storage={'retries': ...}."
+        advice = failures.advice_to_retry(error)
     return GivenUpError(
         failures.UNREADABLE,
         number,

@@ -9,7 +9,7 @@ from ctypes import byref
 from typing import Any
 
 from tfrfast import _native
-from tfrfast._remote import answers, interrupts, library, options, stores
+from tfrfast._remote import answers, interrupts, library, options, pace, stores
 from tfrfast._remote.request_thread import Client, in_the_table
 from tfrfast._remote.table import STARTER, ClientTable
 
@@ -124,6 +124,7 @@ def _begin_in_child() -> None:
     library.renew_in_child()
     options.forget_lock()
     stores.forget_all()
+    pace.forget_all()
     for address, starter in _starters.items():
         ClientTable.from_address(address).start_with(starter)
     interrupts.forget()

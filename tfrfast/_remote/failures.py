@@ -49,6 +49,7 @@ _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error 
 _EXPIRED = re.compile(
     r"ExpiredToken|TokenRefreshRequired|InvalidToken|token (?:has )?expired", re.I
 )
+_NO_RANGES = "Received non-partial response when range requested"
 _WAIT = (408, 425, 429)
 _WRONG_REGION = re.compile(r"Generic S3 error.*Received redirect without LOCATION")
 #: Where a cloud's machine is asked for its account. Other machines give no answer.
@@ -76,6 +77,8 @@ def judge(error: BaseException) -> Verdict:
         return Verdict.REPLACED
     if (300 <= status < 500 and status not in _WAIT) or _WRONG_REGION.match(text):
         return Verdict.HOPELESS
+    if "TooManyRedirects" in text or says_no_size(error) or _NO_RANGES in text:
+        return Verdict.HOPELESS
     if isinstance(error, (ValueError, TypeError, NotImplementedError)) or "builder error" in text:
         return Verdict.HOPELESS
     if name in ("NotSupportedError", "InvalidPathError", "UnknownConfigurationKeyError"):
@@ -87,6 +90,18 @@ def status_of(error: BaseException) -> int:
     """The status of the answer, or 0."""
     match = _STATUS.search(str(error))
     return int(match.group(1) or match.group(2)) if match else 0
+
+
+def says_no_size(error: BaseException) -> bool:
+    """Whether the answer does not say how large the object is."""
+    return "Content-Length Header missing" in str(error)
+
+
+def advice_to_retry(error: BaseException) -> str:
+    """What may help where an attempt more did not."""
+    if timed_out(error):
+        return " Ask again later, or allow longer pauses with storage={'timeout': ...}."
+    return " Ask again later, or allow more with storage={'retries': ...}."
 
 
 def _has_no_account(error: BaseException) -> bool:
@@ -101,14 +116,15 @@ def errno_of(error: BaseException, verdict: Verdict) -> int:
         return errno.EACCES
     if verdict is Verdict.HOPELESS and "status code: 404" in _summary(error):
         return errno.ENOENT  # no such bucket
-    return errno.ETIMEDOUT if _timed_out(error) else errno.EIO
+    return errno.ETIMEDOUT if timed_out(error) else errno.EIO
 
 
 # What is shorter would be found in any text.
 _SHORTEST_SECRET = 4
 
 
-def _timed_out(error: BaseException) -> bool:
+def timed_out(error: BaseException) -> bool:
+    """Whether nothing came for too long."""
     # obstore tells it from other failures only in its account of where they come from.
     return isinstance(error, asyncio.TimeoutError) or "kind: Timeout" in str(error)
 
@@ -145,8 +161,15 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
             "the bucket is in another region. Set AWS_REGION to the one that it is in, or pass "
             "storage={'region': ...}"
         )
-    if _timed_out(error):
+    if timed_out(error):
         return "no answer in time"
+    if "TooManyRedirects" in str(error):
+        return "the server redirects without end"
+    if says_no_size(error) or _NO_RANGES in str(error):
+        return (
+            "the server does not say how large the object is, or answers no ranges, as servers do "
+            "that compress what they send (Content-Encoding). Turn that off for these objects"
+        )
     text = _summary(error)
     code = re.search(r"<Code>([^<]+)</Code>", text)
     message = re.search(r"<Message>([^<]+)</Message>", text)

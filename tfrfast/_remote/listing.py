@@ -61,7 +61,7 @@ def find_folders(url: str, access: str) -> list[str]:
         return sorted(listed["common_prefixes"])
 
     what = f"Listing '{location.root}/{folder}'"
-    listing = answers.persist(location, access, what, location.root, attempt, is_one_request=False)
+    listing = answers.persist(location, access, what, location.root, attempt, limits_time=False)
     found = _run(listing, url)
     return [f"{location.root}/{each}" for each in found]
 
@@ -105,9 +105,7 @@ async def _list(location: Location, access: str) -> list[Any]:
 
     what = f"Listing '{location.root}/{folder}'"
     # It takes a request for each thousand objects.
-    return await answers.persist(
-        location, access, what, location.root, attempt, is_one_request=False
-    )
+    return await answers.persist(location, access, what, location.root, attempt, limits_time=False)
 
 
 async def _folders(urls: list[str], access: str) -> set[str]:

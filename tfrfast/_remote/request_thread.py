@@ -236,11 +236,14 @@ async def _answer(table: ClientTable, request: _Request) -> None:
     number = request.number
     try:
         if request.bytes:
-            body = await answers.read(
-                request.url, request.access, request.version, request.offset, request.bytes
+
+            def put(at: int, chunk: Any) -> None:
+                array = np.frombuffer(chunk, np.uint8)
+                table.receive(number, at, array.__array_interface__["data"][0], len(array))
+
+            await answers.read(
+                request.url, request.access, request.version, request.offset, request.bytes, put
             )
-            array = np.frombuffer(body, np.uint8)
-            table.finish_read(number, array.__array_interface__["data"][0], len(array))
         else:
             facts = await answers.examine(request.url, request.access)
             table.finish_facts(number, byref(in_the_table(facts)), facts.encode().encode())

@@ -85,7 +85,9 @@ def _make(location: Location, access: str, is_for_writing: bool = False) -> Stor
     retries = int(public.pop("retries", _RETRIES))
     retry_seconds = float(public.pop("retry_seconds", _RETRY_S))
     client: dict[str, Any] = {
-        "timeout": timedelta(seconds=timeout),
+        # What comes slowly comes all the same.
+        "read_timeout": timedelta(seconds=timeout),
+        "timeout": timedelta(days=7),
         "connect_timeout": timedelta(
             seconds=float(public.pop("connect_timeout", _CONNECT_TIMEOUT_S))
         ),

@@ -47,7 +47,7 @@ class ClientTable(Structure):
         ("acknowledge", CFUNCTYPE(None)),
         ("take", CFUNCTYPE(c_int32, POINTER(ClientRequest))),
         ("take_abandoned", CFUNCTYPE(c_uint64)),
-        ("finish_read", CFUNCTYPE(None, c_uint64, c_void_p, c_uint64)),
+        ("receive", CFUNCTYPE(None, c_uint64, c_uint64, c_void_p, c_uint64)),
         ("finish_facts", CFUNCTYPE(None, c_uint64, POINTER(ClientFacts), c_char_p)),
         ("fail", CFUNCTYPE(None, c_uint64, c_int32, c_int32, c_char_p)),
         ("start_with", CFUNCTYPE(None, STARTER)),

@@ -259,9 +259,12 @@ async def _fetch(
 ) -> None:
     for at in offsets:
         count = min(_PART_BYTES, facts.size - at)
-        body = await answers.read(url, access, facts.encode(), at, count)
-        file.seek(at)
-        file.write(body)
+
+        def put(done: int, chunk: Any, at: int = at) -> None:
+            file.seek(at + done)
+            file.write(chunk)
+
+        await answers.read(url, access, facts.encode(), at, count, put)
 
 
 def failed_upload(what: str, error: BaseException, store: Store, then: str) -> GivenUpError:
@@ -272,6 +275,6 @@ def failed_upload(what: str, error: BaseException, store: Store, then: str) -> G
     if verdict is Verdict.RENEW:
         advice = " Check the credentials and what they allow, or pass storage={...}."
     elif verdict is Verdict.RETRY:
-        advice = " Ask again later, or allow more with storage={'retries': ...}."
+        advice = failures.advice_to_retry(error)
     text = f"{what} failed: {cause}. {then}".rstrip() + advice
     return GivenUpError(failures.UNREADABLE, failures.errno_of(error, verdict), text)

@@ -77,8 +77,9 @@ std::uint64_t take_abandoned() noexcept {
   return exchange().take_abandoned().value_or(0);
 }
 
-void finish_read(std::uint64_t number, const void* bytes, std::uint64_t count) noexcept {
-  carefully([&] { exchange().finish_read(number, bytes, count); });
+void receive(std::uint64_t number, std::uint64_t at, const void* bytes,
+             std::uint64_t count) noexcept {
+  carefully([&] { exchange().receive(number, at, bytes, count); });
 }
 
 void finish_facts(std::uint64_t number, const ClientFacts* facts, const char* version) noexcept {
@@ -104,7 +105,7 @@ void forget_listed() noexcept {
 }
 
 constexpr ClientTable kTable = {
-    begin,        end,  acknowledge, take,   take_abandoned, finish_read,
+    begin,        end,  acknowledge, take,   take_abandoned, receive,
     finish_facts, fail, start_with,  expect, forget_listed,
 };
 

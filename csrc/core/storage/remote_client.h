@@ -41,7 +41,9 @@ struct ClientTable {
   std::int32_t (*take)(ClientRequest* request) noexcept;
   // The number of a request that was taken and is no longer wanted, or 0.
   std::uint64_t (*take_abandoned)() noexcept;
-  void (*finish_read)(std::uint64_t number, const void* bytes, std::uint64_t count) noexcept;
+  // The next bytes of a read, `at` bytes after its first. It is answered when all are there.
+  void (*receive)(std::uint64_t number, std::uint64_t at, const void* bytes,
+                  std::uint64_t count) noexcept;
   void (*finish_facts)(std::uint64_t number, const ClientFacts* facts,
                        const char* version) noexcept;
   // `code` 0: it cannot be read, `system_error` is an errno; 1: the object was replaced; 2: the

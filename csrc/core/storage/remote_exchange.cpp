@@ -168,6 +168,7 @@ std::vector<PooledBuffer> RemoteExchange::take_back() {
     taken_.erase(each->number);
     each->number = ++last_number_;
     each->state = RemoteRequest::State::waiting;
+    each->arrived = 0;
     stop_counting(*each);
     memory.push_back(std::move(each->bytes_read));
   }
@@ -305,26 +306,30 @@ void RemoteExchange::finish(const Request& request, RemoteRequest::State how) {
   over_->notify_all();
 }
 
-void RemoteExchange::finish_read(std::uint64_t number, const void* bytes, std::uint64_t count) {
+void RemoteExchange::receive(std::uint64_t number, std::uint64_t at, const void* bytes,
+                             std::uint64_t count) {
   Request request;  // destroyed after the lock is given back
   std::unique_lock lock(mutex());
   request = find_taken(number);
   if (request == nullptr || request->is_arriving) return;
+  if (at != request->arrived || count > request->bytes - at) {
+    request->error = not_served(*request, "the client handed in bytes " + std::to_string(at) +
+                                              " to " + std::to_string(at + count) + " of " +
+                                              std::to_string(request->bytes) + ", of which " +
+                                              std::to_string(request->arrived) + " had come.");
+    return finish(request, RemoteRequest::State::failed);
+  }
   // Nobody else touches the memory before `state` says that it is filled. Meanwhile the request
   // stays among those taken, so that a child that is forked now knows of it.
   request->is_arriving = true;
   lock.unlock();
-  if (count == request->bytes) {
-    std::memcpy(request->bytes_read.data(), bytes, count);
-    if (request->cache != nullptr) CacheWriter::instance().add(request);
-  }
+  std::memcpy(request->bytes_read.data() + at, bytes, count);
+  const bool is_whole = at + count == request->bytes;
+  if (is_whole && request->cache != nullptr) CacheWriter::instance().add(request);
   lock.lock();
   request->is_arriving = false;
-  if (count == request->bytes) return finish(request, RemoteRequest::State::done);
-  request->error =
-      not_served(*request, "the client handed in " + std::to_string(count) + " bytes instead of " +
-                               std::to_string(request->bytes) + ".");
-  finish(request, RemoteRequest::State::failed);
+  request->arrived = at + count;
+  if (is_whole) finish(request, RemoteRequest::State::done);
 }
 
 void RemoteExchange::finish_examination(std::uint64_t number, const FileFacts& facts,

@@ -55,10 +55,11 @@ struct RemoteRequest {
   std::shared_ptr<const RemoteName> object;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  bool is_urgent = false;    // somebody waits for it
-  bool is_counted = false;   // its memory counts as read ahead
-  bool is_arriving = false;  // its bytes are being copied, without the lock
-  int users = 0;             // who may still want the answer; without any, nobody does
+  bool is_urgent = false;     // somebody waits for it
+  bool is_counted = false;    // its memory counts as read ahead
+  bool is_arriving = false;   // some of its bytes are being copied, without the lock
+  std::uint64_t arrived = 0;  // bytes that were copied
+  int users = 0;              // who may still want the answer; without any, nobody does
 
   State state = State::waiting;
   PooledBuffer bytes_read;  // of a read; the memory is there from the time when it is taken
@@ -134,7 +135,8 @@ class RemoteExchange {
   // Empties the descriptor. Call it before take().
   void acknowledge() noexcept;
 
-  void finish_read(std::uint64_t number, const void* bytes, std::uint64_t count);
+  // The next bytes of a read, `at` bytes after its first. The read is done when all are there.
+  void receive(std::uint64_t number, std::uint64_t at, const void* bytes, std::uint64_t count);
   void finish_examination(std::uint64_t number, const FileFacts& facts, std::string version);
   void fail(std::uint64_t number, const Error& error);
 

@@ -165,6 +165,27 @@ def test_a_server_that_answers_get_alone(
         tfr.Reader(urls[0].replace("data-000", "another"), storage={"retries": 0})
 
 
+def test_answers_that_do_not_say_how_long_they_are(
+    server: RangeServer, urls: list[str], shards: list[str]
+) -> None:
+    """Ranges may say it."""
+    server.trouble = lambda seen, _: Trouble(unsized=seen.method == "HEAD")
+    assert list(tfr.Reader(urls[2])) == list(tfr.Reader(shards[2]))
+    server.put("set/another", Path(shards[0]).read_bytes())
+    server.forget()
+    server.trouble = lambda *_: Trouble(unsized=True)
+    with pytest.raises(OSError, match="does not say how large .*Content-Encoding"):
+        tfr.Reader(f"{server.url}/set/another")
+    assert len(server.seen) <= 2
+
+
+def test_redirects_without_end_are_followed_once(server: RangeServer) -> None:
+    url = f"{server.url}/set/x"
+    server.trouble = lambda *_: Trouble(302, location=url)
+    with pytest.raises(OSError, match="tried once; .* redirects without end"):
+        tfr.Reader(url)
+
+
 def test_a_server_that_is_not_there(server: RangeServer) -> None:
     began = time.monotonic()
     with pytest.raises(OSError, match="tried 3 times .*: Connection refused"):

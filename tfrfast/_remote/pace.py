@@ -1,0 +1,92 @@
+"""How many requests one place is asked at once, and for how much: less after time-outs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+
+_MAX_AT_ONCE = 128
+_MAX_REQUEST_BYTES = 8 << 20
+_MIN_REQUEST_BYTES = 128 << 10
+
+
+class Pace:
+    """The requests to one bucket or server, for the client's thread alone.
+
+    At first nothing is held back. After a time-out, a quarter of the requests run, and each asks
+    for a quarter. As many answers as may run at once allow one more, and twice as large ones.
+    """
+
+    def __init__(self) -> None:
+        self.at_once = _MAX_AT_ONCE
+        self.request_bytes = _MAX_REQUEST_BYTES
+        self._running = 0
+        self._answers = 0
+        self._slowed_s = 0.0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def is_slow(self) -> bool:
+        return self.request_bytes < _MAX_REQUEST_BYTES
+
+    async def begin(self) -> float:
+        """Waits until another request may run. Returns when it begins, for `timed_out`."""
+        while self._running >= self.at_once:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._let_next()
+                raise
+        self._running += 1
+        return time.monotonic()
+
+    def end(self) -> None:
+        """The request is over, whatever became of it."""
+        self._running -= 1
+        self._let_next()
+
+    def answered(self) -> None:
+        if not self.is_slow and self.at_once == _MAX_AT_ONCE:
+            return
+        self._answers += 1
+        if self._answers >= self.at_once:
+            self._answers = 0
+            self.at_once = min(_MAX_AT_ONCE, self.at_once + 1)
+            self.request_bytes = min(_MAX_REQUEST_BYTES, 2 * self.request_bytes)
+            self._let_next()
+
+    def timed_out(self, began_s: float) -> None:
+        """A request that began before the last step down does not call for another one."""
+        if began_s < self._slowed_s:
+            return
+        self._slowed_s = time.monotonic()
+        self._answers = 0
+        self.at_once = max(1, min(self.at_once, self._running) // 4)
+        self.request_bytes = max(_MIN_REQUEST_BYTES, self.request_bytes // 4)
+
+    def _let_next(self) -> None:
+        free = self.at_once - self._running
+        while self._waiting and free > 0:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                free -= 1
+
+
+_paces: dict[str, Pace] = {}
+
+
+def pace_of(root: str) -> Pace:
+    """The pace of requests to that bucket or server."""
+    if (pace := _paces.get(root)) is None:
+        pace = _paces[root] = Pace()
+    return pace
+
+
+def forget_all() -> None:
+    """In a forked child, which has none of these requests."""
+    _paces.clear()
