@@ -28,6 +28,7 @@ import failing_calls
 import killed_processes
 import small_limits
 import stale_files
+import tf_data_chains
 
 import tfrfast as tfr
 
@@ -44,6 +45,7 @@ ATTACKS: list[Attack] = [
     killed_processes.attack,
     failing_calls.attack,
     small_limits.attack,
+    tf_data_chains.attack,
 ]
 #: A round takes a second or two. One that takes this long hangs, on any machine.
 PATIENCE_S = 300

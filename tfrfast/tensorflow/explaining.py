@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.accelerating import acceleration_of
 from tfrfast.tensorflow.history import History, Step
+from tfrfast.tensorflow.saving import holds_positions, what_prevents
 
 _WIDTH = 30
 _AND = "and"
@@ -57,6 +58,7 @@ def explain(dataset: Any) -> Explanation:
             lines.append("tfr.accelerate(dataset) would be:")
             lines += [line for part in parts for line in _lines(part)]
             steps = tuple(part for part in parts if isinstance(part, Step))
+    lines += _checkpoints(dataset)
     explanation = Explanation(steps, "\n".join(lines))
     print(explanation)
     return explanation
@@ -71,8 +73,6 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
             yield _AND
         yield f"{history.source}: {history.state}"
         yield from history.steps
-    elif hasattr(dataset, "_tfrfast_plan"):
-        yield "Loader.to_tf_dataset(): planned"
     else:
         inputs = dataset._inputs()
         for number, each in enumerate(inputs):
@@ -114,6 +114,14 @@ def _reads(graph: Any) -> bool:
     return any(
         node.op.startswith("Tfrfast") for group in (nodes.node, *functions) for node in group
     )
+
+
+def _checkpoints(dataset: Any) -> Iterator[str]:
+    """What checkpoints of its iterators hold, where they could hold positions alone."""
+    if holds_positions(dataset):
+        why = what_prevents(dataset)
+        held = f"all that is read ahead: {why}" if why else "positions alone"
+        yield f"Checkpoints of its iterators hold {held}."
 
 
 def _reads_singly(step: Step) -> bool:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.tensorflow.building import build, build_one_by_one
 from tfrfast.tensorflow.element_calls import ElementCall
-from tfrfast.tensorflow.history import OF_EACH, Refusal, call_text
+from tfrfast.tensorflow.history import OF_EACH, History, Refusal, call_text
 from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.parsing import ParsingDataset
 from tfrfast.tensorflow.pipeline import Pipeline
@@ -110,8 +110,10 @@ class FusedDataset(ParsingDataset):
             )
         if buffer_size is None:
             raise TypeError("shuffle() of this dataset needs a buffer_size.")
-        shuffled = super().shuffle(buffer_size, seed, reshuffle_each_iteration, name=name)
-        if not self._history.is_shuffled:
+        shuffled = tf.data.Dataset.shuffle(
+            self._saved_whole(), buffer_size, seed, reshuffle_each_iteration, name=name
+        )
+        if not self._history.is_ordered:
             _warn_of_a_buffer(call, self._history.why_ended or fused)
         return self._plain(shuffled, call, fused)
 
@@ -171,9 +173,15 @@ class FusedDataset(ParsingDataset):
 
     def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Any:
         call = _batch_text("rebatch", batch_size, drop_remainder)
-        plain, drop = super().rebatch, tf.get_static_value(drop_remainder)
+        drop = tf.get_static_value(drop_remainder)
         fused = ENDED if self._pipeline is None else self._pipeline.rebatched(batch_size, drop)
-        return self._fused_or(lambda: plain(batch_size, drop_remainder, name=name), fused, call)
+
+        def plain() -> Any:
+            return tf.data.Dataset.rebatch(
+                self._saved_whole(), batch_size, drop_remainder, name=name
+            )
+
+        return self._fused_or(plain, fused, call)
 
     def cache(self, filename: Any = "", name: str | None = None) -> Any:
         in_memory = isinstance(filename, str) and not filename
@@ -269,6 +277,13 @@ class FusedDataset(ParsingDataset):
             return self._plain(make(), call, fused, length)
         spec = self._known_spec if element_spec is None else element_spec
         return self._kept(fused, call, why, make, spec)
+
+
+def remembered(built: Any, history: History) -> FusedDataset:
+    """A dataset of ours that is made already. Nothing is planned of the calls on it."""
+    dataset = FusedDataset.__new__(FusedDataset)
+    dataset._set_up(None, history, built=built)
+    return dataset
 
 
 def _warn_of_a_buffer(call: str, refusal: Refusal) -> None:

@@ -17,6 +17,7 @@ from tfrfast.tensorflow.keys import Keys, as_int64
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.messages import Value
 from tfrfast.tensorflow.planning import OpenPlan
+from tfrfast.tensorflow.saving import with_positions
 from tfrfast.tensorflow.sequence import Batch, Sequence
 from tfrfast.tensorflow.steps import pieces_of_steps, steps
 
@@ -71,7 +72,7 @@ class PlannedBatches(Batches):
         )
 
     def finished(self, dataset: Any) -> Any:
-        return with_length(dataset, self._length).with_options(small_checkpoints())
+        return with_positions(with_length(dataset, self._length))
 
 
 def _read_planned(
@@ -86,18 +87,11 @@ def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
     blocks = PlannedBatches(plan, dataclasses.replace(sequence, batch=Batch(rows)))
     read = blocks.mapped(lambda *batch: records(*blocks.read(*batch)))
     elements = with_length(unbatched(flat_map(read, emit_block)), sequence.length)
-    return elements.with_options(small_checkpoints())
+    return with_positions(elements)
 
 
 def mean_bytes(plan: OpenPlan) -> int:
     return max(1, plan.file_bytes // max(1, plan.record_count))
-
-
-def small_checkpoints() -> Any:
-    """Checkpoints then hold positions, not records in flight. The user's options come first."""
-    options = tf.data.Options()
-    options.experimental_symbolic_checkpoint = True
-    return options
 
 
 def _keys_of(sequence: Sequence) -> Keys:

@@ -68,6 +68,8 @@ class History:
     source: str
     is_planned: bool
     steps: tuple[Step, ...] = ()
+    #: Whether the records come in an order that was asked for. Then no exact shuffle is missed.
+    is_ordered: bool = False
 
     def then(self, step: Step) -> History:
         return dataclasses.replace(self, steps=(*self.steps, step))
@@ -97,10 +99,6 @@ class History:
         return Refusal(
             f"it follows {end.call}, which is not in the plan", f"shuffle before {method}"
         )
-
-    @property
-    def is_shuffled(self) -> bool:
-        return any(step.fused and step.call.startswith("shuffle(") for step in self.steps)
 
     @property
     def state(self) -> str:

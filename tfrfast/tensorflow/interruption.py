@@ -27,24 +27,6 @@ class InterruptibleIterator(iterator_ops.OwnedIterator):  # type: ignore[misc]
             raise
 
 
-class InterruptibleDataset(tf.data.Dataset):  # type: ignore[misc]
-    """A dataset with such iterators. What tf.data makes of it has iterators of TensorFlow's."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-        super().__init__(dataset._variant_tensor)
-
-    def __iter__(self) -> Any:
-        return interruptible_or(self, super().__iter__)
-
-    def _inputs(self) -> list[Any]:
-        return [self._dataset]
-
-    @property
-    def element_spec(self) -> Any:
-        return self._dataset.element_spec
-
-
 def interruptible_or(dataset: Any, other: Callable[[], Any]) -> Any:
     """Such an iterator where Ctrl-C ends waits, else another."""
     if library.are_waits_ended and tf.executing_eagerly():

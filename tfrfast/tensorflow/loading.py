@@ -10,13 +10,15 @@ import tensorflow as tf
 from tfrfast._loading.description import LoaderDescription
 from tfrfast.errors import StaleIndexError
 from tfrfast.plan import Plan
-from tfrfast.tensorflow import graphs, keys
+from tfrfast.tensorflow import keys
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while
-from tfrfast.tensorflow.interruption import InterruptibleDataset
+from tfrfast.tensorflow.fused import remembered
+from tfrfast.tensorflow.history import History
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import open_described
+from tfrfast.tensorflow.saving import with_positions
 
 # How many batches wait to be asked for, besides those that are being read.
 _READ_AHEAD = 2
@@ -80,9 +82,9 @@ def dataset_of(
         own = tf.constant(0, tf.int64)
         dataset = parallel_map(steps, lambda step: load(step, own), calls=loader.threads)
     dataset = serial_map(with_length(take_while(dataset, _passes), count), batch_of)
-    dataset = InterruptibleDataset(dataset.prefetch(_READ_AHEAD).with_options(_options(plan)))
-    dataset._tfrfast_plan = opened  # the shards stay open in this process as long as it lives
-    return dataset
+    built = with_positions(_sharded_at_most_once(dataset.prefetch(_READ_AHEAD), plan))
+    built._tfrfast_plan = opened  # the shards stay open in this process as long as it lives
+    return remembered(built, History("Loader.to_tf_dataset()", True, is_ordered=True))
 
 
 def _with_shapes(tensors: Sequence[Any], shapes: Sequence[list[int | None]]) -> tuple[Any, ...]:
@@ -105,9 +107,10 @@ def _may_differ(plan: Plan) -> bool:
     return plan.world == 1 and plan.shuffle is not False
 
 
-def _options(plan: Plan) -> Any:
-    options = graphs.small_checkpoints()
-    if plan.world > 1:  # these are one rank's batches: sharding them again would lose most of them
-        off = tf.data.experimental.AutoShardPolicy.OFF
-        options.experimental_distribute.auto_shard_policy = off
-    return options
+def _sharded_at_most_once(dataset: Any, plan: Plan) -> Any:
+    if plan.world == 1:
+        return dataset
+    options = tf.data.Options()  # else TensorFlow would shard one rank's batches, and lose most
+    off = tf.data.experimental.AutoShardPolicy.OFF
+    options.experimental_distribute.auto_shard_policy = off
+    return dataset.with_options(options)

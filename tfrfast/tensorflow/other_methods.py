@@ -37,7 +37,7 @@ def _wrapped(method: str, refusal: Refusal) -> Callable[..., Any]:
 
     @functools.wraps(theirs)
     def call(self: RememberingDataset, *arguments: Any, **options: Any) -> Any:
-        made = theirs(self, *arguments, **options)
+        made = theirs(self._saved_whole(), *arguments, **options)
         text = call_text(method, *arguments, **options)
         return self._plain(made, text, ENDED if self._pipeline is None else refusal)
 

@@ -9,12 +9,12 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.building import build
 from tfrfast.tensorflow.explaining import Explanation, explain
 from tfrfast.tensorflow.history import History, Refusal, Step, lifted_step
 from tfrfast.tensorflow.interruption import interruptible_or
 from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.saving import saved_as_it_bears
 
 ENDED = Refusal("it follows a call that is not in the plan")
 _RECORD = tf.TensorSpec([], tf.string)
@@ -50,10 +50,8 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         elif not tf.executing_eagerly():
             self._built = self._build()  # here and now: a graph's tensors belong to it
         super().__init__(None)
-        if pipeline is not None and pipeline.shuffle is not None:
-            self._options_attr = graphs.small_checkpoints()
         if pipeline is not None and pipeline.options is not None:
-            self._options_attr = (self._options_attr or tf.data.Options()).merge(pipeline.options)
+            self._options_attr = pipeline.options
 
     @functools.cached_property
     def _built(self) -> Any:
@@ -70,16 +68,28 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
     def __iter__(self) -> Any:
         return interruptible_or(self, super().__iter__)
 
+    def _apply_debug_options(self) -> Any:
+        """What TensorFlow makes iterators of."""
+        return saved_as_it_bears(super()._apply_debug_options())
+
     def _trace_variant_creation(self) -> Any:
         """What a SavedModel holds: a form of the dataset without the ops that none can hold."""
+        with context.eager_mode():  # a SavedModel's graph is being made
+            whole = self._saved_whole()
+            if whole is not self:
+                return whole._built._trace_variant_creation()
+        return super()._trace_variant_creation()
+
+    def _saved_whole(self) -> Any:
+        """The dataset in a form of which checkpoints can hold all that is read ahead."""
         pipeline = self._pipeline
         if pipeline is None or pipeline.lifted is None or not pipeline.lifted.raises:
-            return super()._trace_variant_creation()
-        explicit = tf.data.Options()
-        explicit.experimental_symbolic_checkpoint = False
-        with context.eager_mode():  # a SavedModel's graph is being made
-            built = build(pipeline.with_options(explicit))
-        return built._trace_variant_creation()
+            return self
+        whole = tf.data.Options()
+        whole.experimental_symbolic_checkpoint = False
+        dataset = self._new()
+        dataset._set_up(pipeline.with_options(whole), self._history, element_spec=self.element_spec)
+        return dataset
 
     # DatasetV2 keeps its variant tensor here.
     @property
@@ -121,7 +131,8 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         return self._given_length if self._pipeline is None else self._pipeline.length
 
     def __repr__(self) -> str:
-        return f"<TFRecordDataset, {self._history.state}, element_spec={self.element_spec}>"
+        name = self._history.source.partition(" ")[0].strip(":")
+        return f"<{name}, {self._history.state}, element_spec={self.element_spec}>"
 
     def explain(self) -> Explanation:
         """Prints what becomes of each call, and returns it; see `tfr.explain`."""
@@ -164,7 +175,9 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         if pipeline.lifted is not None:
             lifted = pipeline.lifted
             steps = tuple(lifted_step(each, lifted.by_element, lifted.differing) for each in steps)
-        return History(pipeline.source.description, is_planned, steps)
+        return History(
+            pipeline.source.description, is_planned, steps, is_ordered=pipeline.shuffle is not None
+        )
 
     def _plain(self, built: Any, call: str, refusal: Refusal, length: int | None = None) -> Any:
         """What tf.data made, with parse_example(), explain() and, if known, its length."""

@@ -93,19 +93,48 @@ def test_restores_at_every_position(
         assert [plain(element) for element in again] == elements[position:], position
 
 
-def test_shuffles_and_loaders_save_positions_by_default(files: list[str]) -> None:
-    shuffled = planned(files).shuffle(1).batch(3)
-    for dataset in (shuffled, shuffled.repeat(2), tfr.Loader(files, 3).to_tf_dataset()):
-        assert dataset.options().experimental_symbolic_checkpoint is True
-    assert planned(files).batch(3).options().experimental_symbolic_checkpoint is None
+POSITIONS_ALONE = "Checkpoints of its iterators hold positions alone."
 
 
-def test_a_shuffles_checkpoint_is_small(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda files: tfr.TFRecordDataset(files).shuffle(1).batch(50).prefetch(2),
+        lambda files: tfr.TFRecordDataset(files).shuffle(1).batch(50).map(tf.size).repeat(2),
+        lambda files: tfr.Loader(files, 50).to_tf_dataset().prefetch(2),
+    ],
+    ids=["shuffle", "map", "loader"],
+)
+def test_shuffles_and_loaders_save_positions(
+    make: Callable[[list[str]], Any], tmp_path: Path
+) -> None:
     files = write_shards(tmp_path, [2000], longest=4000)
-    iterator = iter(tfr.TFRecordDataset(files).shuffle(1).batch(50).prefetch(2))
+    dataset = make(files)
+    assert str(tfr.explain(dataset)).endswith(POSITIONS_ALONE)
+    iterator = iter(dataset)
     next(iterator)
     path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "saved"))
     assert sum(file.stat().st_size for file in Path(path).parent.glob("saved*")) < 20_000
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        lambda source: source.shuffle(5),
+        lambda source: source.map(tf.identity, 2, deterministic=False),
+        lambda source: tf.data.Dataset.zip((source, source)),
+        lambda source: source.with_options(symbolic_options(False)),
+    ],
+)
+def test_all_is_saved_where_positions_cannot_be(files: list[str], chain: Any) -> None:
+    dataset = chain(planned(files).shuffle(1))
+    said = str(tfr.explain(dataset))
+    assert "Checkpoints of its iterators hold all that is read ahead: " in said
+    assert dataset._apply_debug_options().options().experimental_symbolic_checkpoint is not True
+
+
+def test_file_order_says_nothing_of_checkpoints(files: list[str]) -> None:
+    assert "Checkpoints" not in str(tfr.explain(planned(files).batch(3)))
 
 
 IN_FILE_ORDER: dict[str, Callable[[Any], Any]] = {
@@ -120,9 +149,9 @@ IN_FILE_ORDER: dict[str, Callable[[Any], Any]] = {
 SPECS = {"id": tf.io.FixedLenFeature([], tf.int64)}
 
 
-def symbolic_options() -> Any:
+def symbolic_options(are_symbolic: bool = True) -> Any:
     options = tf.data.Options()
-    options.experimental_symbolic_checkpoint = True
+    options.experimental_symbolic_checkpoint = are_symbolic
     return options
 
 

@@ -341,7 +341,6 @@ class TestGrammar:
         options = tf.data.Options()
         options.experimental_symbolic_checkpoint = False
         dataset = tfr.TFRecordDataset(files).shuffle(1)
-        assert dataset.options().experimental_symbolic_checkpoint is True
         with_users = dataset.with_options(options)
         assert with_users.options().experimental_symbolic_checkpoint is False
         assert len(elements(with_users)) == sum(COUNTS)

@@ -1,0 +1,246 @@
+"""Random chains of the methods of tf.data on a dataset of ours, with tf.data itself as the oracle:
+the same elements, checkpoints wherever tf.data has some, and not much more time.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+import tfrfast as tfr
+
+Chain = list[tuple[str, Callable[[Any], Any]]]
+
+#: A chain that takes this long hangs, on any machine.
+PATIENCE_S = 60
+
+
+def elements(dataset: Any) -> list[Any]:
+    """Waits no longer than PATIENCE_S."""
+    return _in_time(lambda: [_plain(element) for element in dataset])
+
+
+def _plain(element: Any) -> Any:
+    value = element.numpy()
+    return value if isinstance(value, bytes) else value.tolist()
+
+
+def _in_time(run: Callable[[], Any]) -> Any:
+    outcome: list[Any] = []
+
+    def run_and_keep() -> None:
+        try:
+            outcome.append((run(), None))
+        except Exception as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=run_and_keep, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    assert outcome, f"it has not come to an end in {PATIENCE_S} s"
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _text(element: Any) -> Any:
+    """The first record of an element."""
+    return tf.reshape(element, [-1])[0] if element.shape.rank else element
+
+
+def _number(element: Any, modulus: int) -> Any:
+    return tf.strings.to_hash_bucket_fast(_text(element), modulus)
+
+
+def _joined(element: Any) -> Any:
+    return tf.strings.join([element, "!"])
+
+
+def _twice(element: Any) -> Any:
+    return tf.data.Dataset.from_tensors(element).repeat(2)
+
+
+def _flat(batches: Any) -> Any:
+    """Batches of elements of one kind as vectors."""
+    return batches.map(lambda batch: tf.reshape(batch, [-1]))
+
+
+def _scanned(dataset: Any) -> Any:
+    return dataset.scan(tf.constant(0), lambda count, element: (count + 1, element))
+
+
+def _grouped(dataset: Any, size: int) -> Any:
+    def of_group(_: Any, group: Any) -> Any:
+        return _flat(group.batch(size))
+
+    return dataset.group_by_window(lambda element: _number(element, 3), of_group, window_size=size)
+
+
+def _bucketed(dataset: Any, size: int) -> Any:
+    return _flat(
+        dataset.bucket_by_sequence_length(
+            lambda element: tf.cast(_number(element, 9), tf.int32), [3, 6], [size, size, size]
+        )
+    )
+
+
+def _windows(dataset: Any, size: int) -> Any:
+    return dataset.window(size).flat_map(lambda window: _flat(window.batch(size)))
+
+
+def _zipped(dataset: Any) -> Any:
+    numbered = tf.data.Dataset.zip((dataset, tf.data.Dataset.range(10**9)))
+    return numbered.map(lambda element, _: element)
+
+
+def _chosen(dataset: Any, other: Any) -> Any:
+    return tf.data.Dataset.choose_from_datasets([dataset, other], tf.data.Dataset.range(2).repeat())
+
+
+def _with_options(dataset: Any, optimised: bool) -> Any:
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = optimised
+    return dataset.with_options(options)
+
+
+def _after_all(choice: random.Random) -> Chain:
+    """Steps that take elements of any kind."""
+    count, shards = choice.choice([0, 1, 5, 50, 1000]), choice.randrange(1, 4)
+    index, size, seed = choice.randrange(shards), choice.choice([1, 3, 20]), choice.randrange(9)
+    buffer, again = choice.choice([1, 7, 100, 10**5]), choice.random() < 0.5
+    calls = choice.choice([None, 2, tf.data.AUTOTUNE])
+    return [
+        (f"take({count})", lambda each: each.take(count)),
+        (f"skip({count})", lambda each: each.skip(count)),
+        (f"shard({shards}, {index})", lambda each: each.shard(shards, index)),
+        (f"repeat({1 + index})", lambda each: each.repeat(1 + index)),
+        (f"map({calls})", lambda each: each.map(_joined, num_parallel_calls=calls)),
+        ("map(1, disorderly)", lambda each: each.map(_joined, 1, deterministic=False)),
+        ("filter", lambda each: each.filter(lambda element: _number(element, 3) > 0)),
+        (f"prefetch({size})", lambda each: each.prefetch(size)),
+        ("cache()", lambda each: each.cache()),
+        (f"with_options({again})", lambda each: _with_options(each, again)),
+        (f"shuffle({buffer}, {seed}, {again})", lambda each: each.shuffle(buffer, seed, again)),
+        ("enumerate", lambda each: each.enumerate().map(lambda _, element: element)),
+        ("take_while", lambda each: each.take_while(lambda element: _number(element, 40) > 0)),
+        ("scan", _scanned),
+        ("zip", _zipped),
+        ("ignore_errors", lambda each: each.ignore_errors()),
+        ("flat_map", lambda each: each.flat_map(_twice)),
+        (f"interleave({size})", lambda each: each.interleave(_twice, size)),
+        ("interleave(3, 2)", lambda each: each.interleave(_twice, 3, 2, 2, deterministic=True)),
+        ("apply", lambda each: each.apply(lambda dataset: dataset.take(70))),
+    ]
+
+
+def _after_records(choice: random.Random) -> Chain:
+    rows, drop = choice.choice([1, 3, 16, 200]), choice.random() < 0.4
+    other = tf.data.Dataset.from_tensor_slices([b"some", b"other", b"records"])
+    return [
+        (f"batch({rows}, {drop})", lambda each: each.batch(rows, drop)),
+        (f"batch({rows}, {drop}, 2)", lambda each: each.batch(rows, drop, 2)),
+        (f"padded_batch({rows})", lambda each: each.padded_batch(rows, [], drop_remainder=drop)),
+        (f"group_by_window({rows})", lambda each: _grouped(each, rows)),
+        (f"bucket_by_sequence_length({rows})", lambda each: _bucketed(each, rows)),
+        (f"window({rows})", lambda each: _windows(each, rows)),
+        ("unique", lambda each: each.unique()),
+        ("concatenate", lambda each: each.concatenate(other)),
+        ("choose_from_datasets", lambda each: _chosen(each, other)),
+    ]
+
+
+def _after_batches(choice: random.Random) -> Chain:
+    rows, drop = choice.choice([1, 3, 16, 200]), choice.random() < 0.4
+    return [
+        (f"rebatch({rows}, {drop})", lambda each: each.rebatch(rows, drop)),
+        ("unbatch", lambda each: each.unbatch()),
+    ]
+
+
+_BATCHING = {"batch", "padded_batch", "group_by_window", "bucket_by_sequence_length", "window"}
+
+
+def random_chain(choice: random.Random) -> Chain:
+    chain: Chain = []
+    batched = False
+    for _ in range(choice.randrange(1, 7)):
+        of_kind = _after_batches(choice) if batched else _after_records(choice)
+        chain.append(choice.choice(of_kind if choice.random() < 0.35 else _after_all(choice)))
+        name = chain[-1][0].partition("(")[0]
+        batched = name in _BATCHING or (batched and name != "unbatch")
+    return chain
+
+
+def applied(chain: Chain, dataset: Any) -> Any:
+    for _, step in chain:
+        dataset = step(dataset)
+    return dataset
+
+
+def _some_source(choice: random.Random) -> tuple[Callable[[list[str]], Any], bool]:
+    """What makes one, and whether it is shuffled, so that a shuffle() after it is tf.data's."""
+    options = {"seed": choice.randrange(9), "reshuffle_each_iteration": False}
+    in_order: list[Callable[[list[str]], Any]] = [
+        lambda files: tfr.TFRecordDataset(files),
+        lambda files: tfr.TFRecordDataset(files, num_parallel_reads=2),
+    ]
+    shuffled: list[Callable[[list[str]], Any]] = [
+        lambda files: tfr.TFRecordDataset(files).shuffle(1, **options),
+        lambda files: tfr.TFRecordDataset(files).shuffle(1, **options).repeat(2),
+        lambda files: tfr.TFRecordDataset(files).shuffle(1, **options).prefetch(2),
+        lambda files: tfr.Loader(files, 7, seed=3).to_tf_dataset(epochs=1).unbatch(),
+    ]
+    source = choice.choice(in_order + shuffled)
+    return source, source in shuffled
+
+
+def check_a_chain(choice: random.Random, files: list[str]) -> None:
+    """Names the calls in the message of what goes wrong."""
+    source, is_shuffled = _some_source(choice)
+    chain = random_chain(choice)
+    if not is_shuffled:  # ours would be exact, and so have another order than tf.data's
+        chain = [step for step in chain if not step[0].startswith("shuffle")]
+    try:
+        _check(choice, source(files), lambda: source(files), chain)
+    except BaseException as error:
+        error.args = (f"{[name for name, _ in chain]}: {error}",)
+        raise
+
+
+def _check(choice: random.Random, first: Any, source: Callable[[], Any], chain: Chain) -> None:
+    records = elements(first)
+    plain = tf.data.Dataset.from_tensor_slices(tf.constant(records, tf.string, [len(records)]))
+    theirs, ours = applied(chain, plain), applied(chain, source())
+    started = time.process_time()
+    expected = elements(theirs)
+    turned = time.process_time()
+    assert elements(ours) == expected
+    assert time.process_time() - turned < 5 * (turned - started) + 1, "it takes too long"
+    position = choice.randrange(len(expected) + 1)
+    try:
+        left = _left_after(position, applied(chain, plain))
+    except tf.errors.OpError:
+        return  # TensorFlow has no checkpoint of it either
+    if left == expected[position:]:
+        restored = _left_after(position, applied(chain, source()))
+        assert restored == left, f"restored at {position}"
+
+
+def _left_after(position: int, dataset: Any) -> list[Any]:
+    """What there is after some elements, by way of a checkpoint."""
+    iterator = iter(dataset)
+    for _ in range(position):
+        next(iterator)
+    with tempfile.TemporaryDirectory() as folder:
+        path = tf.train.Checkpoint(iterator=iterator).write(str(Path(folder) / "saved"))
+        again = iter(dataset)
+        _in_time(lambda: tf.train.Checkpoint(iterator=again).read(path).assert_consumed())
+    return elements(again)

@@ -1,0 +1,101 @@
+"""What a checkpoint of an iterator holds: positions alone, or all that has been read ahead, too.
+
+TensorFlow's symbolic checkpoints hold positions. They are an option of a whole pipeline. With it,
+some datasets cannot be saved, and others take time for every element that they hold. So it is
+decided when an iteration begins, by all datasets that take part.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+# Datasets of TensorFlow that bear the option, on each TensorFlow from 2.15 on.
+_BEARING = {
+    "_BatchDataset",
+    "_ConcatenateDataset",
+    "_FilterDataset",
+    "_MapAndBatchDataset",
+    "_MapDataset",
+    "_OptionsDataset",
+    "_PaddedBatchDataset",
+    "_ParallelBatchDataset",
+    "_ParallelMapDataset",
+    "_PrefetchDataset",
+    "_RangeDataset",
+    "_RepeatDataset",
+    "_RestructuredDataset",
+    "_ScanDataset",
+    "_ShardDataset",
+    "_SkipDataset",
+    "_TakeDataset",
+    "_TakeWhileDataset",
+    "_TensorDataset",
+    "_TensorSliceDataset",
+    "_UnbatchDataset",
+    "_ZipDataset",
+}
+
+
+def with_positions(source: Any) -> Any:
+    """The same dataset, which is large to save unless checkpoints hold positions alone."""
+    source._tfrfast_has_positions = True
+    return source
+
+
+def holds_positions(dataset: Any) -> bool:
+    """Whether such a source is part of it."""
+    return _is_source(dataset) or any(map(holds_positions, _inputs_of(dataset)))
+
+
+def what_prevents(dataset: Any) -> str:
+    """Why checkpoints of a dataset cannot hold positions alone; "" if they can."""
+    options = dataset._options_attr  # options() warns in graphs
+    asked = options.experimental_symbolic_checkpoint
+    if asked is not None:
+        return "" if asked else "options switch symbolic checkpoints off"
+    if options.deterministic is False:
+        return "options.deterministic is False"
+    if not _is_wrapper(dataset):
+        return "the last dataset is not tfrfast's"
+    return _what_prevents(dataset)
+
+
+def saved_as_it_bears(dataset: Any) -> Any:
+    """What an iteration begins with in place of `dataset`."""
+    if dataset._options_attr.experimental_symbolic_checkpoint is not None:
+        return dataset
+    if not holds_positions(dataset) or what_prevents(dataset):
+        return dataset
+    options = tf.data.Options()
+    options.experimental_symbolic_checkpoint = True
+    return tf.data.Dataset.with_options(dataset, options)
+
+
+def _what_prevents(dataset: Any) -> str:
+    if _is_source(dataset):
+        return ""
+    if not _is_wrapper(dataset) and not _bears(dataset):
+        kind = type(dataset).__name__.strip("_")
+        return f"TensorFlow cannot save a position in its {kind}, or takes long to"
+    return next(filter(None, map(_what_prevents, _inputs_of(dataset))), "")
+
+
+def _inputs_of(dataset: Any) -> list[Any]:
+    return [dataset._built] if _is_wrapper(dataset) else dataset._inputs()
+
+
+def _is_source(dataset: Any) -> bool:
+    return hasattr(dataset, "_tfrfast_has_positions")
+
+
+def _is_wrapper(dataset: Any) -> bool:
+    """Whether it is one of ours, which stands for what it has built."""
+    return hasattr(dataset, "_history")
+
+
+def _bears(dataset: Any) -> bool:
+    kind = type(dataset)
+    is_ordered = getattr(dataset, "_deterministic", None) != "false"
+    return is_ordered and kind.__name__ in _BEARING and kind.__module__.startswith("tensorflow.")
