@@ -77,13 +77,13 @@ def _shards_of(parts: list[Part], found: Folder) -> list[tuple[str, int]]:
     shards: dict[str, int] = {}
     for part in parts:
         split, first = found.splits[part.name], 0
-        for path, length in zip(split.shards, split.shard_lengths, strict=True):
+        for number, length in enumerate(split.shard_lengths):
             if part.begin < first + length and first < part.end:
-                shards[path] = length
+                shards[split.path_of(number)] = length
             first += length
     if not shards:
         split = found.splits[parts[0].name]
-        shards |= zip(split.shards[:1], split.shard_lengths[:1], strict=True)
+        shards |= {split.path_of(0): length for length in split.shard_lengths[:1]}
     return list(shards.items())
 
 
@@ -108,10 +108,10 @@ def _pieces_of(
 ) -> list[npt.NDArray[np.int64]]:
     pieces = []
     first = 0
-    for path, length in zip(split.shards, split.shard_lengths, strict=True):
+    for number, length in enumerate(split.shard_lengths):
         begin, end = max(part.begin, first), min(part.end, first + length)
         if begin < end:
-            offset = first_in_reader[path] - first
+            offset = first_in_reader[split.path_of(number)] - first
             pieces.append(np.arange(begin + offset, end + offset, dtype=np.int64))
         first += length
     return pieces

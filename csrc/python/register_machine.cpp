@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/base/printable.h"
 #include "core/codec/isal_inflater.h"
 #include "core/codec/span_cache.h"
@@ -59,6 +60,7 @@ void register_machine(py::module_& module) {
       .def(py::init<>())
       .def("obey", [](const std::shared_ptr<JobEnd>& end) { JobEnd::obey(end); })
       .def("come", &JobEnd::come);
+  module.def("max_padded_bytes", &max_padded_bytes);
   module.def("is_mapped", &is_mapped, py::arg("path"));
   module.def("printable", [](const py::str& text) { return printable(encoded(text)); });
 }

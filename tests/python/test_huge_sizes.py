@@ -15,6 +15,7 @@ import tfrfast as tfr
 from huge_files import HUGE, huge_files
 from loose_indexes import loose_index
 from record_files import frame, write_shard
+from tfrfast import _native
 from tfrfast.cli import main
 
 NO_ROOM = "more than there is memory for"
@@ -173,5 +174,22 @@ def test_a_huge_text_index_is_a_memory_error(
 def test_a_padded_column_is_a_memory_error() -> None:
     longest = np.zeros(10_000_000, np.int64)
     records = [tfr.encode_example({"x": longest})] + [tfr.encode_example({"x": [1]})] * 100_000
-    with pytest.raises(MemoryError, match="padded to the longest one's 10000000 values"):
+    shape = r"shape \(100001, 10000000\), which takes more than a quarter of the memory"
+    with pytest.raises(MemoryError, match=shape):
         tfr.parse_example(records, {"x": tfr.FixedLenSequence([], "int64")})
+    rows = tfr.parse_example(records, {"x": tfr.VarLen("int64")})["x"]
+    with pytest.raises(MemoryError, match=shape):
+        rows.to_padded()
+    assert rows.to_padded(2).shape == (100_001, 2)
+
+
+def test_more_than_a_quarter_of_the_memory_is_an_error_however_it_is_padded() -> None:
+    width = _native.max_padded_bytes() // 8 // 1000 + 1
+    splits = np.array([0, 1], np.int64)
+    for values in (np.zeros(1, np.int64), tfr.Bytes(np.frombuffer(b"a", np.uint8), splits)):
+        rows = tfr.Ragged(values, np.repeat(splits, [1, 1000]))
+        with pytest.raises(MemoryError, match=rf"\(1000, {width}\)"):
+            rows.to_padded(width)
+    sparse = tfr.Sparse(np.zeros((1, 2), np.int64), np.zeros(1), np.array([1000, width]))
+    with pytest.raises(MemoryError, match=rf"\(1000, {width}\)"):
+        sparse.to_dense()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,80 @@ def test_other_formats_and_unprepared_folders_are_refused(folder: Path) -> None:
         tfr.tfds(folder, "train")
     info.write_text("[]")
     with pytest.raises(ValueError, match="not hold a JSON object"):
+        tfr.tfds(folder, "train")
+
+
+def rewrite_splits(folder: Path, **changes: Any) -> None:
+    info = folder / "dataset_info.json"
+    splits = [{**each, **changes} for each in json.loads(info.read_text())["splits"]]
+    rewrite(info, splits=splits)
+
+
+@pytest.mark.parametrize(
+    "template", ["../{SPLIT}", "/etc/passwd", "*", "a?", "[ab]", "..", "a/b", "a\\b", "a\0b"]
+)
+def test_a_shard_lies_in_the_folder_and_is_named(folder: Path, template: str) -> None:
+    rewrite_splits(folder, filepathTemplate=template)
+    with pytest.raises(ValueError, match="A shard lies in the folder itself"):
+        tfr.tfds(folder, "train")
+    rewrite_splits(folder, filepathTemplate=None)
+    rewrite(folder / "dataset_info.json", name="../little")
+    with pytest.raises(ValueError, match="A shard lies in the folder itself"):
+        tfr.tfds(folder, "train")
+
+
+@pytest.mark.parametrize("file", ["dataset_info.json", "features.json"])
+def test_what_describes_the_folder_is_a_small_file(folder: Path, file: str) -> None:
+    path = folder / file
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match="no regular file"):
+        tfr.tfds(folder, "train")
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match="no regular file"):
+        tfr.tfds(folder, "train")
+    path.unlink()
+    with path.open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    with pytest.raises(ValueError, match="more than 16 MiB"):
+        tfr.tfds(folder, "train")
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        '{"sequence": {"feature": ' * 20_000 + "{}" + "}}" * 20_000,
+        '{"sequence": {"feature": ' * 100 + '{"text": {}}' + "}}" * 100,
+        '{"featuresDict": 3}',
+        '{"featuresDict": {"features": {"a": 1}}}',
+        '{"sequence": {"feature": {"text": {}}, "length": 1e999}}',
+        '{"tensor": {"dtype": "int64", "shape": {"dimensions": [%s1]}}}' % ("1," * 100),
+        '{"tensor": {"dtype": "int64", "shape": {"dimensions": ["x"]}}}',
+    ],
+    ids=lambda text: text[:60],
+)
+def test_features_that_tfds_never_writes_are_an_error(folder: Path, features: str) -> None:
+    (folder / "features.json").write_text(features)
+    with pytest.raises(ValueError, match=r"features\.json|invalid literal"):
+        tfr.tfds(folder, "train")
+
+
+def test_shards_that_are_only_claimed_take_no_time(folder: Path) -> None:
+    rewrite_splits(folder, shardLengths=["0"] * 150_000)
+    with pytest.raises(ValueError, match="claims more than 262144 shards"):
+        tfr.tfds(folder, "train")
+    rewrite_splits(folder, shardLengths=["3"] + ["1"] * 50_000)
+    shutil.copy(
+        folder / "little-train.tfrecord-00000-of-00004",
+        folder / "little-train.tfrecord-00000-of-50001",
+    )
+    assert len(tfr.tfds(folder, "train[:3]").reader) == 3
+    rewrite_splits(folder, shardLengths=["-3", "6"])
+    with pytest.raises(ValueError, match="claims a shard of -3 records"):
+        tfr.tfds(folder, "train")
+    rewrite_splits(folder, shardLengths=7)
+    with pytest.raises(ValueError, match="not as TensorFlow Datasets writes it"):
         tfr.tfds(folder, "train")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ import numpy.typing as npt
 
 from tfrfast import _native
 
-__all__ = ["Array", "aligned", "aligned_zeros", "as_bytes", "splits_of", "take_rows"]
+__all__ = [
+    "Array",
+    "aligned",
+    "aligned_zeros",
+    "as_bytes",
+    "check_padded",
+    "splits_of",
+    "take_rows",
+]
 
 Array = npt.NDArray[Any]
 
@@ -23,6 +32,19 @@ def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     room = np.zeros(size + _ALIGNMENT, np.uint8)
     start = -room.ctypes.data % _ALIGNMENT
     return room[start : start + size].view(dtype).reshape(shape)
+
+
+def check_padded(shape: Sequence[int], value_bytes: int) -> None:
+    """Raises MemoryError for what is padded to a shape that takes too much. Call it before anything
+    is allocated: a single long row decides how much that is.
+    """
+    limit = _native.max_padded_bytes()
+    if math.prod(map(int, shape)) * max(value_bytes, 1) > limit:
+        raise MemoryError(
+            f"Padded to its longest row, the column has the shape {(*map(int, shape),)}, which "
+            f"takes more than a quarter of the memory that there is ({limit} bytes). Give a "
+            "shorter length, leave the rows as they are, or use smaller batches."
+        )
 
 
 def aligned(values: Array) -> Array:

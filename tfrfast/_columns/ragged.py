@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast._base.arguments import no_such
-from tfrfast._columns.arrays import Array, aligned, aligned_zeros, as_bytes, splits_of, take_rows
+from tfrfast._columns.arrays import (
+    Array,
+    aligned,
+    aligned_zeros,
+    as_bytes,
+    check_padded,
+    splits_of,
+    take_rows,
+)
 from tfrfast._columns.arrow import ArrowExport, arrow_of
 from tfrfast._columns.rows import Rows, is_number, row_numbers
 from tfrfast._columns.strings import Bytes
@@ -146,7 +154,9 @@ def take_values(values: Values, starts: Array, counts: Array) -> Any:
 
 
 def _padded_numbers(values: Array, starts: Array, kept: Array, width: int, pad: Any) -> Array:
-    padded = aligned_zeros((len(kept), width, *values.shape[1:]), values.dtype)
+    shape = (len(kept), width, *values.shape[1:])
+    check_padded(shape, values.itemsize)
+    padded = aligned_zeros(shape, values.dtype)
     filler = _filler(pad, values.dtype)
     if values.dtype.hasobject or filler.tobytes().strip(b"\0"):
         padded[...] = filler
@@ -179,6 +189,7 @@ def _padded_strings(strings: Bytes, starts: Array, kept: Array, width: int, pad:
         raise TypeError(f"pad must be bytes for byte strings, not {type(pad).__name__}.")
     in_row = math.prod(strings.shape[1:])
     shape = (len(kept), width, *strings.shape[1:])
+    check_padded(shape, len(pad) + np.dtype(np.int64).itemsize)
     firsts, counts = starts * in_row, kept * in_row
     is_pad = np.arange(width * in_row) >= counts[:, None]
     sizes = np.full(is_pad.shape, len(pad))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._columns.arrays import Array, take_rows
+from tfrfast._columns.arrays import Array, check_padded, take_rows
 from tfrfast._columns.arrow import ArrowExport, arrow_of, struct_of
 from tfrfast._columns.ragged import take_values
 from tfrfast._columns.rows import is_number, row_numbers
@@ -65,6 +65,8 @@ class Sparse(ArrowExport):
 
     def to_dense(self, fill: Any = None) -> Array:
         """An array of `dense_shape`, with `fill` (zero or b"") where there is no value."""
+        value_bytes = 8 if isinstance(self.values, Bytes) else self.values.itemsize
+        check_padded(self.dense_shape.tolist(), value_bytes)
         if isinstance(self.values, Bytes):
             dense = np.full(self.dense_shape, b"" if fill is None else fill, dtype=object)
             dense[tuple(self.indices.T)] = self.values.to_numpy()

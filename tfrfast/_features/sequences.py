@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfrfast._columns.arrays import aligned_zeros, splits_of
+from tfrfast._columns.arrays import aligned_zeros, check_padded, splits_of
 from tfrfast._features import composed
 from tfrfast._features.compiled import CompiledFeatures, NativeColumn, Slot, column_of, schema_of
 from tfrfast._features.compiling import compile_features, partition_keys
@@ -138,9 +138,10 @@ def _padding(key: str, shape: tuple[int, ...]) -> Callable[[dict[str, Ragged]], 
         assert isinstance(steps, Ragged)
         lengths = rows.row_lengths
         longest = int(lengths.max(initial=0))
-        real = np.arange(longest) < lengths[:, np.newaxis]
         whole = (len(rows), longest, *shape)
         values = steps.values
+        check_padded(whole, values.itemsize if isinstance(values, np.ndarray) else 8)
+        real = np.arange(longest) < lengths[:, np.newaxis]
         if isinstance(values, Bytes):
             sizes = np.zeros(whole, np.int64)
             sizes[real] = np.diff(values.offsets).reshape(-1, *shape)

@@ -7,6 +7,7 @@ import functools
 import io
 import itertools
 import os
+import sys
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -72,10 +73,11 @@ def download(url: str, access: str, path: str) -> Version | None:
     return version
 
 
-def fetch(url: str, access: str) -> bytes | None:
-    """All bytes of a small object; None if there is none. Raises OSError."""
+def fetch(url: str, access: str, max_bytes: int) -> bytes | None:
+    """The first `max_bytes` bytes of an object; None if there is none. Raises OSError."""
     copy = io.BytesIO()
-    return None if _run(_download(url, access, copy)) is None else copy.getvalue()
+    version = _run(_download(url, access, copy, max_bytes))
+    return None if version is None else copy.getvalue()
 
 
 def is_there(url: str, access: str) -> bool:
@@ -237,7 +239,9 @@ async def _head(url: str, access: str) -> Any:
     return await answers.persist(location, access, f"Asking for '{url}'", url, attempt)
 
 
-async def _download(url: str, access: str, file: BinaryIO) -> Version | None:
+async def _download(
+    url: str, access: str, file: BinaryIO, max_bytes: int = sys.maxsize
+) -> Version | None:
     for attempt in itertools.count(1):
         meta = await _head(url, access)
         if meta is None:
@@ -245,8 +249,9 @@ async def _download(url: str, access: str, file: BinaryIO) -> Version | None:
         facts = answers.Facts.of(meta)
         try:
             file.truncate(0)
-            rest = iter(range(0, facts.size, _PART_BYTES))
-            await _all(_fetch(url, access, facts, rest, file) for _ in range(_PARTS_AT_ONCE))
+            end = min(facts.size, max_bytes)
+            rest = iter(range(0, end, _PART_BYTES))
+            await _all(_fetch(url, access, facts, rest, end, file) for _ in range(_PARTS_AT_ONCE))
             break
         except GivenUpError as failure:
             if failure.code != failures.REPLACED or attempt == _DOWNLOADS:
@@ -255,10 +260,10 @@ async def _download(url: str, access: str, file: BinaryIO) -> Version | None:
 
 
 async def _fetch(
-    url: str, access: str, facts: answers.Facts, offsets: Iterator[int], file: BinaryIO
+    url: str, access: str, facts: answers.Facts, offsets: Iterator[int], end: int, file: BinaryIO
 ) -> None:
     for at in offsets:
-        count = min(_PART_BYTES, facts.size - at)
+        count = min(_PART_BYTES, end - at)
 
         def put(done: int, chunk: Any, at: int = at) -> None:
             file.seek(at + done)

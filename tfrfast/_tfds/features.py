@@ -16,6 +16,9 @@ __all__ = ["UndescribedError", "specs_of"]
 
 Spec = FixedLen | VarLen
 Shape = tuple[int | None, ...]
+# Bounds for what strangers describe. NumPy has at most 32 dimensions, or 64.
+_MAX_LEVELS = 32
+_MAX_DIMENSIONS = 32
 
 
 class UndescribedError(Exception):
@@ -23,19 +26,31 @@ class UndescribedError(Exception):
 
 
 def specs_of(described: dict[str, Any]) -> dict[str, Spec]:
-    """The specs by name. Raises UndescribedError if a feature can only be inferred from records."""
-    return dict(_specs("", described, ()))
+    """The specs by name. Raises UndescribedError if a feature can only be inferred from records,
+    and ValueError for what TensorFlow Datasets does not write.
+    """
+    try:
+        return dict(_specs("", described, (), 0))
+    except (AttributeError, KeyError, TypeError, OverflowError) as error:
+        raise ValueError(
+            "features.json is not as TensorFlow Datasets writes it "
+            f"({type(error).__name__}: {error}). Prepare the data set again."
+        ) from None
 
 
-def _specs(name: str, feature: dict[str, Any], lists: Shape) -> Iterator[tuple[str, Spec]]:
+def _specs(
+    name: str, feature: dict[str, Any], lists: Shape, level: int
+) -> Iterator[tuple[str, Spec]]:
     """`lists` holds the lengths of the lists that the feature is in, outermost first."""
+    if level > _MAX_LEVELS:
+        raise ValueError(f"features.json nests features more than {_MAX_LEVELS} levels deep.")
     if "featuresDict" in feature:
         for key, each in feature["featuresDict"].get("features", {}).items():
-            yield from _specs(f"{name}/{key}" if name else key, each, lists)
+            yield from _specs(f"{name}/{key}" if name else key, each, lists, level + 1)
     elif "sequence" in feature:
         length = int(feature["sequence"].get("length", -1))
         inner = feature["sequence"]["feature"]
-        yield from _specs(name, inner, (*lists, None if length < 0 else length))
+        yield from _specs(name, inner, (*lists, None if length < 0 else length), level + 1)
     elif "translation" in feature:
         translation = feature["translation"]
         if translation.get("variableLanguagesPerExample"):
@@ -102,6 +117,8 @@ def _known(shape: Shape) -> tuple[int, ...]:
 
 def _shape(stored: dict[str, Any]) -> Shape:
     dimensions = stored.get("shape", {}).get("dimensions", [])
+    if len(dimensions) > _MAX_DIMENSIONS:
+        raise ValueError(f"features.json has a shape of {len(dimensions)} dimensions.")
     return tuple(None if int(size) < 0 else int(size) for size in dimensions)
 
 

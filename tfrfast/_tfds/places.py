@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import stat
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
@@ -17,6 +18,7 @@ __all__ = ["Place", "place_of"]
 
 #: What the folders that hold indexes end with.
 _INDEXES = ".tfrfast"
+_MAX_BYTES = 16 << 20
 
 
 class Place(Protocol):
@@ -29,7 +31,10 @@ class Place(Protocol):
         """The path or URL of a file in it."""
 
     def read(self, file: str) -> bytes | None:
-        """All bytes of a small file in it. None if there is no such file."""
+        """All bytes of a small file in it. None if there is no such file.
+
+        Raises ValueError for what is no file, such as a pipe, and for more than 16 MiB.
+        """
 
     def folders_below(self, file: str) -> list[str]:
         """The folders below it that have such a file, or may have one."""
@@ -41,6 +46,15 @@ def place_of(folder: str | os.PathLike[str], storage: Storage) -> Place:
     return _Far(name, storage) if is_url(name) else _Here(name)
 
 
+def _small(name: str, content: bytes) -> bytes:
+    if len(content) > _MAX_BYTES:
+        raise ValueError(
+            f"{name!r} has more than {_MAX_BYTES >> 20} MiB, which no data set needs to describe "
+            "itself. It is not read."
+        )
+    return content
+
+
 class _Here:
     def __init__(self, folder: str) -> None:
         self._path = Path(os.path.expanduser(folder))
@@ -50,10 +64,16 @@ class _Here:
         return os.path.join(self.name, file)
 
     def read(self, file: str) -> bytes | None:
+        path = self.path_of(file)
         try:
-            return Path(self.path_of(file)).read_bytes()
+            # A pipe would make the opening wait for somebody who writes to it.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        with open(descriptor, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ValueError(f"{path!r} is not a file of JSON: it is no regular file.")
+            return _small(path, opened.read(_MAX_BYTES + 1))
 
     def folders_below(self, file: str) -> list[str]:
         found = [*self._path.glob(f"*/{file}"), *self._path.glob(f"*/*/{file}")]
@@ -79,7 +99,8 @@ class _Far:
 
         url = self.path_of(file)
         reach([url], self._storage)
-        return fetch(url, self._storage.access)
+        content = fetch(url, self._storage.access, _MAX_BYTES + 1)
+        return None if content is None else _small(url, content)
 
     def folders_below(self, file: str) -> list[str]:
         from tfrfast._remote.listing import find_folders

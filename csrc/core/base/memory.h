@@ -12,6 +12,12 @@ namespace tfrfast {
 // less. Looked up once. Never 0.
 std::uint64_t max_memory_bytes() noexcept;
 
+// The most that one padded column may take: a quarter of it, since one long row in a record makes
+// all rows of its batch as long, and several batches are made ahead.
+inline std::uint64_t max_padded_bytes() noexcept {
+  return max_memory_bytes() / 4;
+}
+
 // The sum, or the largest number there is.
 constexpr std::uint64_t add_or_max(std::uint64_t a, std::uint64_t b) noexcept {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();

@@ -74,11 +74,16 @@ Column finish_padded(FilledRows& rows) {
       __builtin_mul_overflow(bytes, item, &bytes) ||
       __builtin_mul_overflow(column.value_count - rows.value_count, pad.size(), &string_bytes) ||
       __builtin_add_overflow(string_bytes, rows.string_bytes, &string_bytes) ||
-      std::max(bytes, string_bytes) > max_memory_bytes()) {
+      std::max(bytes, string_bytes) > max_padded_bytes()) {
+    std::string shape;
+    for (const std::int64_t size : column.shape) {
+      shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+    }
     throw Error(ErrorKind::memory,
-                "Feature '" + column.name + "': " + std::to_string(rows.count) +
-                    " rows, padded to the longest one's " + std::to_string(rows.longest) +
-                    " values, are more than there is memory for. Use VarLen or smaller batches.");
+                "Feature '" + column.name +
+                    "': padded to its longest row, the batch has the shape (" + shape +
+                    "), which takes more than a quarter of the memory that there is (" +
+                    std::to_string(max_padded_bytes()) + " bytes). Use VarLen or smaller batches.");
   }
   if (strings) {
     column.values = PooledBuffer(std::max<std::size_t>(string_bytes, 1));
