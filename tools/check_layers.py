@@ -78,6 +78,11 @@ RESERVED = [
         "start_thread() of core/base/thread.h",
     ),
     (
+        re.compile(r"py::init<"),
+        ("csrc/python/classes.h",),
+        "constructor() of python/classes.h",
+    ),
+    (
         re.compile(r"\bgetpp?id\b"),
         ("csrc/core/base/process.cpp", "csrc/core/storage/temporary.cpp"),
         "HomeProcess of core/base/process.h",
@@ -104,6 +109,7 @@ NOT_ABOUT_FILES = {
     "csrc/core/base/parallel.cpp": {"fstream"},
     "csrc/core/base/pool.cpp": {"sys/mman.h"},
     "csrc/core/base/process.cpp": {"unistd.h"},
+    "csrc/core/base/thread.cpp": {"sys/mman.h"},
 }
 
 

@@ -1,3 +1,5 @@
+#include "core/base/thread.h"
+#include "python/classes.h"
 #include "python/register.h"
 
 PYBIND11_MODULE(_native, module) {
@@ -20,4 +22,6 @@ PYBIND11_MODULE(_native, module) {
   register_keys(module);
   register_summary(module);
   register_arrow_import(module);
+  complete_classes(module);
+  tfrfast::prepare_to_throw();  // the main thread
 }

@@ -76,6 +76,11 @@ class RecordIterator::Reading {
   std::exception_ptr failure_;
 };
 
+RecordIterator::RecordIterator(py::object reader)
+    : owner_(std::move(reader)), reader_(owner_.cast<const OpenReader&>()) {
+  reader_.get();
+}
+
 py::bytes RecordIterator::next() {
   reader_.get();
   while (row_ == rows()) {

@@ -23,7 +23,8 @@ namespace tfrfast::python {
 // read, so no thread depends on the one that read it.
 class RecordIterator {
  public:
-  explicit RecordIterator(const OpenReader& reader) : reader_(reader) {}
+  // Throws Error closed.
+  explicit RecordIterator(pybind11::object reader);
 
   // Throws stop_iteration.
   pybind11::bytes next();
@@ -34,7 +35,8 @@ class RecordIterator {
   std::size_t rows() const { return batch_ == nullptr ? 0 : batch_->size(); }
   void read_on();
 
-  const OpenReader& reader_;          // kept alive by the binding
+  const pybind11::object owner_;  // of the reader
+  const OpenReader& reader_;
   std::shared_ptr<Reading> reading_;  // while a thread is reading
   std::shared_ptr<const RecordBatch> batch_;
   std::optional<Error> error_;  // after the batch

@@ -16,6 +16,7 @@
 #include "core/arrow/scan_stream.h"
 #include "core/base/error.h"
 #include "python/arrays.h"
+#include "python/classes.h"
 #include "python/open_reader.h"
 #include "python/register.h"
 #include "python/without_gil.h"
@@ -228,6 +229,7 @@ class PythonScan {
     scan_.features = std::move(features);
     scan_.columns = scan_columns(columns);
     scan_.loader = {threads, prefetch, true, true};
+    scan_.check = [main_thread = MainThread()] { main_thread.check_signals(); };
   }
 
   const ArrowScan& core() const { return scan_; }
@@ -279,14 +281,14 @@ class ScanBatches {
 
 void register_arrow(py::module_& module) {
   py::class_<ArrowField>(module, "ArrowField", "The type of an Arrow column.")
-      .def(py::init(&make_field), py::arg("name"), py::arg("format"), py::kw_only(),
+      .def(constructor(&make_field), py::arg("name"), py::arg("format"), py::kw_only(),
            py::arg("nullable") = false, py::arg("children") = std::vector<ArrowField>(),
            py::arg("metadata") = std::vector<std::pair<std::string, std::string>>(),
            py::arg("dictionary") = nullptr)
       .def("__arrow_c_schema__", &schema_capsule);
 
   py::class_<ArrowColumn>(module, "ArrowColumn", "A column in Arrow's layout.")
-      .def(py::init(&make_column), py::arg("name"), py::arg("format"), py::arg("rows"),
+      .def(constructor(&make_column), py::arg("name"), py::arg("format"), py::arg("rows"),
            py::arg("buffers") = std::vector<py::array>(),
            py::arg("children") = std::vector<ArrowColumn>(),
            py::arg("metadata") = std::vector<std::pair<std::string, std::string>>())
@@ -294,8 +296,8 @@ void register_arrow(py::module_& module) {
       .def("__arrow_c_array__", &ArrowColumn::array, py::arg("requested_schema") = py::none());
 
   py::class_<PythonScan>(module, "Scan")
-      .def(py::init<const OpenReader&, const Plan&, std::shared_ptr<FeatureSchema>,
-                    const std::vector<Content>&, unsigned, unsigned>(),
+      .def(constructor<PythonScan, const OpenReader&, const Plan&, std::shared_ptr<FeatureSchema>,
+                       const std::vector<Content>&, unsigned, unsigned>(),
            py::arg("reader"), py::arg("plan"), py::arg("features"), py::arg("columns"),
            py::arg("threads"), py::arg("prefetch"))
       .def("stream", &PythonScan::stream)

@@ -12,6 +12,7 @@
 #include "core/arrow/c_data.h"
 #include "core/base/error.h"
 #include "python/arrays.h"
+#include "python/classes.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -216,7 +217,7 @@ class ArrowBatches {
 void register_arrow_import(py::module_& module) {
   module.def("import_array", &import_array, py::arg("schema"), py::arg("array"));
   py::class_<ArrowBatches>(module, "ArrowBatches")
-      .def(py::init<const py::object&>(), py::arg("stream"))
+      .def(constructor<ArrowBatches, const py::object&>(), py::arg("stream"))
       .def("__iter__", [](py::object self) { return self; })
       .def("__next__", &ArrowBatches::next);
 }

@@ -11,6 +11,7 @@
 #include "core/example/decode.h"
 #include "core/example/sequence.h"
 #include "core/example/survey.h"
+#include "python/classes.h"
 #include "python/columns.h"
 #include "python/register.h"
 #include "python/without_gil.h"
@@ -215,28 +216,29 @@ void add_parse(py::class_<Class>& parser) {
 
 void register_example(py::module_& module) {
   py::class_<FeatureSpec>(module, "FeatureSpec")
-      .def(py::init(&make_spec), py::kw_only(), py::arg("name"), py::arg("layout"), py::arg("type"),
-           py::arg("shape"), py::arg("default_numbers"), py::arg("default_strings"),
-           py::arg("raw_bytes"), py::arg("required"));
+      .def(constructor(&make_spec), py::kw_only(), py::arg("name"), py::arg("layout"),
+           py::arg("type"), py::arg("shape"), py::arg("default_numbers"),
+           py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"));
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 
   // Not const, because pybind11 holds no pointers to const, but never changed.
   py::class_<FeatureSchema, std::shared_ptr<FeatureSchema>>(module, "FeatureSchema",
                                                             "A compiled feature description.")
-      .def(py::init<std::vector<FeatureSpec>>(), py::arg("specs"))
+      .def(constructor<FeatureSchema, std::vector<FeatureSpec>>(), py::arg("specs"))
       .def("encode", [](const FeatureSchema& self) { return py::bytes(self.encode()); });
 
   py::class_<ExampleParser> examples(
       module, "ExampleParser",
       "Decodes serialized Examples to columns, by a compiled feature description.");
-  examples.def(py::init<std::shared_ptr<FeatureSchema>>(), py::arg("schema"));
+  examples.def(constructor<ExampleParser, std::shared_ptr<FeatureSchema>>(), py::arg("schema"));
   add_parse(examples);
 
   py::class_<SequenceParser> sequences(
       module, "SequenceParser",
       "Decodes serialized SequenceExamples to columns, by two compiled feature descriptions.");
-  sequences.def(py::init<std::shared_ptr<FeatureSchema>, std::shared_ptr<FeatureSchema>>(),
-                py::arg("context"), py::arg("sequences"));
+  sequences.def(
+      constructor<SequenceParser, std::shared_ptr<FeatureSchema>, std::shared_ptr<FeatureSchema>>(),
+      py::arg("context"), py::arg("sequences"));
   add_parse(sequences);
 
   module.def("survey_examples", &survey_examples, py::arg("records"),

@@ -18,6 +18,7 @@
 #include "core/storage/listed_objects.h"
 #include "core/storage/remote_client.h"
 #include "core/storage/storage.h"
+#include "python/classes.h"
 #include "python/register.h"
 #include "python/text.h"
 #include "python/without_gil.h"
@@ -133,7 +134,8 @@ std::uint64_t clear_disk_cache(const std::string& folder) {
 }  // namespace
 
 void register_index(py::module_& module) {
-  py::class_<IndexFolders, std::shared_ptr<IndexFolders>>(module, "IndexFolders").def(py::init<>());
+  py::class_<IndexFolders, std::shared_ptr<IndexFolders>>(module, "IndexFolders")
+      .def(constructor<IndexFolders>());
   module.def("build_index", &build, py::arg("shard_path"), py::arg("folder"), py::arg("force"),
              py::arg("folders"), py::arg("progress"));
   module.def("rebuild_index", &rebuild, py::arg("url"), py::arg("access"), py::arg("folder"),

@@ -15,6 +15,7 @@
 #include "core/keys/record_key.h"
 #include "core/read/room.h"
 #include "python/arrays.h"
+#include "python/classes.h"
 #include "python/open_reader.h"
 #include "python/register.h"
 #include "python/without_gil.h"
@@ -190,7 +191,7 @@ void register_keys(py::module_& module) {
   module.def("hash_strings", &hash_strings, py::arg("data"), py::arg("offsets"));
   module.def("hash_ints", &hash_ints, py::arg("keys"));
   py::class_<KeyIndex>(module, "KeyIndex")
-      .def(py::init<py::array, py::array, unsigned, std::string>(), py::arg("hashes"),
+      .def(constructor<KeyIndex, py::array, py::array, unsigned, std::string>(), py::arg("hashes"),
            py::arg("numbers"), py::arg("number_bytes"), py::arg("feature"))
       .def("item", &KeyIndex::item, py::arg("reader"), py::arg("key"))
       .def("find", &KeyIndex::find, py::arg("hashes"))

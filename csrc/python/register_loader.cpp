@@ -1,5 +1,6 @@
 #include "core/load/loader.h"
 
+#include "python/classes.h"
 #include "python/columns.h"
 #include "python/open_reader.h"
 #include "python/register.h"
@@ -18,14 +19,14 @@ class PythonLoader;
 // The state of one `for` loop.
 class PythonPass {
  public:
-  PythonPass(PythonLoader& loader, std::shared_ptr<LoaderPass> pass)
-      : loader_(loader), pass_(std::move(pass)) {}
+  explicit PythonPass(py::object loader);
 
   // The next batch, or None at the end: a RecordBatch, or (columns, indices, valid).
   py::object next();
 
  private:
-  PythonLoader& loader_;  // kept alive by the binding
+  const py::object owner_;  // of the loader
+  PythonLoader& loader_;
   const std::shared_ptr<LoaderPass> pass_;
 };
 
@@ -40,9 +41,9 @@ class PythonLoader {
 
   Loader& core() { return loader_; }
 
-  std::unique_ptr<PythonPass> begin() {
+  std::shared_ptr<LoaderPass> begin() {
     const WithoutGil without_gil;
-    return std::make_unique<PythonPass>(*this, loader_.begin());
+    return loader_.begin();
   }
 
   void seek(std::uint64_t epoch, std::int64_t position) {
@@ -67,6 +68,9 @@ class PythonLoader {
   const std::shared_ptr<FeatureSchema> features_;
   Loader loader_;
 };
+
+PythonPass::PythonPass(py::object loader)
+    : owner_(std::move(loader)), loader_(owner_.cast<PythonLoader&>()), pass_(loader_.begin()) {}
 
 py::object PythonPass::next() {
   Loader& loader = loader_.core();
@@ -118,11 +122,11 @@ py::dict stats(PythonLoader& self) {
 void register_loader(py::module_& module) {
   py::class_<PythonPass>(module, "LoaderPass").def("next", &PythonPass::next);
   py::class_<PythonLoader>(module, "Loader")
-      .def(py::init<const OpenReader&, const Plan&, unsigned, unsigned,
-                    std::shared_ptr<FeatureSchema>>(),
+      .def(constructor<PythonLoader, const OpenReader&, const Plan&, unsigned, unsigned,
+                       std::shared_ptr<FeatureSchema>>(),
            py::arg("reader"), py::arg("plan"), py::arg("threads"), py::arg("prefetch"),
            py::arg("features"))
-      .def("begin", &PythonLoader::begin, py::keep_alive<0, 1>())
+      .def("begin", [](py::object self) { return std::make_unique<PythonPass>(std::move(self)); })
       .def("seek", &PythonLoader::seek, py::arg("epoch"), py::arg("position"))
       .def("close", &PythonLoader::close)
       .def("place", &place)

@@ -9,6 +9,7 @@
 #include "core/crc32c/crc32c.h"
 #include "core/example/varints.h"
 #include "core/storage/stored_file.h"
+#include "python/classes.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -57,7 +58,7 @@ void register_machine(py::module_& module) {
       "inflated_bytes", [] { return SpanCache::instance().max_bytes(); },
       "How many bytes of compressed shards stay in memory, inflated.");
   py::class_<JobEnd, std::shared_ptr<JobEnd>>(module, "JobEnd")
-      .def(py::init<>())
+      .def(constructor<JobEnd>())
       .def("obey", [](const std::shared_ptr<JobEnd>& end) { JobEnd::obey(end); })
       .def("come", &JobEnd::come);
   module.def("max_padded_bytes", &max_padded_bytes);

@@ -23,6 +23,7 @@
 #include "core/order/sequence.h"
 #include "core/order/weighted_order.h"
 #include "python/arrays.h"
+#include "python/classes.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -202,8 +203,8 @@ void register_order(py::module_& module) {
   module.attr("MAX_RECORDS") = kMaxPermutationSize;
 
   py::class_<Permutation>(module, "Permutation")
-      .def(py::init<std::int64_t, std::uint64_t, std::uint64_t>(), py::arg("size"), py::arg("seed"),
-           py::arg("epoch"))
+      .def(constructor<Permutation, std::int64_t, std::uint64_t, std::uint64_t>(), py::arg("size"),
+           py::arg("seed"), py::arg("epoch"))
       .def("at", &Permutation::at, py::arg("position"))
       .def("inverse_at", &Permutation::inverse, py::arg("record"))
       .def("map", &map_array<true>, py::arg("positions"))
@@ -212,11 +213,11 @@ void register_order(py::module_& module) {
 
   py::class_<Order, std::shared_ptr<Order>>(module, "Order");
   py::class_<GivenOrder, Order, std::shared_ptr<GivenOrder>>(module, "GivenOrder")
-      .def(py::init<std::int64_t>(), py::arg("num_records"));
+      .def(constructor<GivenOrder, std::int64_t>(), py::arg("num_records"));
   py::class_<ExactOrder, Order, std::shared_ptr<ExactOrder>>(module, "ExactOrder")
-      .def(py::init<std::int64_t>(), py::arg("num_records"));
+      .def(constructor<ExactOrder, std::int64_t>(), py::arg("num_records"));
   py::class_<InterleavedOrder, Order, std::shared_ptr<InterleavedOrder>>(module, "InterleavedOrder")
-      .def(py::init<std::vector<std::int64_t>, std::int64_t, std::int64_t>(),
+      .def(constructor<InterleavedOrder, std::vector<std::int64_t>, std::int64_t, std::int64_t>(),
            py::arg("file_records"), py::arg("slots"), py::arg("block_records") = 1);
   py::class_<BlockShuffle, Order, std::shared_ptr<BlockShuffle>>(module, "BlockOrder")
       .def(py::init(&make_block_order), py::arg("num_records"), py::arg("block_records"),
@@ -243,7 +244,7 @@ void register_order(py::module_& module) {
                   py::arg("weights"), py::arg("unit_rows"), py::arg("max_length"));
 
   py::class_<Plan>(module, "Plan")
-      .def(py::init(&make_plan), py::arg("order"), py::arg("seed"), py::arg("batch_size"),
+      .def(constructor(&make_plan), py::arg("order"), py::arg("seed"), py::arg("batch_size"),
            py::arg("rank"), py::arg("world"), py::arg("remainder"), py::arg("start"))
       .def_property_readonly("steps", &Plan::steps)
       .def_property_readonly("positions", &Plan::positions)

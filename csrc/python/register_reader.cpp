@@ -225,13 +225,8 @@ void register_reader(py::module_& module) {
       .def("__len__", [](const OpenReader& self) { return self.get()->record_count(); })
       .def_property_readonly(
           "item", [](const py::object& self) { return bind_plainly(item_definition, self); })
-      .def(
-          "__iter__",
-          [](const OpenReader& self) {
-            self.get();
-            return std::make_unique<RecordIterator>(self);
-          },
-          py::keep_alive<0, 1>())
+      .def("__iter__",
+           [](py::object self) { return std::make_unique<RecordIterator>(std::move(self)); })
       .def(
           "read",
           [](const OpenReader& self, const py::object& indices) {

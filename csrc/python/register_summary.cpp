@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/example/value_summary.h"
+#include "python/classes.h"
 #include "python/register.h"
 #include "python/without_gil.h"
 
@@ -92,7 +93,7 @@ class PythonSummary {
 
 void register_summary(py::module_& module) {
   py::class_<PythonSummary>(module, "ValueSummary")
-      .def(py::init<>())
+      .def(constructor<PythonSummary>())
       .def("add_ints", &PythonSummary::add_ints, py::arg("values"))
       .def("add_floats", &PythonSummary::add_floats, py::arg("values"))
       .def("add_strings", &PythonSummary::add_strings, py::arg("data"), py::arg("offsets"))

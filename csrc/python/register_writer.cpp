@@ -10,6 +10,7 @@
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"
 #include "python/choices.h"
+#include "python/classes.h"
 #include "python/output.h"
 #include "python/plain_function.h"
 #include "python/register.h"
@@ -128,8 +129,8 @@ py::bytes frame_of(py::handle record) {
 void register_writer(py::module_& module) {
   py::class_<OutgoingParts, std::shared_ptr<OutgoingParts>>(
       module, "OutgoingParts", "Parts of objects on their way to a network.")
-      .def(py::init<std::uint64_t, std::uint64_t, std::size_t>(), py::arg("part_bytes"),
-           py::arg("max_parts_of_object"), py::arg("max_waiting_parts"))
+      .def(constructor<OutgoingParts, std::uint64_t, std::uint64_t, std::size_t>(),
+           py::arg("part_bytes"), py::arg("max_parts_of_object"), py::arg("max_waiting_parts"))
       .def("take", &take_part, py::arg("max_wait_ms"))
       .def(
           "fail",
@@ -152,7 +153,7 @@ void register_writer(py::module_& module) {
       .def("flush", [](Stream& self) { self.use([](FrameStream& stream) { stream.flush(); }); })
       .def("close", [](Stream& self) { self.finish([](FrameStream& stream) { stream.close(); }); });
   py::class_<HomeProcess>(module, "HomeProcess", "The process that it was made in.")
-      .def(py::init<>())
+      .def(constructor<HomeProcess>())
       .def("is_this_one", &HomeProcess::is_this_one)
       .def("refuse_in_child", &HomeProcess::refuse_in_child, py::arg("path"));
   module.attr("WRITER_IS_CLOSED") = kWriterIsClosed;

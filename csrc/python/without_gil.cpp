@@ -1,6 +1,12 @@
 #include "python/without_gil.h"
 
+#include <cerrno>
+#include <string>
 #include <utility>
+
+#include "core/base/error.h"
+
+namespace py = pybind11;
 
 namespace tfrfast::python {
 namespace {
@@ -34,6 +40,26 @@ void WithoutGil::check() {
   const bool fine = listen();
   state_ = PyEval_SaveThread();
   if (!fine) throw PythonErrorIsSet();
+}
+
+MainThread::MainThread()
+    : number_(py::module_::import("threading")
+                  .attr("main_thread")()
+                  .attr("ident")
+                  .cast<unsigned long>()) {}
+
+void MainThread::check_signals() const {
+  if (PyThread_get_thread_ident() != number_ || Py_IsInitialized() == 0) return;
+  std::string raised;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  if (call_python([] { return PyErr_CheckSignals(); }) != 0) {
+    const py::error_already_set error;
+    const std::string text = py::str(error.value());
+    raised = py::str(error.type().attr("__name__")).cast<std::string>() +
+             (text.empty() ? "" : ": ") + text;
+  }
+  PyGILState_Release(state);
+  if (!raised.empty()) throw Error(ErrorKind::io, raised, {}, EINTR);
 }
 
 }  // namespace tfrfast::python

@@ -86,4 +86,18 @@ class WithoutGil final : private WaitCheck {
   mutable PyThreadState* state_;  // check() changes it, whoever holds the object as const
 };
 
+// Python's main thread, which alone runs the handlers of signals.
+class MainThread {
+ public:
+  MainThread();  // with the GIL
+
+  // Runs handlers if this is the main thread, which need not have the GIL. What a handler raises
+  // becomes Error io with its text. Does nothing on other threads, which may hold locks that the
+  // owner of the GIL waits for.
+  void check_signals() const;
+
+ private:
+  const unsigned long number_;
+};
+
 }  // namespace tfrfast::python

@@ -1,6 +1,7 @@
 #include "core/arrow/scan_stream.h"
 
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <new>
 #include <string>
@@ -8,12 +9,12 @@
 
 #include "core/arrow/column_data.h"
 #include "core/base/error.h"
+#include "core/base/waiting.h"
 
 namespace tfrfast {
 namespace {
 
-// Waking now and then costs nothing, and no wait is without an end.
-constexpr double kSecondsOfOneWait = 3600;
+constexpr double kSecondsBetweenChecks = 0.1;
 
 // The paths of all shards, as the values of a dictionary.
 ArrowData shard_names(const ShardSet& shards) {
@@ -40,9 +41,18 @@ ArrowData shard_names(const ShardSet& shards) {
 // A stream as the C interface has it: errors are numbers and a text.
 class ExportedStream {
  public:
-  explicit ExportedStream(const ArrowScan& scan) : stream_(scan) {}
+  explicit ExportedStream(const ArrowScan& scan) : stream_(scan), check_(scan.check) {}
 
-  ArrowScanStream& stream() noexcept { return stream_; }
+  const ArrowField& field() const noexcept { return stream_.field(); }
+
+  bool next(ArrowData* out) {
+    Checking checking(*this);
+    if (Clock::now() - checked_at_ > std::chrono::duration<double>(kSecondsBetweenChecks)) {
+      checking.check();  // a consumer that never waits asks, too
+    }
+    return stream_.next(out);
+  }
+
   const std::string& last_error() const noexcept { return last_error_; }
 
   // Runs `work` and returns 0, or keeps the error's text and returns its number.
@@ -63,6 +73,20 @@ class ExportedStream {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  class Checking final : public WaitCheck {
+   public:
+    explicit Checking(ExportedStream& stream) : stream_(stream) {}
+    void check() override {
+      stream_.checked_at_ = Clock::now();
+      stream_.check_();
+    }
+
+   private:
+    ExportedStream& stream_;
+  };
+
   int keep(const char* what, int number) noexcept {
     try {
       last_error_ = what;
@@ -73,6 +97,8 @@ class ExportedStream {
   }
 
   ArrowScanStream stream_;
+  const std::function<void()> check_;
+  Clock::time_point checked_at_ = Clock::now();
   std::string last_error_;
 };
 
@@ -82,7 +108,7 @@ ExportedStream& exported(ArrowArrayStream* stream) {
 
 int get_schema(ArrowArrayStream* stream, ArrowSchema* out) {
   ExportedStream& self = exported(stream);
-  return self.guard([&] { export_schema(self.stream().field(), out); });
+  return self.guard([&] { export_schema(self.field(), out); });
 }
 
 int get_next(ArrowArrayStream* stream, ArrowArray* out) {
@@ -90,7 +116,7 @@ int get_next(ArrowArrayStream* stream, ArrowArray* out) {
   *out = {};  // which means the end
   return self.guard([&] {
     ArrowData batch;
-    if (self.stream().next(&batch)) export_array(std::move(batch), out);
+    if (self.next(&batch)) export_array(std::move(batch), out);
   });
 }
 
@@ -121,10 +147,11 @@ bool ArrowScanStream::next(ArrowData* out) {
   if (ended_) return false;
   if (pass_ == nullptr) pass_ = loader_.begin();
   LoadedBatch batch;
-  Loader::Wait wait;
-  do {
-    wait = loader_.wait_next(*pass_, kSecondsOfOneWait, &batch);
-  } while (wait == Loader::Wait::timed_out);
+  Loader::Wait wait = loader_.wait_next(*pass_, kSecondsBetweenChecks, &batch);
+  while (wait == Loader::Wait::timed_out) {
+    if (WaitCheck* const check = wait_check()) check->check();
+    wait = loader_.wait_next(*pass_, kSecondsBetweenChecks, &batch);
+  }
   if (wait != Loader::Wait::ready) {
     ended_ = true;
     loader_.close();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,11 +30,15 @@ struct ArrowScan {
   std::shared_ptr<const FeatureSchema> features;
   std::vector<ScanColumn> columns;
   LoaderOptions loader;
+  // Called about ten times a second on the thread that reads an exported stream. What it throws is
+  // the stream's error.
+  std::function<void()> check = [] {};
 };
 
 // Nothing is read, and no thread started, before the first batch is asked for. A stream keeps all
-// that it needs, so the reader may be closed meanwhile. One thread at a time. A batch that cannot
-// be read is an error, and asking again tries it again.
+// that it needs, so the reader may be closed meanwhile. One thread at a time, which waits no longer
+// than its WaitCheck allows. A batch that cannot be read is an error, and asking again tries it
+// again.
 class ArrowScanStream {
  public:
   explicit ArrowScanStream(const ArrowScan& scan);  // throws Error(invalid)

@@ -1,8 +1,12 @@
 #include "core/base/thread.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
+#include <cerrno>
 #include <csignal>
+#include <exception>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,12 +42,39 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// Address space that nothing else takes. A new thread has none of the heap: the little that it
+// needs before it can throw comes from the system.
+class SpaceSetAside {
+ public:
+  SpaceSetAside() : begin_(::mmap(nullptr, kBytes, PROT_NONE, kFlags, -1, 0)) {
+    if (begin_ == MAP_FAILED) throw std::system_error(errno, std::generic_category());
+  }
+  ~SpaceSetAside() { ::munmap(begin_, kBytes); }
+  SpaceSetAside(const SpaceSetAside&) = delete;
+  SpaceSetAside& operator=(const SpaceSetAside&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = 64 << 10;
+  static constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
+
+  void* const begin_;
+};
+
 }  // namespace
+
+void prepare_to_throw() noexcept {
+  (void)std::current_exception();  // it looks where the thread keeps exceptions
+}
 
 std::thread start_thread(std::function<void()> work) {
   const SignalsBlocked while_it_starts;
   try {
-    return std::thread(std::move(work));
+    return std::thread(
+        [work = std::move(work), space = std::make_unique<SpaceSetAside>()]() mutable {
+          space = nullptr;
+          prepare_to_throw();
+          work();
+        });
   } catch (const std::system_error& error) {
     throw Error(ErrorKind::io,
                 "Starting a thread failed: " + error.code().message() +

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -374,3 +375,19 @@ def test_a_forked_child_goes_on_and_releases(shards: list[str]) -> None:
     _, waited = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(waited) == 0
     assert stream.read_next_batch()["id"][0].as_py() == 100
+
+
+def test_what_a_signal_raises_ends_what_a_consumer_reads(shards: list[str]) -> None:
+    def raise_it(*_: object) -> None:
+        raise TimeoutError("enough")
+
+    scan = tfr.scan(shards, features=FEATURES, records=np.zeros(20_000_000, np.int64), threads=1)
+    stream = pa.RecordBatchReader.from_stream(scan)
+    before = signal.signal(signal.SIGALRM, raise_it)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(OSError, match="TimeoutError: enough"):
+            stream.read_all()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
