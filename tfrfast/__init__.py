@@ -1,6 +1,8 @@
 """TFRecord files as a random-access training format: indexed, verified, globally shuffled, fast."""
 
+import _thread
 import importlib
+import os
 
 # Type checkers know the name. Importing typing would take most of the time of `import tfrfast`.
 TYPE_CHECKING = False
@@ -161,15 +163,41 @@ _ON_USE = {
     "make_batched_features_dataset": "tfrfast.tensorflow",
 }
 
+# Held while a name's module is imported. A fork waits for it, because a child would wait forever
+# for an import of a thread that it does not have. It does not wait longer than this: the import may
+# need a lock that the forking thread has taken before.
+_importing = _thread.RLock()
+_MAX_WAIT_S = 30
+
+
+def _release_after_fork() -> None:
+    if _importing._is_owned():  # type: ignore[attr-defined]
+        _importing.release()
+
+
+def _release_in_child() -> None:
+    _release_after_fork()
+    if not _importing._is_owned():  # type: ignore[attr-defined]
+        _importing._at_fork_reinit()  # type: ignore[attr-defined]
+
+
+os.register_at_fork(
+    before=lambda: _importing.acquire(timeout=_MAX_WAIT_S),
+    after_in_parent=_release_after_fork,
+    after_in_child=_release_in_child,
+)
+
 
 def __getattr__(name: str) -> object:
     if name in _ON_USE:
-        value: object = getattr(importlib.import_module(_ON_USE[name]), name)
+        with _importing:
+            value: object = getattr(importlib.import_module(_ON_USE[name]), name)
         globals()[name] = value
         return value
     if f"tfrfast.{name}" in _ON_USE.values():
         try:
-            return importlib.import_module(f"tfrfast.{name}")
+            with _importing:
+                return importlib.import_module(f"tfrfast.{name}")
         except ModuleNotFoundError as error:
             if error.name != "tfrfast._native":
                 raise

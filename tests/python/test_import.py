@@ -137,3 +137,38 @@ def test_the_version_is_the_installed_distributions() -> None:
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("tfrfast is built in place here, not installed")
     assert tfr.__version__ == installed
+
+
+# A thread is in the middle of importing a name's module when another forks.
+FORK = """
+import os, sys, threading, time
+
+began, may_end = threading.Event(), threading.Event()
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "tfrfast.permutation":
+            began.set()
+            may_end.wait(10)
+
+import tfrfast
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=lambda: tfrfast.Permutation)
+thread.start()
+began.wait()
+threading.Timer(0.2, may_end.set).start()
+child = os.fork()
+if child == 0:
+    import signal
+    signal.alarm(10)
+    tfrfast.Permutation(10, 0)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
+"""
+
+
+def test_a_child_can_import_what_another_thread_imported_when_it_was_forked(tmp_path: Path) -> None:
+    installed = str(Path(tfr.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": installed}
+    done = subprocess.run([sys.executable, "-c", FORK], cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0

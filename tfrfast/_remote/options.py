@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -71,10 +72,11 @@ class Storage:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Secrets go along only to a process that is being started by this one."""
-        from multiprocessing.context import get_spawning_popen  # what its own secrets ask, too
-
+        # What multiprocessing's own secrets ask, too. An import could wait for another thread's.
+        context = sys.modules.get("multiprocessing.context")
+        spawning = getattr(context, "get_spawning_popen", lambda: None)
         options = dict(self.public)
-        if get_spawning_popen() is not None:
+        if spawning() is not None:
             options.update(self.secrets)
         return Storage, (options, self.cache)
 
