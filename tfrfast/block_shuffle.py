@@ -29,7 +29,8 @@ class BlockShuffle:
     - `block_records`: choose it so that a block is one good read: 1 MiB on a disk, 8 MiB or more
       on an object store.
     - `window_blocks`: more of them mix better and need more cache. A worker draws on
-      `streams / world * window_blocks` blocks at a time.
+      `streams / world * window_blocks` blocks at a time. From a URL, let them be at most 128 MiB:
+      so much is asked for at a time, and each block is one request then.
     - `streams`: a multiple of every world size that will be used. If `world` does not divide it,
       neighbouring workers share some streams and read their blocks twice.
 
@@ -41,7 +42,7 @@ class BlockShuffle:
 
     block_records: int
     window_blocks: int
-    streams: int = 64
+    streams: int = 8
 
     def __post_init__(self) -> None:
         maxima = {"block_records": 2**31 - 1, "window_blocks": 2**31 - 1, "streams": 2**16}

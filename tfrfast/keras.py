@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import keras
@@ -46,7 +46,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         self.epoch = loader.epoch
         self._places: dict[int, int] = {}  # which of the epoch's batches a number stands for
         self._next = (self.epoch, 0)  # the epoch and place of the batch that the iterator is at
-        self._batches = iter(self._loader)
+        self._batches: Iterator[Any] | None = None
 
     @property
     def num_batches(self) -> int:
@@ -101,11 +101,13 @@ class KerasEpochs(_Base):  # type: ignore[misc]
             self._loader.load_state_dict(state)
             self._batches = iter(self._loader)
             self._next = self.epoch, place
+        if self._batches is None:
+            self._batches = iter(self._loader)
         batch = next(self._batches)
         self._next = self.epoch, place + 1
         if place + 1 == self._steps:
             next(self._batches, None)  # ends the epoch
-            self._batches = iter(self._loader)
+            self._batches = None  # the next epoch is not read before it is known to come
             self._next = self.epoch + 1, 0
         return batch
 

@@ -73,7 +73,8 @@ class Loader:
         threads.
 
     What a batch holds depends on neither `threads` nor `prefetch`. Each `for` is the next epoch.
-    The first batches of the next epoch are read before this one ends. A batch that cannot be read
+    The first batches of the next epoch are read before this one ends; from a URL only from the
+    second `for` on, as there may be no other. A batch that cannot be read
     raises at its place in the order and does not count as received: `next()` tries it again.
 
     Threads may share one iterator: each batch goes to one of them, and the end of the epoch ends
@@ -120,7 +121,7 @@ class Loader:
             batch_tokens=batch_tokens,
             lengths=lengths,
         )
-        warn_of_requests(reader, plan.shuffle is True)
+        warn_of_requests(reader, plan.shuffle is True, plan.batch_size)
         self._set_up(reader, plan, planned_features(features, reader, plan), threads, prefetch)
         self._share = WorkerShare(world)
 

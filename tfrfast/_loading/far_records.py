@@ -14,6 +14,10 @@ from tfrfast.reader import Reader
 # Records of this size are worth a request, and fewer of them are no matter.
 _WORTH_A_REQUEST_BYTES = 100_000
 _MANY_RECORDS = 10_000
+# How batches are asked for: see csrc/core/load/far_ahead.cpp.
+_TOGETHER_BYTES = 128 << 20
+_TOGETHER_RECORDS = 1 << 18
+_GAP_BYTES = 64 << 10
 # What a request for a record of a compressed shard gets, uncompressed.
 _SPAN_BYTES = 1 << 20
 
@@ -28,7 +32,7 @@ class FarRecords(NamedTuple):
     stream_bytes: int  # uncompressed
     access: str
 
-    def cost(self, by_blocks: str, owner: str) -> str | None:
+    def cost(self, by_blocks: str, owner: str, batch_size: int = 1) -> str | None:
         """In words, and what to do instead; None if it is no matter."""
         is_compressed = self.stream_bytes != self.file_bytes
         size = self.stream_bytes // max(self.records, 1)
@@ -36,6 +40,8 @@ class FarRecords(NamedTuple):
         asked = _not_kept(self.records, cache_limit(self.access), self.file_bytes)
         if is_compressed:
             asked = _not_kept(asked, _native.inflated_bytes(), self.stream_bytes)
+        else:
+            asked = _shared(asked, size, batch_size)
         worth = _SPAN_BYTES if is_compressed else _WORTH_A_REQUEST_BYTES
         if asked < _MANY_RECORDS or size >= worth:
             return None
@@ -51,7 +57,32 @@ def _not_kept(records: int, kept_bytes: int, all_bytes: int) -> int:
     return records - records * min(kept_bytes, all_bytes) // max(all_bytes, 1)
 
 
-def warn_of_requests(reader: Reader, is_exact: bool) -> None:
+def _shared(records: int, size: int, batch_size: int) -> int:
+    """The requests for so many records in random order: neighbours that are announced together
+    share one.
+    """
+    if records == 0:
+        return 0
+    size = max(size, 1)
+    near = _GAP_BYTES // size + 1
+
+    def expected(together: int) -> tuple[float, float]:
+        """Requests, and records in them, for so many random records."""
+        share = min(1.0, together / records)
+        alone = (1 - share) ** near  # that no other one is so near
+        return together * alone, together * (1 - alone * (1 + near * share)) / share
+
+    together = min(records, _TOGETHER_BYTES // size, _TOGETHER_RECORDS)
+    if together > batch_size:
+        requests, covered = expected(together)
+        apart, _ = expected(batch_size)
+        if requests * 2 <= apart * together / batch_size and covered * 2 <= together * 3:
+            return int(records / together * requests)
+    batch_size = min(batch_size, records)
+    return int(records / batch_size * expected(batch_size)[0])
+
+
+def warn_of_requests(reader: Reader, is_exact: bool, batch_size: int) -> None:
     """Says once that an exact shuffle of small records asks the network for each of them."""
     global _said
     if _said or not is_exact or not any(map(is_url, reader._paths)):
@@ -63,6 +94,6 @@ def warn_of_requests(reader: Reader, is_exact: bool) -> None:
         sum(shard._stream_bytes for shard in shards),
         reader._options["storage"].cache,
     )
-    if (cost := far.cost("shuffle=tfr.BlockShuffle(...)", "Reader")) is not None:
+    if (cost := far.cost("shuffle=tfr.BlockShuffle(...)", "Reader", batch_size)) is not None:
         _said = True
         warnings.warn(cost, SlowPathWarning, stacklevel=3)

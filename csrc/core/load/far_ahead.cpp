@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
+
+#include "core/storage/remote_exchange.h"
 
 namespace tfrfast {
 namespace {
@@ -13,6 +16,10 @@ constexpr std::uint64_t kAheadBytes = std::uint64_t{128} << 20;
 constexpr std::uint64_t kAheadRows = 1024;
 constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kMaxTogether = 1024;
+// Batches that draw on the same blocks are announced together, so that each block is one request.
+constexpr std::uint64_t kTogetherBytes = std::uint64_t{128} << 20;
+constexpr std::uint64_t kTogetherRows = std::uint64_t{1} << 18;
+constexpr std::uint64_t kTogetherBatches = std::uint64_t{1} << 14;
 // Whether records are read in order shows in so many.
 constexpr std::uint64_t kBatchesToTell = 8;
 constexpr std::size_t kRowsToTell = 8;
@@ -23,6 +30,48 @@ bool are_neighbours(std::span<const std::int64_t> records) {
     steps += records[row] == records[row - 1] + 1;
   }
   return records.size() > 1 && steps * 2 >= records.size() - 1;
+}
+
+// What requests for these records would be, if gaps between them are bridged.
+struct Requests {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+};
+
+Requests requests_for(std::vector<std::int64_t> records, std::uint64_t mean_record_bytes) {
+  std::sort(records.begin(), records.end());
+  const std::uint64_t size = std::max<std::uint64_t>(mean_record_bytes, 1);
+  const auto near = static_cast<std::int64_t>(kRemoteTraits.gap_bytes / size + 1);
+  Requests requests;
+  for (std::size_t row = 0; row < records.size(); ++row) {
+    const std::int64_t step = row == 0 ? near + 1 : records[row] - records[row - 1];
+    requests.count += step > near;
+    requests.bytes += (step > near ? 1 : static_cast<std::uint64_t>(step)) * size;
+  }
+  return requests;
+}
+
+// How many batches to announce together; 1 if that would not save half of the requests, or would
+// get much that is not read.
+std::uint64_t worth_together(
+    std::uint64_t mean_record_bytes, std::uint64_t rows, std::uint64_t batch_count,
+    const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of) {
+  const std::uint64_t bytes = std::max<std::uint64_t>(rows * mean_record_bytes, 1);
+  const std::uint64_t together =
+      std::min({kTogetherBytes / bytes, kTogetherRows / rows, kTogetherBatches, batch_count});
+  if (together < 2) return 1;
+  std::uint64_t apart = 0;
+  std::vector<std::int64_t> all;
+  for (std::uint64_t batch = 0; batch < together; ++batch) {
+    const std::vector<std::int64_t> records = records_of(batch);
+    // The first ones tell for all.
+    if (batch < kBatchesToTell) apart += requests_for(records, mean_record_bytes).count;
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  apart = apart * together / std::min(together, kBatchesToTell);
+  const std::uint64_t read = all.size() * mean_record_bytes;
+  const Requests requests = requests_for(std::move(all), mean_record_bytes);
+  return requests.count * 2 <= apart && requests.bytes * 2 <= read * 3 ? together : 1;
 }
 
 }  // namespace
@@ -39,7 +88,11 @@ FarAhead far_ahead(std::uint64_t mean_record_bytes, std::uint64_t batch_count,
   }
   const std::uint64_t bytes = std::max<std::uint64_t>(rows * mean_record_bytes, 1);
   const std::uint64_t batches = kAheadBytes / bytes;
-  if (!are_neighbours(first)) return {std::min(batches, kAheadRows / rows), 1, bytes};
+  if (!are_neighbours(first)) {
+    const std::uint64_t together = worth_together(mean_record_bytes, rows, batch_count, records_of);
+    if (together > 1) return {batches / 2, together, bytes};
+    return {std::min(batches, kAheadRows / rows), 1, bytes};
+  }
   return {batches, std::clamp<std::uint64_t>(kRequestBytes / bytes, 1, kMaxTogether), bytes};
 }
 

@@ -10,12 +10,13 @@ namespace tfrfast {
 
 struct FarAhead {
   std::uint64_t batches = 0;      // so many before they are needed
-  std::uint64_t together = 1;     // so many at once, because they make up one request
+  std::uint64_t together = 1;     // so many at once, because they share requests
   std::uint64_t batch_bytes = 1;  // about as many as a batch has, at least 1
 };
 
 // For `batch_count` batches, which is at least one, of records of `mean_record_bytes` on average.
-// `records_of(batch)` is called for the first few, since what they hold tells.
+// `records_of(batch)` is called for the first ones, up to 128 MiB of them, since what they hold
+// tells: whether records come in order, or from the same blocks, or lie apart.
 FarAhead far_ahead(std::uint64_t mean_record_bytes, std::uint64_t batch_count,
                    const std::function<std::vector<std::int64_t>(std::uint64_t batch)>& records_of);
 

@@ -31,7 +31,8 @@ Loader::Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOpt
       counters_(std::make_shared<LoaderCounters>()),
       plan_options_(std::move(plan)),
       reader_(std::move(reader)),
-      features_(std::move(features)) {
+      features_(std::move(features)),
+      goes_on_(!options_.one_pass && !reader_->is_far()) {
   if (options_.threads < 1 || options_.prefetch < 1) {
     throw Error(ErrorKind::invalid, "A loader needs at least 1 thread and a prefetch of 1.");
   }
@@ -83,7 +84,7 @@ PlanRun Loader::run_from_here() const {
 
 std::shared_ptr<LoaderPass> Loader::begin() {
   auto pass = std::make_shared<LoaderPass>();
-  std::shared_ptr<Workers> elsewhere;
+  std::shared_ptr<Workers> elsewhere, workers;
   {
     const std::lock_guard lock(every_loader);
     check_open();
@@ -93,7 +94,11 @@ std::shared_ptr<LoaderPass> Loader::begin() {
     if (!at_beginning_) elsewhere = enter_next_epoch();
     at_beginning_ = false;
     pass_ = pass;
+    // Whoever iterates twice will probably do so again.
+    if (std::exchange(has_begun_, true) && !options_.one_pass) goes_on_ = true;
+    if (goes_on_) workers = workers_;
   }
+  if (workers != nullptr) workers->go_on();
   if (elsewhere != nullptr) elsewhere->stop();
   return pass;
 }
@@ -165,15 +170,18 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
 void Loader::start_workers(const PlanRun& run) {
   std::shared_ptr<const Reader> reader;
   std::shared_ptr<const FeatureSchema> features;
+  bool goes_on;
   {
     const std::lock_guard lock(every_loader);
     check_open();
     reader = reader_;
     features = features_;
+    goes_on = goes_on_;
   }
-  auto workers =
-      std::make_shared<Workers>(std::move(reader), std::move(features), run, options_, counters_);
+  auto workers = std::make_shared<Workers>(std::move(reader), std::move(features), run, options_,
+                                           goes_on, counters_);
   const std::lock_guard lock(every_loader);
+  if (goes_on_ && !goes_on) return;  // another pass has begun meanwhile
   if (reader_ != nullptr && workers_ == nullptr && run_from_here() == run) {
     workers_ = std::move(workers);
   }

@@ -126,7 +126,11 @@ class Loader {
   bool in_partial_ = false;              // whether the loader is still in that epoch
   std::uint64_t epoch_ = 0;
   std::int64_t step_ = 0;
-  bool at_beginning_ = true;          // whether the next pass begins here, not at the next epoch
+  bool at_beginning_ = true;  // whether the next pass begins here, not at the next epoch
+  bool has_begun_ = false;    // a pass
+  // Whether the next epoch is read ahead. From a network that is only done when it is known to
+  // come.
+  bool goes_on_;
   std::shared_ptr<LoaderPass> pass_;  // the running one
   std::shared_ptr<Workers> workers_;  // of process home_
   HomeProcess home_;

@@ -53,13 +53,14 @@ class Workers::RowNumbers {
 
 Workers::Workers(std::shared_ptr<const Reader> reader,
                  std::shared_ptr<const FeatureSchema> features, PlanRun run,
-                 const LoaderOptions& options, std::shared_ptr<LoaderCounters> counters)
+                 const LoaderOptions& options, bool goes_on,
+                 std::shared_ptr<LoaderCounters> counters)
     : reader_(std::move(reader)),
       features_(std::move(features)),
       run_(std::move(run)),
       tracks_presence_(options.tracks_presence),
-      ticket_limit_(options.one_pass ? run_.steps_left() : ~std::uint64_t{0}),
       counters_(std::move(counters)),
+      goes_on_(goes_on),
       outcomes_(options.prefetch),
       read_ahead_(reader_->mean_record_bytes(), reader_->is_far()) {
   look_far_ahead();
@@ -75,6 +76,15 @@ Workers::Workers(std::shared_ptr<const Reader> reader,
 
 Workers::~Workers() {
   stop();
+}
+
+void Workers::go_on() noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (goes_on_) return;
+    goes_on_ = true;
+  }
+  room_.notify_all();
 }
 
 void Workers::stop() noexcept {
@@ -147,7 +157,7 @@ void Workers::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto may_claim = [this] {
-      return stopping_ || (claimed_ < taken_ + outcomes_.size() && claimed_ < ticket_limit_);
+      return stopping_ || (claimed_ < taken_ + outcomes_.size() && claimed_ < limit());
     };
     if (!may_claim()) {
       const Clock::time_point began = Clock::now();
@@ -177,10 +187,12 @@ void Workers::work() {
 
 void Workers::look_far_ahead() {
   announced_ahead_ = outcomes_.size();
-  if (!reader_->is_far() || ticket_limit_ == 0) return;
+  // From a disk, the first batch would be read just as soon without.
+  if (!reader_->is_far()) announced_ = 1;
+  if (!reader_->is_far() || run_.steps_left() == 0) return;
   RowNumbers rows;
   const FarAhead far =
-      far_ahead(reader_->mean_record_bytes(), ticket_limit_, [&](std::uint64_t batch) {
+      far_ahead(reader_->mean_record_bytes(), run_.steps_left(), [&](std::uint64_t batch) {
         rows.fill(run_.at(batch));
         return std::vector(rows.numbers().begin(), rows.numbers().end());
       });
@@ -189,20 +201,24 @@ void Workers::look_far_ahead() {
 }
 
 // The first ticket announces all batches up to that distance. Each later ticket announces one more
-// or, where batches of neighbours make up one large request, as many once in a while. The first one
-// announces its own batch only if each request is a round trip: from a disk, it would be read just
-// as soon.
+// or, where batches share requests, as many once in a while.
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
-  const std::uint64_t last = number + announced_ahead_;
-  const std::uint64_t first = number > 0 ? last : reader_->is_far() ? 0 : 1;
-  for (std::uint64_t next = first; next <= last && next < ticket_limit_; ++next) {
-    if (next % announced_together_ == 0) announce_together(next, ahead);
+  for (;;) {
+    std::uint64_t first, count;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::uint64_t end = limit();
+      if (stopping_ || announced_ >= end || announced_ > number + announced_ahead_) return;
+      first = announced_;
+      count = std::min(announced_together_, end - first);
+      announced_ += count;
+    }
+    announce_together(first, count, ahead);
   }
 }
 
-void Workers::announce_together(std::uint64_t first, RowNumbers& ahead) {
+void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNumbers& ahead) {
   std::vector<std::int64_t> numbers;
-  const std::uint64_t count = std::min(announced_together_, ticket_limit_ - first);
   for (std::uint64_t next = first; next < first + count; ++next) {
     const PlanRun::Step later = run_.at(next);
     if (!reader_->is_far()) read_ahead_.come_near();

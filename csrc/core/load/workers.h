@@ -36,7 +36,8 @@ class Workers {
  public:
   // Throws Error io if the system has no threads to give.
   Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features,
-          PlanRun run, const LoaderOptions& options, std::shared_ptr<LoaderCounters> counters);
+          PlanRun run, const LoaderOptions& options, bool goes_on,
+          std::shared_ptr<LoaderCounters> counters);
   ~Workers();  // stops them
 
   Workers(const Workers&) = delete;
@@ -61,6 +62,9 @@ class Workers {
   // called. False if none of that happens within `seconds`.
   bool wait_for(std::uint64_t ticket, double seconds);
 
+  // Further epochs will be taken, too. Workers that have stopped at the end of the first go on.
+  void go_on() noexcept;
+
   // Ends and joins the threads, which takes at most as long as one piece of a read. Threads in
   // wait_for() return at once.
   void stop() noexcept;
@@ -77,13 +81,16 @@ class Workers {
   void work();
   void look_far_ahead();
   void announce_after(std::uint64_t number, RowNumbers& ahead);
-  void announce_together(std::uint64_t first, RowNumbers& ahead);
+  void announce_together(std::uint64_t first, std::uint64_t count, RowNumbers& ahead);
+  // The first ticket that nobody may claim.
+  std::uint64_t limit() const noexcept {
+    return goes_on_.load(std::memory_order_relaxed) ? ~std::uint64_t{0} : run_.steps_left();
+  }
 
   const std::shared_ptr<const Reader> reader_;
   const std::shared_ptr<const FeatureSchema> features_;
   const PlanRun run_;
   const bool tracks_presence_;
-  const std::uint64_t ticket_limit_;  // the first ticket that nobody may claim
   const std::shared_ptr<LoaderCounters> counters_;
 
   std::mutex mutex_;
@@ -91,10 +98,12 @@ class Workers {
   std::condition_variable room_;   // workers wait for room
   unsigned consumers_waiting_ = 0;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> goes_on_;  // past the end of the epoch that the run begins in
   std::uint64_t claimed_ = 0;
   std::uint64_t taken_ = 0;
   std::vector<Outcome> outcomes_;
   ReadAhead read_ahead_;
+  std::uint64_t announced_ = 0;           // the first ticket that was not announced
   std::uint64_t announced_ahead_ = 0;     // how many batches before they are needed
   std::uint64_t announced_together_ = 1;  // and how many at once
   std::vector<std::thread> threads_;

@@ -15,7 +15,7 @@ namespace tfrfast {
 struct BlockShape {
   std::int64_t block_records = 1024;  // neighbours that are read together
   std::int64_t window_blocks = 16;    // blocks that one stream mixes
-  std::int64_t streams = 64;
+  std::int64_t streams = 8;
 };
 inline constexpr std::int64_t kMaxBlockRecords = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMaxWindowBlocks = (std::int64_t{1} << 31) - 1;

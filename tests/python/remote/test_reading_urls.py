@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -224,9 +225,10 @@ def test_iterating_takes_few_requests_that_run_at_once(server: RangeServer, tmp_
 def test_the_loader_asks_for_batches_before_it_needs_them(
     server: RangeServer, tmp_path: Path
 ) -> None:
-    shard = write_shard(tmp_path / "apart", [bytes(100_000)] * 200)
+    shard = write_shard(tmp_path / "apart", [bytes(40_000)] * 300)
     server.put("set/apart", Path(shard).read_bytes())
-    loader = tfr.Loader(tfr.Reader(f"{server.url}/set/apart"), 8, threads=1, prefetch=6)
+    reader = tfr.Reader(f"{server.url}/set/apart")
+    loader = tfr.Loader(reader, 8, indices=np.arange(0, 300, 3), threads=1, prefetch=6)
     server.forget()
     server.delay_s = 0.3
     next(iter(loader))
@@ -248,10 +250,67 @@ def test_small_batches_in_order_share_large_requests(server: RangeServer, tmp_pa
     ]
 
 
-def test_a_request_a_record_is_said_once(server: RangeServer, tmp_path: Path) -> None:
+def test_records_of_the_same_blocks_share_requests(server: RangeServer, tmp_path: Path) -> None:
+    """So do those of a set that is read ahead as a whole."""
+    shard = write_shard(tmp_path / "x", [bytes([i % 256]) * 5_000 for i in range(6_000)])
+    server.put("set/x", Path(shard).read_bytes())
+    reader = tfr.Reader(f"{server.url}/set/x")
+    for world, shuffle in ((1, True), (1, tfr.BlockShuffle(200, 2)), (8, tfr.BlockShuffle(200, 2))):
+        server.forget()
+        loaders = [
+            tfr.Loader(reader, 32, shuffle=shuffle, seed=1, rank=rank, world=world)
+            for rank in range(min(world, 2))
+        ]
+        read = sum(len(batch) for loader in loaders for batch in loader)
+        assert read == 6_000 * len(loaders) // world
+        asked = [seen.end - seen.begin for seen in server.reads() if seen.begin is not None]
+        assert len(asked) <= 12
+        assert sum(asked) <= 1.3 * 5_016 * read
+
+
+@pytest.mark.parametrize(
+    ("size", "batch_size"), [(600, 4096), (600, 32), (8_000, 64), (50_000, 32)]
+)
+def test_the_requests_that_are_said_are_those_that_come(size: int, batch_size: int) -> None:
+    from tfrfast._loading.far_records import _shared
+
+    records = 400_000
+    order = np.random.default_rng(0).permutation(records)
+    near = (64 << 10) // size + 1
+    asked = 0
+    for first in range(0, 100 * batch_size, batch_size):
+        batch = np.sort(order[first : first + batch_size])
+        asked += 1 + int((np.diff(batch) > near).sum())
+    asked = asked * records // (100 * batch_size)
+    assert 0.9 * asked < _shared(records, size, batch_size) < 1.1 * asked
+
+
+def test_the_next_epoch_is_read_ahead_once_it_is_known_to_come(
+    server: RangeServer, tmp_path: Path
+) -> None:
+    shard = write_shard(tmp_path / "x", [bytes([i]) * 200_000 for i in range(50)])
+    server.put("set/x", Path(shard).read_bytes())
+    loader = tfr.Loader(tfr.Reader(f"{server.url}/set/x"), 4, seed=1)
+    server.forget()
+    assert sorted(each[0] for batch in loader for each in batch) == list(range(50))
+    time.sleep(0.1)
+    asked = [seen.end - seen.begin for seen in server.reads() if seen.begin is not None]
+    assert sum(asked) < 10_001_000  # no byte twice
+    assert len([*loader]) == 13
+    time.sleep(0.1)
+    server.forget()
+    assert len(next(iter(loader))) == 4
+    assert not server.reads()
+    loader.close()
+
+
+def test_a_request_a_record_is_said_once(
+    server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tfrfast._loading import far_records
 
     far_records._said = False
+    monkeypatch.setattr(far_records, "_shared", lambda records, *_: records)
     shard = write_shard(tmp_path / "small", [b"small"] * 12_000)
     server.put("set/small", Path(shard).read_bytes())
     reader = tfr.Reader(f"{server.url}/set/small")
