@@ -203,6 +203,9 @@ void Workers::look_far_ahead() {
 // The first ticket announces all batches up to that distance. Each later ticket announces one more
 // or, where batches share requests, as many once in a while.
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
+  // A batch that another worker is announcing would be asked for twice.
+  std::unique_lock announcing(announcing_, std::defer_lock);
+  if (reader_->is_far()) announcing.lock();
   for (;;) {
     std::uint64_t first, count;
     {
