@@ -300,7 +300,7 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a far one asks for each b
     {
       ShardScanner scanner(far, {.compression = compression});
       while (!scanner.finished()) scanner.advance(plain.size());
-      CHECK(scanner.take().offsets.size() == plain.records() + 1);
+      CHECK(scanner.take().offsets.count == plain.records() + 1);
       CHECK(far->unannounced == 0);
       CHECK(far->all_awaited() == 0);
       CHECK(far->most_asked() == 1);

@@ -37,9 +37,20 @@ bool holds_load(const std::vector<std::uint8_t>& bytes, const void* place) {
   return byte >= bytes.data() && byte + 8 <= bytes.data() + bytes.size();
 }
 
-// Every way to get an offset gives the same.
+// Every way to pack and to get an offset gives the same.
 void check_every_way(const Offsets& offsets) {
   const PackedBytes packed = pack_offsets(offsets);
+  OffsetPacker packer;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    packer.append({&offsets[i], 1});
+    REQUIRE(packer.size() == i + 1);
+    REQUIRE(packer[i] == offsets[i]);
+    REQUIRE(packer[i / 2] == offsets[i / 2]);
+  }
+  const PackedBytes one_by_one = std::move(packer).finish();
+  REQUIRE(one_by_one.residuals == packed.residuals);
+  REQUIRE(one_by_one.count == packed.count);
+  REQUIRE(packed.unpack() == offsets);
   const PackedOffsets view = packed.view();
   REQUIRE(view.size() == offsets.size());
   Offsets found(offsets.size());

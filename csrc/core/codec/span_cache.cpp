@@ -1,27 +1,20 @@
 #include "core/codec/span_cache.h"
 
-#include <cstdlib>
 #include <vector>
 
 #include "core/base/fork.h"
+#include "core/base/setting.h"
 
 namespace tfrfast {
 namespace {
 
 constexpr std::size_t kDefaultBytes = std::size_t{256} << 20;
 
-std::size_t bytes_from_environment() {
-  const char* text = std::getenv("TFRFAST_INFLATED_BYTES");
-  if (text == nullptr || *text == '\0') return kDefaultBytes;
-  char* end = nullptr;
-  const unsigned long long bytes = std::strtoull(text, &end, 10);
-  return *end != '\0' ? kDefaultBytes : static_cast<std::size_t>(bytes);
-}
-
 }  // namespace
 
 SpanCache::SpanCache()
-    : made_(std::make_unique<std::condition_variable>()), max_bytes_(bytes_from_environment()) {
+    : made_(std::make_unique<std::condition_variable>()),
+      max_bytes_(static_cast<std::size_t>(setting("TFRFAST_INFLATED_BYTES", kDefaultBytes))) {
   // A forked child does not wait for spans that its parent's threads are making.
   constexpr auto mutex = []() -> std::mutex& { return instance().mutex_; };
   constexpr auto mend = [] { instance().forget_unfinished(); };

@@ -99,11 +99,11 @@ std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression c
       scan.seek_points == nullptr ? file.bytes() : scan.seek_points->stream_bytes();
   ShardFacts facts = facts_of(file.facts(), stream_bytes, compression, settled);
   if (compression == Compression::none && !file.traits().is_far) {
-    facts.samples_crc = crc_of_samples(file, scan.offsets.size() - 1, [&](std::uint64_t number) {
-      return scan.offsets[static_cast<std::size_t>(number)];
-    });
+    const PackedOffsets offsets = scan.offsets.view();
+    facts.samples_crc = crc_of_samples(file, offsets.size() - 1,
+                                       [&](std::uint64_t number) { return offsets[number]; });
   }
-  return std::make_shared<const ShardIndex>(facts, scan.offsets, std::move(scan.damage),
+  return std::make_shared<const ShardIndex>(facts, std::move(scan.offsets), std::move(scan.damage),
                                             std::move(scan.seek_points));
 }
 
@@ -235,7 +235,8 @@ std::string save_index_of_object(const std::shared_ptr<const StoredFile>& object
   const std::span<const Damage> damage = shard.index->damage();
   const ShardIndex index(
       facts_of(object->facts(), known.stream_bytes, known.compression, object->await_settled()),
-      shard.index->copy_offsets(), {damage.begin(), damage.end()}, shard.index->seek_points());
+      shard.index->copy_packed(), std::vector<Damage>{damage.begin(), damage.end()},
+      shard.index->seek_points());
   keep_in_cache(index, object->path());
   if (folder_is_shared) return save_in_shared_folder(index, folder, object);
   const std::string path = loose_index_path(folder, name_of(object->path()));

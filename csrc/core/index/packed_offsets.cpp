@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "core/base/memory.h"
 #include "core/crc32c/crc32c.h"
@@ -78,27 +79,57 @@ class BitWriter {
 
 }  // namespace
 
-PackedBytes pack_offsets(std::span<const std::uint64_t> offsets) {
-  static_assert(std::endian::native == std::endian::little, "residuals are stored as they lie");
-  PackedBytes packed;
-  packed.count = offsets.size();
-  packed.blocks.reserve(PackedOffsets::block_count_of(offsets.size()));
-  BitWriter bits(packed.residuals);
-  for (std::size_t first = 0; first < offsets.size(); first += PackedOffsets::kBlockOffsets) {
-    const auto block =
-        offsets.subspan(first, std::min(PackedOffsets::kBlockOffsets, offsets.size() - first));
-    const Fit fit = fit_line(block);
-    const std::size_t units = packed.residuals.size() / PackedOffsets::kResidualUnit;
-    if (units > kMaxResidualUnits) throw OutOfMemory(packed.residuals.size());
-    packed.blocks.push_back({fit.base << 8 | fit.width, static_cast<std::uint32_t>(fit.slope),
-                             static_cast<std::uint32_t>(units)});
-    for (std::size_t j = 0; j < block.size(); ++j) {
-      bits.put(block[j] - fit.base - on_line(fit.slope, j), fit.width);
+void OffsetPacker::append(std::span<const std::uint64_t> offsets) {
+  while (rest_.size() + offsets.size() >= PackedOffsets::kBlockOffsets) {
+    const std::size_t count = PackedOffsets::kBlockOffsets - rest_.size();
+    if (rest_.empty()) {
+      pack(offsets.first(count));
+    } else {
+      rest_.insert(rest_.end(), offsets.begin(), offsets.begin() + static_cast<long>(count));
+      pack(rest_);
+      rest_.clear();
     }
-    bits.finish();
+    offsets = offsets.subspan(count);
   }
-  packed.residuals.insert(packed.residuals.end(), PackedOffsets::kResidualPadding, 0);
-  return packed;
+  rest_.insert(rest_.end(), offsets.begin(), offsets.end());
+}
+
+PackedBytes OffsetPacker::finish() && {
+  if (!rest_.empty()) pack(rest_);
+  rest_.clear();
+  return std::move(packed_);
+}
+
+void OffsetPacker::pack(std::span<const std::uint64_t> block) {
+  static_assert(std::endian::native == std::endian::little, "residuals are stored as they lie");
+  std::vector<std::uint8_t>& residuals = packed_.residuals;
+  residuals.resize(residuals.size() - PackedOffsets::kResidualPadding);
+  const Fit fit = fit_line(block);
+  const std::size_t units = residuals.size() / PackedOffsets::kResidualUnit;
+  if (units > kMaxResidualUnits) throw OutOfMemory(residuals.size());
+  packed_.blocks.push_back({fit.base << 8 | fit.width, static_cast<std::uint32_t>(fit.slope),
+                            static_cast<std::uint32_t>(units)});
+  BitWriter bits(residuals);
+  for (std::size_t j = 0; j < block.size(); ++j) {
+    bits.put(block[j] - fit.base - on_line(fit.slope, j), fit.width);
+  }
+  bits.finish();
+  residuals.insert(residuals.end(), PackedOffsets::kResidualPadding, 0);
+  packed_.count += block.size();
+}
+
+PackedBytes pack_offsets(std::span<const std::uint64_t> offsets) {
+  OffsetPacker packer;
+  packer.append(offsets);
+  return std::move(packer).finish();
+}
+
+std::vector<std::uint64_t> PackedBytes::unpack() const {
+  std::vector<std::uint64_t> offsets(count);
+  for (std::uint64_t block = 0; block < blocks.size(); ++block) {
+    view().unpack(block, offsets.data() + block * PackedOffsets::kBlockOffsets);
+  }
+  return offsets;
 }
 
 std::size_t PackedOffsets::unpack(std::uint64_t block, std::uint64_t* out) const noexcept {

@@ -151,10 +151,33 @@ struct PackedBytes {
   std::uint64_t count = 0;
 
   PackedOffsets view() const noexcept { return {blocks.data(), residuals, count}; }
+  std::vector<std::uint64_t> unpack() const;
+};
+
+// Packs offsets as they come, so that they never take 8 bytes each. Those that have come can be
+// read meanwhile.
+class OffsetPacker {
+ public:
+  // Throws OutOfMemory if the residuals take more than 64 GiB.
+  void append(std::span<const std::uint64_t> offsets);
+
+  std::uint64_t size() const noexcept { return packed_.count + rest_.size(); }
+  std::uint64_t operator[](std::uint64_t number) const noexcept {
+    return number < packed_.count ? packed_.view()[number]
+                                  : rest_[static_cast<std::size_t>(number - packed_.count)];
+  }
+
+  PackedBytes finish() &&;
+
+ private:
+  void pack(std::span<const std::uint64_t> block);
+
+  PackedBytes packed_{{}, std::vector<std::uint8_t>(PackedOffsets::kResidualPadding), 0};
+  std::vector<std::uint64_t> rest_;  // less than a block
 };
 
 // Any numbers can be packed, but only ascending ones get smaller. The same ones always give the
-// same bytes. Throws OutOfMemory if their residuals take more than 64 GiB.
+// same bytes, whether they come at once or one by one.
 PackedBytes pack_offsets(std::span<const std::uint64_t> offsets);
 
 }  // namespace tfrfast

@@ -9,19 +9,29 @@ namespace {
 
 using Stretch = ProgressiveIndex::Stretch;
 
-// The first record at or beyond byte `at`.
-std::uint64_t first_record_from(const ShardIndex& index, std::uint64_t at) {
+// The first of `count` records whose offset is `at` or more.
+template <class OffsetOf>
+std::uint64_t first_from(std::uint64_t count, std::uint64_t at, const OffsetOf& offset_of) {
   std::uint64_t low = 0;
-  std::uint64_t high = index.record_count();
+  std::uint64_t high = count;
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
-    if (index.frame(middle).offset < at) {
+    if (offset_of(middle) < at) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
   return low;
+}
+
+std::uint64_t first_record_from(const ShardIndex& index, std::uint64_t at) {
+  return first_from(index.record_count(), at,
+                    [&](std::uint64_t number) { return index.frame(number).offset; });
+}
+
+std::uint64_t first_offset_from(const OffsetPacker& offsets, std::uint64_t at) {
+  return first_from(offsets.size(), at, [&](std::uint64_t number) { return offsets[number]; });
 }
 
 // Damage at the stream's very end belongs to the file's last bytes.
@@ -141,23 +151,23 @@ void ProgressiveIndex::finish() {
 
 Stretch ProgressiveIndex::stretch_of_scan(std::uint64_t begin, std::uint64_t end) const {
   Stretch stretch;
-  const ShardScan& found = scanner_->found();
-  add_damage(found.damage, begin, end, stretch);
-  const auto from = std::lower_bound(found.offsets.begin(), found.offsets.end(), begin);
-  const auto to = std::lower_bound(from, found.offsets.end(), end);
-  stretch.first_number = static_cast<std::uint64_t>(from - found.offsets.begin());
-  stretch.frames.reserve(static_cast<std::size_t>(to - from));
+  const OffsetPacker& offsets = scanner_->offsets();
+  const std::vector<Damage>& damage = scanner_->damage();
+  add_damage(damage, begin, end, stretch);
+  stretch.first_number = first_offset_from(offsets, begin);
+  const std::uint64_t after = first_offset_from(offsets, end);
+  stretch.frames.reserve(static_cast<std::size_t>(after - stretch.first_number));
   auto gap = std::lower_bound(
-      found.damage.begin(), found.damage.end(), stretch.first_number + 1,
+      damage.begin(), damage.end(), stretch.first_number + 1,
       [](const Damage& each, std::uint64_t records) { return each.records_before < records; });
-  std::uint64_t number = stretch.first_number;
-  for (auto at = from; at != to; ++at, ++number) {
-    std::uint64_t next = at + 1 == found.offsets.end() ? scanner_->good_end() : *(at + 1);
-    if (gap != found.damage.end() && gap->records_before == number + 1) {
+  for (std::uint64_t number = stretch.first_number; number < after; ++number) {
+    const std::uint64_t at = offsets[number];
+    std::uint64_t next = number + 1 == offsets.size() ? scanner_->good_end() : offsets[number + 1];
+    if (gap != damage.end() && gap->records_before == number + 1) {
       next = std::min(next, gap->begin);
       ++gap;
     }
-    stretch.frames.push_back({*at, next - *at - kFrameOverhead});
+    stretch.frames.push_back({at, next - at - kFrameOverhead});
   }
   return stretch;
 }

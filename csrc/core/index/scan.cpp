@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/error.h"
+#include "core/codec/inflating_limits.h"
 #include "core/codec/inflating_walker.h"
 #include "core/index/walking.h"
 
@@ -17,9 +19,6 @@ constexpr std::uint64_t kLargePart = 4;
 // the message names.
 constexpr std::uint64_t kLookBytes = 1 << 20;
 
-// Memory is reserved for at most this many frames: the first records may not be like the others.
-constexpr std::uint64_t kMaxExpectedFrames = std::uint64_t{1} << 24;
-
 }  // namespace
 
 ShardScanner::ShardScanner(const std::shared_ptr<const StoredFile>& file,
@@ -27,7 +26,10 @@ ShardScanner::ShardScanner(const std::shared_ptr<const StoredFile>& file,
     : file_(file),
       at_damage_(options.at_damage),
       progress_(std::move(progress)),
-      chunk_(kChunkFrames) {
+      chunk_(kChunkFrames),
+      max_records_(options.compression == Compression::none
+                       ? std::numeric_limits<std::uint64_t>::max()
+                       : max_inflated_records()) {
   if (options.compression == Compression::none) {
     walker_ = walk(file_);
   } else {
@@ -49,6 +51,17 @@ void ShardScanner::report() {
   progress_(newly);
 }
 
+void ShardScanner::add(std::span<const std::uint64_t> offsets) {
+  offsets_.append(offsets);
+  if (offsets_.size() <= max_records_) return;
+  throw Error(ErrorKind::memory,
+              "'" + file_->path() + "' has more than " + std::to_string(max_records_) +
+                  " records, in a file of " + std::to_string(file_bytes()) +
+                  " bytes: a few compressed bytes can claim any number of empty records. If they "
+                  "are real, allow more with TFRFAST_MAX_RECORDS.",
+              {file_->path(), static_cast<std::int64_t>(max_records_), {}});
+}
+
 void ShardScanner::advance(std::uint64_t limit) {
   if (finished_ || (at_ >= limit && at_ < file_->bytes())) return;
   ShardWindow window = walker_->window(at_, kHeaderBytes);
@@ -58,13 +71,7 @@ void ShardScanner::advance(std::uint64_t limit) {
   }
   ScanStep step;
   touch(*walker_, at_, [&] { step = scan_frames(window, at_, chunk_.data(), chunk_.size()); });
-  if (found_.offsets.empty() && step.frames > 0) {
-    // A shard's records are usually alike, so the first ones tell how many there will be.
-    const std::uint64_t expected = file_->bytes() / (step.next / step.frames);
-    found_.offsets.reserve(
-        static_cast<std::size_t>(std::min(expected + expected / 16 + 16, kMaxExpectedFrames)));
-  }
-  found_.offsets.insert(found_.offsets.end(), chunk_.begin(), chunk_.begin() + step.frames);
+  add({chunk_.data(), step.frames});
   if (step.frames > 0) {
     good_end_ = step.next;
     // Where each request is a round trip, everything in large ones is faster than any header alone.
@@ -99,12 +106,12 @@ void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t record
   if (!found_.damage.empty() && kind == DamageKind::bad_stream) {
     // Adjacent members without a good record count as one loss.
     Damage& last = found_.damage.back();
-    if (last.kind == kind && last.end == at_ && last.records_before == found_.offsets.size()) {
+    if (last.kind == kind && last.end == at_ && last.records_before == offsets_.size()) {
       last.end = end;
       return;
     }
   }
-  found_.damage.push_back({kind, at_, end, found_.offsets.size(), records});
+  found_.damage.push_back({kind, at_, end, offsets_.size(), records});
 }
 
 // An intact header claims more bytes than are known so far. There may be more.
@@ -117,7 +124,7 @@ void ShardScanner::take_large_frame() {
     end(DamageKind::torn_payload);
     return;
   }
-  found_.offsets.push_back(at_);
+  add({&at_, 1});
   at_ = good_end_ = frame_end;
 }
 
@@ -183,7 +190,8 @@ std::uint64_t ShardScanner::file_bytes_done() const {
 }
 
 ShardScan ShardScanner::take() {
-  found_.offsets.push_back(good_end_);
+  offsets_.append({&good_end_, 1});
+  found_.offsets = std::move(offsets_).finish();
   found_.seek_points = seek_points_;
   return std::move(found_);
 }

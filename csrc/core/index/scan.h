@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/codec/seek_points.h"
 #include "core/index/frame_finder.h"
+#include "core/index/packed_offsets.h"
 #include "core/index/shard_index.h"
 #include "core/shard/walker.h"
 
@@ -20,7 +22,7 @@ namespace tfrfast {
 using ScanProgress = std::function<void(std::uint64_t newly_scanned_bytes)>;
 
 struct ShardScan {
-  std::vector<std::uint64_t> offsets;  // one more than there are good records
+  PackedBytes offsets;  // one more than there are good records
   std::vector<Damage> damage;
   std::shared_ptr<const SeekPoints> seek_points;  // of a compressed shard
   bool is_whole = true;  // false if it stopped at the damage that is listed last
@@ -32,9 +34,10 @@ struct ScanOptions {
   AtDamage at_damage = AtDamage::get_over;
 };
 
-// A walk that can pause. `found` has what it has found so far. It reads payloads only to find the
-// next frame after a bad header. Throws Error for I/O failures only, and what `progress` throws:
-// damage is a finding, not a failure. One thread at a time.
+// A walk that can pause. `offsets` and `damage` are what it has found so far. It reads payloads
+// only to find the next frame after a bad header. Throws Error for I/O failures, Error memory for a
+// compressed shard of too many records, and what `progress` throws: damage is a finding, not a
+// failure. One thread at a time.
 class ShardScanner {
  public:
   // `file` is the file as stored.
@@ -56,7 +59,8 @@ class ShardScanner {
   std::uint64_t position() const noexcept { return at_; }
   std::uint64_t good_end() const noexcept { return good_end_; }  // of the last frame found
   // Without the entry at the end, which take() adds.
-  const ShardScan& found() const noexcept { return found_; }
+  const OffsetPacker& offsets() const noexcept { return offsets_; }
+  const std::vector<Damage>& damage() const noexcept { return found_.damage; }
   ShardScan take();
 
   std::uint64_t file_bytes_done() const;  // of the file as stored
@@ -70,6 +74,7 @@ class ShardScanner {
   void take_large_frame();
   void end(std::optional<DamageKind> torn);
   void report();
+  void add(std::span<const std::uint64_t> offsets);
 
   std::shared_ptr<const StoredFile> file_;
   std::unique_ptr<ShardWalker> walker_;
@@ -78,7 +83,9 @@ class ShardScanner {
   const ScanProgress progress_;
   std::optional<FrameFinder> finder_;  // from the first bad header on
   std::vector<std::uint64_t> chunk_;
-  ShardScan found_;
+  OffsetPacker offsets_;
+  ShardScan found_;  // without offsets
+  std::uint64_t max_records_;
   std::uint64_t at_ = 0;
   std::uint64_t good_end_ = 0;
   std::uint64_t searched_ = 0;  // how far the search for a frame after damage has come

@@ -30,12 +30,11 @@ bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept {
   return ascends;
 }
 
-ShardIndex::ShardIndex(const ShardFacts& facts, const std::vector<std::uint64_t>& offsets,
-                       std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points,
-                       IndexSource source)
+ShardIndex::ShardIndex(const ShardFacts& facts, PackedBytes offsets, std::vector<Damage> damage,
+                       std::shared_ptr<const SeekPoints> seek_points, IndexSource source)
     : facts_(facts),
       source_(std::move(source)),
-      owned_offsets_(pack_offsets(offsets)),
+      owned_offsets_(std::move(offsets)),
       offsets_(owned_offsets_.view()),
       damage_(std::move(damage)),
       seek_points_(std::move(seek_points)),

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/codec/codec.h"
@@ -81,9 +82,13 @@ bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept;
 class ShardIndex {
  public:
   // `offsets` has one entry more than there are records: the end of the last good frame.
+  ShardIndex(const ShardFacts& facts, PackedBytes offsets, std::vector<Damage> damage,
+             std::shared_ptr<const SeekPoints> seek_points = nullptr, IndexSource source = {});
   ShardIndex(const ShardFacts& facts, const std::vector<std::uint64_t>& offsets,
              std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr,
-             IndexSource source = {});
+             IndexSource source = {})
+      : ShardIndex(facts, pack_offsets(offsets), std::move(damage), std::move(seek_points),
+                   std::move(source)) {}
 
   // Offsets in the memory of `source`, with the CRC-32C of each of their pages.
   ShardIndex(const ShardFacts& facts, IndexSource source, const PackedOffsets& offsets,

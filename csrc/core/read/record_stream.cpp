@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/codec/codec.h"
+#include "core/codec/inflating_limits.h"
 #include "core/codec/inflating_walker.h"
 #include "core/shard/framing.h"
 
@@ -84,6 +85,14 @@ bool RecordStream::next(std::span<const std::uint8_t>* payload) {
                 place);
   }
   const std::uint64_t frame_bytes = header.payload_bytes + kFrameOverhead;
+  if (file_ != stored_.get() && header.payload_bytes > max_inflated_record_bytes()) {
+    throw Error(ErrorKind::memory,
+                where() + " has " + std::to_string(header.payload_bytes) +
+                    " bytes. Records of compressed shards may have " +
+                    std::to_string(max_inflated_record_bytes()) +
+                    " bytes. If it is real, allow more with TFRFAST_MAX_RECORD_BYTES.",
+                place);
+  }
   if (frame_bytes > max_memory_bytes()) {
     throw Error(ErrorKind::memory,
                 "'" + file_->path() + "' cannot be read: record " + std::to_string(record_) +

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
+#include "core/codec/inflating_limits.h"
 #include "core/read/bad_row.h"
 
 namespace tfrfast {
@@ -33,12 +34,35 @@ Error too_large(std::span<const Row> rows) {
                 static_cast<std::int64_t>(largest->frame.offset)});
 }
 
+namespace {
+
+// Deflate makes gigabytes of a few megabytes, and nobody means to read those at once.
+bool is_inflated_too_far(const Row& row) noexcept {
+  return row.shard->index->facts().compression != Compression::none &&
+         row.frame.payload_bytes > max_inflated_record_bytes();
+}
+
+Error inflated_too_far(const Row& row) {
+  std::string what = describe(row);
+  what[0] = 'R';
+  return Error(ErrorKind::memory,
+               what + ", of " + std::to_string(row.frame.payload_bytes) +
+                   " bytes. Records of compressed shards may have " +
+                   std::to_string(max_inflated_record_bytes()) +
+                   " bytes. If it is real, allow more with TFRFAST_MAX_RECORD_BYTES.",
+               {row.shard->file->path(), static_cast<std::int64_t>(row.number),
+                static_cast<std::int64_t>(row.frame.offset)});
+}
+
+}  // namespace
+
 void make_room(std::span<const Row> rows, RecordBatch& batch) {
   const std::uint64_t max_bytes = max_memory_bytes();
   std::int64_t* const offsets = batch.offsets();
   std::uint64_t total = 0;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const std::uint64_t bytes = rows[row].frame.payload_bytes;
+    if (is_inflated_too_far(rows[row])) throw inflated_too_far(rows[row]);
     if (bytes > max_bytes - total) throw too_large(rows);
     total += bytes;
     offsets[row + 1] = static_cast<std::int64_t>(total);
@@ -51,6 +75,7 @@ void make_room(std::span<const Row> rows, RecordBatch& batch) {
 }
 
 void check_room(const Row& row) {
+  if (is_inflated_too_far(row)) throw inflated_too_far(row);
   if (row.frame.payload_bytes > max_memory_bytes()) throw too_large({&row, 1});
 }
 

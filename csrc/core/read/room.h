@@ -11,7 +11,8 @@ namespace tfrfast {
 
 // Sets the offsets of `batch`, which has as many rows, and allocates its data. If they are more
 // than memory can hold, throws Error memory, which names the sum of all payloads and the largest
-// record. Lengths from a file may have any value, so sums are checked for overflow.
+// record. Lengths from a file may have any value, so sums are checked for overflow. A record of a
+// compressed shard must not be larger than max_inflated_record_bytes() either.
 void make_room(std::span<const Row> rows, RecordBatch& batch);
 
 // Throws the same Error if memory cannot hold the payload of `row`.

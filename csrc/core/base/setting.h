@@ -1,0 +1,18 @@
+// Numbers that the environment sets.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace tfrfast {
+
+// The number in the environment's variable `name`, or `otherwise` if it holds none.
+inline std::uint64_t setting(const char* name, std::uint64_t otherwise) noexcept {
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
+  char* end = nullptr;
+  const unsigned long long number = std::strtoull(text, &end, 10);
+  return *end == '\0' ? number : otherwise;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,99 @@
+"""A few compressed bytes may claim many records, or a large one: memory stays within bounds."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tfrfast as tfr
+from record_files import frame
+from tfrecord_model import rested
+
+EMPTY = 4_000_000
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A shard of 63 KB with four million empty records."""
+    path = tmp_path_factory.mktemp("crowd") / "crowd.gz"
+    path.write_bytes(gzip.compress(frame(b"") * 100_000, 9) * (EMPTY // 100_000))
+    return rested(path)
+
+
+def printed_by(script: str, path: str, **settings: str) -> str:
+    command = [sys.executable, "-c", f"import sys, tfrfast as tfr\npath = sys.argv[1]\n{script}"]
+    return subprocess.run(
+        [*command, path], env=os.environ | settings, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_empty_records_take_a_bit_each(crowd: str) -> None:
+    """Offsets of 8 bytes each were kept until the scan was over."""
+    script = """
+import resource
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+reader = tfr.Reader(path, index="memory")
+print(len(reader), peak())
+"""
+    small = Path(crowd).with_name("small.gz")
+    small.write_bytes(gzip.compress(frame(b"") * 100_000, 9))
+    count, peak = map(int, printed_by(script, crowd).split())
+    _, least = map(int, printed_by(script, str(small)).split())
+    assert count == EMPTY
+    assert peak - least < 16  # MiB; it was 64
+
+
+def test_more_records_than_allowed_are_an_error(crowd: str) -> None:
+    script = """
+for options in ({}, {"on_corruption": "skip"}):
+    try:
+        tfr.Reader(path, index="memory", **options)
+    except MemoryError as error:
+        print(error)
+"""
+    told = printed_by(script, crowd, TFRFAST_MAX_RECORDS="100000").splitlines()
+    assert len(told) == 2
+    for line in told:
+        assert f"'{crowd}' has more than 100000 records, in a file of " in line
+        assert "allow more with TFRFAST_MAX_RECORDS" in line
+    counting = "print(len(tfr.Reader(path, index='memory')))"
+    assert printed_by(counting, crowd, TFRFAST_MAX_RECORDS=str(EMPTY)) == f"{EMPTY}\n"
+
+
+def test_a_record_larger_than_allowed_is_an_error_at_its_place(tmp_path: Path) -> None:
+    large = frame(tfr.encode_example({"x": [0] * 5000}))
+    small = frame(tfr.encode_example({"x": 1}))
+    path = tmp_path / "large.gz"
+    path.write_bytes(gzip.compress(small + large + small))
+    script = """
+reader = tfr.Reader(path, index="memory")
+features = {"x": tfr.VarLen("int64")}
+loader = tfr.Loader(reader, 1, features=features, shuffle=False)
+batches = iter(loader)
+next(batches)
+print(len(reader), len(reader[0]), len(reader.read([2])))
+for read in (
+    lambda: reader[1],
+    lambda: reader[:],
+    lambda: list(reader),
+    lambda: next(batches),
+    lambda: tfr.shuffle(path, path + "-out", num_shards=1),
+):
+    try:
+        read()
+    except MemoryError as error:
+        print("ecord 1 " in str(error), "allow more with TFRFAST_MAX_RECORD_BYTES" in str(error))
+"""
+    shown = printed_by(script, rested(path), TFRFAST_MAX_RECORD_BYTES="1000").splitlines()
+    assert shown == [f"3 {len(small) - 16} 1", *["True True"] * 5]
+    # The bound is for what can be compressed. A plain shard's records lie in it as they are.
+    plain = tmp_path / "plain"
+    plain.write_bytes(small + large)
+    longest = "print(len(tfr.Reader(path)[1]))"
+    shown = printed_by(longest, rested(plain), TFRFAST_MAX_RECORD_BYTES="1000").splitlines()
+    assert shown == [str(len(large) - 16)]
