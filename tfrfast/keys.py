@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +24,7 @@ from tfrfast._keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, w
 from tfrfast._keys.keyed import Keyed
 from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.records import open_reader
+from tfrfast._publishing.work_folder import WorkFolder
 from tfrfast.features import FixedLen
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader, Skipped
@@ -84,14 +83,11 @@ def build_key_file(
         raise ValueError(f"A key file has room for {MAX_RECORDS} records, not {len(reader)}.")
     kind = _kind_of(reader, feature)
     path = key_path(reader, feature, None if folder is None else os.fspath(folder))
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
     stamp = stamp_of(reader)
     tasks = plan_keys(Shards(reader), feature, kind, num_workers(executor, threads), memory)
-    with (
-        Entries(memory, os.path.dirname(path)) as entries,
-        ProgressBar("Collecting keys", progress, "records") as bar,
-    ):
+    with WorkFolder(path) as work, ProgressBar("Collecting keys", progress, "records") as bar:
+        entries = Entries(memory, work.path)
         skipped: set[Skipped] = set()
         for part, damage in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
             entries.add(part)
@@ -99,7 +95,11 @@ def build_key_file(
         header = KeyHeader(
             feature, kind, len(reader), entries.count, entries.distinct(), reader.fingerprint, stamp
         )
-        _publish(path, header, entries)
+        with open(work.inside("keys"), "xb") as file:
+            write_keys(file, header, entries.sorted_parts())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(file.name, path)
     return path, sorted(skipped, key=lambda each: each[:3])
 
 
@@ -144,21 +144,6 @@ class _SortKeys:
             parts.append(entries_of(hashes, numbers_here[present] + self.rows.base))
             advance(batch.length)
         return sorted_entries(parts), self.rows.reader.skipped
-
-
-def _publish(path: str, header: KeyHeader, entries: Entries) -> None:
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            write_keys(file, header, entries.sorted_parts())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def _kind_of(reader: Reader, feature: str) -> str:

@@ -12,13 +12,13 @@ from tfrfast._base.paths import Paths, expand_paths, written_file
 from tfrfast._base.sizes import parse_bytes
 from tfrfast._remote.options import Storage
 from tfrfast._remote.urls import is_url
-from tfrfast._shuffle.far_folder import can_resume_far, far_folder, held
+from tfrfast._shuffle.far_folder import can_resume_far, far_folder
 from tfrfast._shuffle.inputs import Inputs
 from tfrfast._shuffle.job import ShuffleJob
 from tfrfast._shuffle.outputs import outputs_of
 from tfrfast._shuffle.publication import Publication, Shuffled
 from tfrfast._shuffle.target import Target
-from tfrfast._shuffle.work_folder import WorkFolder, work_folder_path
+from tfrfast._shuffle.work_folder import WorkFolder, held, work_folder_path
 from tfrfast._writing.options import Compression, FilePath, Index, compression_level
 from tfrfast.disk_cache import DiskCache, cache_text
 

@@ -21,7 +21,6 @@ from tfrfast._jobs import cutting, running
 from tfrfast._jobs.cutting import grouped, part_bytes
 from tfrfast._jobs.rows import Rows, Shards, cut_rows
 from tfrfast._jobs.running import Advance, run_tasks
-from tfrfast._publishing import shard_set
 from tfrfast._remote.options import Storage
 
 
@@ -510,14 +509,15 @@ def test_what_appears_during_a_copy_is_kept(
     shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moves = []
+    move_file = _native.move_file
 
     def move(shard: Any, final: Any, overwrite: bool) -> None:
         moves.append(final)
         if len(moves) == 3:
             (tmp_path / "out" / "x-00002-of-00004").write_text("mine")
-        _native.move_file(shard, final, overwrite)
+        move_file(shard, final, overwrite)
 
-    monkeypatch.setattr(shard_set, "move_file", move)
+    monkeypatch.setattr(_native, "move_file", move)
     with pytest.raises(FileExistsError, match="x-00002-of-00004"):
         tfr.copy(shards, slice(None), tmp_path / "out" / "x", num_shards=4)
     assert contents(tmp_path / "out") == {"x-00002-of-00004": b"mine"}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,24 +18,17 @@ _SORTING = 4
 
 
 class Entries:
-    """Collects entries. If they are more than the memory may hold, they go to a folder for a while,
-    into a file for each first byte of the hash. Use it as a context manager, which removes them.
+    """Collects entries. If they are more than the memory may hold, they go to a folder, into a file
+    for each first byte of the hash.
     """
 
     def __init__(self, max_memory: int, folder: str) -> None:
         self.count = 0
         self._room = max(1, max_memory // (_ENTRY.itemsize * _SORTING))
         self._folder = folder
-        self._spilled: str | None = None
+        self._is_spilled = False
         self._parts: list[npt.NDArray[Any]] = []
         self._held = 0
-
-    def __enter__(self) -> Entries:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._spilled is not None:
-            shutil.rmtree(self._spilled, ignore_errors=True)
 
     def add(self, part: npt.NDArray[Any]) -> None:
         """Takes entries that are sorted. Numbers ascend from call to call."""
@@ -56,7 +47,7 @@ class Entries:
 
     def sorted_parts(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]]:
         """All entries in order of hash, then of number. Equal hashes are in one part."""
-        if self._spilled is None:
+        if not self._is_spilled:
             if self._parts:
                 self._parts = [sorted_entries(self._parts)]
                 yield self._parts[0]["hash"], self._parts[0]["number"]
@@ -68,8 +59,7 @@ class Entries:
                 yield part["hash"], part["number"]
 
     def _spill(self) -> None:
-        if self._spilled is None:
-            self._spilled = tempfile.mkdtemp(prefix=".keys-", dir=self._folder)
+        self._is_spilled = True
         if not self._parts:
             return
         every = np.concatenate(self._parts)
@@ -83,8 +73,7 @@ class Entries:
                     file.write(every[rows].tobytes())
 
     def _bucket(self, number: int) -> str:
-        assert self._spilled is not None
-        return os.path.join(self._spilled, f"{number:03}")
+        return os.path.join(self._folder, f"{number:03}")
 
 
 def entries_of(hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import shutil
-import stat
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tfrfast import _native
-from tfrfast._base.paths import absolute_path, written_file
-from tfrfast._native import move_file
+from tfrfast._base.paths import written_file
+from tfrfast._publishing.names import ShardNames, give_names, uninterrupted
+from tfrfast._publishing.work_folder import WorkFolder
 from tfrfast._writing.options import Compression, FilePath, Index, core_options
 from tfrfast.writer import Writer
 
@@ -66,27 +63,28 @@ class ShardSet:
         # It looks at the names and folders, and makes those that are missing.
         _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options).abort()
         self._prefix = os.fsdecode(name)
-        self._index_folder: bytes | None = options["index_folder"] if options["index"] else None
+        index_folder: bytes | None = options["index_folder"] if options["index"] else None
         if num_shards is not None:
             _native.check_shard_places(
-                name, num_shards, self._index_folder is not None, self._index_folder or b""
+                name, num_shards, index_folder is not None, index_folder or b""
             )
         self._sync = sync
         self._overwrite = overwrite
-        folder, last = os.path.split(absolute_path(self._prefix))
-        self._work = os.path.join(folder, f".{last}-{secrets.token_hex(6)}.tfrfast")
+        self._work = WorkFolder(self._prefix)
+        self._names = ShardNames(index_folder)
         self.unpublished = Unpublished(
-            self._work,
+            self._work.path,
             {"compression": compression, "level": level, "index": index, "sync": sync},
         )
 
     def __enter__(self) -> ShardSet:
-        os.makedirs(os.path.join(self._work, "shards"))
-        os.makedirs(os.path.join(self._work, "index"))
+        self._work.__enter__()
+        os.makedirs(self._work.inside("shards"))
+        os.makedirs(self._work.inside("index"))
         return self
 
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._work, ignore_errors=True)
+    def __exit__(self, *error: object) -> None:
+        self._work.__exit__(*error)
 
     def publish(self, written: Sequence[str]) -> list[str]:
         """Gives shards, by the paths they were written to, their names, in order.
@@ -96,69 +94,20 @@ class ShardSet:
         finals = [
             f"{self._prefix}-{number:05}-of-{len(written):05}" for number in range(len(written))
         ]
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(self._publish, written, finals).result()
+        uninterrupted(lambda: self._publish(written, finals))
         return finals
 
     def _publish(self, written: Sequence[str], finals: Sequence[str]) -> None:
-        if not self._overwrite and (taken := _native.list_shards(os.fsencode(self._prefix))):
+        taken = _native.list_shards(os.fsencode(self._prefix))
+        if taken and not self._overwrite:
             raise FileExistsError(
                 17, f"{taken[0]!r} has appeared while these shards were written", taken[0]
             )
-        published = []
-        try:
-            for shard, final in zip(written, finals, strict=True):
-                self._move(shard, final)
-                published.append(final)
-        except BaseException:
-            # A file that replaced another cannot be taken back. A new one can.
-            for final in [] if self._overwrite else published:
-                self._remove(final)
-            raise
-        if self._overwrite:
-            for path in set(_native.list_shards(os.fsencode(self._prefix))).difference(finals):
-                self._remove(path)
-        self._finish_folders(finals)
+        give_names(written, finals, self._overwrite, self._move, self._names.remove)
+        for path in set(taken).difference(finals):
+            self._names.remove(path)
+        self._names.finish_folders(finals, self._sync)
 
-    def _move(self, shard: str, final: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(shard, stat.S_IMODE(os.stat(final).st_mode))
-        index = os.fsencode(self._index_of(final))
-        if index:
-            made = os.path.join(self._work, "index", os.path.basename(shard) + ".index")
-            os.makedirs(os.path.dirname(index), exist_ok=True)
-            _native.move_loose_index(os.fsencode(made), index)
-        move_file(os.fsencode(shard), os.fsencode(final), self._overwrite)
-        if index:
-            # The move changed the shard's ctime, which the index records.
-            _native.stamp_index(index, os.fsencode(final))
-
-    def _remove(self, final: str) -> None:
-        for path in (final, self._index_of(final)):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-
-    def _finish_folders(self, finals: Sequence[str]) -> None:
-        indexes = {os.path.dirname(self._index_of(final)) for final in finals} - {""}
-        if self._sync:
-            for folder in {os.path.dirname(absolute_path(self._prefix)), *indexes}:
-                _flush(folder)
-        for folder in indexes:
-            _native.collect_loose_indexes(os.fsencode(folder), only_if_many=False)
-
-    def _index_of(self, final: str) -> str:
-        """Empty if there are to be no indexes."""
-        if self._index_folder is None:
-            return ""
-        if self._index_folder:
-            return _native.index_path_in(self._index_folder, os.fsencode(final))
-        return _native.sibling_index_path(os.fsencode(final))
-
-
-def _flush(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # some network filesystems cannot flush a folder
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    def _move(self, shard: str, final: str, overwrite: bool) -> None:
+        index = self._work.inside("index", os.path.basename(shard) + ".index")
+        self._names.move(shard, index, final, overwrite)

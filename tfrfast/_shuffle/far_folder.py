@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
 
 from tfrfast._base.paths import written_file
-from tfrfast._shuffle.work_folder import NO_LOCKS_HERE, can_resume
+from tfrfast._shuffle.work_folder import can_resume
 
 _SHARDS = "shards"
 
@@ -27,20 +23,3 @@ def can_resume_far(url: str, work: str | os.PathLike[str] | None) -> bool:
         return False
     shards = os.path.join(far_folder(url, work), _SHARDS)
     return os.path.isdir(shards) and can_resume(os.path.join(shards, url.rpartition("/")[2]), None)
-
-
-@contextlib.contextmanager
-def held(folder: str) -> Iterator[None]:
-    """Makes the folder. One process holds it at a time. Raises BlockingIOError for others."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "lock"), "w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BlockingIOError(
-                errno.EAGAIN, "Another process is shuffling to these names right now", folder
-            ) from None
-        except OSError as error:
-            if error.errno not in NO_LOCKS_HERE:
-                raise
-        yield

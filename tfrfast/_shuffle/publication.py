@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import NamedTuple
 
-from tfrfast import _native
+from tfrfast._publishing.names import ShardNames
 from tfrfast._shuffle.target import Target
 from tfrfast._shuffle.work_folder import WorkFolder
 from tfrfast._writing.options import index_folder_bytes
@@ -82,28 +81,18 @@ class Publication:
         state = self._work.state
         outputs = self._target.outputs
         splits: dict[str, list[str]] = {output.name: [] for output in outputs}
-        folders = set()
-        index_folders = set()
+        index = self._target.index
+        names = ShardNames(None if index is False else index_folder_bytes(index))
         for name, final, output in state["published"]:
-            index_from = self._work.inside("index", f"{name}.index")
-            index_to = self._index_path(final)
-            if self._target.index is not False and os.path.exists(index_from):
-                os.makedirs(os.path.dirname(index_to), exist_ok=True)
-                _native.move_loose_index(os.fsencode(index_from), os.fsencode(index_to))
-                index_folders.add(os.path.dirname(index_to))
-            self._publish_shard(self._work.inside("shards", name), final)
-            if self._target.index is not False:
-                # The move changed the shard's ctime, which the index records.
-                _native.stamp_index(os.fsencode(index_to), os.fsencode(final))
+            made_index = self._work.inside("index", f"{name}.index")
+            shard = self._work.inside("shards", name)
+            names.move(shard, made_index, final, self._target.overwrite, again=True)
             splits[outputs[output].name].append(final)
-            folders.add(os.path.dirname(final) or ".")
+        finals = [final for _, final, _ in state["published"]]
         if self._target.overwrite:
-            self._remove_others()
-        if self._target.sync:
-            for folder in folders | index_folders:
-                _flush_folder(folder)
-        for folder in index_folders:
-            _native.collect_loose_indexes(os.fsencode(folder), only_if_many=False)
+            for path in set(self._target.taken_names()).difference(finals):
+                names.remove(path)
+        names.finish_folders(finals, self._target.sync)
         records, payload_bytes, content_hash = state["totals"]
         self._work.forget()
         paths = [path for each in splits.values() for path in each]
@@ -116,41 +105,8 @@ class Publication:
             [Skipped(*each) for each in state.get("skipped", [])],
         )
 
-    def _publish_shard(self, temporary: str, final: str) -> None:
-        if not os.path.exists(temporary):
-            return  # published before the interruption
-        try:
-            _native.move_file(os.fsencode(temporary), os.fsencode(final), self._target.overwrite)
-        except FileExistsError:
-            if not os.path.samefile(temporary, final):
-                raise
-            os.unlink(temporary)  # a second name of the published shard
-
-    def _remove_others(self) -> None:
-        kept = {final for _, final, _ in self._work.state["published"]}
-        for path in self._target.taken_names():
-            if path not in kept:
-                os.unlink(path)
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self._index_path(path))
-
-    def _index_path(self, shard: str) -> str:
-        folder = index_folder_bytes(self._target.index)
-        if folder:
-            return _native.index_path_in(folder, os.fsencode(shard))
-        return _native.sibling_index_path(os.fsencode(shard))
-
 
 def _own_name(path: str) -> str:
     """The path with its folder resolved. It names a symlink itself, not what that points at."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
-
-
-def _flush_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # some network filesystems cannot flush a folder
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 from tfrfast import _native
 from tfrfast._base.paths import written_file
+from tfrfast._publishing.work_folder import LOCK, hold
 
 _STATE = "state.json"
-_LOCK = "lock"
-NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
+
+
+def held(folder: str) -> IO[str]:
+    """Makes the folder, which one process holds at a time, until it closes what this returns."""
+    try:
+        return hold(folder, wait=False)
+    except BlockingIOError:
+        raise BlockingIOError(
+            errno.EAGAIN, "Another process is shuffling to these names right now", folder
+        ) from None
 
 
 class WorkFolder:
@@ -36,17 +44,7 @@ class WorkFolder:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Loads the state. Removes the folder at the end, unless it has a state to resume from."""
-        os.makedirs(self.path, exist_ok=True)
-        with open(self.inside(_LOCK), "w", encoding="utf-8") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BlockingIOError(
-                    errno.EAGAIN, "Another process is shuffling to these names right now", self.path
-                ) from None
-            except OSError as error:
-                if error.errno not in NO_LOCKS_HERE:
-                    raise
+        with held(self.path):
             self._load()
             try:
                 yield
@@ -66,7 +64,7 @@ class WorkFolder:
         """Removes all earlier work, which may be that of another shuffle to the same names."""
         self.forget()
         for name in os.listdir(self.path):
-            if name != _LOCK:
+            if name != LOCK:
                 path = self.inside(name)
                 shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
         self.state = state

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from tfrfast._base.progress import ProgressBar
 from tfrfast._jobs.running import Advance, num_workers, run_tasks
-from tfrfast._tables.publishing import unpublished
+from tfrfast._publishing.names import give_names, move, remove, uninterrupted
+from tfrfast._publishing.work_folder import WorkFolder
 from tfrfast._writing.options import Compression
 from tfrfast.encoding import encode_examples
 from tfrfast.reader import Skipped
@@ -63,11 +64,12 @@ def export_parquet(
     taken = _taken(out, shards)
     if taken and not overwrite:
         raise FileExistsError(f"{taken[0]!r} exists. Pass overwrite=True to replace it.")
-    with unpublished(names, overwrite) as new, ProgressBar("Exporting", progress, "records") as bar:
-        tasks = plan_files(scan, len(names), new.folder, executor)
+    with WorkFolder(out) as work, ProgressBar("Exporting", progress, "records") as bar:
+        tasks = plan_files(scan, len(names), work.path, executor)
         advance = bar.adding(len(scan))
         written = list(run_tasks(tasks, executor, scan.threads, advance))
-        new.publish([path for path, _, _ in written])
+        made = [path for path, _, _ in written]
+        uninterrupted(lambda: give_names(made, names, overwrite, move, remove))
     for name in set(taken).difference(names):  # a glob would mix them with the new ones
         os.remove(name)
     return Exported(

@@ -7,7 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from tfrfast._tables.publishing import published
+from tfrfast._publishing.names import move
+from tfrfast._publishing.work_folder import WorkFolder
 from tfrfast._tables.statistics import FeatureStats, statistics
 from tfrfast._tables.stats_page import stats_page
 from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, print_json, print_table
@@ -40,8 +41,9 @@ def run(options: argparse.Namespace) -> int:
     if options.html is not None:
         title = options.paths[0] if len(options.paths) == 1 else f"{shards} shards"
         page = stats_page(title, found, records=records, shards=shards, num_bytes=num_bytes)
-        with published([options.html]) as (temporary,):
-            Path(temporary).write_text(page, encoding="utf-8")
+        with WorkFolder(options.html) as work:
+            Path(work.inside("page")).write_text(page, encoding="utf-8")
+            move(work.inside("page"), options.html, True)
     if options.json:
         print_json(
             {

@@ -1,0 +1,82 @@
+"""Jobs that were killed: the next run of the same output removes what they have left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tfrfast as tfr
+
+# Stops in the middle of the job, says so, and waits to be killed.
+KILLED = """
+import sys, time
+import tfrfast as tfr
+import {module}
+
+def wait(*_, **__):
+    print("working", flush=True)
+    time.sleep(60)
+
+{target} = wait
+{call}
+"""
+
+COPY = 'tfr.copy("data/a", slice(None), "out/new")'
+KEYS = 'tfr.build_keys("data/a", "id", folder="out")'
+EXPORT = 'tfr.export("data/a", "out/new.parquet")'
+
+
+def folders(path: Path) -> list[str]:
+    return sorted(each.name for each in path.iterdir() if each.is_dir())
+
+
+def start_and_wait(code: str) -> subprocess.Popen[str]:
+    job = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert job.stdout is not None
+    assert job.stdout.readline() == "working\n"
+    return job
+
+
+@pytest.mark.parametrize(
+    ("module", "target", "call"),
+    [
+        ("tfrfast._publishing.shard_set", "tfr.copying.run_tasks", COPY),
+        ("tfrfast.keys", "tfrfast.keys.write_keys", KEYS),
+        ("tfrfast._tables.parquet", "tfrfast._tables.parquet.run_tasks", EXPORT),
+    ],
+    ids=["copy", "build_keys", "export"],
+)
+def test_the_next_run_removes_what_a_killed_one_left(
+    module: str, target: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if call is EXPORT:
+        pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    with tfr.Writer("data/a") as writer:
+        for number in range(50):
+            writer.write(tfr.encode_example({"id": number}))
+    out = tmp_path / "out"
+    code = KILLED.format(module=module, target=target, call=call)
+    killed = start_and_wait(code)
+    assert len(folders(out)) == 1
+    with start_and_wait(code) as running, killed:
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        assert len(folders(out)) == 2, "a job removed what another one needs"
+        before = {path.name: path.stat().st_ino for path in out.iterdir()}
+        exec(call, {"tfr": tfr})
+        left = {path.name: path.stat().st_ino for path in out.iterdir() if path.is_dir()}
+        assert len(left) == 1
+        assert left.items() <= before.items(), "the folder of the job that runs is gone"
+        running.kill()
