@@ -183,3 +183,40 @@ def test_options_that_mean_nothing_are_named_as_flags(
     assert run(*command, *damaged) == 2
     error = capsys.readouterr().err
     assert error == "tfrfast: --level is for --compression GZIP, which was not given.\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"a,b,c\n1,2,3\n4,5,6\n" * 50, " (it looks like CSV)"),
+        (b"a,b\n1,\xc3\xa4\n", " (it looks like CSV)"),
+        (b'{"a": 1, "b": [2, 3]}\n', " (it looks like JSON)"),
+        (b"one line of a letter\n", " (it looks like text)"),
+        (b"PAR1" + bytes(range(256)) * 8 + b"PAR1", " (it looks like Parquet)"),
+        (b"PK\x03\x04" + bytes(range(256)), " (it looks like ZIP)"),
+        (bytes(range(128, 256)) * 20_000, ""),
+    ],
+)
+def test_a_file_that_is_no_tfrecord_file_is_called_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, what: str
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    for command in ("info", "count", "head", "schema"):
+        assert run(command, str(path)) == 2
+        said = capsys.readouterr()
+        assert f"'{path}' is not a TFRecord file{what}: its " in said.err
+        assert "is corrupt" not in said.err + said.out
+
+
+def test_a_damaged_first_record_before_a_whole_one_is_corruption(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with tfr.Writer(path, index=False) as writer:
+        writer.write(b"one")
+        writer.write(b"two")
+    damage(str(path), 0, byte=0)
+    with pytest.raises(tfr.CorruptRecordError, match="is corrupt"):
+        tfr.Reader(path)
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert len(tfr.Reader(empty)) == 0

@@ -32,6 +32,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with Reader(options.paths, on_corruption="skip", progress=options.progress) as reader:
+        if not len(reader) and reader.skipped:
+            Reader(options.paths, index="memory").close()  # raises what is wrong, if it is no shard
         lengths = [shard.lengths for shard in reader.shards]
         all_lengths = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
         histogram = size_histogram(all_lengths)

@@ -5,8 +5,34 @@
 
 #include "core/base/error.h"
 #include "core/crc32c/hex.h"
+#include "core/shard/lookalikes.h"
 
 namespace tfrfast {
+namespace {
+
+std::string kind_of(const StoredFile& file) {
+  std::uint8_t head[kLookAlikeBytes];
+  const auto count =
+      static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes(), kLookAlikeBytes));
+  file.read(0, head, count);
+  return look_alike({head, count});
+}
+
+// The file's first bytes are no header, and no record follows.
+[[noreturn]] void throw_no_tfrecord(const StoredFile& file, const Damage& damage,
+                                    const ErrorPlace& place) {
+  const std::string kind = kind_of(file);
+  const std::string seen = damage.kind == DamageKind::unexplored
+                               ? "its first " + std::to_string(damage.end) + " bytes"
+                               : "its " + std::to_string(file.bytes()) + " bytes";
+  throw Error(ErrorKind::corrupt,
+              "'" + file.path() + "' is not a TFRecord file" +
+                  (kind.empty() ? "" : " (it looks like " + kind + ")") + ": " + seen +
+                  " hold no record. Give only TFRecord files.",
+              place);
+}
+
+}  // namespace
 
 void throw_damage(const IndexedShard& shard, const Damage& damage) {
   const std::string& path = shard.file->path();
@@ -40,6 +66,11 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
       const Compression compression =
           may_be_compressed ? detect_compression(*shard.file) : Compression::none;
       std::string what_to_do = advice;
+      const bool is_all =
+          damage.end >= shard.file->bytes() || damage.kind == DamageKind::unexplored;
+      if (may_be_compressed && compression == Compression::none && is_all) {
+        throw_no_tfrecord(*shard.file, damage, place);
+      }
       if (compression != Compression::none) {
         const std::string name = compression_name(compression);
         lost =
@@ -53,6 +84,9 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
                   place);
     }
     case DamageKind::torn_header:
+      if (damage.begin == 0 && !shard.file->is_inflated() && !kind_of(*shard.file).empty()) {
+        throw_no_tfrecord(*shard.file, damage, place);
+      }
       throw Error(ErrorKind::truncated,
                   "'" + path + "' is truncated: " + where + " should have a header of " +
                       std::to_string(kHeaderBytes) + " bytes, but the file ends after " +
