@@ -14,9 +14,9 @@ from tfrfast._columns.rows import row_numbers
 from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.records import open_reader
 from tfrfast._scanning.columns import ScanColumns, scan_columns
-from tfrfast._scanning.lengths import settled_by_all
+from tfrfast._scanning.lengths import NO_VALUES, settled_by_all
 from tfrfast.errors import StaleIndexError
-from tfrfast.features import AnyFeatures, Features, VarLen
+from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
 from tfrfast.plan import Plan
 from tfrfast.reader import Reader
 
@@ -52,8 +52,9 @@ def scan(
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
       features: what to decode: a dict, as for `parse_example`; a list of names; or "infer", as by
-        default. What is inferred from a sample may not hold for all records. Then every column is a
-        list. What is inferred from all of them keeps its shape.
+        default. A feature that has one value in each record of the sample becomes a plain column;
+        a later record with more values, or of another type, is a FeatureError that names it. Other
+        features become lists. What is inferred from all records keeps its shape.
       columns: which columns, in this order. Only these are decoded.
       records: numbers, a slice or a mask of records, in that order. By default all.
       batch_size: rows of a batch. By default about 8 MiB, and at most 65,536 rows.
@@ -75,7 +76,7 @@ def scan(
         for what, given in (("record", record), ("shard", shard))
         if given
     }
-    specs = _settled(reader, features, columns, extras, sample)
+    specs, advice = _settled(reader, features, columns, extras, sample)
     if taken := [name for name in extras if name in specs]:
         name, what = taken[0], extras[taken[0]]
         raise ValueError(
@@ -84,7 +85,7 @@ def scan(
         )
     names = [*specs, *extras] if columns is None else list(columns)
     settled = scan_columns(specs, names, extras, tensors=tensors, text=text)
-    return Scan(reader, numbers, size, specs, settled, threads)
+    return Scan(reader, numbers, size, specs, settled, threads, advice)
 
 
 class Scan:
@@ -107,6 +108,7 @@ class Scan:
         features: Features,
         columns: ScanColumns,
         threads: int | None,
+        advice: str = "",
     ) -> None:
         self.reader = reader
         #: The specs of what is decoded.
@@ -115,6 +117,7 @@ class Scan:
         self._plan = Plan(len(reader), batch_size, shuffle=False, indices=numbers)
         self._columns = columns
         self._threads = threads
+        self._advice = advice  # after the error of a record that does not fit
 
     @property
     def columns(self) -> list[str]:
@@ -151,6 +154,7 @@ class Scan:
             self.features,
             self._columns if columns is None else self._columns.only(columns),
             threads or self._threads,
+            self._advice,
         )
 
     def __len__(self) -> int:
@@ -180,12 +184,18 @@ class Scan:
         contents = list(self._columns.contents.values())
         schema = self._columns.schema()
         return _native.Scan(
-            self.reader._core, self._plan._core, schema, contents, threads, threads + 2
+            self.reader._core,
+            self._plan._core,
+            schema,
+            contents,
+            threads,
+            threads + 2,
+            self._advice,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         settled = self._numbers, self.batch_size, self.features, self._columns, self._threads
-        return _of_same_data, (self.reader, self.reader.fingerprint, *settled)
+        return _of_same_data, (self.reader, self.reader.fingerprint, *settled, self._advice)
 
     def __repr__(self) -> str:
         return f"Scan({self.reader!r}, {len(self)} rows, columns={self.columns})"
@@ -214,23 +224,30 @@ def _settled(
     columns: Sequence[str] | None,
     extras: Mapping[str, str],
     sample: int | None,
-) -> Features:
-    """A spec for each feature among the columns."""
+) -> tuple[Features, str]:
+    """A spec for each feature among the columns, and what to do about records that do not fit."""
     wanted = None if columns is None else [name for name in columns if name not in extras]
+    advice = ""
     if isinstance(features, Mapping):
         known: Features = features
     elif wanted == [] or (len(reader) == 0 and features is None):
         known = {}
     else:
         known = _inferred(reader, features or wanted or "infer", sample)
+        if sample is not None and len(reader) > sample:
+            advice = (
+                f" The features were inferred from a sample of {sample} records. Give "
+                "features={...}, with tfr.VarLen for this one, or sample=None, which looks at "
+                "all records."
+            )
     if wanted is None:
-        return known
+        return known, advice
     if missing := [name for name in wanted if name not in known]:
         raise ValueError(
             f"There is no column {missing[0]!r}. There are {', '.join(map(repr, known))}; "
             "record=True and shard=True add two more."
         )
-    return {name: known[name] for name in wanted}
+    return {name: known[name] for name in wanted}, advice
 
 
 def _inferred(reader: Reader, features: Any, sample: int | None) -> Features:
@@ -241,7 +258,12 @@ def _inferred(reader: Reader, features: Any, sample: int | None) -> Features:
     assert compiled is not None
     lists = {name: VarLen(spec.dtype) for name, spec in compiled.specs.items()}
     if sample is not None and len(reader) > sample:
-        return lists
+        return {
+            name: FixedLen((), spec.dtype, NO_VALUES[spec.dtype])
+            if isinstance(spec, FixedLen) and spec.shape == ()
+            else lists[name]
+            for name, spec in compiled.specs.items()
+        }
     if len(reader) <= (sample or _SAMPLE):
         return compiled.specs
     size = reader._records_within(_BATCH_BYTES)

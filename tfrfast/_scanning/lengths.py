@@ -10,9 +10,9 @@ import numpy as np
 from tfrfast._columns.arrow_nodes import ArrowNode
 from tfrfast.features import FixedLen, VarLen
 
-__all__ = ["settled_by_all"]
+__all__ = ["NO_VALUES", "settled_by_all"]
 
-_NO_VALUES = {"int64": 0, "float32": 0.0, "bytes": b""}
+NO_VALUES = {"int64": 0, "float32": 0.0, "bytes": b""}
 
 
 class _ScanOfLists(Protocol):
@@ -42,6 +42,6 @@ def settled_by_all(scan: _ScanOfLists) -> dict[str, FixedLen | VarLen]:
         if count == 0 or shortest[name] != count or (absent[name] and count != 1):
             settled[name] = spec
         else:
-            default = _NO_VALUES[spec.dtype] if absent[name] else None
+            default = NO_VALUES[spec.dtype] if absent[name] else None
             settled[name] = FixedLen(() if count == 1 else (count,), spec.dtype, default)
     return settled

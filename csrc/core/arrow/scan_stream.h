@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/arrow/c_data.h"
@@ -33,6 +34,8 @@ struct ArrowScan {
   // Called about ten times a second on the thread that reads an exported stream. What it throws is
   // the stream's error.
   std::function<void()> check = [] {};
+  // What to say after the error of a record that does not fit the features.
+  std::string advice = {};
 };
 
 // Nothing is read, and no thread started, before the first batch is asked for. A stream keeps all
@@ -56,6 +59,7 @@ class ArrowScanStream {
   const std::vector<ScanColumn> columns_;
   const ArrowField field_;
   std::shared_ptr<const ArrowData> shard_names_;  // if there is a column of shards
+  const std::string advice_;
   Loader loader_;
   std::shared_ptr<LoaderPass> pass_;
   bool ended_ = false;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import threading
 from pathlib import Path
@@ -118,14 +119,41 @@ def test_absent_rows_of_every_layout_are_null(tmp_path: Path) -> None:
         assert table[name].to_pylist() == expected, name
 
 
-def test_a_sample_promises_lists_only(shards: list[str], tmp_path: Path) -> None:
+def test_one_value_in_each_record_of_the_sample_is_a_plain_column(
+    shards: list[str], tmp_path: Path
+) -> None:
     schema = pa.schema(tfr.scan(shards))
-    assert all(pa.types.is_large_list(field.type) and field.nullable for field in schema)
+    assert all(field.nullable for field in schema)
+    assert schema.field("id").type == pa.int64()
+    assert pa.types.is_large_list(schema.field("words").type)
+    assert pa.schema(tfr.scan(shards, features=["id"])).field("id").type == pa.int64()
     few = write_examples(tmp_path, [20])
     assert pa.schema(tfr.scan(few)).field("id").type == pa.int64()
-    assert pa.schema(tfr.scan(shards, features=["id"])).field("id").type == pa.large_list(
-        pa.field("item", pa.int64(), nullable=False)
-    )
+    assert table_of(shards, columns=["id"])["id"].null_count == 0
+
+
+@pytest.mark.parametrize("late", [[1, 2], b"text"])
+def test_a_record_that_breaks_the_promise_of_a_sample_is_one_clear_error(
+    tmp_path: Path, late: Any
+) -> None:
+    path = str(tmp_path / "x")
+    with tfr.Writer(path) as writer:
+        for number in range(300):
+            value = late if number == 250 else None if number == 200 else number
+            writer.write_example({} if value is None else {"label": value})
+    scan = tfr.scan(path, sample=16, record=True)
+    with pytest.raises(tfr.FeatureError, match="label") as caught:
+        list(scan)
+    assert caught.value.record == 250
+    assert "inferred from a sample of 16 records. Give features={" in str(caught.value)
+    for again in (scan, scan.part(["label"]), pickle.loads(pickle.dumps(scan))):
+        with pytest.raises(pa.ArrowInvalid, match=r"sample of 16 records\. Give features="):
+            pa.table(again)
+    first = pa.table(scan.part(rows=slice(0, 250)))
+    assert first["label"].to_pylist() == [n if n != 200 else None for n in range(250)]
+    with pytest.raises(tfr.FeatureError) as asked_for:
+        list(tfr.scan(path, features={"label": tfr.FixedLen((), "int64", default=0)}))
+    assert "inferred" not in str(asked_for.value)
 
 
 def test_only_the_columns_asked_for_are_decoded(tmp_path: Path) -> None:
@@ -165,7 +193,7 @@ def test_records_are_those_asked_for_in_that_order(
     assert len(scan) == len(expected)
     table = pa.table(scan)
     assert table["record"].to_pylist() == expected
-    assert [row[0] for row in table["id"].to_pylist()] == expected
+    assert table["id"].to_pylist() == expected
 
 
 def test_arguments_that_make_no_sense_are_refused(shards: list[str]) -> None:
