@@ -7,6 +7,7 @@ Python puts a name after the longer names that begin with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -33,6 +34,9 @@ class _ArrowStream(Protocol):
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
 
+
+# pandas hands its index over under such a name, if it has none of its own.
+_INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 #: A table of another program's, such as a frame of Polars or a table of PyArrow.
 ArrowTable: TypeAlias = _ArrowStream | _ArrowArray
@@ -69,7 +73,7 @@ def encode_examples(
     bytes, str, a list or an array of them, or None for a row without the feature. `columns` may
     also be what `tfr.parse_example` returned; its padding stays marked as padding. Columns and
     whole tables of Polars, PyArrow, DuckDB and others are taken, too. Where they are null, the
-    record lacks the feature.
+    record lacks the feature. The index of pandas is no feature, unless it has a name.
 
     Values become the same types as in `encode_example`. `raw` names arrays of which each row
     becomes one byte string, as it lies in memory; `tfr.FixedLen(shape, dtype, raw=True)` reads it
@@ -113,7 +117,8 @@ def encoded_table(
             )
         if not batch.present().all():
             raise ValueError("A table whose rows are null as a whole cannot be encoded.")
-        names = [_checked_name(column.name) for column in batch.children]
+        columns = [each for each in batch.children if not _INDEX_OF_PANDAS.fullmatch(each.name)]
+        names = [_checked_name(column.name) for column in columns]
         if unknown := set(raw) - set(names):
             raise ValueError(f"raw names {sorted(unknown)}, which are not columns.")
         if len(set(names)) < len(names):
@@ -124,7 +129,7 @@ def encoded_table(
                 raw_column(each.name, each.rows(rows).column())
                 if each.name in raw
                 else arrow_column(each.name, [each.rows(rows)])
-                for each in batch.children
+                for each in columns
             ],
             threads,
             batch.length,

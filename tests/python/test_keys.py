@@ -156,6 +156,8 @@ def test_two_sets_are_joined_by_key(data: list[str], tmp_path: Path, records: tf
     }
     assert set(zip(here.tolist(), there.tolist(), strict=True)) == expected
     assert len(here) == len(expected)
+    back = captions.by("id").join(records)
+    assert [each.tolist() for each in back] == [there.tolist(), here.tolist()]
     tfr.build_keys(data, "n")
     with pytest.raises(TypeError, match="never equal"):
         records.join(tfr.Reader(data).by("n"))

@@ -105,7 +105,9 @@ class Keyed:
         """
         if self._is_int != other._is_int:
             raise TypeError("Keys that are strings never equal keys that are integers.")
-        common = np.intersect1d(self._file.hashes, other._file.hashes)
+        few, many = sorted((self, other), key=lambda each: each._file.header.entries)
+        hashes = np.unique(few._file.hashes)
+        common = hashes[many._index.find(hashes) >= 0]
         ours, theirs = self._index.find(common), other._index.find(common)
         equal = np.zeros(len(common), np.bool_)
         size = min(self._piece_size, other._piece_size)

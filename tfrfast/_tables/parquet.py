@@ -22,7 +22,7 @@ from tfrfast.reader import Skipped
 from tfrfast.scanning import Scan
 from tfrfast.writer import ShardedWriter
 
-__all__ = ["Exported", "Written", "export_parquet", "import_parquet"]
+__all__ = ["Exported", "Imported", "Written", "export_parquet", "import_parquet"]
 
 _BATCH_ROWS = 1 << 14
 _SHARD = re.compile(r"-\d{5,}-of-\d{5,}\.parquet")
@@ -34,6 +34,16 @@ class Written(NamedTuple):
     paths: list[str]
     num_records: int
     num_bytes: int
+
+
+class Imported(NamedTuple):
+    """What was made of Parquet files."""
+
+    paths: list[str]
+    num_records: int
+    num_bytes: int
+    #: Columns whose type is another one when they are exported again: from what to what.
+    changed_types: dict[str, tuple[str, str]]
 
 
 class Exported(NamedTuple):
@@ -128,7 +138,7 @@ def import_parquet(
     compression: Compression | None,
     overwrite: bool,
     progress: bool | None,
-) -> Written:
+) -> Imported:
     """Writes the rows of Parquet files as Examples to shards."""
     arrow = pyarrow()
     files = [_opened(arrow, path) for path in paths]
@@ -143,7 +153,31 @@ def import_parquet(
             for batch in file.iter_batches(_BATCH_ROWS):
                 writer.write_batch(encode_examples(batch))
                 bar.update(writer.num_records, total)
-    return Written(writer.paths, writer.num_records, writer.num_bytes)
+    changed: dict[str, tuple[str, str]] = {}
+    for file in files:
+        changed |= _changed_types(arrow, file.schema_arrow)
+    return Imported(writer.paths, writer.num_records, writer.num_bytes, changed)
+
+
+def _changed_types(arrow: Any, schema: Any) -> dict[str, tuple[str, str]]:
+    """Records hold int64, float32 and bytes, and nothing says what these were before."""
+    types = arrow.types
+    changed = {}
+    for field in schema:
+        found = field.type
+        while types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
+            found = found.value_type
+        if types.is_floating(found):
+            stored = arrow.float32()
+        elif types.is_integer(found) or types.is_boolean(found) or types.is_temporal(found):
+            stored = arrow.int64()
+        elif types.is_binary(found) or types.is_large_binary(found):
+            continue
+        else:
+            stored = arrow.binary()
+        if found != stored:
+            changed[field.name] = (str(found), str(stored))
+    return changed
 
 
 def pyarrow() -> Any:

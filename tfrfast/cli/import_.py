@@ -7,7 +7,7 @@ import argparse
 from tfrfast._base.paths import expand_paths, refuse_urls
 from tfrfast._base.sizes import format_bytes
 from tfrfast._tables.parquet import import_parquet
-from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json
+from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json, say
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -57,4 +57,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         size = format_bytes(made.num_bytes)
         print(f"{made.num_records} records, {size}, {len(made.paths)} shards")
+        if len(made.paths) > 1 and options.shards is not None:
+            print(
+                "The rows were dealt out to the shards in turn, so they are read in another order."
+            )
+        if made.changed_types:
+            changes = ", ".join(
+                f"{name} ({a} to {b})" for name, (a, b) in made.changed_types.items()
+            )
+            say(f"Types that `tfrfast export` gives back otherwise: {changes}")
     return 0
