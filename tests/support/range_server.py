@@ -128,6 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.state
         path = unquote(urlsplit(self.path).path).lstrip("/")
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        state.carry(len(body))
         seen = Seen("PUT", path, None, None, {k.lower(): v for k, v in self.headers.items()})
         with state.lock:
             state.seen.append(seen)

@@ -16,6 +16,7 @@ from tfrfast._remote.urls import Location
 
 _TIMEOUT_S = 30.0
 _CONNECT_TIMEOUT_S = 5.0
+_BYTES_IN_TIME = 8 << 20
 _RETRIES = 8
 _RETRY_S = 120.0
 
@@ -59,9 +60,13 @@ def renew_if_environment_changed() -> None:
             _stores.clear()
 
 
-def writing_store(location: Location, access: str) -> Store:
-    """A store that tries the parts of an upload again by itself."""
-    return _make(location, access, is_for_writing=True)
+def writing_store(location: Location, access: str, bytes_at_once: int = 0) -> Store:
+    """A store that tries the parts of an upload again by itself.
+
+    Of what is sent no progress is seen. So a request may take the time limit once more for each
+    8 MiB that are on their way at once.
+    """
+    return _make(location, access, True, 1 + bytes_at_once / _BYTES_IN_TIME)
 
 
 def renew(location: Location, access: str) -> None:
@@ -77,11 +82,13 @@ def forget_all() -> None:
     _stores.clear()
 
 
-def _make(location: Location, access: str, is_for_writing: bool = False) -> Store:
+def _make(
+    location: Location, access: str, is_for_writing: bool = False, patience: float = 1
+) -> Store:
     public = public_options(access)
     given = secrets_for(access, location.root)
     secrets = dict(given)
-    timeout = float(public.pop("timeout", _TIMEOUT_S))
+    timeout = patience * float(public.pop("timeout", _TIMEOUT_S))
     retries = int(public.pop("retries", _RETRIES))
     retry_seconds = float(public.pop("retry_seconds", _RETRY_S))
     client: dict[str, Any] = {

@@ -9,16 +9,15 @@ import time
 import weakref
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, wait
-from queue import Empty, SimpleQueue
 
 import numpy as np
-import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast._remote.client import use_client
 from tfrfast._remote.library import obstore
+from tfrfast._remote.parts_under_way import PartsUnderWay, Piece
 from tfrfast._remote.stores import Store, writing_store
-from tfrfast._remote.uploads import failed_upload
+from tfrfast._remote.uploads import Ending, failed_upload
 from tfrfast._remote.urls import locate
 
 #: What lies on the disk as one file, and the least that is sent as one part.
@@ -33,8 +32,6 @@ _MOST_PIECES = 8
 _COMPLETED_AT_ONCE = 16
 _LOOK_MS = 100
 _PATIENCE_S = 10.0
-
-Piece = npt.NDArray[np.uint8]
 
 
 class StreamedUploads:
@@ -112,10 +109,9 @@ class _State:
         self.no_more = threading.Event()
         self.is_given_up = threading.Event()
         self.uploads: dict[str, _Upload] = {}
-        #: One entry for each part that may come to memory. To put one back takes no lock.
-        self.room: SimpleQueue[None] = SimpleQueue()
-        for _ in range(_PARTS_IN_MEMORY):
-            self.room.put(None)
+        pieces = part_bytes // PART_BYTES
+        # One part is filled while another one is sent.
+        self.way = PartsUnderWay(_PARTS_IN_MEMORY, 2 * pieces if pieces > 1 else 1)
         self._failure: OSError | None = None
 
     def put(self, url: str, piece: Piece) -> None:
@@ -127,8 +123,9 @@ class _State:
     def _upload(self, url: str) -> _Upload:
         if (upload := self.uploads.get(url)) is None:
             if self._store is None:
-                self._store = writing_store(locate(url), self._access)
-            upload = _Upload(url, self._store, self._part_bytes)
+                at_once = self.way.allowed * PART_BYTES
+                self._store = writing_store(locate(url), self._access, at_once)
+            upload = _Upload(url, self._access, self._store, self._part_bytes, self.way)
             self.uploads[url] = upload
             upload.running.add_done_callback(self._on_done)
             if self.is_given_up.is_set():  # at this moment
@@ -197,9 +194,13 @@ class _Upload:
     The last one, which would stay in memory until the object is complete, stays on the disk.
     """
 
-    def __init__(self, url: str, store: Store, part_bytes: int) -> None:
+    def __init__(
+        self, url: str, access: str, store: Store, part_bytes: int, way: PartsUnderWay
+    ) -> None:
         self.url = url
+        self._ending = Ending(url, access)
         self._store = store
+        self._way = way
         self._part_bytes = part_bytes
         self._client = use_client()  # may have replaced that of an earlier object
         self._pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
@@ -236,6 +237,9 @@ class _Upload:
             )
             self.has_appeared = True
         except Exception as error:
+            if self._is_appearing and await self._ending.has_come():
+                self.has_appeared = True
+                return
             if self._is_given_up:
                 return
             nothing = "Nothing appeared under that name."
@@ -244,14 +248,18 @@ class _Upload:
 
     async def _all_pieces(self) -> AsyncIterator[Piece]:
         while (piece := await self._pieces.get()) is not None and not self._is_given_up:
+            self._ending.size += len(piece)
             yield piece
             del piece  # its memory is free when it has been sent
         if not self._is_given_up:
             await self._may_complete.wait()
-        if self._is_given_up:
-            raise InterruptedError  # which removes the parts
+            await self._ending.begin()
+        await self._way.room(lambda: self._is_given_up)  # without which the parts are removed
         self._is_appearing = True  # from here on, nothing can remove them
-        yield np.fromfile(self._last_file, np.uint8)
+        last: Piece = np.fromfile(self._last_file, np.uint8)
+        self._way.hold(last)
+        self._ending.size += len(last)
+        yield last
 
     def give_up(self) -> None:
         self._is_given_up = True
@@ -283,7 +291,7 @@ def _send(parts: _native.OutgoingParts, state: _State, folder_url: str) -> None:
                 continue
             if _await_room(state):
                 piece = np.fromfile(file, np.uint8)
-                weakref.finalize(piece, state.room.put, None)
+                state.way.hold(piece)
                 state.put(url, piece)
                 del piece
             os.unlink(file)
@@ -295,9 +303,6 @@ def _send(parts: _native.OutgoingParts, state: _State, folder_url: str) -> None:
 def _await_room(state: _State) -> bool:
     """False if nothing more has to be sent."""
     while not (state.is_given_up.is_set() or state.has_failed()):
-        try:
-            state.room.get(timeout=_LOOK_MS / 1000)
+        if state.way.take_room(_LOOK_MS / 1000):
             return True
-        except Empty:
-            continue
     return False

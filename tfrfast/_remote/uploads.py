@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import io
 import itertools
 import os
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
 
 from tfrfast._remote import answers, failures
 from tfrfast._remote.client import use_client
 from tfrfast._remote.failures import GivenUpError, Verdict
 from tfrfast._remote.library import obstore
+from tfrfast._remote.parts_under_way import FIRST, PartsUnderWay, Piece
 from tfrfast._remote.stores import Store, writing_store
 from tfrfast._remote.urls import Location, locate
 
@@ -27,7 +32,10 @@ _PART_BYTES = 8 << 20
 _MAX_PARTS = 9_000
 #: How many parts are in memory, and under way, at the same time.
 _PARTS_AT_ONCE = 16
-_OBJECTS_AT_ONCE = 4
+_OBJECTS_AT_ONCE = 16
+_LOOK_S = 0.1
+#: How long what fails, or is interrupted, may take to remove its parts.
+_PATIENCE_S = 10.0
 #: What is larger is replaced in parts.
 _MAX_PUT_BYTES = 64 << 20
 #: How often an object is read that others keep replacing.
@@ -48,9 +56,23 @@ def check_writable(url: str) -> Location:
 def upload_files(files: dict[str, str], access: str) -> None:
     """Uploads files, by their URLs. Each object is there when it is complete. Raises OSError.
 
-    If that fails, objects that were complete by then remain.
+    If that fails, objects that were complete by then remain, and the parts of the others are
+    removed, if that takes a few seconds.
     """
-    _run(_upload_all(files, access))
+    job = _Job(files, access)
+    uploading = use_client().start(job.run())
+    try:
+        while not uploading.done():
+            wait([uploading], _LOOK_S)
+    except BaseException:
+        job.give_up()
+        wait([uploading], _PATIENCE_S)
+        uploading.cancel()
+        raise
+    try:
+        uploading.result()
+    except GivenUpError as failure:
+        raise OSError(failure.number, failure.text) from None
 
 
 def replace_by_file(url: str, access: str, path: str, version: Version | None) -> bool:
@@ -118,17 +140,6 @@ def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
         raise OSError(failure.number, failure.text) from None
 
 
-async def _upload_all(files: dict[str, str], access: str) -> None:
-    some = asyncio.Semaphore(_OBJECTS_AT_ONCE)
-    parts = max(_PARTS_AT_ONCE // _OBJECTS_AT_ONCE, _PARTS_AT_ONCE // max(len(files), 1))
-
-    async def upload(url: str, path: str) -> None:
-        async with some:
-            await _upload(url, path, access, parts)
-
-    await _all(upload(url, path) for url, path in files.items())
-
-
 async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Ends all of them if one fails."""
     tasks = [asyncio.ensure_future(work) for work in works]
@@ -141,20 +152,102 @@ async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
         raise
 
 
-async def _upload(url: str, path: str, access: str, parts: int) -> None:
-    location = locate(url)
-    store = writing_store(location, access)
-    try:
-        await obstore().put_async(
-            store.native,
-            location.key,
-            Path(path),
-            chunk_size=_part_bytes(path),
-            max_concurrency=parts,
-        )
-    except Exception as error:
-        nothing = "Nothing appeared under that name."
-        raise failed_upload(f"Writing '{url}'", error, store, nothing) from None
+class _Job:
+    """Uploads of files that run at the same time, until one of them fails."""
+
+    def __init__(self, files: dict[str, str], access: str) -> None:
+        self._files = files
+        self._access = access
+        self._way = PartsUnderWay(_PARTS_AT_ONCE)
+        self._is_given_up = False
+
+    def give_up(self) -> None:
+        self._is_given_up = True
+
+    async def run(self) -> None:
+        rest = iter(self._files.items())
+        works = [asyncio.ensure_future(self._work_off(rest)) for _ in range(_OBJECTS_AT_ONCE)]
+        try:
+            await asyncio.gather(*works)
+        except Exception:
+            self.give_up()  # which has the others remove their parts
+            await asyncio.wait(works, timeout=_PATIENCE_S)
+            raise
+        finally:
+            for each in works:
+                each.cancel()
+
+    async def _work_off(self, rest: Iterator[tuple[str, str]]) -> None:
+        for url, path in rest:
+            if self._is_given_up:
+                return
+            await self._upload(url, path)
+
+    async def _upload(self, url: str, path: str) -> None:
+        location = locate(url)
+        size, part_bytes = os.path.getsize(path), _part_bytes(path)
+        store = writing_store(location, self._access, FIRST * part_bytes)
+        ending = Ending(url, self._access, size)
+        try:
+            await obstore().put_async(
+                store.native,
+                location.key,
+                self._parts(path, part_bytes, size, ending),
+                use_multipart=size > part_bytes,
+                chunk_size=part_bytes,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+        except Exception as error:
+            if self._is_given_up or await ending.has_come():
+                return
+            nothing = "Nothing appeared under that name."
+            raise failed_upload(f"Writing '{url}'", error, store, nothing) from None
+
+    async def _parts(
+        self, path: str, part_bytes: int, size: int, ending: Ending
+    ) -> AsyncIterator[Piece]:
+        with open(path, "rb") as file:
+            for at in range(0, max(size, 1), part_bytes):
+                await self._way.room(lambda: self._is_given_up)
+                if at + part_bytes >= size > part_bytes:
+                    await ending.begin()
+                piece: Piece = np.fromfile(file, np.uint8, part_bytes)
+                self._way.hold(piece)
+                yield piece
+                del piece  # its memory is free when it has been sent
+
+
+class Ending:
+    """Whether an upload made its object appear, though the storage's answer was lost."""
+
+    def __init__(self, url: str, access: str, size: int = 0) -> None:
+        self._url = url
+        self._access = access
+        self.size = size
+        self._before: Any = None
+        self._has_begun = False
+
+    async def begin(self) -> None:
+        """Looks what is there. From now on, the object may appear."""
+        with contextlib.suppress(GivenUpError):
+            self._before = await self._look()
+            self._has_begun = True
+
+    async def has_come(self) -> bool:
+        """Whether an object of that size is there that was not there before."""
+        if not self._has_begun:
+            return False
+        try:
+            now = await self._look()
+        except GivenUpError:
+            return False
+        return now is not None and now != self._before and now[0] == self.size
+
+    async def _look(self) -> Any:
+        meta = await _head(self._url, self._access)
+        if meta is None:
+            return None
+        return tuple(meta.get(name) for name in ("size", "e_tag", "version", "last_modified"))
 
 
 def _part_bytes(path: str) -> int:
@@ -163,7 +256,7 @@ def _part_bytes(path: str) -> int:
 
 async def _replace(url: str, access: str, path: str, version: Version | None) -> bool:
     location = locate(url)
-    store = writing_store(location, access)
+    store = writing_store(location, access, os.path.getsize(path))
     if os.path.getsize(path) > _MAX_PUT_BYTES:
         return await _replace_in_parts(url, access, path, version)
     # Such a request is refused if the object is another one by now.
@@ -186,8 +279,8 @@ async def _replace(url: str, access: str, path: str, version: Version | None) ->
 async def _replace_in_parts(url: str, access: str, path: str, version: Version | None) -> bool:
     """Parts take no condition, so it is looked at as late as possible, before they are joined."""
     location = locate(url)
-    store = writing_store(location, access)
     size = _part_bytes(path)
+    store = writing_store(location, access, FIRST * size)
     is_another = False
 
     async def parts() -> AsyncIterator[bytes]:
@@ -206,7 +299,7 @@ async def _replace_in_parts(url: str, access: str, path: str, version: Version |
             parts(),
             use_multipart=True,
             chunk_size=size,
-            max_concurrency=_PARTS_AT_ONCE,
+            max_concurrency=FIRST,
         )
     except Exception as error:
         if is_another:

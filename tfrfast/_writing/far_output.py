@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from tfrfast import _native
+from tfrfast._base import termination
 from tfrfast._base.paths import reach, written_file
 from tfrfast._remote import uploads
 from tfrfast._remote.listing import find_objects
@@ -64,6 +65,8 @@ class FarOutput:
         self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
         self._ending = threading.Lock()
         self._is_ended = False
+        termination.begin()
+        self._terminating = weakref.finalize(self, termination.end)
         #: What to write to instead.
         self.path = os.path.join(self._folder, "shards", url.rpartition("/")[2])
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
@@ -138,7 +141,10 @@ class FarOutput:
         with self._ending:
             if not self._is_ended:
                 self._is_ended = True
-                self._publish(paths, prefixes)
+                try:
+                    self._publish(paths, prefixes)
+                finally:
+                    self._terminating()
 
     def _publish(self, paths: Sequence[str], prefixes: Sequence[str]) -> None:
         files = {self.url_of(path): path for path in paths}
@@ -201,11 +207,13 @@ class FarOutput:
         if self._streamed is not None:
             self._streamed.give_up()
         self._removing()
+        self._terminating()
 
     def keep(self) -> None:
         """Leaves the folder to a later call. Nothing is published by this one."""
         self._is_ended = True
         self._removing.detach()
+        self._terminating()
 
     def _others(self, prefixes: Sequence[str], mine: list[str]) -> list[str]:
         """The shards with these prefixes, of any number, which are not among these."""

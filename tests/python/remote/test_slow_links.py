@@ -6,12 +6,15 @@ import asyncio
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tfrfast as tfr
 from range_server import RangeServer, Seen, Trouble
 from record_files import write_shard
+from tfrfast._remote import parts_under_way
 from tfrfast._remote.pace import Pace
+from tfrfast._remote.parts_under_way import PartsUnderWay
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -46,6 +49,37 @@ def test_what_has_come_is_kept_when_the_rest_does_not(server: RangeServer, large
     server.trouble = lambda *_: Trouble(stalls_after=100)
     with pytest.raises(TimeoutError, match="storage={'timeout': ...}"):
         reader.read(range(20))
+
+
+def test_what_is_sent_slowly_arrives(server: RangeServer) -> None:
+    server.bytes_per_s = 2_000_000
+    storage = {"endpoint": server.url, "region": "us-east-1", "anonymous": True}
+    with tfr.Writer(
+        "s3://bucket/x", index=False, storage={**storage, "timeout": 0.2, "retries": 0}
+    ) as writer:
+        writer.write(bytes(1_000_000))  # 0.5 s
+    assert len(server.objects["bucket/x"].data) == 1_000_016
+
+
+def test_few_parts_of_uploads_are_sent_at_first_and_more_if_they_are_quick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    way = PartsUnderWay(16)
+    assert way.allowed == 4
+    pieces = []
+    for _ in range(4):
+        assert way.take_room(0)
+        pieces.append(np.empty(1, np.uint8))
+        way.hold(pieces[-1])
+    assert not way.take_room(0)
+    pieces.pop()
+    assert way.allowed == 5
+    assert way.take_room(0)
+    assert way.take_room(0)
+    monkeypatch.setattr(parts_under_way, "_SLOW_S", 0.0)
+    pieces.clear()
+    assert way.allowed == 2
+    assert not way.take_room(0)
 
 
 def test_after_time_outs_fewer_and_smaller_requests_run() -> None:

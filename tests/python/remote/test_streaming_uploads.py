@@ -353,3 +353,61 @@ def test_a_client_that_was_replaced_takes_no_more_objects(
         wait_until(lambda: not first.has_thread)
         writer.write_batch(records)
     assert list(tfr.Reader(f"{ROOT}/x", storage=storage, index="require")) == records
+
+
+def test_an_object_that_cannot_be_completed_leaves_no_parts_of_the_others(
+    bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of shards that are whole on the disk when their uploads begin."""
+    from moto.s3.models import S3Backend
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError("this storage is full")
+
+    monkeypatch.setattr(S3Backend, "complete_multipart_upload", fail)
+    monkeypatch.setattr("tfrfast._remote.uploads._PART_BYTES", PART)
+    writer = tfr.ShardedWriter(f"{ROOT}/x", max_bytes=6 * RECORD, storage=storage)
+    writer.write_batch(records_of(30))
+    with pytest.raises(OSError, match="Nothing appeared under that name.*All shards are complete"):
+        writer.close()
+    assert keys(bucket) == []
+    assert unfinished(bucket) == 0
+
+
+@pytest.mark.parametrize("size", [{"num_shards": 2}, {"max_bytes": 6 * RECORD}], ids=str)
+def test_an_object_that_is_there_has_appeared_though_the_answer_was_lost(
+    bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch, size: dict[str, int]
+) -> None:
+    from moto.s3.models import S3Backend
+
+    complete = S3Backend.complete_multipart_upload
+
+    def lose(backend: Any, *rest: Any, **named: Any) -> Any:
+        complete(backend, *rest, **named)
+        raise OSError("the line is cut")
+
+    monkeypatch.setattr(S3Backend, "complete_multipart_upload", lose)
+    monkeypatch.setattr("tfrfast._remote.uploads._PART_BYTES", PART)
+    with tfr.ShardedWriter(f"{ROOT}/x", storage=storage, **size) as writer:  # type: ignore[arg-type]
+        writer.write_batch(records_of(12))
+    read = tfr.Reader(f"{ROOT}/x-*", storage=storage, index="require")
+    assert sorted(read) == sorted(records_of(12))
+
+
+def test_sigterm_leaves_no_parts(bucket: Any, storage: dict[str, Any], small_parts: Path) -> None:
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+    def write() -> None:
+        with tfr.Writer(f"{ROOT}/x", storage=storage) as writer:
+            writer.write_batch(records_of(12))
+            wait_until(lambda: uploaded_parts(bucket) > 0)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(PATIENCE_S)
+
+    with pytest.raises(SystemExit) as ended:
+        write()
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert unfinished(bucket) == 0
+    assert keys(bucket) == []
+    assert not list(small_parts.iterdir())
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -1,0 +1,67 @@
+"""How many parts of uploads are on their way at once: few at first, more while they are quick."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+import numpy as np
+import numpy.typing as npt
+
+Piece = npt.NDArray[np.uint8]
+
+FIRST = 4
+_QUICK_S = 5.0
+_SLOW_S = 15.0
+_LOOK_S = 0.01
+
+
+class PartsUnderWay:
+    """Between `least` and `most` pieces of memory that are being sent, for all objects of a writer.
+
+    A slow link gets few of them, so that each is sent within the time that a request may take. Any
+    thread may wait for room.
+    """
+
+    def __init__(self, most: int, least: int = 1) -> None:
+        self._most = max(most, least)
+        self._least = least
+        self.allowed = min(self._most, max(FIRST, least))
+        #: An entry for each piece that may come. To put one back takes no lock: a finaliser does.
+        self._room: SimpleQueue[None] = SimpleQueue()
+        for _ in range(self.allowed):
+            self._room.put(None)
+
+    def take_room(self, wait_s: float) -> bool:
+        """Waits for room. False if there was none in time."""
+        try:
+            self._room.get(timeout=wait_s)
+            return True
+        except Empty:
+            return False
+
+    async def room(self, is_given_up: Callable[[], bool]) -> None:
+        """Waits for room. Raises InterruptedError when the upload is given up, which ends it."""
+        while not is_given_up():
+            try:
+                return self._room.get_nowait()
+            except Empty:
+                await asyncio.sleep(_LOOK_S)
+        raise InterruptedError
+
+    def hold(self, piece: Piece) -> None:
+        """There is room again when the memory of the piece is free, as it has been sent."""
+        weakref.finalize(piece, self._sent, time.monotonic()).atexit = False
+
+    def _sent(self, began_s: float) -> None:
+        took_s = time.monotonic() - began_s
+        if took_s > _SLOW_S and self.allowed > self._least:
+            self.allowed -= 1
+            return
+        self._room.put(None)
+        if took_s < _QUICK_S and self.allowed < self._most:
+            self.allowed += 1
+            self._room.put(None)
