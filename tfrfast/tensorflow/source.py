@@ -125,10 +125,10 @@ class Source:
         )
 
     def _stream_one(self, name: Any) -> Any:
-        show_a_reader()
         return self._stream_symbolic(tf.reshape(name, [1]))
 
     def _stream_symbolic(self, names: Any) -> Any:
+        show_a_reader()  # TensorFlow looks for one in the user's function, and not in those of If
         return tf.cond(
             any_has_scheme(names),
             lambda: readers.TFRecordDatasetV2(names, self.compression),

@@ -156,6 +156,49 @@ def test_the_share_of_a_stream_is_that_of_a_plan(files: list[str], unknown: list
         assert planned == stream
 
 
+IN_FUNCTIONS: dict[str, Callable[[Any, list[str]], Any]] = {
+    "interleave": lambda read, files: listed(files).interleave(read),
+    "parallel interleave": lambda read, files: listed(files).interleave(read, 3, 1, 2),
+    "flat_map": lambda read, files: listed(files).shuffle(9, seed=1).flat_map(read),
+    "parallel_interleave": lambda read, files: listed(files).apply(
+        tf.data.experimental.parallel_interleave(read, 2)
+    ),
+    "more inside": lambda read, files: listed(files).interleave(
+        lambda name: read(name).skip(1).batch(2).unbatch(), 2
+    ),
+    "more after": lambda read, files: (
+        listed(files).interleave(read, 2).shuffle(5, seed=1).repeat(2).take(90)
+    ),
+    "within": lambda read, files: listed(files).flat_map(lambda name: listed(name).flat_map(read)),
+    "several names": lambda read, files: listed(files).batch(2).flat_map(read),
+    "shuffled names": lambda read, files: read(listed(files).shuffle(9, seed=3)),
+}
+
+
+def listed(names: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(tf.reshape(names, [-1]))
+
+
+@pytest.mark.parametrize("policy", ["AUTO", "FILE", "DATA", "OFF"])
+@pytest.mark.parametrize("chain", IN_FUNCTIONS.values(), ids=IN_FUNCTIONS)
+def test_files_that_functions_read_are_shared_as_tensorflows_are(
+    unknown: list[str], chain: Callable[[Any, list[str]], Any], policy: str
+) -> None:
+    for worker in range(2):
+        ours, theirs = (
+            list(sharded(chain(each, unknown), 2, worker, policy).as_numpy_iterator())
+            for each in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+        )
+        assert ours == theirs
+        assert ours
+
+
+def test_one_file_that_takes_turns_alone_is_shared_by_record(unknown: list[str]) -> None:
+    source = tfr.TFRecordDataset(unknown[0], num_parallel_reads=2).map(number_of).batch(5)
+    shares = [flat(sharded(source, 2, worker)) for worker in range(2)]
+    assert shares == [list(range(0, COUNTS[0], 2)), list(range(1, COUNTS[0], 2))]
+
+
 @pytest.mark.parametrize("policy", ["DATA", "OFF"])
 def test_other_policies_do_what_they_say(files: list[str], policy: str) -> None:
     dataset = CHAINS["shuffled batches"](tfr.TFRecordDataset(files))
