@@ -38,8 +38,8 @@ namespace {
 
 // Deflate makes gigabytes of a few megabytes, and nobody means to read those at once.
 bool is_inflated_too_far(const Row& row) noexcept {
-  return row.shard->index->facts().compression != Compression::none &&
-         row.frame.payload_bytes > max_inflated_record_bytes();
+  // In file order there is no index yet.
+  return row.shard->file->is_inflated() && row.frame.payload_bytes > max_inflated_record_bytes();
 }
 
 Error inflated_too_far(const Row& row) {
