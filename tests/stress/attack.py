@@ -24,8 +24,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import damaged_bytes
+import damaged_caches
 import failing_calls
+import killed_jobs
 import killed_processes
+import little_memory
+import slow_links
 import small_limits
 import stale_files
 import tf_data_chains
@@ -46,6 +50,10 @@ ATTACKS: list[Attack] = [
     failing_calls.attack,
     small_limits.attack,
     tf_data_chains.attack,
+    killed_jobs.attack,
+    damaged_caches.attack,
+    slow_links.attack,
+    little_memory.attack,
 ]
 #: A round takes a second or two. One that takes this long hangs, on any machine.
 PATIENCE_S = 300
