@@ -13,20 +13,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.bodies import Body
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import Columns, Emission, Strings, emit_group
 from tfrfast.tensorflow.functions import flat_map, parallel_flat_map, parallel_map
 from tfrfast.tensorflow.library import ops
-from tfrfast.tensorflow.messages import Value
 
 # One call reads about this many bytes, and at most so many batches.
 _GROUP_BYTES = 4 << 20
 _MAX_GROUP = 8
 _MOST_CALLS_OF_FEW = 16
-
-
-Read = Callable[..., "list[Value]"]
 
 
 def group_of(batch_bytes: int, count: int | None = None) -> int:
@@ -69,11 +64,6 @@ class Batches(ABC):
 
         A batch that has to be full fails if a record is bad.
         """
-
-    @property
-    @abstractmethod
-    def reader(self) -> tuple[Read, tuple[Any, ...]]:
-        """What writes the same in a body, and the tensors that it is given first."""
 
     @abstractmethod
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
@@ -155,10 +145,6 @@ class StringBatches(Batches):
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
         return batch[0], tf.constant(""), tf.zeros([0], tf.string)
 
-    @property
-    def reader(self) -> tuple[Read, tuple[Any, ...]]:
-        return _as_they_are, ()
-
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         columns = ops.tfrfast_parse_example(
             batch[0], features.text, column_types=features.column_types
@@ -167,7 +153,3 @@ class StringBatches(Batches):
 
     def finished(self, dataset: Any) -> Any:
         return self._finished(dataset)
-
-
-def _as_they_are(body: Body, strings: Value) -> list[Value]:
-    return [strings, body.constant("", tf.string), body.constant((), tf.string)]

@@ -2,52 +2,59 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
-from tfrfast.tensorflow.bodies import Body, Written
-from tfrfast.tensorflow.messages import Value
+from tfrfast.tensorflow.functions import take_while
+from tfrfast.tensorflow.library import ops
 
 
-@Written
-def emit_block(body: Body, head: Value, error: Value, tail: Value) -> Value:
+def records(head: Any, error: Any, tail: Any, *of_each: int) -> tuple[Any, Any, Any]:
+    """The outputs of a reading op, with their shapes: `of_each` is that of a record."""
+    for records in (head, tail):
+        records.set_shape([None, *of_each])
+    error.set_shape([])
+    return head, error, tail
+
+
+def emit_block(head: Any, error: Any, tail: Any) -> Any:
     """The records of a block as one element. An error comes after those before the damage."""
-    no_error = body.op("Equal", error, body.constant("", tf.string))
-    is_some = body.op("Greater", _size(body, head), body.constant(0))
-    is_sound = body.op("LogicalAnd", no_error, is_some)
-    return body.choose(is_sound, _head_alone, emit_in_parts, head, error, tail)
+    is_sound = tf.logical_and(tf.equal(error, ""), tf.size(head) > 0)
+    return tf.cond(
+        is_sound,
+        lambda: tf.data.Dataset.from_tensors(head),
+        lambda: in_parts(head, error, tail),
+    )
 
 
-@Written
-def _head_alone(body: Body, head: Value, error: Value, tail: Value) -> Value:
-    return body.from_tensors(head)
-
-
-@Written
-def emit_in_parts(body: Body, head: Value, error: Value, tail: Value) -> Value:
-    """The same, also of a sound block."""
-    return in_parts(body, head, error, tail)
-
-
-def in_parts(body: Body, head: Value, error: Value, tail: Value) -> Value:
+def in_parts(head: Any, error: Any, tail: Any) -> Any:
     """A dataset of the records before the first error, that error, and the other records."""
-    length = body.op("Cast", body.op("StringLength", error), DstT=tf.int64)
-    # TensorFlow puts no words of its own before an error that take_while() meets: from map() or
-    # filter() it would begin with the path of the iterator.
-    failure = body.take_while(_if_any(body, tail, length), _fails, error)
-    before, after = (_if_any(body, each, _size(body, each)) for each in (head, tail))
-    return body.concatenate(before, failure, after)
+    return some(head).concatenate(failure(error, tail)).concatenate(some(tail))
 
 
-def _if_any(body: Body, records: Value, number: Value) -> Value:
-    """A dataset of one element, or of none if the number is zero."""
-    return body.take(body.from_tensors(records), body.op("Sign", number))
+def some(records: Any) -> Any:
+    """A dataset of one element, or of none if there are no records."""
+    return tf.data.Dataset.from_tensors(records).take(tf.sign(tf.size(records, tf.int64)))
 
 
-@Written
-def _fails(body: Body, records: Value, error: Value) -> Value:
+def failure(error: Any, records: Any) -> Any:
+    """A dataset without elements. It raises `error` unless that is empty. `records` show a type."""
+    is_error = tf.cast(tf.sign(tf.strings.length(error)), tf.int64)
+    return raising(tf.data.Dataset.from_tensors(records).take(is_error), error)
+
+
+def raising(dataset: Any, error: Any) -> Any:
+    """Raises `error` in place of the elements of `dataset`.
+
+    TensorFlow puts no words of its own before an error that take_while() meets: from map() or
+    filter() it would begin with the path of the iterator.
+    """
+    return take_while(dataset, _fails, error)
+
+
+def _fails(*element_and_error: Any) -> Any:
     # Needs what never comes: a mere control dependency is optimised away.
-    return body.op("Greater", _size(body, body.op("TfrfastRaise", error)), body.constant(0))
-
-
-def _size(body: Body, records: Value) -> Value:
-    return body.op("Size", records, out_type=tf.int64)
+    never = ops.tfrfast_raise(element_and_error[-1])
+    never.set_shape([None])
+    return tf.size(never) > 0

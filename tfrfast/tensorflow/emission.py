@@ -11,44 +11,9 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.data.util import structure
 
-from tfrfast.tensorflow.bodies import Body, Written
+from tfrfast.tensorflow.blocks import failure, raising, some
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.functions import flat_map, take_while
-from tfrfast.tensorflow.library import ops
-from tfrfast.tensorflow.messages import Value
-
-
-def records(head: Any, error: Any, tail: Any) -> Any:
-    """The outputs of a reading op, with their ranks."""
-    return (
-        tf.ensure_shape(head, [None]),
-        tf.ensure_shape(error, []),
-        tf.ensure_shape(tail, [None]),
-    )
-
-
-def _some(records: Any) -> Any:
-    return tf.data.Dataset.from_tensors(records).take(tf.cast(tf.size(records) > 0, tf.int64))
-
-
-def _raising(dataset: Any, error: Any) -> Any:
-    """Raises `error` in place of the elements of `dataset`.
-
-    TensorFlow puts no words of its own before an error that take_while meets: from map or filter it
-    would begin with the path of the iterator.
-    """
-    return take_while(dataset, _fails, error)
-
-
-def _fails(*element_and_error: Any) -> Any:
-    # Needs what never comes: a mere control dependency is optimised away.
-    return tf.size(tf.ensure_shape(ops.tfrfast_raise(element_and_error[-1]), [None])) > 0
-
-
-def _failure(error: Any, records: Any) -> Any:
-    """A dataset without elements. It raises `error` unless that is empty. `records` show a type."""
-    is_error = tf.cast(tf.strings.length(error) > 0, tf.int64)
-    return _raising(tf.data.Dataset.from_tensors(records).take(is_error), error)
+from tfrfast.tensorflow.functions import flat_map, of_optional, show_a_reader
 
 
 class Emission(ABC):
@@ -100,7 +65,7 @@ class Strings(Emission):
 
     def rest(self, *outputs: Any) -> Any:
         head, error, tail = outputs
-        return _failure(error, tail).concatenate(_some(tf.concat([head, tail], axis=0)))
+        return failure(error, tail).concatenate(some(tf.concat([head, tail], axis=0)))
 
 
 class Columns(Emission):
@@ -122,8 +87,8 @@ class Columns(Emission):
     def rest(self, *outputs: Any) -> Any:
         batch = tf.data.Dataset.from_tensors(self.element(*outputs))
         is_error = tf.cast(tf.strings.length(self.error(*outputs)) > 0, tf.int64)
-        failure = _raising(batch.take(is_error), self.error(*outputs))
-        return failure.concatenate(batch.take(tf.minimum(self.good(*outputs), 1)))
+        error = raising(batch.take(is_error), self.error(*outputs))
+        return error.concatenate(batch.take(tf.minimum(self.good(*outputs), 1)))
 
 
 def emit_group(emission: Emission) -> Callable[..., Any]:
@@ -184,12 +149,11 @@ def with_length(dataset: Any, length: int | None) -> Any:
     """
     spec = dataset.element_spec
 
-    @Written
-    def nothing_like_it(body: Body, _: Value) -> Value:
-        body.show_a_reader()  # else sharding by file would fail here
-        return body.from_optional(body.op("OptionalNone"), spec)  # nobody asks for the element
+    def nothing_like_it(_: Any) -> Any:
+        show_a_reader()  # else sharding by file would fail here
+        return of_optional(tf.raw_ops.OptionalNone(), spec)  # nobody asks for the element
 
     # TensorFlow says that the rest of something endless is endless.
-    nothing = flat_map(tf.data.Dataset.range(1), nothing_like_it).repeat().skip(-1)
+    nothing = flat_map(tf.data.Dataset.range(1), nothing_like_it, is_pure=True).repeat().skip(-1)
     declared = dataset.concatenate(nothing)
     return declared if length is None else declared.take(length)

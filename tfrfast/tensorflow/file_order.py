@@ -12,15 +12,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches, Read, StringBatches, group_of
-from tfrfast.tensorflow.blocks import emit_block
-from tfrfast.tensorflow.bodies import Body, Written
+from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
+from tfrfast.tensorflow.blocks import emit_block, records
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import flat_map, parallel_map, rebatched, unbatched
 from tfrfast.tensorflow.keys import Keys
 from tfrfast.tensorflow.library import ops
-from tfrfast.tensorflow.messages import Value
 from tfrfast.tensorflow.planning import COMPRESSION_CODES
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
 from tfrfast.tensorflow.steps import pieces_of_files, steps, steps_of_all
@@ -123,16 +121,12 @@ class Shards:
         return steps(pieces, self.source, wanted, no_order, length)
 
 
-@Written
-def _read_block(body: Body, block: Value, source: Value, wanted: Value) -> tuple[Value, ...]:
-    head, error, tail = body.op("TfrfastReadBlocks", source, wanted, block)
-    return head.shaped(None), error.shaped(), tail.shaped(None)
+def _read_block(block: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
+    return records(*ops.tfrfast_read_blocks(source, wanted, block))
 
 
-@Written
-def _find(body: Body, blocks: Value, source: Value, wanted: Value) -> tuple[Value, ...]:
-    head, error, tail = body.op("TfrfastFindRecords", source, wanted, blocks)
-    return head.shaped(None, _ADDRESS), error.shaped(), tail.shaped(None, _ADDRESS)
+def _find(blocks: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
+    return records(*ops.tfrfast_find_records(source, wanted, blocks), _ADDRESS)
 
 
 class _FoundBatches(Batches):
@@ -170,10 +164,6 @@ class _FoundBatches(Batches):
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
         return ops.tfrfast_read_records(self._source, self._fails, *batch)
 
-    @property
-    def reader(self) -> tuple[Read, tuple[Any, ...]]:
-        return _read_found, (self._source, self._fails)
-
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         return ops.tfrfast_decode_records(
             self._source, self._fails, *batch, features.text, column_types=features.column_types
@@ -181,10 +171,6 @@ class _FoundBatches(Batches):
 
     def finished(self, dataset: Any) -> Any:
         return self._finished(dataset)
-
-
-def _read_found(body: Body, source: Value, fails: Value, addresses: Value) -> list[Value]:
-    return body.op("TfrfastReadRecords", source, fails, addresses)
 
 
 def _repeated(dataset: Any, sequence: Sequence) -> Any:

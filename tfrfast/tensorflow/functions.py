@@ -1,11 +1,12 @@
 """Datasets that call functions of ours, which TensorFlow prepares in less time than those of map().
 
-They run as they stand. Those that can be are written as messages, and all others are traced.
+They run as they stand. Those that are the same for all datasets are traced once in a process.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -13,14 +14,18 @@ import tensorflow as tf
 from tensorflow.python.data.util import structure
 
 from tfrfast import _native
-from tfrfast.tensorflow.bodies import RUNS_AS_IT_STANDS, Written, synchronously
 from tfrfast.tensorflow.tracing import traced, traced_in_order
 
 # Blocks and batches that are read at once: more threads than this only hold more memory.
 _MAX_PARALLEL_READS = 16
 
-# A body is written or traced.
-Body = Callable[..., Any] | Written
+Body = Callable[..., Any]
+
+#: When an iteration begins, TensorFlow takes some 5 ms for each function of its datasets: it
+#: optimises the function, places it on devices and cuts it up for them. It leaves that out for
+#: functions with an attribute that matters only on other devices than the CPU, where functions of
+#: datasets run.
+RUNS_AS_IT_STANDS = {"experimental_ints_on_device": True}
 
 
 class _Transformed(tf.data.Dataset):  # type: ignore[misc]
@@ -45,14 +50,15 @@ def with_spec(dataset: Any, spec: Any) -> Any:
     return _Transformed(dataset._source, dataset._function, dataset._variant_tensor, spec)
 
 
-def flat_map(dataset: Any, body: Body, *others: Any) -> Any:
+def flat_map(dataset: Any, body: Body, *others: Any, is_pure: bool = False) -> Any:
     """dataset.flat_map(lambda *element: body(*element, *others)).
 
     A function of a module is traced once in a process, because tracing takes longest. So all
     tensors that it needs are arguments. Elements are flattened: body(a, b, c) for ((a, b), c).
+    A body `is_pure` if its ops may run in any order, and only those that its results need.
     """
     others = tuple(map(tf.convert_to_tensor, others))
-    made = _traced(_dataset_of, body, dataset, others)
+    made = _traced(_dataset_of, body, dataset, others, is_pure)
     return _transformed(tf.raw_ops.FlatMapDataset, dataset, made, others, "f")
 
 
@@ -122,8 +128,18 @@ def serial_map(dataset: Any, body: Body, *others: Any, on_one_thread: bool = Tru
         "f",
         preserve_cardinality=True,
         use_inter_op_parallelism=not on_one_thread,
-        **synchronously(),
+        **_synchronously(),
     )
+
+
+def _synchronously() -> dict[str, bool]:
+    """What makes a map() run on the thread that asks.
+
+    Else TensorFlow makes it parallel, and threads of its own take longer than such calls.
+    TensorFlow 2.15 does not know the word.
+    """
+    known = "force_synchronous" in inspect.signature(tf.raw_ops.MapDataset).parameters
+    return {"force_synchronous": True} if known else {}
 
 
 def take_while(dataset: Any, body: Body, *others: Any) -> Any:
@@ -134,25 +150,23 @@ def take_while(dataset: Any, body: Body, *others: Any) -> Any:
     return _transformed(tf.raw_ops.TakeWhileDataset, dataset, made, others, "predicate")
 
 
-def built(body: Written, *tensors: Any) -> Any:
-    """body(*tensors), a dataset of many others: eagerly, one call makes them faster."""
-    if not tf.executing_eagerly():
-        return body.copied(*tensors)
-    given = tuple(tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors)
-    function, spec = body.function(given, {})
-    with tf.device("CPU:0"):  # the only place for datasets
-        (variant,) = tf.raw_ops.PartitionedCall(
-            args=tensors, Tout=[tf.variant], f=function, config_proto=_without_optimiser()
-        )
+def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:
+    """map() of a ConcreteFunction, which makes elements like `spec`."""
+    return _transformed(
+        tf.raw_ops.MapDataset, dataset, (function, spec), (), "f", preserve_cardinality=True
+    )
+
+
+def of_optional(optional: Any, spec: Any) -> Any:
+    """A dataset of the element, like `spec`, of an optional."""
+    shapes = structure.get_flat_tensor_shapes(spec)
+    parts = tf.raw_ops.OptionalGetValue(
+        optional=optional,
+        output_types=structure.get_flat_tensor_types(spec),
+        output_shapes=shapes,
+    )
+    variant = tf.raw_ops.TensorDataset(components=parts, output_shapes=shapes)
     return tf.data.experimental.from_variant(variant, spec)
-
-
-@functools.cache
-def _without_optimiser() -> bytes:
-    """What has TensorFlow run a function as it stands: optimising takes longer than the call."""
-    config = tf.compat.v1.ConfigProto()
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    return bytes(config.SerializeToString())
 
 
 def unbatched(dataset: Any) -> Any:
@@ -202,8 +216,6 @@ def _traced(
         *structure.get_flat_tensor_specs(dataset.element_spec),
         *(tf.TensorSpec(other.shape, other.dtype) for other in others),
     )
-    if isinstance(body, Written):
-        return body.function(given, RUNS_AS_IT_STANDS)
     if "<locals>" in body.__qualname__:
         return _trace(traced if is_pure else traced_in_order, returned, body, given)
     return _trace_once(returned, body, given)

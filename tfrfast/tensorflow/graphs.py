@@ -7,15 +7,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.batches import Batches, Read, group_of
-from tfrfast.tensorflow.blocks import emit_block
-from tfrfast.tensorflow.bodies import Body
+from tfrfast.tensorflow.batches import Batches, group_of
+from tfrfast.tensorflow.blocks import emit_block, records
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.emission import records, with_length
+from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import flat_map, unbatched
 from tfrfast.tensorflow.keys import Keys, as_int64
 from tfrfast.tensorflow.library import ops
-from tfrfast.tensorflow.messages import Value
 from tfrfast.tensorflow.planning import OpenPlan
 from tfrfast.tensorflow.saving import with_positions
 from tfrfast.tensorflow.sequence import Batch, Sequence
@@ -57,10 +55,6 @@ class PlannedBatches(Batches):
     def read(self, *batch: Any) -> tuple[Any, Any, Any]:
         return ops.tfrfast_read_batch(self._source, self._sequence, *batch, self._fails)
 
-    @property
-    def reader(self) -> tuple[Read, tuple[Any, ...]]:
-        return _read_planned, (self._source, self._sequence, self._fails)
-
     def decode(self, features: TensorFeatures, *batch: Any) -> tuple[Any, Any, Any]:
         return ops.tfrfast_decode_batch(
             self._source,
@@ -73,12 +67,6 @@ class PlannedBatches(Batches):
 
     def finished(self, dataset: Any) -> Any:
         return with_positions(with_length(dataset, self._length))
-
-
-def _read_planned(
-    body: Body, source: Value, sequence: Value, fails: Value, steps: Value, number: Value
-) -> list[Value]:
-    return body.op("TfrfastReadBatch", source, sequence, steps, number, fails)
 
 
 def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:

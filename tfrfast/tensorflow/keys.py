@@ -26,10 +26,6 @@ _NUMBERS = 16
 WEIGHTS = tuple(2**26 - 3 ** (number + 1) for number in range(_NUMBERS))
 
 
-#: The spec of such an order.
-DRAWN = tf.TensorSpec([_NUMBERS], tf.int64)
-
-
 @dataclass(frozen=True)
 class Keys:
     """A key for each iteration."""

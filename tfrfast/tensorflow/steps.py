@@ -15,15 +15,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.bodies import Body, Written
-from tfrfast.tensorflow.functions import built, flat_map
-from tfrfast.tensorflow.keys import DRAWN, ENDLESS, WEIGHTS, Keys
-from tfrfast.tensorflow.messages import Value
+from tfrfast.tensorflow.functions import flat_map, serial_map, show_a_reader
+from tfrfast.tensorflow.keys import ENDLESS, Keys, key_of
+from tfrfast.tensorflow.library import ops
 
 # Files are given as the first one and a stride.
 ALL_FILES = (0, 1)
-# What pieces are known by: their first step, and the one after the last.
-_BOUNDS = tf.TensorSpec([2], tf.int64)
 _MAX_PIECE_STEPS = 64
 # If there are few steps, pieces are smaller, so that there are still about this many.
 _PIECES = 8
@@ -37,17 +34,15 @@ def pieces_of_steps(count: int, group: int) -> Any:
     return flat_map(pieces, _piece, tf.constant(count, tf.int64), tf.constant(size, tf.int64))
 
 
-@Written
-def _piece(body: Body, number: Value, count: Value, size: Value) -> Value:
-    body.show_a_reader()
-    return body.from_tensors(_bounds(body, number, count, size))
+def _piece(number: Any, count: Any, size: Any) -> Any:
+    show_a_reader()
+    return tf.data.Dataset.from_tensors(_bounds(number, count, size))
 
 
-def _bounds(body: Body, number: Value, count: Value, size: Value) -> Value:
-    begin = body.op("Mul", number, size)
-    left = body.op("Sub", count, begin)
-    end = body.op("AddV2", begin, body.op("Minimum", left, size))
-    return body.op("Pack", [begin, end]).shaped(2)
+def _bounds(number: Any, count: Any, size: Any) -> Any:
+    """The first step of a piece, and the one after its last."""
+    begin = number * size
+    return tf.stack([begin, begin + tf.minimum(count - begin, size)])
 
 
 def pieces_of_files(source: Any, sequence: Any, files: Any) -> Any:
@@ -55,11 +50,11 @@ def pieces_of_files(source: Any, sequence: Any, files: Any) -> Any:
     return flat_map(files, _blocks_of_file, source, sequence)
 
 
-@Written
-def _blocks_of_file(body: Body, file: Value, source: Value, sequence: Value) -> Value:
-    body.show_a_reader()
-    bounds = body.op("TfrfastBlocksOfFile", source, sequence, file)
-    return body.from_tensors(body.op("Pack", bounds).shaped(2))
+def _blocks_of_file(file: Any, source: Any, sequence: Any) -> Any:
+    show_a_reader()
+    bounds = tf.stack(ops.tfrfast_blocks_of_file(source, sequence, file))
+    bounds.set_shape([2])
+    return tf.data.Dataset.from_tensors(bounds)
 
 
 def steps_of_all(pieces: Any) -> Any:
@@ -68,9 +63,8 @@ def steps_of_all(pieces: Any) -> Any:
     return flat_map(pieces, _cut_up, of_all, tf.constant(1, tf.int64))
 
 
-@Written
-def _cut_up(body: Body, bounds: Value, whose: Value, length: Value) -> Value:
-    return _steps_between(body, whose, bounds, length)
+def _cut_up(bounds: Any, whose: Any, length: Any) -> Any:
+    return _steps_between(whose, bounds, length)
 
 
 def steps(pieces: Any, source: Any, sequence: Any, keys: Keys, length: int = 1) -> Any:
@@ -78,125 +72,81 @@ def steps(pieces: Any, source: Any, sequence: Any, keys: Keys, length: int = 1) 
 
     Which of the two is decided once for each piece, so that a step costs little.
     """
-    drawn = (keys.drawn(), keys.drawn())  # each is iterated on its own
-    return built(
-        _steps,
-        *(each._variant_tensor for each in (*drawn, pieces)),
-        source,
-        sequence,
+    known = (
         tf.constant(keys.shown, tf.int64),
         tf.constant(keys.first, tf.int64),
         tf.constant(not keys.is_drawn),
-        tf.constant(length, tf.int64),
     )
-
-
-@Written
-def _steps(
-    body: Body,
-    drawn: Value,
-    drawn_again: Value,
-    pieces: Value,
-    source: Value,
-    sequence: Value,
-    seed: Value,
-    first: Value,
-    is_known: Value,
-    length: Value,
-) -> Value:
-    left, left_again = (
-        _numbers_left(body, body.elements(each, DRAWN), seed, first, is_known)
-        for each in (drawn, drawn_again)
-    )
-    bounds = body.elements(pieces, _BOUNDS)
     # Pieces come second in zip: a sharded process that has no piece must not ask for one.
-    everything = body.zip(body.flat_map(left, _unless_sharded), bounds)
-    own = body.flat_map(left_again, _if_sharded, source, sequence)
-    return body.flat_map(body.concatenate(everything, own), _cut, length)
-
-
-@Written
-def _cut(body: Body, whose: Value, bounds: Value, length: Value) -> Value:
-    return _steps_between(body, whose, bounds, length)
-
-
-def _steps_between(body: Body, whose: Value, bounds: Value, length: Value) -> Value:
-    begin, end = body.op("Unpack", bounds, num=2)
-    begins = body.op("Range", begin, end, length).shaped(None)
-    ends = body.op("Minimum", body.op("AddV2", begins, length), end)
-    numbers = body.op("Pack", [begins, ends], axis=1)
-    whose = _copies(body, whose, body.op("Size", begins, out_type=tf.int64))
-    steps = body.op("ConcatV2", [whose, numbers], body.constant(1))
-    return body.from_tensor_slices(steps.shaped(None, 5))
-
-
-def _copies(body: Body, vector: Value, count: Value) -> Value:
-    """Rows for from_tensor_slices(). Starting a map() would take milliseconds."""
-    shape = body.op("Pack", [count, body.constant(3)])
-    return body.op("BroadcastTo", vector, shape).shaped(None, 3)
-
-
-def _numbers_left(body: Body, drawn: Value, seed: Value, first: Value, is_known: Value) -> Value:
-    """The first two of 0, 1, 2, ... that sharding leaves to this process, and the key twice."""
-    numbers = body.flat_map(body.flat_map(drawn, _count, seed, first, is_known), _pass_on)
-    two = body.take(numbers, body.constant(2))
-    return body.batch(two, 2, drop_remainder=True, spec=(_BOUNDS, _BOUNDS))
-
-
-@Written
-def _count(body: Body, drawn: Value, seed: Value, first: Value, is_known: Value) -> Value:
-    weighted = body.op("Mul", drawn, body.constant(WEIGHTS))
-    drawn_key = body.op("Sum", weighted, body.constant(0, tf.int32))
-    is_seed = body.op("LogicalOr", is_known, body.op("Equal", drawn_key, first))
-    key = body.op("SelectV2", is_seed, seed, body.op("BitwiseXor", drawn_key, seed)).shaped()
-    numbers = body.range(body.constant(ENDLESS))
-    return body.zip(numbers, body.repeat(body.from_tensors(key)))
-
-
-@Written
-def _pass_on(body: Body, number: Value, key: Value) -> Value:
-    body.show_a_reader()
-    return body.from_tensors(number, key)
-
-
-@Written
-def _unless_sharded(body: Body, numbers: Value, key: Value) -> Value:
-    first_key, _ = body.op("Unpack", key, num=2)
-    of_all = body.op("Pack", [first_key, *map(body.constant, ALL_FILES)])
-    # Many copies: a symbolic checkpoint grows with each repetition.
-    copies = _copies(body, of_all, body.constant(_COPIES))
-    every = body.repeat(body.from_tensor_slices(copies))
-    is_sharded = _is_sharded(body, numbers)
-    count = body.op("SelectV2", is_sharded, body.constant(0), body.constant(-1))
-    return body.take(every, count)
-
-
-@Written
-def _if_sharded(body: Body, numbers: Value, key: Value, source: Value, sequence: Value) -> Value:
-    first, second = body.op("Unpack", numbers, num=2)
-    first_key, _ = body.op("Unpack", key, num=2)
-    stride = body.op(
-        "SelectV2",
-        _is_sharded(body, numbers),
-        body.op("Sub", second, first),
-        body.constant(0),  # no files
+    everything = tf.data.Dataset.zip(
+        (flat_map(_numbers_left(keys.drawn(), *known), _unless_sharded), pieces)
     )
-    files = body.op("Pack", [first, stride])
-    count = body.op("TfrfastStepCount", source, sequence, files).shaped()
-    size, one = body.constant(_MAX_PIECE_STEPS), body.constant(1)
-    whole = body.op("FloorDiv", body.op("Sub", count, one), size)
-    pieces = body.range(body.op("AddV2", whole, one))
-    whose = body.op("Pack", [first_key, first, stride]).shaped(3)
-    return body.map(pieces, _own_piece, whose, count, size)
+    own = flat_map(_numbers_left(keys.drawn(), *known), _if_sharded, source, sequence)
+    return flat_map(everything.concatenate(own), _cut, tf.constant(length, tf.int64))
 
 
-@Written
-def _own_piece(
-    body: Body, number: Value, whose: Value, count: Value, size: Value
-) -> tuple[Value, ...]:
-    return whose, _bounds(body, number, count, size)
+def _cut(whose: Any, bounds: Any, length: Any) -> Any:
+    return _steps_between(whose, bounds, length)
 
 
-def _is_sharded(body: Body, numbers: Value) -> Value:
-    differs = body.op("NotEqual", numbers, body.constant(ALL_FILES))
-    return body.op("Any", differs, body.constant(0, tf.int32))
+def _steps_between(whose: Any, bounds: Any, length: Any) -> Any:
+    begin, end = tf.unstack(bounds, num=2)
+    begins = tf.range(begin, end, length)
+    numbers = tf.stack([begins, tf.minimum(begins + length, end)], axis=1)
+    whose = _copies(whose, tf.size(begins, tf.int64))
+    return tf.data.Dataset.from_tensor_slices(tf.concat([whose, numbers], axis=1))
+
+
+def _copies(vector: Any, count: Any) -> Any:
+    """Rows for from_tensor_slices(). Starting a map() would take milliseconds."""
+    rows = tf.broadcast_to(vector, tf.stack([count, 3]))
+    rows.set_shape([None, 3])
+    return rows
+
+
+def _numbers_left(drawn: Any, seed: Any, first: Any, is_known: Any) -> Any:
+    """The first two of 0, 1, 2, ... that sharding leaves to this process, and the key twice."""
+    numbers = flat_map(flat_map(drawn, _count, seed, first, is_known), _pass_on)
+    return numbers.take(2).batch(2, drop_remainder=True)
+
+
+def _count(drawn: Any, seed: Any, first: Any, is_known: Any) -> Any:
+    drawn_key = key_of(drawn)
+    is_seed = tf.logical_or(is_known, tf.equal(drawn_key, first))
+    key = tf.where(is_seed, seed, tf.bitwise.bitwise_xor(drawn_key, seed))
+    keys = tf.data.Dataset.from_tensors(key).repeat()
+    return tf.data.Dataset.zip((tf.data.Dataset.range(ENDLESS), keys))
+
+
+def _pass_on(number: Any, key: Any) -> Any:
+    show_a_reader()
+    return tf.data.Dataset.from_tensors((number, key))
+
+
+def _unless_sharded(numbers: Any, key: Any) -> Any:
+    first_key, _ = tf.unstack(key, num=2)
+    # Many copies: a symbolic checkpoint grows with each repetition.
+    copies = _copies(tf.stack([first_key, *ALL_FILES]), tf.constant(_COPIES, tf.int64))
+    every = tf.data.Dataset.from_tensor_slices(copies).repeat()
+    none, all_of_them = tf.constant(0, tf.int64), tf.constant(-1, tf.int64)
+    return every.take(tf.where(_is_sharded(numbers), none, all_of_them))
+
+
+def _if_sharded(numbers: Any, key: Any, source: Any, sequence: Any) -> Any:
+    first, second = tf.unstack(numbers, num=2)
+    first_key, _ = tf.unstack(key, num=2)
+    no_files = tf.constant(0, tf.int64)
+    stride = tf.where(_is_sharded(numbers), second - first, no_files)
+    count = ops.tfrfast_step_count(source, sequence, tf.stack([first, stride]))
+    count.set_shape([])
+    size = tf.constant(_MAX_PIECE_STEPS, tf.int64)
+    pieces = tf.data.Dataset.range((count - 1) // size + 1)
+    return serial_map(pieces, _own_piece, tf.stack([first_key, first, stride]), count, size)
+
+
+def _own_piece(number: Any, whose: Any, count: Any, size: Any) -> tuple[Any, Any]:
+    return whose, _bounds(number, count, size)
+
+
+def _is_sharded(numbers: Any) -> Any:
+    return tf.reduce_any(tf.not_equal(numbers, tf.constant(ALL_FILES, tf.int64)))

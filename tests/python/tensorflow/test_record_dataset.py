@@ -24,7 +24,6 @@ from record_files import (
 )
 
 tf = pytest.importorskip("tensorflow")
-bodies = pytest.importorskip("tfrfast.tensorflow.bodies")
 functions = pytest.importorskip("tfrfast.tensorflow.functions")
 planning = pytest.importorskip("tfrfast.tensorflow.planning")
 tracing = pytest.importorskip("tfrfast.tensorflow.tracing")
@@ -63,7 +62,7 @@ def files(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def no_function_is_traced() -> Iterator[None]:
-    caches = (bodies._written_once, functions._attributes, functions._trace_once)
+    caches = (functions._attributes, functions._trace_once)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -397,10 +396,8 @@ def test_a_tensorflow_without_the_private_names_reads_the_same(
     path = write_shard(tmp_path / "data.tfrecord", records)
     if lacks == "the class":
         monkeypatch.setattr(tracing, "ConcreteFunction", None)
-        monkeypatch.setattr(tracing, "from_function_def", None)
     else:
         monkeypatch.setattr(tracing, "func_graph_from_py_func", refuse)
-        monkeypatch.setattr(tracing, "from_function_def", refuse)
     batches = tfr.TFRecordDataset(path).batch(4).as_numpy_iterator()
     assert [record for batch in batches for record in batch] == records
     shuffled = tfr.TFRecordDataset(path).shuffle(9, seed=1).batch(4).as_numpy_iterator()

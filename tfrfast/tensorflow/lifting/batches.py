@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.tensorflow.batches import Batches
-from tfrfast.tensorflow.blocks import in_parts
-from tfrfast.tensorflow.bodies import Body, Written
-from tfrfast.tensorflow.functions import flat_map, parallel_reads, serial_map, with_spec
+from tfrfast.tensorflow.blocks import in_parts, records
+from tfrfast.tensorflow.functions import (
+    flat_map,
+    map_as_traced,
+    of_optional,
+    parallel_reads,
+    serial_map,
+    unbatched,
+    with_spec,
+)
 from tfrfast.tensorflow.lifting.lifted import Lifted
-from tfrfast.tensorflow.messages import Value
 
 _BYTES_AT_ONCE = 256 << 20
 
@@ -72,30 +77,16 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
         return tf.raw_ops.OptionalFromValue(components=components), holds, *batch
 
     spec = lifted.batch_spec(batches.rows)
-    read, tensors = batches.reader
-    captured = [list(function.captured_inputs) for function in lifted.functions]
-    others = [*tensors, *itertools.chain(*captured)]
 
-    @Written
-    def decoded(body: Body, packed: Value, *_: Value) -> Value:
-        return body.from_optional(packed, spec)
+    def one_by_one(*batch: Any) -> Any:
+        read = tf.data.Dataset.from_tensors(records(*batches.read(*batch)))
+        elements = unbatched(flat_map(read, in_parts))
+        for function, made in zip(lifted.functions, lifted.specs, strict=True):
+            elements = map_as_traced(elements, function, made)
+        return elements.batch(size, batches.rows is not None)
 
-    @Written
-    def one_by_one(body: Body, _: Value, *given: Value) -> Value:
-        batch, left = given[len(others) :], iter(given)
-        own = [next(left) for _ in tensors]
-        head, error, tail = read(body, *own, *batch)
-        parts = in_parts(body, head.shaped(None), error.shaped(), tail.shaped(None))
-        elements = body.unbatch(parts)
-        for function, needs, made in zip(lifted.functions, captured, lifted.specs, strict=True):
-            needed = [next(left) for _ in needs]
-            elements = body.map_as_traced(elements, function, needed, made)
-        return body.batch(elements, size, batches.rows is not None, spec)
-
-    @Written
-    def emit(body: Body, packed: Value, holds: Value, *given: Value) -> Value:
-        end = len(given) - len(others)
-        return body.choose(holds, decoded, one_by_one, packed, *given[end:], *given[:end])
+    def emit(packed: Any, holds: Any, *batch: Any) -> Any:
+        return tf.cond(holds, lambda: of_optional(packed, spec), lambda: one_by_one(*batch))
 
     def decode_or_not(*batch: Any) -> Any:
         """A dataset of what is made of a batch or, if that fails, of one that does not count."""
@@ -113,4 +104,4 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
         )
     else:  # and no others of get_single_element().
         made = batches.mapped_each(decode_or_not, calls=calls)
-    return flat_map(made, emit, *others)
+    return flat_map(made, emit, is_pure=True)
