@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.functions import serial_map
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.rest import Rest
+from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.lifting.vectorising import vectorised
 
@@ -18,14 +18,14 @@ Function = Callable[..., Any]
 Columns = list[Any]
 
 
-def rest_of(function: Function, columns: Columns) -> Rest:
+def rest_of(function: Function, columns: Columns) -> Remainder:
     """What lifting would hand on, if the parse had given these columns."""
     specs = [tf.TensorSpec(column.shape[1:], column.dtype) for column in columns]
     graph = tf.function(function).get_concrete_function(*specs).graph
     captures = tuple((inner, outer) for outer, inner in graph.captures)
     must_run = tuple(graph.control_outputs)
     inputs = tuple(graph.inputs[: len(columns)])
-    return Rest(graph, inputs, captures, tuple(graph.outputs), must_run)
+    return Remainder(graph, inputs, captures, tuple(graph.outputs), must_run)
 
 
 def plan(function: Function, columns: Columns, **options: bool) -> Vectorised | Refusal:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting import internals
 
 
 class ElementCall:
@@ -33,7 +33,7 @@ class ElementCall:
         """Shows the elements and the function that `dataset` has after this call."""
         if tf.executing_eagerly():
             stand_in = self._call(_Empty(dataset.element_spec))
-            if private.can_be_moved(stand_in):
+            if internals.can_be_moved(stand_in):
                 self._traced = stand_in
                 return stand_in
         made = self._call(dataset)
@@ -45,7 +45,7 @@ class ElementCall:
             return self._made[1]
         if self._traced is None or not tf.executing_eagerly():
             return self._call(dataset)
-        return private.moved(self._traced, dataset)
+        return internals.moved(self._traced, dataset)
 
     def _call(self, dataset: Any) -> Any:
         function, arguments, options = self._given

@@ -15,7 +15,7 @@ from graph_digests import graph_digest
 from record_files import flip_payload_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
-private = pytest.importorskip("tfrfast.tensorflow.lifting.private")
+internals = pytest.importorskip("tfrfast.tensorflow.lifting.internals")
 batches = pytest.importorskip("tfrfast.tensorflow.lifting.batches")
 
 from map_functions import (  # noqa: E402
@@ -389,9 +389,9 @@ class TestSwitch:
     def test_without_private_names_nothing_is_lifted(
         self, files: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(private, "traced", lambda mapped: None)
+        monkeypatch.setattr(internals, "traced", lambda mapped: None)
         ours = tfr.TFRecordDataset(files).map(parse).batch(4)
-        assert private.MISSING in str(tfr.explain(ours))
+        assert internals.MISSING in str(tfr.explain(ours))
         assert elements(ours) == elements(tf.data.TFRecordDataset(files).map(parse).batch(4))
 
 

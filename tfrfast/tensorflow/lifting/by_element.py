@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting import internals
 from tfrfast.tensorflow.lifting.cutting import cut, needed_of
 from tfrfast.tensorflow.lifting.row_arguments import RowArguments, row_arguments
 from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup
@@ -90,7 +90,7 @@ def by_element(
     Each row is as TensorFlow makes it, in any order, and several at once.
     """
     used, operations = needed_of(graph, known, results, must_run)
-    captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
+    captures = {inner.name: outer for outer, inner in internals.captures_of(graph)}
     functions = graph.as_graph_def().library.function
     library = {each.signature.name: each.node_def for each in functions}
     for op in operations:
@@ -139,7 +139,7 @@ def _why_not_node(node: Any, library: _Library) -> str | None:
     if node.op in _RANDOM:
         if node.attr["seed"].i or node.attr["seed2"].i:
             return "draws random numbers from a seed, in the order of the records"
-    elif node.op not in _WITHOUT_EFFECT and private.is_stateful(node.op):
+    elif node.op not in _WITHOUT_EFFECT and internals.is_stateful(node.op):
         return "must run for each record, in their order"
     for value in values:
         for function in (*([value.func] if value.HasField("func") else ()), *value.list.func):

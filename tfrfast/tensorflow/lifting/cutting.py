@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import private
-from tfrfast.tensorflow.lifting.rest import Rest
+from tfrfast.tensorflow.lifting import internals
+from tfrfast.tensorflow.lifting.remainder import Remainder
 
 
 @dataclass(frozen=True)
@@ -34,30 +34,30 @@ class _Part:
     fed: set[str]
 
 
-def rest_after(graph: Any, known: tuple[Any, ...]) -> Rest | Refusal:
+def rest_after(graph: Any, known: tuple[Any, ...]) -> Remainder | Refusal:
     """What is left of a traced graph if the tensors `known` are given.
 
     Each operation that must run stays, asserts and prints among them.
     """
-    results = tuple(private.before_return(tensor) for tensor in graph.outputs)
+    results = tuple(internals.before_return(tensor) for tensor in graph.outputs)
     for tensor, output in zip(results, graph.outputs, strict=True):
         tensor.set_shape(output.shape)
     given = {tensor.name for tensor in known}
-    captures = {inner.name: (inner, outer) for outer, inner in private.captures_of(graph)}
+    captures = {inner.name: (inner, outer) for outer, inner in internals.captures_of(graph)}
     part = _part_from(results, graph.control_outputs, {*given, *captures})
     if part is None:
         return Refusal("it needs the record again")
     outside = tuple(pair for name, pair in captures.items() if name in part.begins_with)
     if not all(hasattr(outer, "numpy") for _, outer in outside):
         return Refusal("it uses tensors of another graph")
-    return Rest(graph, known, outside, results, tuple(graph.control_outputs))
+    return Remainder(graph, known, outside, results, tuple(graph.control_outputs))
 
 
 def needed_of(
     graph: Any, known: Sequence[Any], results: Sequence[Any], must_run: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Which of the known tensors, and which operations, the results need."""
-    captures = {inner.name for _, inner in private.captures_of(graph)}
+    captures = {inner.name for _, inner in internals.captures_of(graph)}
     part = _part_from(results, must_run, {*(each.name for each in known), *captures})
     assert part is not None
     used = [each for each in known if each.name in part.begins_with]
@@ -76,7 +76,7 @@ def cut(
     With `given_as`, it takes other arguments, of which it makes what is known.
     """
     given = {tensor.name: place for place, tensor in enumerate(known)}
-    captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
+    captures = {inner.name: outer for outer, inner in internals.captures_of(graph)}
     part = _part_from(results, must_run, {*given, *captures})
     if part is None:
         return Refusal("it needs the record again")
@@ -94,7 +94,7 @@ def cut(
         columns = arguments if given_as is None else given_as.make(*arguments)
         here = tf.compat.v1.get_default_graph()
         tensors = {name: columns[place] for name, place in given.items()}
-        tensors |= {name: private.captured(outer, here) for name, outer in outside.items()}
+        tensors |= {name: internals.captured(outer, here) for name, outer in outside.items()}
         made = [tensor.name for tensor in results if tensor.name not in tensors]
         fed = {name: tensors[name] for name in part.fed}
         new = tf.graph_util.import_graph_def(definition, fed, made, "rest")

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting import internals
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 
@@ -22,7 +22,7 @@ def without_calls(graph: Any) -> Any:
     while pending:
         for op in pending.pop().get_operations():
             if op.type in _CALLS:
-                body = private.body_of(op)
+                body = internals.body_of(op)
                 if body is None or len(body.inputs) != len(op.inputs) or _is_compiled(op):
                     return graph
                 pending.append(body)
@@ -46,13 +46,13 @@ def _is_compiled(op: Any) -> bool:
 
 
 def _traced_again(graph: Any) -> Any:
-    captures = {inner.name: outer for outer, inner in private.captures_of(graph)}
+    captures = {inner.name: outer for outer, inner in internals.captures_of(graph)}
     arguments = [tensor for tensor in graph.inputs if tensor.name not in captures]
 
     def run(*given: Any) -> list[Any]:
         here = tf.compat.v1.get_default_graph()
         tensors = {own.name: tensor for own, tensor in zip(arguments, given, strict=True)}
-        tensors |= {name: private.captured(outer, here) for name, outer in captures.items()}
+        tensors |= {name: internals.captured(outer, here) for name, outer in captures.items()}
         return _copy(graph, tensors, here)[0]
 
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in arguments]
@@ -64,7 +64,7 @@ def _copy(graph: Any, tensors: dict[str, Any], here: Any) -> tuple[list[Any], li
 
     Returns the graph's outputs, and the operations that must run.
     """
-    results = [private.before_return(tensor) for tensor in graph.outputs]
+    results = [internals.before_return(tensor) for tensor in graph.outputs]
     needed = _needed([*(tensor.op for tensor in results), *graph.control_outputs])
     copies: dict[str, list[Any]] = {}
     for op in graph.get_operations():
@@ -74,7 +74,7 @@ def _copy(graph: Any, tensors: dict[str, Any], here: Any) -> tuple[list[Any], li
         waits = [copy for each in op.control_inputs for copy in copies.get(each.name, [])]
         with here.control_dependencies(waits):
             if op.type in _CALLS:
-                body = private.body_of(op)
+                body = internals.body_of(op)
                 given = zip((tensor.name for tensor in body.inputs), inputs, strict=True)
                 outputs, copies[op.name] = _copy(body, dict(given), here)
             else:
@@ -92,7 +92,7 @@ def _copy_op(op: Any, inputs: list[Any], here: Any) -> Any:
     kept = {name: value for name, value in attributes if not name.startswith("_")}
     for value in kept.values():
         for function in (*([value.func] if value.HasField("func") else ()), *value.list.func):
-            if not private.share_function(function.name, op.graph, here):
+            if not internals.share_function(function.name, op.graph, here):
                 raise _NotCopiedError
     types = [tensor.dtype for tensor in op.outputs]
     return here.create_op(op.type, inputs, types, name=op.name, attrs=kept)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting import internals
 from tfrfast.tensorflow.lifting.arithmetic import differing
 from tfrfast.tensorflow.lifting.cutting import rest_after
 from tfrfast.tensorflow.lifting.finding import find_parse
@@ -85,7 +85,7 @@ class Lifted:
         return [kind for part in parts if part is not None for kind in part.kinds]
 
     def batch_spec(self, rows: int | None) -> Any:
-        return tf.nest.map_structure(lambda spec: private.batched(spec, rows), self.specs[-1])
+        return tf.nest.map_structure(lambda spec: internals.batched(spec, rows), self.specs[-1])
 
 
 def lift(maps: tuple[Any, ...], lifts: bool) -> Lifted | Refusal:
@@ -105,9 +105,9 @@ def _lift(maps: tuple[Any, ...], lifts: bool) -> Lifted | Refusal:
         return Refusal("lift_parsing is off")
     if not tf.executing_eagerly():
         return Refusal("the dataset is made in a graph")
-    functions = [private.traced(mapped) for mapped in maps]
+    functions = [internals.traced(mapped) for mapped in maps]
     if any(function is None for function in functions):
-        return Refusal(private.MISSING)
+        return Refusal(internals.MISSING)
     graphs = [without_calls(function.graph) for function in functions]
     parse = find_parse(graphs[0])
     if isinstance(parse, Refusal):

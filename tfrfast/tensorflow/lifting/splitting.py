@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting import private
+from tfrfast.tensorflow.lifting import internals
 
 
 def whole_splits(graph: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _traced_split() -> Any:
         return tf.strings.split(text)
 
     graph = split.get_concrete_function(tf.TensorSpec([], tf.string)).graph
-    return private.before_return(graph.outputs[0]).op
+    return internals.before_return(graph.outputs[0]).op
 
 
 def _is_alike(op: Any, other: Any, seen: dict[str, Any]) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.by_element import ByElement
-from tfrfast.tensorflow.lifting.needing import inputs_of, looked_at
-from tfrfast.tensorflow.lifting.rest import Rest
+from tfrfast.tensorflow.lifting.dependencies import inputs_of, looked_at
+from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import Batch, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import Shapes
 from tfrfast.tensorflow.lifting.variable import Rows
@@ -24,7 +24,7 @@ class Vectorised:
     make floats round differently for a batch than for a row.
     """
 
-    rest: Rest
+    rest: Remainder
     #: The ops to add, in order, and how.
     steps: tuple[tuple[Any, Write], ...]
     #: The names of the tensors that differ from row to row.

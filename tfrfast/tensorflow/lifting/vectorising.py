@@ -12,10 +12,10 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting.branches import CHOICES, chosen
 from tfrfast.tensorflow.lifting.by_element import PACKING, ByElement, by_element
-from tfrfast.tensorflow.lifting.choosing import CHOICES, chosen
-from tfrfast.tensorflow.lifting.needing import looked_at, needed_inputs, ops_before
-from tfrfast.tensorflow.lifting.rest import Rest
+from tfrfast.tensorflow.lifting.dependencies import looked_at, needed_inputs, ops_before
+from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.of_rows import OF_ROWS, fixed, split
 from tfrfast.tensorflow.lifting.rules.of_values import (
@@ -38,7 +38,7 @@ _HELPERS = frozenset(["Identity", "NoOp"])
 
 
 def vectorised(
-    rest: Rest,
+    rest: Remainder,
     *,
     checked: bool = False,
     splits: bool = False,
@@ -67,7 +67,7 @@ class _RefusedError(Exception):
 class _Planning:
     """Plans one op after the other, in the order in which they run."""
 
-    def __init__(self, rest: Rest, checked: bool, splits: bool, parts: Sequence[Part]) -> None:
+    def __init__(self, rest: Remainder, checked: bool, splits: bool, parts: Sequence[Part]) -> None:
         self._rest, self._checked = rest, checked
         self._splits = splits
         self._left: dict[str, Any] = {}  # ops that run row by row
@@ -248,7 +248,7 @@ class _Planning:
             self._row_bytes += self._bytes(output)
 
     def _choice(self, node: Node) -> Write:
-        def plan(branch: Rest) -> Vectorised | Refusal:
+        def plan(branch: Remainder) -> Vectorised | Refusal:
             return vectorised(branch, checked=self._checked)
 
         used = [n for n, each in enumerate(node.op.outputs) if each.name in self._used]

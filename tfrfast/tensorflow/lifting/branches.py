@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import private
-from tfrfast.tensorflow.lifting.rest import Rest
+from tfrfast.tensorflow.lifting import internals
+from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 from tfrfast.tensorflow.lifting.rules.table import REASONS
@@ -26,7 +26,7 @@ def chosen(
     traced: Any,
     used: Sequence[int],
     differs: Callable[[Any], bool],
-    plan: Callable[[Rest], Vectorised | Refusal],
+    plan: Callable[[Remainder], Vectorised | Refusal],
 ) -> Write:
     """What writes a choice. Both branches run for all rows, but fail only for those that take them.
 
@@ -42,12 +42,12 @@ def chosen(
     shapes = [node.output_shape(number) for number in used]
     branches, needed = [], set()
     for name in _BRANCHES:
-        body = private.body_named(traced, op.get_attr(name).name)
+        body = internals.body_named(traced, op.get_attr(name).name)
         if body is None or len(body.inputs) != len(op.inputs) - 1:
             raise NotVectorisedError(REASONS[op.type])
         outputs = tuple(body.outputs[number] for number in used)
         inputs = tuple(body.inputs)
-        branch = plan(Rest(body, inputs, (), outputs, tuple(body.control_outputs)))
+        branch = plan(Remainder(body, inputs, (), outputs, tuple(body.control_outputs)))
         if isinstance(branch, Refusal):
             raise NotVectorisedError(f"{REASONS[op.type]}; {branch.why}")
         if branch.checked:

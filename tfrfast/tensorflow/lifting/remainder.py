@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Rest:
+class Remainder:
     """What leads from the parsed columns of one row to the function's result.
 
     Whatever runs it also runs the operations of `must_run`.
