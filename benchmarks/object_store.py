@@ -269,7 +269,7 @@ def half(given: Any, data: dict[str, Data]) -> None:
     with served(image.folder) as url:
         cache = tfr.DiskCache(image.folder.parent / "half", limit=image.num_bytes // 2)
         reader = tfr.Reader(image.urls(url), cache=cache)
-        plan = tfr.Plan(len(reader), image.batch, shuffle=True, seed=1)
+        plan = tfr.Plan(tfr.Shuffle(1), image.batch, num_records=len(reader))
         orders = [
             np.concatenate([plan.indices(epoch, step) for step in range(plan.steps)])
             for epoch in range(epochs)

@@ -95,7 +95,7 @@ def measure(shard: str, records: int) -> dict[str, float]:
     random = np.random.default_rng(1)
     numbers = random.integers(0, records, 20_000).tolist()
     assert reader.locate(numbers[0]).offset == numbers[0] % SHARD_RECORDS * FRAME_BYTES
-    plan = tfr.Plan(records, BATCH, seed=1)
+    plan = tfr.Plan(tfr.Shuffle(1), BATCH, num_records=records)
     steps = random.integers(0, plan.steps, 200).tolist()
     with contextlib.closing(tfr.Loader(reader, BATCH, seed=1)) as loader:
 

@@ -123,7 +123,7 @@ def reads_table() -> str:
     for world, batch in [(1, 64), (2, 64), (8, 64), (64, 64), (3, 64), (12, 64), (24, 64), (3, 8)]:
         reads = 0
         for rank in range(world):
-            plan = tfr.Plan(RECORDS + 1, batch, shuffle=shuffle, rank=rank, world=world)
+            plan = tfr.Plan(shuffle, batch, num_records=RECORDS + 1, rank=rank, world=world)
             records = np.concatenate([plan.indices(0, step) for step in range(plan.steps)])
             reads += len(np.unique(records // shuffle.block_records))
         blocks = -(-(RECORDS + 1) // shuffle.block_records)

@@ -16,6 +16,7 @@ import statistics
 import time
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ def test_gzip_beside_tensorflow(name: str, monkeypatch: pytest.MonkeyPatch, tmp_
     ways: dict[str, Callable[[], Any]] = {
         "Loader, in order": lambda: consume(tfr.Loader(files, rows, shuffle=False, threads=2)),
         "Loader, shuffled by blocks": lambda: consume(
-            tfr.Loader(files, rows, shuffle=tfr.BlockShuffle(block, 8), threads=2)
+            tfr.Loader(files, rows, order=tfr.BlockShuffle(block, 8), threads=2)
         ),
         "tf.data, in order": lambda: consume(tfr.TFRecordDataset(files, "GZIP").batch(rows)),
         "index build": lambda: tfr.Reader(files, index="memory", threads=1).close(),
@@ -96,7 +97,8 @@ def test_gzip_beside_tensorflow(name: str, monkeypatch: pytest.MonkeyPatch, tmp_
             add(way, spend(work), theirs, len(reader))
         # A whole epoch would take minutes, so both read the same number of records.
         sample = range(0, len(reader), len(reader) // few)
-        ours = spend(lambda: consume(tfr.Loader(files, rows, threads=2, indices=sample)))  # noqa: B023
+        order = tfr.Shuffle(indices=sample)
+        ours = spend(partial(consume, tfr.Loader(files, rows, order=order, threads=2)))
         add("Loader, fully shuffled", ours, theirs, len(sample))
     for way, each in ratios.items():
         print(

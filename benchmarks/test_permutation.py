@@ -29,9 +29,9 @@ def test_permutation_of_an_array(benchmark: Any, records: int, inverse: bool) ->
 
 
 @pytest.mark.benchmark(group="4096 positions")
-@pytest.mark.parametrize("shuffle", [True, tfr.BlockShuffle(1024, 16)], ids=["exact", "blocks"])
-def test_plan_indices(benchmark: Any, records: int, shuffle: bool | tfr.BlockShuffle) -> None:
-    plan = tfr.Plan(records, BATCH, shuffle=shuffle, seed=1)
+@pytest.mark.parametrize("order", [tfr.Shuffle(1), tfr.BlockShuffle(1024, 16, seed=1)], ids=repr)
+def test_plan_indices(benchmark: Any, records: int, order: tfr.Shuffle | tfr.BlockShuffle) -> None:
+    plan = tfr.Plan(order, BATCH, num_records=records)
     assert len(benchmark(plan.indices, 0, 3)) == BATCH
 
 

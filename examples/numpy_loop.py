@@ -66,7 +66,9 @@ def labels_of(reader: tfr.Reader) -> np.ndarray:
 def train(reader: tfr.Reader, records: np.ndarray, epochs: int = 3) -> np.ndarray:
     """Trains a softmax regression by gradient descent."""
     weights = np.zeros((PIXELS + 1, CLASSES))
-    loader = tfr.Loader(reader, BATCH_SIZE, features=features("floats"), indices=records, seed=3)
+    loader = tfr.Loader(
+        reader, BATCH_SIZE, order=tfr.Shuffle(3, indices=records), features=features("floats")
+    )
     for _ in range(epochs):
         for batch in loader:
             inputs = _with_bias(batch["image"])
@@ -78,7 +80,7 @@ def train(reader: tfr.Reader, records: np.ndarray, epochs: int = 3) -> np.ndarra
 def accuracy(reader: tfr.Reader, records: np.ndarray, weights: np.ndarray) -> float:
     right = 0
     for batch in tfr.Loader(
-        reader, 500, features=features("floats"), indices=records, shuffle=False
+        reader, 500, order=tfr.InOrder(indices=records), features=features("floats")
     ):
         right += int(((_with_bias(batch["image"]) @ weights).argmax(1) == batch["label"]).sum())
     return right / len(records)

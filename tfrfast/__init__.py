@@ -8,7 +8,6 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tfrfast._native import RecordBatch, crc32c, masked_crc32c
-    from tfrfast.block_shuffle import BlockShuffle
     from tfrfast.columns import Batch, Bytes, Ragged, Sparse
     from tfrfast.copying import Copied, copy
     from tfrfast.disk_cache import DiskCache
@@ -27,9 +26,16 @@ if TYPE_CHECKING:
     from tfrfast.indexing import build_index
     from tfrfast.keys import Keyed, build_keys
     from tfrfast.loader import Loader, LoaderStats
-    from tfrfast.mixture import Mixture
-    from tfrfast.permutation import Permutation
-    from tfrfast.plan import Plan
+    from tfrfast.order import (
+        BlockShuffle,
+        ByTokens,
+        InOrder,
+        Mixture,
+        Permutation,
+        Plan,
+        Shuffle,
+        Weighted,
+    )
     from tfrfast.reader import Location, Reader, Shard, Skipped
     from tfrfast.record_writer import TFRecordWriter
     from tfrfast.scanning import Scan, scan
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "BlockShuffle",
+    "ByTokens",
     "Bytes",
     "Copied",
     "CorruptRecordError",
@@ -54,6 +61,7 @@ __all__ = [
     "FeatureError",
     "FixedLen",
     "FixedLenSequence",
+    "InOrder",
     "Keyed",
     "Loader",
     "LoaderStats",
@@ -68,6 +76,7 @@ __all__ = [
     "Scan",
     "Shard",
     "ShardedWriter",
+    "Shuffle",
     "Shuffled",
     "Skipped",
     "SlowPathWarning",
@@ -79,6 +88,7 @@ __all__ = [
     "TruncatedRecordError",
     "VarLen",
     "Verified",
+    "Weighted",
     "Writer",
     "build_index",
     "build_keys",
@@ -105,7 +115,8 @@ __version__ = "0.1.0"
 # wait for NumPy, and only the last four names need TensorFlow.
 _ON_USE = {
     "Batch": "tfrfast.columns",
-    "BlockShuffle": "tfrfast.block_shuffle",
+    "BlockShuffle": "tfrfast.order",
+    "ByTokens": "tfrfast.order",
     "Bytes": "tfrfast.columns",
     "Copied": "tfrfast.copying",
     "CorruptRecordError": "tfrfast.errors",
@@ -114,13 +125,14 @@ _ON_USE = {
     "FeatureError": "tfrfast.errors",
     "FixedLen": "tfrfast.features",
     "FixedLenSequence": "tfrfast.features",
+    "InOrder": "tfrfast.order",
     "Keyed": "tfrfast.keys",
     "Loader": "tfrfast.loader",
     "LoaderStats": "tfrfast.loader",
     "Location": "tfrfast.reader",
-    "Mixture": "tfrfast.mixture",
-    "Permutation": "tfrfast.permutation",
-    "Plan": "tfrfast.plan",
+    "Mixture": "tfrfast.order",
+    "Permutation": "tfrfast.order",
+    "Plan": "tfrfast.order",
     "Ragged": "tfrfast.columns",
     "Reader": "tfrfast.reader",
     "RecordBatch": "tfrfast._native",
@@ -128,6 +140,7 @@ _ON_USE = {
     "Scan": "tfrfast.scanning",
     "Shard": "tfrfast.reader",
     "ShardedWriter": "tfrfast.writer",
+    "Shuffle": "tfrfast.order",
     "Shuffled": "tfrfast.shuffling",
     "Skipped": "tfrfast.reader",
     "SlowPathWarning": "tfrfast.errors",
@@ -139,6 +152,7 @@ _ON_USE = {
     "TruncatedRecordError": "tfrfast.errors",
     "VarLen": "tfrfast.features",
     "Verified": "tfrfast.verifying",
+    "Weighted": "tfrfast.order",
     "Writer": "tfrfast.writer",
     "build_index": "tfrfast.indexing",
     "build_keys": "tfrfast.keys",

@@ -26,7 +26,7 @@ from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.records import open_reader
 from tfrfast._publishing.work_folder import WorkFolder
 from tfrfast.features import FixedLen
-from tfrfast.plan import Plan
+from tfrfast.order import InOrder
 from tfrfast.reader import Reader, Skipped
 from tfrfast.scanning import scan
 
@@ -149,7 +149,7 @@ class _SortKeys:
 def _kind_of(reader: Reader, feature: str) -> str:
     if len(reader) == 0:
         return "bytes"
-    found = planned_features([feature], reader, Plan(len(reader), 1, shuffle=False))
+    found = planned_features([feature], reader, InOrder())
     assert found is not None
     kind = found.specs[feature].dtype
     if kind not in ("bytes", "int64"):

@@ -7,11 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple, SupportsIndex
 
-import numpy as np
-import numpy.typing as npt
-
 from tfrfast import _native
-from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
+from tfrfast._base.arguments import Remainder, epoch_number
 from tfrfast._base.paths import Paths
 from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.compiling import compile_features
@@ -19,14 +16,11 @@ from tfrfast._loading.description import LoaderDescription
 from tfrfast._loading.far_records import warn_of_requests
 from tfrfast._loading.loader_state import check_loader_state, loader_state
 from tfrfast._loading.planned_features import planned_features
-from tfrfast._loading.records import open_reader, planned_from
+from tfrfast._loading.records import open_reader, order_of, with_lengths
 from tfrfast._loading.worker_share import WorkerShare
-from tfrfast._mixture.weights import Weight
-from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.columns import Batch
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.mixture import Mixture
-from tfrfast.plan import Plan
+from tfrfast.order import Batching, Mixture, Order, Plan, Weight
 from tfrfast.reader import Reader
 
 
@@ -56,18 +50,18 @@ class Loader:
     Raises what Reader raises, and FeatureError for features that the records do not have.
 
     Args:
-      source: a Reader, anything that Reader takes, or a Mixture. A Mixture brings its own shuffle,
-        seed and indices.
-      batch_size: rows of a batch of this rank.
-      batch_tokens, lengths: in place of batch_size, as in Plan; `lengths` are by default the bytes
-        of each record, which the index knows.
+      source: a Reader, anything that Reader takes, or a Mixture, which is an order, too.
+      batch_size: rows of a batch of this rank, or a ByTokens. Its `lengths` are by default the
+        bytes of each record, which the index knows.
       features: what to decode. By default nothing is decoded, and batches are RecordBatches. With a
         dict, as for `parse_example`, they are Batches of columns. A list of names, or "infer" for
         all features, does the same with specs inferred from some records, which `loader.features`
         keeps.
-      shuffle, seed, rank, world, remainder, indices, weights, length: as in Plan; `world` is 1 by
-        default. In a worker of PyTorch's DataLoader they must say that worker's share, else
-        iterating is an error.
+      order: a Shuffle, InOrder, BlockShuffle or Weighted.
+      shuffle, seed: the short way: `Shuffle(seed)`, as by default, or with `shuffle=False`
+        `InOrder()`.
+      rank, world, remainder: as in Plan; `world` is 1 by default. In a worker of PyTorch's
+        DataLoader they must say that worker's share, else iterating is an error.
       threads: workers that read ahead; by default one for each processor this process may use.
       prefetch: batches read, or being read, ahead of the consumer; by default two more than
         threads.
@@ -85,19 +79,15 @@ class Loader:
     def __init__(
         self,
         source: Reader | Mixture | Paths,
-        batch_size: SupportsIndex | None = None,
+        batch_size: Batching,
         *,
         features: AnyFeatures | None = None,
-        shuffle: bool | BlockShuffle | EllipsisType = ...,
-        seed: SupportsIndex | EllipsisType = ...,
+        order: Order | None = None,
+        shuffle: bool | None = None,
+        seed: SupportsIndex | None = None,
         rank: SupportsIndex = 0,
         world: SupportsIndex | None = None,
         remainder: Remainder = "keep",
-        indices: IntegerArrayLike | None = None,
-        weights: npt.ArrayLike | None = None,
-        length: SupportsIndex | None = None,
-        batch_tokens: SupportsIndex | None = None,
-        lengths: IntegerArrayLike | None = None,
         threads: int | None = None,
         prefetch: int | None = None,
     ) -> None:
@@ -105,24 +95,17 @@ class Loader:
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}.")
         reader = open_reader(source, {})
-        if batch_tokens is not None and lengths is None:
-            lengths = np.concatenate([np.empty(0, np.int64), *(s.lengths for s in reader.shards)])
         plan = Plan(
-            planned_from(source, reader),
-            batch_size,
-            shuffle=shuffle,
-            seed=seed,
+            order_of(source, order, shuffle, seed),
+            with_lengths(batch_size, reader),
+            num_records=len(reader),
             rank=rank,
             world=1 if world is None else world,
             remainder=remainder,
-            indices=indices,
-            weights=weights,
-            length=length,
-            batch_tokens=batch_tokens,
-            lengths=lengths,
         )
-        warn_of_requests(reader, plan.shuffle is True, plan.batch_size)
-        self._set_up(reader, plan, planned_features(features, reader, plan), threads, prefetch)
+        warn_of_requests(reader, plan.order.is_scattered, plan.batch_size or 1)
+        compiled = planned_features(features, reader, plan.order)
+        self._set_up(reader, plan, compiled, threads, prefetch)
         self._share = WorkerShare(world)
 
     def _set_up(
@@ -150,8 +133,7 @@ class Loader:
     @property
     def mixture(self) -> Mixture | None:
         """The Mixture that it loads, with all changes of weights; None if it loads one data set."""
-        own_order = self.plan._own_order
-        return own_order if isinstance(own_order, Mixture) else None
+        return self.plan.order if isinstance(self.plan.order, Mixture) else None
 
     def change_weights(self, weights: Mapping[str, Weight]) -> None:
         """Changes the weights of a Mixture from where the consumer stands.
@@ -172,12 +154,13 @@ class Loader:
         if mixture == self.mixture:
             return
         plan = self.plan
-        shares: dict[str, Any] = {
-            "rank": plan.rank,
-            "world": plan.world,
-            "remainder": plan.remainder,
-        }
-        changed = Plan(mixture, plan.batch_size, **shares)
+        changed = Plan(
+            mixture,
+            plan.batching,
+            rank=plan.rank,
+            world=plan.world,
+            remainder=plan.remainder,
+        )
         old, stats, share = self._core, self.stats()._asdict(), self._share
         self._set_up(self.reader, changed, self._compiled, self._threads, self._prefetch)
         self._share, self._earlier_stats = share, stats
@@ -214,7 +197,7 @@ class Loader:
         Counts what has been received, not what has been read ahead.
         """
         epoch, _, position = self._core.place()
-        state = loader_state(self.reader.fingerprint, self.plan.order, epoch, position)
+        state = loader_state(self.reader.fingerprint, self.plan.order_text, epoch, position)
         if self.mixture is not None:
             state["weights"] = [[*each[:2], [*each[2].values()]] for each in self.mixture.segments]
         return state
@@ -228,8 +211,8 @@ class Loader:
         the state.
         """
         mixture = self._mixture_of(state)
-        plan = self.plan if mixture is None else Plan(mixture, self.plan.batch_size)
-        check_loader_state(state, self.state_dict() | {"order": plan.order})
+        plan = self.plan if mixture is None else Plan(mixture, self.plan.batching)
+        check_loader_state(state, self.state_dict() | {"order": plan.order_text})
         if mixture is not None:
             self._mix(mixture)
         self._core.seek(int(state["epoch"]), int(state["position"]))

@@ -241,6 +241,11 @@ class Reader:
     def _source_starts(self) -> NDArray[np.int64]:
         return self._core.source_starts()
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many bytes each record has."""
+        return np.concatenate([np.empty(0, np.int64), *(shard.lengths for shard in self.shards)])
+
     def _records_within(self, num_bytes: int) -> int:
         """How many records take about so many bytes: from 1 to 65,536."""
         mean = sum(shard.num_bytes for shard in self.shards) // max(len(self), 1)

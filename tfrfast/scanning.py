@@ -12,12 +12,12 @@ from tfrfast._base.arguments import Int64Array
 from tfrfast._base.paths import Paths
 from tfrfast._columns.rows import row_numbers
 from tfrfast._loading.planned_features import planned_features
-from tfrfast._loading.records import open_reader
+from tfrfast._loading.records import chosen_order, open_reader
 from tfrfast._scanning.columns import ScanColumns, scan_columns
 from tfrfast._scanning.lengths import NO_VALUES, settled_by_all
 from tfrfast.errors import StaleIndexError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
-from tfrfast.plan import Plan
+from tfrfast.order import InOrder, Mixture, Order, Plan
 from tfrfast.reader import Reader
 
 __all__ = ["Scan", "scan"]
@@ -27,11 +27,12 @@ _SAMPLE = 1000
 
 
 def scan(
-    source: Reader | Paths,
+    source: Reader | Mixture | Paths,
     *,
     features: AnyFeatures | None = None,
     columns: Sequence[str] | None = None,
     records: Any = None,
+    order: Order | None = None,
     batch_size: int | None = None,
     record: bool | str = False,
     shard: bool | str = False,
@@ -50,13 +51,15 @@ def scan(
     Raises what Reader raises, and FeatureError for features that the records do not have.
 
     Args:
-      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
+      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Or a
+        Mixture, of which the table is an epoch, in its proportions.
       features: what to decode: a dict, as for `parse_example`; a list of names; or "infer", as by
         default. A feature that has one value in each record of the sample becomes a plain column;
         a later record with more values, or of another type, is a FeatureError that names it. Other
         features become lists. What is inferred from all records keeps its shape.
       columns: which columns, in this order. Only these are decoded.
       records: numbers, a slice or a mask of records, in that order. By default all.
+      order: the records of the order's epoch 0, instead of all. It takes 8 bytes a row.
       batch_size: rows of a batch. By default about 8 MiB, and at most 65,536 rows.
       record, shard: adds a column "record" with the record's number, "shard" with its file's path.
         A string gives the column another name.
@@ -66,8 +69,12 @@ def scan(
       threads: workers that read and decode; by default one for each processor this process may use.
     """
     reader = open_reader(source, reader_options)
-    numbers = None if records is None else row_numbers(records, len(reader), "Record")
     size = reader._records_within(_BATCH_BYTES) if batch_size is None else batch_size
+    order = chosen_order(source, order, records)
+    numbers = None if records is None else row_numbers(records, len(reader), "Record")
+    if order is not None:
+        plan = Plan(order, size, num_records=len(reader))
+        numbers = plan.records_at(0, 0, plan.positions)
     _check_columns(columns)
     if threads is not None and threads < 1:
         raise ValueError(f"threads must be at least 1, not {threads}.")
@@ -114,7 +121,8 @@ class Scan:
         #: The specs of what is decoded.
         self.features = features
         self._numbers = numbers
-        self._plan = Plan(len(reader), batch_size, shuffle=False, indices=numbers)
+        self._batch_size = batch_size
+        self._plan = Plan(InOrder(indices=numbers), batch_size, num_records=len(reader))
         self._columns = columns
         self._threads = threads
         self._advice = advice  # after the error of a record that does not fit
@@ -127,7 +135,7 @@ class Scan:
     @property
     def batch_size(self) -> int:
         """Rows of a batch."""
-        return self._plan.batch_size
+        return self._batch_size
 
     @property
     def threads(self) -> int | None:
@@ -253,8 +261,7 @@ def _settled(
 def _inferred(reader: Reader, features: Any, sample: int | None) -> Features:
     if sample is not None and sample < 1:
         raise ValueError(f"sample must be at least 1, or None, not {sample}.")
-    everything = Plan(len(reader), 1, shuffle=False)
-    compiled = planned_features(features, reader, everything, sample or _SAMPLE)
+    compiled = planned_features(features, reader, InOrder(), sample or _SAMPLE)
     assert compiled is not None
     lists = {name: VarLen(spec.dtype) for name, spec in compiled.specs.items()}
     if sample is not None and len(reader) > sample:

@@ -85,22 +85,10 @@ std::shared_ptr<ChosenOrder> make_chosen_order(std::shared_ptr<Order> order,
       num_records);
 }
 
-// The order's own memory, read-only; the array keeps the order alive.
-py::array_t<std::int64_t> chosen_indices(const py::object& self) {
-  const std::vector<std::int64_t>& indices = self.cast<const ChosenOrder&>().indices();
-  return read_only(
-      py::array_t<std::int64_t>(static_cast<py::ssize_t>(indices.size()), indices.data(), self));
-}
-
 std::shared_ptr<WeightedOrder> make_weighted_order(std::shared_ptr<Order> order,
                                                    const Int64Array& weights) {
   return std::make_shared<WeightedOrder>(
       std::move(order), std::vector<std::int64_t>(weights.data(), weights.data() + weights.size()));
-}
-
-Int64Array weights_of(const WeightedOrder& order) {
-  const std::vector<std::int64_t> weights = order.weights();
-  return Int64Array(static_cast<py::ssize_t>(weights.size()), weights.data());
 }
 
 std::shared_ptr<LengthBatches> make_length_batches(
@@ -211,7 +199,8 @@ void register_order(py::module_& module) {
       .def("inverse", &map_array<false>, py::arg("records"))
       .def("map_range", &map_range, py::arg("first"), py::arg("count"));
 
-  py::class_<Order, std::shared_ptr<Order>>(module, "Order");
+  py::class_<Order, std::shared_ptr<Order>>(module, "Order")
+      .def_property_readonly("positions", &Order::positions);
   py::class_<GivenOrder, Order, std::shared_ptr<GivenOrder>>(module, "GivenOrder")
       .def(constructor<GivenOrder, std::int64_t>(), py::arg("num_records"));
   py::class_<ExactOrder, Order, std::shared_ptr<ExactOrder>>(module, "ExactOrder")
@@ -224,12 +213,9 @@ void register_order(py::module_& module) {
            py::arg("window_blocks"), py::arg("streams"));
   py::class_<ChosenOrder, Order, std::shared_ptr<ChosenOrder>>(module, "ChosenOrder")
       .def(py::init(&make_chosen_order), py::arg("order"), py::arg("indices"),
-           py::arg("num_records"))
-      .def_property_readonly("indices", &chosen_indices);
-
+           py::arg("num_records"));
   py::class_<WeightedOrder, Order, std::shared_ptr<WeightedOrder>>(module, "WeightedOrder")
-      .def(py::init(&make_weighted_order), py::arg("order"), py::arg("weights"))
-      .def_property_readonly("weights", &weights_of);
+      .def(py::init(&make_weighted_order), py::arg("order"), py::arg("weights"));
 
   py::class_<LengthBatches, Order, std::shared_ptr<LengthBatches>>(module, "LengthBatches")
       .def(py::init(&make_length_batches), py::arg("buckets"), py::arg("members"),
@@ -252,7 +238,8 @@ void register_order(py::module_& module) {
       .def("indices", &plan_indices, py::arg("epoch"), py::arg("step"))
       .def("position_after", &Plan::position_after, py::arg("step"))
       .def("order_description", &Plan::order_description)
-      .def("encode", [](const Plan& self) { return py::bytes(self.encode()); });
+      .def("encode", [](const Plan& self) { return py::bytes(self.encode()); })
+      .def_static("decode", &Plan::decode, py::arg("encoded"));
 
   module.def("encode_sequence", &encode_sequence, py::kw_only(), py::arg("records"),
              py::arg("order"), py::arg("positions"), py::arg("reshuffles"), py::arg("epochs"),

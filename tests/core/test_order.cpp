@@ -72,6 +72,12 @@ Numbers in_turns(const Numbers& file_records, std::size_t slots, std::int64_t bl
   return records;
 }
 
+std::shared_ptr<const Order> by_length() {
+  return std::make_shared<const LengthBatches>(
+      std::vector<LengthBatches::Bucket>{{3, 2}, {0, 7}, {2, 5}},
+      std::vector<std::int64_t>{4, 0, 1, 3, 2}, 5);
+}
+
 template <class Write>
 std::string refusal(Write write) {
   Encoder encoder(kKind);
@@ -98,6 +104,8 @@ TEST_CASE("every order comes back from its encoding as it was") {
   MixtureSpec units = mixed({10, 20, 7}, {3, 2, 300}, 64);
   units.unit_rows = 4;
   units.sources[2] = choose({5, 5, 2, 9}, 10);
+  MixtureSpec batches = mixed({5, 5, 5}, {3, 2, 1}, 12);
+  for (auto& source : batches.sources) source = by_length();
   const std::shared_ptr<const Order> orders[] = {
       make_order(100, Shuffle::none),
       make_order(100, Shuffle::exact),
@@ -108,9 +116,8 @@ TEST_CASE("every order comes back from its encoding as it was") {
       make_order(0),
       std::make_shared<const InterleavedOrder>(Numbers{5, 0, 3}, 2, 3),
       std::make_shared<const WeightedOrder>(make_order(7), std::vector<std::int64_t>{3, 0, 1}),
-      std::make_shared<const LengthBatches>(
-          std::vector<LengthBatches::Bucket>{{3, 2}, {0, 7}, {2, 5}},
-          std::vector<std::int64_t>{4, 0, 1, 3, 2}, 5),
+      by_length(),
+      std::make_shared<const Mixture>(batches),
       std::make_shared<const Mixture>(changing),
       std::make_shared<const Mixture>(spread),
       std::make_shared<const Mixture>(units),
@@ -209,6 +216,34 @@ TEST_CASE("batches of any number of rows are dealt whole, each once") {
   }
   CHECK_THROWS_WITH_AS(Plan({order, 9, 2, 0, 1, Remainder::keep, 0}),
                        doctest::Contains("batch_size is 2, but must be 1"), Error);
+}
+
+TEST_CASE("a mixture of batches deals its sources' batches, and of nothing else") {
+  MixtureSpec spec = mixed({5, 5}, {2, 1}, 9);
+  for (auto& source : spec.sources) source = by_length();
+  const Mixture mixture(spec);
+  CHECK(mixture.max_rows() == 2);
+  const auto epoch = mixture.of_epoch(3, 0);
+  std::vector<int> seen(10);
+  for (std::int64_t position = 0; position < 9; ++position) {
+    const std::int64_t rows = epoch->rows_at(position);
+    REQUIRE(rows >= 1);
+    REQUIRE(rows <= 2);
+    std::int64_t records[2];
+    epoch->write_rows(position, records);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      CHECK(records[i] / 5 == records[0] / 5);
+      ++seen[static_cast<std::size_t>(records[i])];
+    }
+  }
+  // Six batches of the first source are two epochs of it, and three of the second are one.
+  CHECK(seen == std::vector<int>{2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
+
+  spec.sources[1] = make_order(5);
+  CHECK_THROWS_WITH_AS(Mixture{spec}, doctest::Contains("are batches, or of none"), Error);
+  spec.sources[1] = by_length();
+  spec.unit_rows = 3;
+  CHECK_THROWS_WITH_AS(Mixture{spec}, doctest::Contains("must be 1 for batches"), Error);
 }
 
 TEST_CASE("files take turns as they do one record after the other") {

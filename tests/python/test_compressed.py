@@ -19,6 +19,7 @@ import pytest
 
 import tfrfast as tfr
 from compressed_files import deflated, in_members, one_block_of_zeros, ways_to_pack
+from orders import order_of
 from tfrecord_model import frame, shard_of
 
 MIB = 1 << 20
@@ -102,7 +103,7 @@ def test_rows_may_repeat_and_mix_with_plain_shards(tmp_path: Path) -> None:
 def test_the_loader_delivers_each_record_once(tmp_path: Path, verify: Any) -> None:
     reader = open_shard(tmp_path, deflated(PLAIN, "ZLIB"), verify=verify)
     for shuffle in (True, False, tfr.BlockShuffle(256, 2)):
-        batches = list(tfr.Loader(reader, 100, shuffle=shuffle, threads=2))
+        batches = list(tfr.Loader(reader, 100, order=order_of(shuffle), threads=2))
         numbers = np.concatenate([batch.indices for batch in batches])
         assert np.array_equal(np.sort(numbers), np.arange(len(RECORDS)))
         records = [record for batch in batches for record in batch]

@@ -222,16 +222,26 @@ def test_only_records_of_the_plan_are_looked_at(tmp_path: Path) -> None:
     dogs = np.arange(90, 100)
     for rank in range(2):
         loader = tfr.Loader(
-            reader, 2, features={"dog": tfr.FixedLen((), "int64")}, indices=dogs, rank=rank, world=2
+            reader,
+            2,
+            order=tfr.Shuffle(indices=dogs),
+            features={"dog": tfr.FixedLen((), "int64")},
+            rank=rank,
+            world=2,
         )
         assert [batch["dog"].tolist() for batch in loader] == [[2, 2], [2, 2], [2]]
         assert tfr.Loader(
-            reader, 2, features="infer", indices=dogs, rank=rank, world=2
+            reader, 2, order=tfr.Shuffle(indices=dogs), features="infer", rank=rank, world=2
         ).features == {"dog": tfr.FixedLen((), "int64")}
     with pytest.raises(tfr.FeatureError, match="They have 'dog'"):
-        tfr.Loader(reader, 2, features=["cat"], indices=dogs)
+        tfr.Loader(reader, 2, order=tfr.Shuffle(indices=dogs), features=["cat"])
     with pytest.raises(tfr.FeatureError, match="'dog' is required"):
-        tfr.Loader(reader, 2, features={"dog": tfr.FixedLen((), "int64")}, indices=np.arange(90))
+        tfr.Loader(
+            reader,
+            2,
+            order=tfr.Shuffle(indices=np.arange(90)),
+            features={"dog": tfr.FixedLen((), "int64")},
+        )
 
 
 def test_every_rank_infers_the_same(tmp_path: Path) -> None:
@@ -280,7 +290,7 @@ def test_an_error_while_inferring_names_the_record(tmp_path: Path) -> None:
     examples: list[dict[str, Any]] = [{"a": 1}] * 20 + [{"a": 1.0}]
     reader = tfr.Reader(shard(tmp_path / "data", examples))
     with pytest.raises(tfr.FeatureError, match="Data types don't match.* Record 20[. ]") as caught:
-        tfr.Loader(reader, 1, features="infer", indices=np.arange(10, 21))
+        tfr.Loader(reader, 1, order=tfr.Shuffle(indices=np.arange(10, 21)), features="infer")
     assert caught.value.record == 20
 
 

@@ -173,7 +173,7 @@ def test_record_numbers_that_do_not_exist(number: int, tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         tfr.Reader(tmp_path / "shard").read(np.array([0, number]))
     with pytest.raises(ValueError, match="record number"):
-        tfr.Plan(5, 2, indices=np.array([0, number]))
+        tfr.Plan(tfr.Shuffle(indices=np.array([0, number])), 2, num_records=5)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,9 @@ def test_record_numbers_that_change(tmp_path: Path) -> None:
     with changing(numbers, TORN[:-1], GOOD[:-1]):
         for batch in outcomes(lambda: read_or_refuse(reader, numbers), 500):
             assert b"".join(batch) == b"s" * ROWS
-        for plan in outcomes(lambda: tfr.Plan(ROWS, ROWS, indices=numbers), 2_000):
+        for plan in outcomes(
+            lambda: tfr.Plan(tfr.Shuffle(indices=numbers), ROWS, num_records=ROWS), 2_000
+        ):
             chosen = plan.indices(0, 0)
             assert ((chosen >= 0) & (chosen < ROWS)).all()
 

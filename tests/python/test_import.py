@@ -147,7 +147,7 @@ began, may_end = threading.Event(), threading.Event()
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
-        if name == "tfrfast.permutation":
+        if name == "tfrfast.order":
             began.set()
             may_end.wait(10)
 

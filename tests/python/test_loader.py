@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from orders import order_of
 from patience import PATIENCE_S
 
 NUM_RECORDS = 761
@@ -82,7 +83,7 @@ def test_batches_are_the_plans_whatever_threads_prefetch_and_io(
 ) -> None:
     reader = tfr.Reader(shards, index="memory", io=io)
     loader = tfr.Loader(reader, 50, shuffle=shuffle, seed=3, threads=threads, prefetch=prefetch)
-    plan = tfr.Plan(len(reader), 50, shuffle=shuffle, seed=3)
+    plan = tfr.Plan(order_of(shuffle, 3), 50, num_records=len(reader))
     for epoch in range(3):
         assert loader.epoch == epoch
         for step, batch in enumerate(loader):
@@ -122,7 +123,9 @@ def test_ranks_together_receive_each_record_once(
 
 def test_only_chosen_records(reader: tfr.Reader) -> None:
     chosen = [5, 5, 700, 0, 42]
-    assert Counter(received(tfr.Loader(reader, 2, indices=chosen))) == Counter(chosen)
+    assert Counter(received(tfr.Loader(reader, 2, order=tfr.Shuffle(indices=chosen)))) == Counter(
+        chosen
+    )
 
 
 def test_no_records_no_batches(tmp_path: Path) -> None:
@@ -143,7 +146,7 @@ def test_every_batch_may_be_kept(reader: tfr.Reader) -> None:
 
 def test_each_for_is_the_next_epoch_even_after_a_break(reader: tfr.Reader) -> None:
     loader = tfr.Loader(reader, 50)
-    plan = tfr.Plan(len(reader), 50)
+    plan = tfr.Plan(tfr.Shuffle(), 50, num_records=len(reader))
     batch = next(iter(loader))
     np.testing.assert_array_equal(batch.indices, plan.indices(0, 0))
     assert (loader.epoch, loader.step) == (0, 1)
@@ -241,7 +244,7 @@ def test_the_state_after_the_last_batch_continues_with_the_next_epoch(reader: tf
 
 
 def test_pickles_with_its_position(reader: tfr.Reader) -> None:
-    loader = tfr.Loader(reader, 50, seed=9, world=2, rank=1, indices=np.arange(500))
+    loader = tfr.Loader(reader, 50, order=tfr.Shuffle(9, indices=np.arange(500)), world=2, rank=1)
     epoch = iter(loader)
     next(epoch)
     copy = pickle.loads(pickle.dumps(loader))
@@ -332,7 +335,7 @@ def test_closing_the_reader_does_not_pull_it_from_under_the_workers(reader: tfr.
         ({"batch_size": 0}, "batch_size is 0"),
         ({"rank": 1}, "rank"),
         ({"remainder": "throw"}, "remainder"),
-        ({"indices": [NUM_RECORDS]}, "761"),
+        ({"order": tfr.Shuffle(indices=[NUM_RECORDS])}, "761"),
     ],
 )
 def test_bad_arguments_are_refused(
@@ -406,7 +409,8 @@ def test_ctrl_c_is_answered_while_waiting(tmp_path: Path) -> None:
     """Batches of a million rows, so that the consumer nearly always waits."""
     script = """
         import os, signal, sys, threading, tfrfast as tfr
-        loader = tfr.Loader(sys.argv[1:], 1 << 20, threads=1, indices=[0] * (1 << 20), prefetch=1)
+        loader = tfr.Loader(sys.argv[1:], 1 << 20, threads=1, prefetch=1,
+                            order=tfr.Shuffle(indices=[0] * (1 << 20)))
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -482,7 +486,7 @@ def test_a_billion_records_need_no_memory_and_resume_at_once(tmp_path: Path) -> 
         restored_s = time.process_time() - began
         for _ in range(300):
             next(epoch)
-        plan = tfr.Plan(10**9, 4096, start=5 * 10**8)
+        plan = tfr.Plan(tfr.Shuffle(), 4096, num_records=10**9, start=5 * 10**8)
         assert (batch.indices == plan.indices(3, 0)).all()
         print(restored_s < 1, anonymous_mb() - before < 64)
     """
@@ -500,7 +504,7 @@ def test_features_give_the_columns_of_the_plans_records(tmp_path: Path) -> None:
         loader = tfr.Loader(
             str(path), 64, features=features, seed=4, remainder=remainder, threads=3
         )
-        plan = tfr.Plan(rows, 64, seed=4, remainder=remainder)
+        plan = tfr.Plan(tfr.Shuffle(4), 64, num_records=rows, remainder=remainder)
         for epoch in range(2):
             batches = list(loader)
             assert len(batches) == steps

@@ -203,7 +203,7 @@ def test_a_running_loop_ends_when_the_loader_is_moved_and_the_next_one_obeys(
     reader: tfr.Reader,
 ) -> None:
     loader = tfr.Loader(reader, 5)
-    plan = tfr.Plan(len(reader), 5)
+    plan = tfr.Plan(tfr.Shuffle(), 5, num_records=len(reader))
     elsewhere = {**loader.state_dict(), "epoch": 2, "position": 50}
     moves: list[tuple[Callable[[], None], tuple[int, int]]] = [
         (lambda: loader.set_epoch(7), (7, 0)),

@@ -33,7 +33,7 @@ def planned(mixture: tfr.Mixture, epoch: int, batch_size: int = 32) -> list[int]
 def test_batches_hold_what_the_plan_says(
     shards: dict[str, list[str]], order: str, threads: int
 ) -> None:
-    mixture = mixture_of(shards, order=order)
+    mixture = mixture_of(shards, arrangement=order)
     loader = tfr.Loader(mixture, 32, features=ID, threads=threads)
     assert len(loader) == 7
     for epoch in range(3):
@@ -177,7 +177,7 @@ def test_one_data_set_has_no_weights(shards: dict[str, list[str]]) -> None:
 
 def test_states_of_other_mixtures_are_refused(shards: dict[str, list[str]]) -> None:
     state = tfr.Loader(mixture_of(shards), 10).state_dict()
-    for options in ({"seed": 4}, {"order": "spread"}, {"length": 199}):
+    for options in ({"seed": 4}, {"arrangement": "spread"}, {"length": 199}):
         with pytest.raises(ValueError, match="The state is of the order"):
             tfr.Loader(mixture_of(shards, **options), 10).load_state_dict(state)
     with pytest.raises(ValueError, match="The state is of the order"):
@@ -203,9 +203,11 @@ def _rest(loader: tfr.Loader) -> Any:
 
 
 def test_a_mixture_takes_the_seed_and_the_shuffle(shards: dict[str, list[str]]) -> None:
-    for given in ({"seed": 2}, {"seed": 0}, {"shuffle": True}, {"indices": [1]}):
-        with pytest.raises(TypeError, match="are the Mixture's own"):
+    for given in ({"seed": 2}, {"seed": 0}, {"shuffle": True}, {"order": tfr.Shuffle()}):
+        with pytest.raises(TypeError, match="a Mixture"):
             tfr.Loader(mixture_of(shards), 10, **given)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Give the Mixture in place of the files"):
+        tfr.Loader(shards["web"], 10, order=mixture_of(shards))
 
 
 def test_readers_of_a_mixture_must_read_alike(shards: dict[str, list[str]]) -> None:

@@ -33,7 +33,11 @@ def test_what_cannot_be_pickled_says_so_in_every_protocol(
     iterator = iter(reader)
     with pytest.raises(TypeError, match="cannot pickle '.*RecordIterator' object"):
         way(iterator)
-    others: list[Any] = [tfr.Loader(reader, 1)._core.begin(), reader._core, tfr.Plan(2, 1)._core]
+    others: list[Any] = [
+        tfr.Loader(reader, 1)._core.begin(),
+        reader._core,
+        tfr.Plan(tfr.Shuffle(), 1, num_records=2)._core,
+    ]
     for made in (*others, tfr.Writer(tmp_path / "new")._core):
         with pytest.raises(TypeError, match="cannot pickle"):
             way(made)

@@ -2,6 +2,7 @@ import pickle
 import threading
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrfast as tfr
+from orders import order_of
 from tfrfast._base.arguments import Remainder
 
 SHUFFLES = st.one_of(
@@ -16,6 +18,14 @@ SHUFFLES = st.one_of(
     st.builds(tfr.BlockShuffle, st.integers(1, 40), st.integers(1, 6), st.integers(1, 70)),
 )
 REMAINDERS = st.sampled_from(["keep", "drop", "pad"])
+
+
+def plan_with(options: Any) -> tfr.Plan:
+    arguments = {"num_records": 10, "batching": 1, "order": tfr.Shuffle(), **options}
+    for name in ("seed", "indices"):
+        if name in options:
+            arguments["order"] = tfr.Shuffle(**{name: arguments.pop(name)})
+    return tfr.Plan(**arguments)
 
 
 def steps_of_all(plans: list[tfr.Plan]) -> int:
@@ -53,14 +63,12 @@ def test_every_position_exactly_once(
     def ranks(world: int, batch_size: int, remainder: Remainder, start: int) -> list[tfr.Plan]:
         return [
             tfr.Plan(
-                num_records,
+                order_of(shuffle, seed, indices),
                 batch_size,
-                shuffle=shuffle,
-                seed=seed,
+                num_records=num_records,
                 rank=rank,
                 world=world,
                 remainder=remainder,
-                indices=indices,
                 start=start,
             )
             for rank in range(world)
@@ -84,7 +92,7 @@ def test_every_position_exactly_once(
     assert Counter(taken) == Counter(order[start:position])
     assert Counter(rest) == Counter(order[position : positions - dropped])
     other = ranks(data.draw(st.integers(1, 9)), data.draw(st.integers(1, 60)), "keep", position)
-    assert other[0].order == plans[0].order
+    assert other[0].order_text == plans[0].order_text
     assert Counter(real_rows(other, epoch, 0, steps_of_all(other))) == Counter(order[position:])
 
     counts = [plan.steps for plan in plans]
@@ -101,7 +109,7 @@ def test_every_position_exactly_once(
 
 
 def test_761_records_in_batches_of_50() -> None:
-    plan = tfr.Plan(761, 50)
+    plan = tfr.Plan(tfr.Shuffle(), 50, num_records=761)
     assert plan.steps == 16
     assert [len(plan.indices(0, step)) for step in range(16)] == [50] * 15 + [11]
     seen = np.concatenate([plan.indices(0, step) for step in range(16)])
@@ -114,7 +122,7 @@ def test_an_evaluation_weights_padding_zero() -> None:
     total = 0.0
     weight = 0
     for rank in range(3):
-        plan = tfr.Plan(761, 50, rank=rank, world=3, shuffle=False, remainder="pad")
+        plan = tfr.Plan(tfr.InOrder(), 50, num_records=761, rank=rank, world=3, remainder="pad")
         assert plan.steps == 6
         for step in range(plan.steps):
             indices, valid = plan.rows(0, step)
@@ -126,27 +134,32 @@ def test_an_evaluation_weights_padding_zero() -> None:
 
 
 def test_the_given_order_of_chosen_records_is_kept() -> None:
-    plan = tfr.Plan(10, 2, shuffle=False, indices=[7, 7, 1])
+    plan = tfr.Plan(tfr.InOrder(indices=[7, 7, 1]), 2, num_records=10)
     assert [plan.indices(4, step).tolist() for step in range(plan.steps)] == [[7, 7], [1]]
 
 
 def test_a_plan_of_permutation_order() -> None:
-    plan = tfr.Plan(1000, 100, seed=3)
+    plan = tfr.Plan(tfr.Shuffle(3), 100, num_records=1000)
     perm = tfr.Permutation(1000, seed=3, epoch=8)
     assert plan.indices(8, 2).tolist() == perm[200:300].tolist()
 
 
 def test_a_run_saved_on_8_workers_resumes_on_5() -> None:
-    first = [tfr.Plan(1000, 16, rank=rank, world=8, seed=1) for rank in range(8)]
+    first = [
+        tfr.Plan(tfr.Shuffle(1), 16, num_records=1000, rank=rank, world=8) for rank in range(8)
+    ]
     start = first[0].position_after(2)
     assert start == 3 * 8 * 16
-    second = [tfr.Plan(1000, 10, rank=rank, world=5, seed=1, start=start) for rank in range(5)]
+    second = [
+        tfr.Plan(tfr.Shuffle(1), 10, num_records=1000, rank=rank, world=5, start=start)
+        for rank in range(5)
+    ]
     seen = real_rows(first, 0, 0, 3) + real_rows(second, 0, 0, steps_of_all(second))
     assert sorted(seen) == list(range(1000))
 
 
 def test_a_plan_over_a_billion_records_is_small() -> None:
-    plan = tfr.Plan(10**9, 256, shuffle=tfr.BlockShuffle(1024, 16), world=8)
+    plan = tfr.Plan(tfr.BlockShuffle(1024, 16), 256, num_records=10**9, world=8)
     assert plan.steps == -(-(10**9) // 2048)
     assert len(pickle.dumps(plan)) < 1000
     assert len(set(plan.indices(3, plan.steps - 2).tolist())) == 256
@@ -154,7 +167,7 @@ def test_a_plan_over_a_billion_records_is_small() -> None:
 
 def test_the_caller_keeps_its_indices() -> None:
     chosen = np.array([3, 1, 2])
-    plan = tfr.Plan(10, 3, shuffle=False, indices=chosen)
+    plan = tfr.Plan(tfr.InOrder(indices=chosen), 3, num_records=10)
     chosen[:] = 0
     assert plan.indices(0, 0).tolist() == [3, 1, 2]
 
@@ -163,7 +176,7 @@ def test_the_caller_keeps_its_indices() -> None:
     ("options", "message"),
     [
         ({"num_records": -1}, "num_records is -1, but must be from 0 to"),
-        ({"batch_size": 0}, "batch_size is 0, but must be from 1 to 2147483647."),
+        ({"batching": 0}, "batch_size is 0, but must be from 1 to 2147483647."),
         ({"world": 0}, "world is 0, but must be from 1 to"),
         ({"rank": -1}, "rank is -1, but must be from 0"),
         ({"rank": 2, "world": 2}, "rank is 2, but must be 0 or more and less than world"),
@@ -182,16 +195,17 @@ def test_the_caller_keeps_its_indices() -> None:
     ],
 )
 def test_arguments_without_a_meaning(options: dict[str, object], message: str) -> None:
-    arguments: dict[str, object] = {"num_records": 10, "batch_size": 1, **options}
     with pytest.raises(ValueError, match=message):
-        tfr.Plan(**arguments)  # type: ignore[arg-type]
+        plan_with(options)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 2.0}, "batch_size must be an integer, not float."),
-        ({"shuffle": 8192}, "shuffle must be True, False or a BlockShuffle, not 8192"),
+        ({"batching": 2.0}, "batch_size must be an integer, not float."),
+        ({"order": 8192}, r"order must be an order, such as tfr.Shuffle\(seed=7\), not 8192"),
+        ({"num_records": None}, "A Plan of a Shuffle needs num_records"),
+        ({"batching": tfr.ByTokens(9)}, "ByTokens needs lengths"),
         ({"seed": None}, "seed must be an integer, not NoneType."),
         ({"indices": [0.5]}, "indices must be integers, not float64."),
         ({"indices": np.ones(10, bool)}, "indices must be integers, not a mask"),
@@ -199,13 +213,12 @@ def test_arguments_without_a_meaning(options: dict[str, object], message: str) -
     ],
 )
 def test_arguments_of_the_wrong_type(options: dict[str, object], message: str) -> None:
-    arguments: dict[str, object] = {"num_records": 10, "batch_size": 1, **options}
     with pytest.raises(TypeError, match=message):
-        tfr.Plan(**arguments)  # type: ignore[arg-type]
+        plan_with(options)
 
 
 def test_steps_that_do_not_exist() -> None:
-    plan = tfr.Plan(10, 4, rank=1, world=2)
+    plan = tfr.Plan(tfr.Shuffle(), 4, num_records=10, rank=1, world=2)
     assert plan.steps == 2
     for step in [-1, 2, 2**70]:
         with pytest.raises(IndexError, match=f"Step {step} is out of range: rank 1 has 2 steps"):
@@ -219,25 +232,43 @@ def test_steps_that_do_not_exist() -> None:
 
 
 def test_equal_pickled_and_printed() -> None:
-    plan = tfr.Plan(100, 7, seed=-1, world=3, rank=1, remainder="pad", indices=[5, 6], start=1)
+    plan = tfr.Plan(
+        tfr.Shuffle(-1, indices=[5, 6]),
+        7,
+        num_records=100,
+        world=3,
+        rank=1,
+        remainder="pad",
+        start=1,
+    )
     copy = pickle.loads(pickle.dumps(plan))
     assert copy == plan
     assert hash(copy) == hash(plan)
     assert copy.rows(2, 0)[0].tolist() == plan.rows(2, 0)[0].tolist()
     assert repr(plan) == (
-        "Plan(100, 7, seed=18446744073709551615, rank=1, world=3, remainder='pad', start=1, "
-        "indices=<2 record numbers>)"
+        "Plan(Shuffle(seed=18446744073709551615, indices=<2 numbers>), 7, num_records=100, "
+        "rank=1, world=3, remainder='pad', start=1)"
     )
     assert plan != tfr.Plan(
-        100, 7, seed=-1, world=3, rank=1, remainder="pad", indices=[6, 5], start=1
+        tfr.Shuffle(-1, indices=[6, 5]),
+        7,
+        num_records=100,
+        world=3,
+        rank=1,
+        remainder="pad",
+        start=1,
     )
-    assert plan != tfr.Plan(100, 7, seed=-1, world=3, rank=1, remainder="pad", start=1)
-    assert repr(tfr.Plan(5, 2)) == "Plan(5, 2)"
-    assert tfr.Plan(5, 2) != "Plan(5, 2)"
+    assert plan != tfr.Plan(
+        tfr.Shuffle(-1), 7, num_records=100, world=3, rank=1, remainder="pad", start=1
+    )
+    assert (
+        repr(tfr.Plan(tfr.Shuffle(), 2, num_records=5)) == "Plan(Shuffle(seed=0), 2, num_records=5)"
+    )
+    assert tfr.Plan(tfr.Shuffle(), 2, num_records=5) != "Plan(5, 2)"
 
 
 def test_a_plan_cannot_be_changed() -> None:
-    plan = tfr.Plan(10, 2)
+    plan = tfr.Plan(tfr.Shuffle(), 2, num_records=10)
     with pytest.raises(AttributeError, match="cannot be changed"):
         plan.start = 4
     with pytest.raises(AttributeError, match="cannot be changed"):
@@ -245,24 +276,26 @@ def test_a_plan_cannot_be_changed() -> None:
 
 
 def test_the_order_is_described_by_what_fixes_it() -> None:
-    plan = tfr.Plan(100, 7, seed=4, world=3, rank=1)
-    assert plan.order == "order version=1 shuffle=exact seed=4 records=100"
-    assert plan.order == tfr.Plan(100, 9, seed=4, start=50, remainder="pad").order
+    plan = tfr.Plan(tfr.Shuffle(4), 7, num_records=100, world=3, rank=1)
+    assert plan.order_text == "order version=1 shuffle=exact seed=4 records=100"
+    assert (
+        plan.order_text
+        == tfr.Plan(tfr.Shuffle(4), 9, num_records=100, start=50, remainder="pad").order_text
+    )
     others = [
-        tfr.Plan(100, 7, seed=5),
-        tfr.Plan(101, 7, seed=4),
-        tfr.Plan(100, 7, seed=4, shuffle=False),
-        tfr.Plan(100, 7, seed=4, shuffle=tfr.BlockShuffle(8, 2)),
-        tfr.Plan(100, 7, seed=4, shuffle=tfr.BlockShuffle(8, 2, streams=8)),
-        tfr.Plan(100, 7, seed=4, indices=range(100)),
+        tfr.Plan(tfr.Shuffle(5), 7, num_records=100),
+        tfr.Plan(tfr.Shuffle(4), 7, num_records=101),
+        tfr.Plan(tfr.InOrder(), 7, num_records=100),
+        tfr.Plan(tfr.BlockShuffle(8, 2, seed=4), 7, num_records=100),
+        tfr.Plan(tfr.BlockShuffle(8, 2, streams=16, seed=4), 7, num_records=100),
+        tfr.Plan(tfr.Shuffle(4, indices=range(100)), 7, num_records=100),
     ]
-    assert len({plan.order, *(other.order for other in others)}) == 7
+    assert len({plan.order_text, *(other.order_text for other in others)}) == 7
     # An unshuffled order has no seed.
-    assert tfr.Plan(5, 1, shuffle=False, seed=1).order == tfr.Plan(5, 1, shuffle=False).order
 
 
 def test_threads_may_share_a_plan() -> None:
-    plan = tfr.Plan(50_000, 64, seed=5)
+    plan = tfr.Plan(tfr.Shuffle(5), 64, num_records=50_000)
     parts: list[list[int]] = [[] for _ in range(4)]
 
     def work(thread: int) -> None:
@@ -279,7 +312,7 @@ def test_threads_may_share_a_plan() -> None:
 
 def test_epochs_and_seeds_give_unrelated_orders() -> None:
     """Two unrelated orders of 10,000 agree at one place on average; 12 is one chance in 10**9."""
-    plans = [tfr.Plan(10_000, 10_000, seed=seed) for seed in (0, 1, 2)]
+    plans = [tfr.Plan(tfr.Shuffle(seed), 10_000, num_records=10_000) for seed in (0, 1, 2)]
     orders = [plan.indices(epoch, 0) for plan in plans for epoch in range(5)]
     for first, second in pairwise(orders):
         assert int((first == second).sum()) < 12

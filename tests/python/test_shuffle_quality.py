@@ -9,6 +9,7 @@ import pytest
 
 import shuffle_measures as measure
 import tfrfast as tfr
+from orders import order_of
 
 LIMIT = 4.0
 SIZES = [1024, 3008, 65536, 204_800, 262_144 + 32]
@@ -95,7 +96,7 @@ def test_every_record_of_a_block_shuffle_comes_first_equally_often(n: int) -> No
     shuffle = tfr.BlockShuffle(40, 4, streams=8)
     for step in (0, 100, 398):
         records = [
-            int(tfr.Plan(n, 10, shuffle=shuffle, seed=seed).indices(epoch, step)[0])
+            int(tfr.Plan(order_of(shuffle, seed), 10, num_records=n).indices(epoch, step)[0])
             for seed in range(2048)
             for epoch in (0, 1)
         ]

@@ -120,7 +120,9 @@ def test_every_stored_feature_has_a_spec() -> None:
 
 def test_a_loader_takes_a_split() -> None:
     train = tfr.tfds(FOLDER, "train[10%:]", io="pread")
-    loader = tfr.Loader(train.reader, 4, features=train.features, indices=train.indices, seed=1)
+    loader = tfr.Loader(
+        train.reader, 4, order=tfr.Shuffle(1, indices=train.indices), features=train.features
+    )
     assert sorted(i for batch in loader for i in batch["id"].tolist()) == [
         i for i in range(11) if i != 6
     ]

@@ -288,7 +288,7 @@ def checksum(folder: Path) -> Call:
 
 def permute(folder: Path) -> Call:
     order = tfr.Permutation(100_000, seed=3)
-    plan = tfr.Plan(100_000, 10_000)
+    plan = tfr.Plan(tfr.Shuffle(), 10_000, num_records=100_000)
 
     def call() -> None:
         assert len(set(order[:10_000].tolist())) == 10_000  # np.unique ends daemon threads badly

@@ -43,7 +43,7 @@ def jobs(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
     records = [reader[number] for number in range(20)]
     mixture = {"one": (reader, 1.0), "two": (reader, 2.0)}
     yield "Permutation", lambda: tfr.Permutation(1000, 1)
-    yield "Plan", lambda: tfr.Plan(1000, 10)
+    yield "Plan", lambda: tfr.Plan(tfr.Shuffle(), 10, num_records=1000)
     yield "iterator", lambda: next(iter(reader))
     yield "batch", lambda: reader.read(range(200))
     yield "Loader", lambda: next(iter(tfr.Loader(reader, 100, threads=1)))

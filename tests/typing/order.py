@@ -18,11 +18,14 @@ assert_type(len(perm), int)
 perm[1.5]  # type: ignore[call-overload]
 tfr.Permutation(1000)  # type: ignore[call-arg]
 
-plan = tfr.Plan(1000, 32, shuffle=tfr.BlockShuffle(8, 2), remainder="pad", indices=[1, 2])
+plan = tfr.Plan(tfr.BlockShuffle(8, 2, indices=[1, 2]), 32, num_records=1000, remainder="pad")
 assert_type(plan.steps, int)
 assert_type(plan.indices(0, 1), NDArray[np.int64])
 assert_type(plan.rows(0, 1), tuple[NDArray[np.int64], NDArray[np.bool_]])
 
-tfr.Plan(1000, 32, shuffle=8192)  # type: ignore[arg-type]
-tfr.Plan(1000, 32, remainder="fill")  # type: ignore[arg-type]
-tfr.Plan(1000, 32, True)  # type: ignore[call-arg]
+tfr.Plan(tfr.Weighted([1, 2.5]), tfr.ByTokens(9, lengths=np.array([1, 2])))
+tfr.Plan(1000, 32)  # type: ignore[arg-type]
+tfr.Loader("data", tfr.ByTokens(512), order=tfr.InOrder())
+tfr.Loader("data", 9, shuffle=tfr.BlockShuffle(8, 2))  # type: ignore[arg-type]
+tfr.Plan(tfr.Shuffle(), 32, num_records=1000, remainder="fill")  # type: ignore[arg-type]
+tfr.Plan(tfr.Shuffle(), 32, 1000)  # type: ignore[call-arg]

@@ -16,7 +16,7 @@ from tfrfast._bench.pipelines import (
     loader_way,
     tensorflow_ways,
 )
-from tfrfast.mixture import Mixture
+from tfrfast.order import Mixture
 from tfrfast.reader import Reader
 
 TENSORFLOW, DATASET, LOADER = "TensorFlow", "tfr.TFRecordDataset", "tfr.Loader"

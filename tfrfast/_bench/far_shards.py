@@ -16,7 +16,7 @@ from tfrfast._bench.pipelines import Weighed, Work, dataset_way, import_tensorfl
 from tfrfast._remote import answers
 from tfrfast._remote.client import use_client
 from tfrfast.features import Features
-from tfrfast.mixture import Mixture, Weight
+from tfrfast.order import Mixture, Weight
 from tfrfast.reader import Reader
 
 REQUESTS, LOADER, DATASET = "requests", "tfr.Loader", "tfr.TFRecordDataset"

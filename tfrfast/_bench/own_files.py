@@ -13,7 +13,7 @@ from tfrfast._bench.shapes import warm
 from tfrfast.errors import FeatureError
 from tfrfast.example import infer_features
 from tfrfast.features import Features
-from tfrfast.mixture import Mixture, Weight
+from tfrfast.order import Mixture, Weight
 from tfrfast.reader import Reader
 
 _BATCH_BYTES = 1 << 20

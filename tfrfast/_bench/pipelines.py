@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tfrfast.features import Features, FixedLen, VarLen
 from tfrfast.loader import Loader
-from tfrfast.mixture import Mixture, Weight
+from tfrfast.order import Mixture, Weight
 from tfrfast.reader import Reader
 
 WINDOW = 8192

@@ -13,6 +13,7 @@ from tfrfast._bench.digits import SIDE
 from tfrfast._bench.pipelines import import_tensorflow
 from tfrfast._bench.shapes import SHAPES
 from tfrfast.loader import Loader
+from tfrfast.order import InOrder
 from tfrfast.reader import Reader
 
 BATCH_SIZE = 64
@@ -94,7 +95,7 @@ def _train(model: Any, loader: Loader, steps: int | None = None) -> list[Any]:
 def _accuracy(model: Any, reader: Reader, records: Any) -> float:
     right = 0
     for batch in Loader(
-        reader, 1024, features=SHAPES["mnist"].features, shuffle=False, indices=records
+        reader, 1024, order=InOrder(indices=records), features=SHAPES["mnist"].features
     ):
         right += int((model(batch["image"]).numpy().argmax(1) == batch["label"]).sum())
     return right / len(records)

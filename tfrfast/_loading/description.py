@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast._features.compiled import CompiledFeatures
-from tfrfast.plan import Plan
+from tfrfast.order import Plan
 
 __all__ = ["LoaderDescription"]
 

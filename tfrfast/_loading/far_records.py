@@ -94,6 +94,6 @@ def warn_of_requests(reader: Reader, is_exact: bool, batch_size: int) -> None:
         sum(shard._stream_bytes for shard in shards),
         reader._options["storage"].cache,
     )
-    if (cost := far.cost("shuffle=tfr.BlockShuffle(...)", "Reader", batch_size)) is not None:
+    if (cost := far.cost("order=tfr.BlockShuffle(...)", "Reader", batch_size)) is not None:
         _said = True
         warnings.warn(cost, SlowPathWarning, stacklevel=3)

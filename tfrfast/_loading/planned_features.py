@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 
-import numpy as np
-
 from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.compiling import compile_features
 from tfrfast._features.inference import settle
@@ -14,19 +12,19 @@ from tfrfast._features.names import check_names
 from tfrfast._features.samples import Sample
 from tfrfast.errors import RecordError
 from tfrfast.features import AnyFeatures
-from tfrfast.plan import Plan
+from tfrfast.order import Order
 from tfrfast.reader import Reader
 
 __all__ = ["planned_features"]
 
-_PLACES = 8  # in the data set, from which the sample is taken
+_PLACES = 8  # records that tell how long they are
 _MAX_SAMPLE_BYTES = 64 << 20
 
 
 def planned_features(
-    features: AnyFeatures | None, reader: Reader, plan: Plan, sample: int | None = None
+    features: AnyFeatures | None, reader: Reader, order: Order, sample: int | None = None
 ) -> CompiledFeatures | None:
-    """What a Loader decodes, the same on every rank. It fits a sample of its plan's records.
+    """What a Loader decodes, the same on every rank. It fits a sample of its order's records.
 
     `sample` is from how many records to infer features, if that is not the usual number.
     """
@@ -34,7 +32,7 @@ def planned_features(
         return None
 
     def look(count: int) -> Sample:
-        return _planned_sample(reader, plan, count)
+        return _planned_sample(reader, order, count)
 
     def look_at_sample(count: int) -> Sample:
         return look(count if sample is None else sample)
@@ -45,29 +43,13 @@ def planned_features(
     return compiled
 
 
-def _planned_sample(reader: Reader, plan: Plan, count: int) -> Sample:
-    """Readable records of the plan, from a few places only, so that they cost few seeks."""
+def _planned_sample(reader: Reader, order: Order, count: int) -> Sample:
+    """Readable records of the order, from a few places only, so that they cost few seeks."""
     if count > _PLACES:
-        first = _read(reader, _planned_numbers(plan, _PLACES))
+        first = _read(reader, order._sample(len(reader), _PLACES))
         mean = sum(map(len, first.records)) // max(len(first.records), 1)
         count = max(_PLACES, min(count, _MAX_SAMPLE_BYTES // max(mean, 1)))
-    return _read(reader, _planned_numbers(plan, count))
-
-
-def _planned_numbers(plan: Plan, count: int) -> list[int]:
-    if plan._own_order is not None:
-        return plan._own_order.sample(count)
-    positions = np.arange(plan.positions) if plan.positions <= count else None
-    if positions is None:
-        places = min(_PLACES, count)
-        run = count // places
-        starts = np.linspace(0, plan.positions - run, places).astype(np.int64)
-        positions = (starts[:, None] + np.arange(run)).reshape(-1)
-    if plan._weights is not None:  # a position is a draw: look at records that may be drawn
-        weighted = np.flatnonzero(plan._weights)
-        positions = weighted[positions * len(weighted) // max(plan.positions, 1)]
-    numbers: list[int] = (positions if plan._chosen is None else plan._chosen[positions]).tolist()
-    return numbers
+    return _read(reader, order._sample(len(reader), count))
 
 
 def _read(reader: Reader, numbers: list[int]) -> Sample:

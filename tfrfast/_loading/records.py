@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,10 @@ from tfrfast._columns.batch import Batch
 from tfrfast._loading.planned_features import planned_features
 from tfrfast.example import parse_example
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.mixture import Mixture
-from tfrfast.plan import Plan
+from tfrfast.order import Batching, ByTokens, InOrder, Mixture, Order, Shuffle
 from tfrfast.reader import Reader
 
-__all__ = ["Records", "open_reader", "planned_from", "read_rows"]
+__all__ = ["Records", "chosen_order", "open_reader", "order_of", "read_rows", "with_lengths"]
 
 
 def open_reader(source: Reader | Mixture | Paths, options: dict[str, Any]) -> Reader:
@@ -34,9 +33,49 @@ def open_reader(source: Reader | Mixture | Paths, options: dict[str, Any]) -> Re
     return source
 
 
-def planned_from(source: object, reader: Reader) -> Mixture | int:
-    """What a Plan takes for a source that `reader` reads."""
-    return source if isinstance(source, Mixture) else len(reader)
+def order_of(
+    source: object, order: Order | None, shuffle: bool | None, seed: SupportsIndex | None
+) -> Order:
+    """What `order`, or the short words for the usual ones, mean for this source.
+
+    By default it is a Shuffle with seed 0, and for a Mixture the Mixture.
+    """
+    if isinstance(source, Mixture) or order is not None:
+        whose = "a Mixture" if isinstance(source, Mixture) else "order"
+        if shuffle is not None or seed is not None:
+            raise TypeError(f"{whose} says how to shuffle: leave shuffle and seed out.")
+        if isinstance(source, Mixture):
+            if order is not None:
+                raise TypeError("a Mixture is an order: leave order out.")
+            return source
+        if isinstance(order, Mixture):
+            raise TypeError("Give the Mixture in place of the files: it knows its readers.")
+        assert order is not None
+        return order
+    if not isinstance(shuffle, bool | np.bool_ | None):
+        raise TypeError(
+            f"shuffle must be True or False, not {shuffle!r}: there is no buffer whose size could "
+            "be given. Another order goes to order=, such as order=tfr.BlockShuffle(...)."
+        )
+    if shuffle is None or shuffle:
+        return Shuffle(0 if seed is None else seed)
+    return InOrder()
+
+
+def chosen_order(source: object, order: Order | None, records: object) -> Order | None:
+    """The order of a table, where None is that of the files, or of the numbers in `records`."""
+    if not isinstance(source, Mixture) and order is None:
+        return None
+    if records is not None:
+        raise TypeError("records are those of an order: give its indices instead.")
+    return order_of(source, order, None, None)
+
+
+def with_lengths(batching: Batching, reader: Reader) -> Batching:
+    """With the records' bytes as the lengths of a ByTokens that has none."""
+    if isinstance(batching, ByTokens) and batching.lengths is None:
+        return ByTokens(batching.tokens, reader.lengths)
+    return batching
 
 
 class Records:
@@ -50,11 +89,8 @@ class Records:
     ) -> None:
         self.reader = open_reader(source, options)
         # Settled here, once, so that every batch and every process has the same columns.
-        if isinstance(source, Mixture):
-            plan = Plan(source, 1)
-        else:
-            plan = Plan(len(self.reader), 1, shuffle=False)
-        compiled = planned_features(features, self.reader, plan)
+        order = source if isinstance(source, Mixture) else InOrder()
+        compiled = planned_features(features, self.reader, order)
         self.features: Features | None = None if compiled is None else compiled.specs
 
     def read(

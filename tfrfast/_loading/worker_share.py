@@ -10,7 +10,7 @@ import sys
 from typing import Any, SupportsIndex
 
 from tfrfast import _native
-from tfrfast.plan import Plan
+from tfrfast.order import Plan
 
 __all__ = ["WorkerShare"]
 

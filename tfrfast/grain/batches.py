@@ -12,7 +12,7 @@ import grain
 from tfrfast._loading.records import read_rows
 from tfrfast._loading.states import check_state
 from tfrfast.loader import Loader
-from tfrfast.plan import Plan
+from tfrfast.order import Plan
 
 __all__ = ["IterDataset"]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
-from tfrfast._base.arguments import integers
+import numpy as np
+
+from tfrfast._base.arguments import Int64Array, integer, integers, no_such
 from tfrfast._base.paths import Paths
-from tfrfast._loading.records import Records
+from tfrfast._loading.records import Records, chosen_order
 from tfrfast.columns import Batch, Sparse
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.mixture import Mixture
+from tfrfast.order import Mixture, Order, Plan
 from tfrfast.reader import Reader
 
 __all__ = ["Source"]
@@ -23,8 +25,10 @@ class Source:
         dataset = grain.MapDataset.source(source).shuffle(seed=1).batch(256)
 
     Args:
-      source: a Reader, anything that Reader takes, or a Mixture, whose sources' records are
-        numbered end to end.
+      source: a Reader, anything that Reader takes, or a Mixture, which is an order, too.
+      order: item `i` is the record at position `i` of this order, not record `i`. Then do not
+        shuffle the source again.
+      epochs: of the order, one after the other.
       features: as in `tfrfast.Loader`. With None, record `i` is its bytes; else it is a dict of the
         values of each feature.
       reader_options: are passed on to Reader.
@@ -39,9 +43,16 @@ class Source:
         source: Reader | Mixture | Paths,
         *,
         features: AnyFeatures | None = None,
+        order: Order | None = None,
+        epochs: SupportsIndex = 1,
         **reader_options: Any,
     ) -> None:
         self._records = Records(source, features, reader_options)
+        chosen = chosen_order(source, order, None)
+        self._epochs = integer("epochs", epochs, 1, 2**31 - 1)
+        if chosen is None and self._epochs > 1:
+            raise TypeError("epochs are those of an order: give order=, or repeat the dataset.")
+        self._plan = None if chosen is None else Plan(chosen, 1, num_records=len(self.reader))
 
     @property
     def reader(self) -> Reader:
@@ -54,14 +65,14 @@ class Source:
         return self._records.features
 
     def __len__(self) -> int:
-        return len(self.reader)
+        return len(self.reader) if self._plan is None else self._plan.positions * self._epochs
 
     def __getitem__(self, index: SupportsIndex) -> Any:
         return self._getitems([index.__index__()])[0]
 
     def _getitems(self, indices: Sequence[int]) -> Sequence[Any]:
         """Records that Grain asks for together, which are read and decoded together."""
-        numbers = integers("indices", indices)
+        numbers = self._record_numbers(integers("indices", indices))
         batch = self._records.read(numbers)
         rows = _rows(batch) if isinstance(batch, Batch) else batch.tolist()
         if len(rows) == len(numbers):
@@ -76,9 +87,22 @@ class Source:
                 number, row = next(kept, (None, None))
         return items
 
+    def _record_numbers(self, items: Int64Array) -> Int64Array:
+        plan, count = self._plan, len(self)
+        if plan is None:
+            return items
+        numbers = np.empty(len(items), np.int64)
+        for i, item in enumerate(items.tolist()):
+            if not -count <= item < count:
+                raise no_such("Item", item, count)
+            epoch, position = divmod(item % count, plan.positions)
+            numbers[i] = plan.indices(epoch, position)[0]
+        return numbers
+
     def __repr__(self) -> str:
         data = f"{len(self)} records, data={self.reader.fingerprint:016x}"
-        return f"Source({data}, features={self.features!r})"
+        order = "" if self._plan is None else f", {self._plan.order_text}"
+        return f"Source({data}{order}, features={self.features!r})"
 
 
 def _rows(batch: Batch) -> list[Any]:

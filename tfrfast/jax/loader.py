@@ -45,6 +45,11 @@ class Loader:
                 'A sharding needs batches of one shape: give the Loader remainder="drop" to train, '
                 'or "pad" to evaluate.'
             )
+        if sharding is not None and sharding.num_devices > 1 and loader.plan.batch_size is None:
+            raise ValueError(
+                "A sharding needs batches of one shape, and those of a ByTokens have as many rows "
+                "as fit. Leave the sharding out, or give the Loader a number of rows."
+            )
         self._loader = copy.copy(loader)
         self._sharding = sharding
         self._ahead = integer("ahead", ahead, 0, 2**31 - 1)

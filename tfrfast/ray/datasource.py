@@ -16,10 +16,9 @@ import ray
 from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
-from tfrfast._base.arguments import Int64Array
 from tfrfast._base.paths import absolute, absolute_path
 from tfrfast.errors import RecordError
-from tfrfast.permutation import Permutation
+from tfrfast.order import Plan
 from tfrfast.ray.parts import Columns, Part, Shards
 from tfrfast.ray.ranges import ShardTable, cut
 from tfrfast.ray.tasks import processors_of_task
@@ -32,6 +31,7 @@ _SAMPLE_ROWS = 512
 _TASK_BYTES = 64 << 20
 _SMALL_BYTES = 1 << 20
 _TASKS_PER_PROCESSOR = 4
+_SMALL_ORDER_BYTES = 1000
 # More than so many paths are put into Ray's object store once, not into each task.
 _MAX_PATHS_IN_A_TASK = 200
 
@@ -39,21 +39,21 @@ _MAX_PATHS_IN_A_TASK = 200
 class RecordSource(Datasource):
     """The records of a reader, in ranges of about the same number of bytes.
 
-    `numbers` are the records wanted, in that order; `shuffle` is a seed and an epoch.
+    With `order`, they are the records of an epoch of that plan.
     """
 
     def __init__(
         self,
         reader: Reader,
         columns: Columns,
-        numbers: Int64Array | None,
-        shuffle: tuple[int, int] | None,
+        order: Plan | None,
+        epoch: int,
     ) -> None:
         super().__init__()
         self._reader = reader
         self._columns = columns
-        self._numbers = numbers
-        self._shuffle = shuffle
+        self._order = order
+        self._epoch = epoch
         self._plan = uuid.uuid4().hex
         shards = reader.shards
         self._table = ShardTable(
@@ -71,7 +71,7 @@ class RecordSource(Datasource):
         return "TFRecords"
 
     def __len__(self) -> int:
-        return len(self._reader) if self._numbers is None else len(self._numbers)
+        return len(self._reader) if self._order is None else self._order.positions
 
     # -- sizes
 
@@ -136,7 +136,8 @@ class RecordSource(Datasource):
     def parts(self, count: int) -> Iterator[Part]:
         """The ranges, at most `count`."""
         columns = self._columns
-        if self._numbers is None and self._shuffle is None:
+        order = self._order
+        if order is None:
             ends = self._table.ends
             for first, last in cut(self._table, count):
                 touched = self._table.touched(first, last)
@@ -146,20 +147,17 @@ class RecordSource(Datasource):
         total = len(self)
         count = min(count, total)
         everything = self._everything() if total else None
+        # The order travels to the tasks, unless their record numbers are smaller.
+        travels = len(order.encode()) <= max(_SMALL_ORDER_BYTES, 8 * total // max(count, 1))
         for i in range(count):
             first, last = total * i // count, total * (i + 1) // count
-            yield self._part_of_order(everything, total, first, last)
-
-    def _part_of_order(self, everything: Any, total: int, first: int, last: int) -> Part:
-        if self._shuffle is None:
-            assert self._numbers is not None
-            records = self._numbers[first:last]
-        elif self._numbers is None:
-            order = (total, *self._shuffle)
-            return Part(everything, self._columns, first, last, shuffled=order)
-        else:
-            records = self._numbers[Permutation(total, *self._shuffle)[first:last]]
-        return Part(everything, self._columns, first, last, records=records)
+            part = Part(everything, columns, first, last)
+            if travels:
+                planned = order._of_positions(first, last).encode(), self._epoch
+                yield dataclasses.replace(part, planned=planned)
+            else:
+                numbers = order.records_at(self._epoch, first, last)
+                yield dataclasses.replace(part, records=numbers)
 
     def _shards(self, which: range) -> Shards:
         paths = self._reader._paths
@@ -199,7 +197,7 @@ class RecordSource(Datasource):
 
 
 def _is_range(part: Part) -> bool:
-    return part.records is None and part.shuffled is None
+    return part.records is None and part.planned is None
 
 
 def _read(part: Part) -> Iterator[Any]:

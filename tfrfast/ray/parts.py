@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrfast import scanning
+from tfrfast import _native, scanning
 from tfrfast._base.arguments import Int64Array
 from tfrfast.errors import StaleIndexError
-from tfrfast.permutation import Permutation
 from tfrfast.ray.blocks import blocks
 from tfrfast.reader import Reader
 
@@ -105,9 +104,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Part:
-    """Records `first` to `last` (not among them) in some order: the shards' own, that of `records`,
-    or a permutation of `shuffled` records.
-    """
+    """Records `first` to `last` (not among them) of an order: that of the shards, or another."""
 
     shards: Any  # Shards, or what `get_shards` makes them of
     columns: Columns
@@ -115,10 +112,10 @@ class Part:
     last: int
     #: The number of the first record of `shards`.
     first_of_shards: int = 0
-    #: These records, of which `first` and `last` count the positions no more.
+    #: Another order has put these records there.
     records: Int64Array | None = field(default=None, repr=False)
-    #: (number of records, seed, epoch)
-    shuffled: tuple[int, int, int] | None = None
+    #: Or it is described by an encoded plan of these positions, and the epoch.
+    planned: tuple[bytes, int] | None = field(default=None, repr=False)
 
     def read(self, get_shards: Callable[[Any], Shards], threads: int) -> Iterator[Any]:
         """The part's rows as tables of PyArrow, of some MiB each."""
@@ -130,9 +127,9 @@ class Part:
     def _numbers(self) -> Any:
         if self.records is not None:
             return self.records
-        if self.shuffled is not None:
-            number, seed, epoch = self.shuffled
-            return Permutation(number, seed, epoch)[self.first : self.last]
+        if self.planned is not None:
+            plan, epoch = self.planned
+            return _native.Plan.decode(plan).indices(epoch, 0)
         return slice(self.first - self.first_of_shards, self.last - self.first_of_shards)
 
     def _numbered(self, table: Any) -> Any:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tfrfast import scanning
-from tfrfast._base.arguments import integer, seed_number
+from tfrfast._base.arguments import epoch_number
 from tfrfast._base.paths import Paths, absolute
 from tfrfast._columns.rows import row_numbers
-from tfrfast._loading.records import open_reader
+from tfrfast._loading.records import chosen_order, open_reader
 from tfrfast.features import AnyFeatures
+from tfrfast.order import InOrder, Mixture, Order, Plan
 from tfrfast.ray.nodes import check_nodes
 from tfrfast.ray.parts import Columns
 from tfrfast.reader import Reader
@@ -22,12 +23,12 @@ __all__ = ["read"]
 
 
 def read(
-    source: Reader | Paths,
+    source: Reader | Mixture | Paths,
     *,
     features: AnyFeatures | None = None,
     columns: Sequence[str] | None = None,
     records: Any = None,
-    shuffle: SupportsIndex | None = None,
+    order: Order | None = None,
     epoch: SupportsIndex = 0,
     record: bool | str = False,
     shard: bool | str = False,
@@ -48,7 +49,7 @@ def read(
     large one is read by several tasks. The number of rows is known beforehand, and so is about
     their size. Columns that `select_columns` drops are not decoded.
 
-    Ray hands on blocks as they are finished. With `records` or `shuffle`, it is told to keep their
+    Ray hands on blocks as they are finished. With `records` or an order, it is told to keep their
     order, as `dataset.context.execution_options.preserve_order` says.
 
     Every node is asked beforehand whether it sees the same files, as for `tfrfast.ray.index`.
@@ -57,10 +58,10 @@ def read(
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Each
-        node opens the files it needs by the same names.
+        node opens the files it needs by the same names. Or a Mixture, which is an order, too.
       features, columns, records, record, shard, text, sample, batch_size: as for `tfr.scan`.
-      shuffle: a seed, for all records in the exact order of a Loader with that seed.
-      epoch: which epoch's order.
+      order: the records of this order, as a Loader gives them.
+      epoch: which epoch of the order.
       override_num_blocks: the number of tasks. By default four for each processor of the cluster,
         or one for each 64 MiB if that is more, but none of less than 1 MiB.
       concurrency: as for `ray.data.read_datasource`.
@@ -74,11 +75,10 @@ def read(
 
     reader = open_reader(source, reader_options)
     numbers = None if records is None else row_numbers(records, len(reader), "Record")
-    if isinstance(shuffle, bool):
-        raise TypeError("shuffle is a seed, or None for the order of the files, not a bool.")
-    order = None
-    if shuffle is not None:
-        order = (seed_number(shuffle), integer("epoch", epoch, 0, 2**63 - 1))
+    order = chosen_order(source, order, records)
+    if numbers is not None:
+        order = InOrder(indices=numbers)
+    plan = None if order is None else Plan(order, 1, num_records=len(reader))
     settled = scanning.scan(
         reader,
         features=features,
@@ -96,14 +96,14 @@ def read(
     if not ray.is_initialized():
         ray.init()
     check_nodes(absolute(reader._paths), [], reader._options["storage"])
-    chosen = RecordSource(reader, wanted, numbers, order)
+    chosen = RecordSource(reader, wanted, plan, epoch_number(epoch))
     dataset = read_datasource(
         chosen,
         override_num_blocks=override_num_blocks or chosen.usual_tasks(),
         concurrency=concurrency,
         **(ray_options or {}),
     )
-    if records is not None or order is not None:
+    if order is not None:
         # The dataset and those made of it share a context of their own.
         dataset.context.execution_options.preserve_order = True
     return dataset

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tfrfast.block_shuffle import BlockShuffle
+from tfrfast.order import BlockShuffle
 from tfrfast.tensorflow.building import build, build_one_by_one
 from tfrfast.tensorflow.element_calls import ElementCall
 from tfrfast.tensorflow.history import OF_EACH, History, Refusal, call_text

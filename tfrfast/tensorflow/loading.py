@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfrfast._loading.description import LoaderDescription
 from tfrfast.errors import StaleIndexError
-from tfrfast.plan import Plan
+from tfrfast.order import InOrder, Plan
 from tfrfast.tensorflow import keys
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
@@ -42,8 +42,6 @@ def dataset_of(
     encoded = tf.constant(rest.encode())
     starts = tf.constant(loader.source_starts, tf.int64)
     rows = plan.batch_size if plan.remainder != "keep" and not loader.skips_damage else None
-    if plan._own_order is not None and plan._own_order.rows_vary:
-        rows = None
 
     shapes = [[None]] if features is None else features.shapes(None)
     full_shapes = [[rows]] if features is None else features.shapes(rows)
@@ -104,7 +102,7 @@ def _may_differ(plan: Plan) -> bool:
 
     With several ranks they do not: every rank would have to iterate equally often.
     """
-    return plan.world == 1 and plan.shuffle is not False
+    return plan.world == 1 and not isinstance(plan.order, InOrder)
 
 
 def _sharded_at_most_once(dataset: Any, plan: Plan) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tfrfast.block_shuffle import BlockShuffle
+from tfrfast.order import BlockShuffle
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tfrfast import _native
-from tfrfast.block_shuffle import BlockShuffle, order_of
+from tfrfast.order import BlockShuffle, InOrder
+from tfrfast.order import Shuffle as ExactShuffle
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,8 @@ class Sequence:
         if shuffle is not None and shuffle.turns is not None:
             turns = shuffle.turns
             return _native.InterleavedOrder(turns.file_records, turns.files, turns.block_records)
-        return order_of(False if shuffle is None else shuffle.blocks or True, self.records.count)
+        order = InOrder() if shuffle is None else shuffle.blocks or ExactShuffle()
+        return order._positions(self.records.count)
 
     def encode(self) -> bytes:
         """What the ops take."""

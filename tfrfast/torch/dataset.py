@@ -11,7 +11,7 @@ import torch.utils.data
 from tfrfast._base.arguments import integers
 from tfrfast._base.paths import Paths
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.mixture import Mixture
+from tfrfast.order import Mixture
 from tfrfast.reader import Reader
 from tfrfast.torch.batch import Batch, Ragged
 from tfrfast.torch.records import Records
@@ -28,7 +28,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture, whose sources' records are
-        numbered end to end.
+        numbered end to end. Then the Dataset has no `len`: which records come, and how often, is
+        for a BatchSampler of the Mixture to say.
       features: as in `tfrfast.Loader`. With None, record `i` is its bytes.
       transform: called with each record; what it returns is the item.
       reader_options: are passed on to Reader.
@@ -47,6 +48,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
     ) -> None:
         self._records = Records(source, features, reader_options)
         self._transform = transform
+        self._is_mixture = isinstance(source, Mixture)
 
     @property
     def reader(self) -> Reader:
@@ -59,6 +61,11 @@ class Dataset(torch.utils.data.Dataset[Any]):
         return self._records.features
 
     def __len__(self) -> int:
+        if self._is_mixture:
+            raise TypeError(
+                "A sampler of all records would drop the weights of the Mixture. Let the Mixture "
+                "say which come: batch_sampler=tfrfast.torch.BatchSampler(mixture, 256)."
+            )
         return len(self.reader)
 
     def __getitem__(self, index: int) -> Any:

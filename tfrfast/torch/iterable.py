@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import torch.utils.data
 
-from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
+from tfrfast._base.arguments import Remainder, epoch_number
 from tfrfast._base.paths import Paths
-from tfrfast._loading.records import planned_from
+from tfrfast._loading.records import order_of, with_lengths
 from tfrfast._loading.states import check_state
-from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.mixture import Mixture
-from tfrfast.plan import Plan
+from tfrfast.order import Batching, Mixture, Order, Plan
 from tfrfast.reader import Reader
 from tfrfast.torch.ahead import in_order
 from tfrfast.torch.epochs import EpochCounter
 from tfrfast.torch.records import Records
-from tfrfast.torch.share import Share, plan_of, share_of_processors
+from tfrfast.torch.share import Share, share_of_processors, with_share
 
 __all__ = ["IterableDataset"]
 
@@ -36,10 +33,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture.
-      batch_size: rows of a batch of this rank.
+      batch_size: rows of a batch of this rank, or a ByTokens.
       features: as in `tfrfast.Loader`. With None, batches are RecordBatches.
       transform: called with each Batch; what it returns is delivered.
-      shuffle, seed, indices: as in Plan.
+      order, shuffle, seed: as in `tfrfast.Loader`.
       rank, world: by default torch.distributed's; 0 and 1 without it.
       remainder: as in Plan; by default "keep" with one rank, and "pad" with several.
       threads: how many read and transform ahead in each process; by default one in a worker, and as
@@ -53,16 +50,16 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def __init__(
         self,
         source: Reader | Mixture | Paths,
-        batch_size: SupportsIndex,
+        batch_size: Batching,
         *,
         features: AnyFeatures | None,
         transform: Callable[[Any], Any] | None = None,
-        shuffle: bool | BlockShuffle | EllipsisType = ...,
-        seed: SupportsIndex | EllipsisType = ...,
+        order: Order | None = None,
+        shuffle: bool | None = None,
+        seed: SupportsIndex | None = None,
         rank: int | None = None,
         world: int | None = None,
         remainder: Remainder | None = None,
-        indices: IntegerArrayLike | None = None,
         threads: int | None = None,
         **reader_options: Any,
     ) -> None:
@@ -71,17 +68,16 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._records = Records(source, features, reader_options)
         self._transform = transform
         self._share = Share(rank, world)
-        self._options: dict[str, Any] = {
-            "num_records": planned_from(source, self.reader),
-            "batch_size": batch_size,
-            "shuffle": shuffle,
-            "seed": seed,
-            "remainder": remainder,
-            "indices": indices,
-        }
+        self._remainder = remainder
         self._threads = threads
         self._epochs = EpochCounter()
-        plan_of(self._options, *self._share.so_far())  # raises here if an argument is wrong
+        whole = Plan(
+            order_of(source, order, shuffle, seed),
+            with_lengths(batch_size, self.reader),
+            num_records=len(self.reader),
+        )
+        # Raises here if an argument is wrong.
+        self._plan = with_share(whole, remainder, *self._share.so_far())
 
     @property
     def reader(self) -> Reader:
@@ -96,7 +92,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     @property
     def plan(self) -> Plan:
         """Which records each batch of this rank holds."""
-        return plan_of(self._options, *self._share.now())
+        share = self._share.now()
+        if share != (self._plan.rank, self._plan.world):
+            self._plan = with_share(self._plan, self._remainder, *share)
+        return self._plan
 
     def __len__(self) -> int:
         """Batches of a whole epoch, of all workers together."""
@@ -117,7 +116,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return batch if self._transform is None else self._transform(batch)
 
     def __repr__(self) -> str:
-        return f"IterableDataset({self.reader!r}, batch_size={self._options['batch_size']})"
+        return f"IterableDataset({self.reader!r}, batch_size={self._plan.batching})"
 
 
 class _Epoch:
@@ -170,7 +169,7 @@ class _Epoch:
             "format": _FORMAT,
             "version": _VERSION,
             "data": f"{self._dataset.reader.fingerprint:016x}",
-            "order": plan.order,
+            "order": plan.order_text,
             "rank": plan.rank,
             "world": plan.world,
             "batch_size": plan.batch_size,

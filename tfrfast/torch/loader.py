@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import torch
 
-from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number
+from tfrfast._base.arguments import Remainder, epoch_number
 from tfrfast._base.paths import Paths
 from tfrfast._loading.records import open_reader
 from tfrfast._native import HomeProcess
-from tfrfast.block_shuffle import BlockShuffle
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.loader import Loader as ColumnLoader
 from tfrfast.loader import LoaderStats
-from tfrfast.mixture import Mixture, Weight
-from tfrfast.plan import Plan
+from tfrfast.order import Batching, Mixture, Order, Plan, Weight
 from tfrfast.reader import Reader
 from tfrfast.torch.output import Output, Placed
 from tfrfast.torch.share import Share, remainder_for, share_of_processors
@@ -38,12 +35,12 @@ class Loader:
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture.
-      batch_size: rows of a batch of this rank.
+      batch_size: rows of a batch of this rank, or a ByTokens.
       features: as in `tfrfast.Loader`. With None, batches are RecordBatches, for `transform` to
         decode.
       transform: called with each Batch, in threads; what it returns is delivered, in order. An
         error in it is raised where its batch would have been delivered.
-      shuffle, seed, indices: as in Plan.
+      order, shuffle, seed: as in `tfrfast.Loader`.
       rank, world: by default torch.distributed's when an epoch begins; 0 and 1 without it.
       remainder: as in Plan; by default "keep" with one rank, and "pad" with several.
       threads: how many read, and how many transform; by default the processors that this process
@@ -62,16 +59,16 @@ class Loader:
     def __init__(
         self,
         source: Reader | Mixture | Paths,
-        batch_size: SupportsIndex,
+        batch_size: Batching,
         *,
         features: AnyFeatures | None,
         transform: Callable[[Any], Any] | None = None,
-        shuffle: bool | BlockShuffle | EllipsisType = ...,
-        seed: SupportsIndex | EllipsisType = ...,
+        order: Order | None = None,
+        shuffle: bool | None = None,
+        seed: SupportsIndex | None = None,
         rank: int | None = None,
         world: int | None = None,
         remainder: Remainder | None = None,
-        indices: IntegerArrayLike | None = None,
         threads: int | None = None,
         prefetch: int | None = None,
         pin_memory: bool = False,
@@ -79,13 +76,14 @@ class Loader:
         **reader_options: Any,
     ) -> None:
         share = Share(rank, world)
-        order = {"shuffle": shuffle, "seed": seed, "indices": indices}
         options = {
             "batch_size": batch_size,
+            "order": order,
+            "shuffle": shuffle,
+            "seed": seed,
             "remainder": remainder,
             "threads": threads,
             "prefetch": prefetch,
-            **order,
         }
         output = Output(transform, pin_memory, None if device is None else torch.device(device))
         if not isinstance(source, Mixture) or reader_options:

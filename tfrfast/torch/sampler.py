@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import torch.utils.data
 
-from tfrfast._base.arguments import IntegerArrayLike, Remainder, epoch_number, integer
-from tfrfast._base.own_order import OwnOrder
+from tfrfast._base.arguments import Remainder, epoch_number, integer
+from tfrfast._loading.records import order_of
 from tfrfast._loading.states import check_state
-from tfrfast.block_shuffle import BlockShuffle
-from tfrfast.plan import Plan
+from tfrfast.order import Batching, Mixture, Order, Plan
 from tfrfast.torch.dataset import Rows
-from tfrfast.torch.share import Share, plan_of
+from tfrfast.torch.share import Share, with_share
 
 __all__ = ["BatchSampler"]
 
@@ -28,8 +26,8 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
     Args:
       num_records_or_plan: how many records there are, or a Mixture; or a Plan, which says
         everything else too.
-      batch_size: rows of a batch of this rank.
-      shuffle, seed, indices: as in Plan.
+      batch_size: rows of a batch of this rank, or a ByTokens with the lengths of all records.
+      order, shuffle, seed: as in `tfrfast.Loader`.
       rank, world: by default torch.distributed's when an epoch begins; 0 and 1 without it.
       remainder: as in Plan; by default "keep" with one rank, and "pad" with several. A Dataset
         marks rows of padding in `batch.valid`.
@@ -39,36 +37,33 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
 
     def __init__(
         self,
-        num_records_or_plan: SupportsIndex | OwnOrder | Plan,
-        batch_size: SupportsIndex | None = None,
+        num_records_or_plan: SupportsIndex | Mixture | Plan,
+        batch_size: Batching | None = None,
         *,
-        shuffle: bool | BlockShuffle | EllipsisType = ...,
-        seed: SupportsIndex | EllipsisType = ...,
+        order: Order | None = None,
+        shuffle: bool | None = None,
+        seed: SupportsIndex | None = None,
         rank: int | None = None,
         world: int | None = None,
         remainder: Remainder | None = None,
-        indices: IntegerArrayLike | None = None,
     ) -> None:
-        options = {"shuffle": shuffle, "seed": seed, "remainder": remainder, "indices": indices}
         if isinstance(num_records_or_plan, Plan):
-            given = [each is not None for each in (batch_size, rank, world, remainder, indices)]
-            if shuffle is not ... or seed is not ... or any(given):
+            if any(
+                x is not None for x in (batch_size, order, shuffle, seed, rank, world, remainder)
+            ):
                 raise TypeError("A Plan says everything about the order: give nothing beside it.")
             plan = num_records_or_plan
             self._share = Share(plan.rank, plan.world)
-            self._options: dict[str, Any] = {}
-            self._plan = plan.rest_after(0)
-            start = plan.start
+            self._plan, start = plan.rest_after(0), plan.start
         elif batch_size is None:
             raise TypeError("batch_size is missing.")
         else:
+            source = num_records_or_plan
             self._share = Share(rank, world)
-            self._options = options | {
-                "num_records": num_records_or_plan,
-                "batch_size": batch_size,
-            }
-            self._plan = plan_of(self._options, *self._share.so_far())
-            start = 0
+            number = None if isinstance(source, Mixture) else source
+            whole = Plan(order_of(source, order, shuffle, seed), batch_size, num_records=number)
+            self._plan, start = with_share(whole, remainder, *self._share.so_far()), 0
+        self._remainder = remainder
         self._epoch, self._start = 0, start
         self._at_beginning = True
         self._current: _Epoch | None = None
@@ -78,11 +73,12 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         """Which records each batch of this rank holds."""
         share = self._share.now()
         if share != (self._plan.rank, self._plan.world):
-            self._plan = plan_of(self._options, *share)
+            self._plan = with_share(self._plan, self._remainder, *share)
         return self._plan
 
     @property
-    def batch_size(self) -> int:
+    def batch_size(self) -> int | None:
+        """Rows of a full batch. None if tokens decide."""
         return self._plan.batch_size
 
     @property
@@ -150,7 +146,7 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         return {
             "format": _FORMAT,
             "version": _VERSION,
-            "order": self._plan.order,
+            "order": self._plan.order_text,
             "epoch": epoch,
             "position": position,
         }

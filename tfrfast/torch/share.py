@@ -9,9 +9,9 @@ import torch.distributed
 
 from tfrfast import _native
 from tfrfast._base.arguments import Remainder
-from tfrfast.plan import Plan
+from tfrfast.order import Plan
 
-__all__ = ["Share", "plan_of", "remainder_for", "share_of_processors"]
+__all__ = ["Share", "remainder_for", "share_of_processors", "with_share"]
 
 
 class Share:
@@ -64,10 +64,9 @@ def remainder_for(world: int) -> Remainder:
     return "keep" if world == 1 else "pad"
 
 
-def plan_of(options: dict[str, Any], rank: int, world: int) -> Plan:
-    """A rank's plan, with the arguments `options`. A remainder of None is chosen for `world`."""
-    remainder = options["remainder"] or remainder_for(world)
-    return Plan(**{**options, "remainder": remainder}, rank=rank, world=world)
+def with_share(plan: Plan, remainder: Remainder | None, rank: int, world: int) -> Plan:
+    """The plan of one rank. A remainder of None is chosen for `world`."""
+    return plan.with_share(rank, world, remainder or remainder_for(world))
 
 
 def share_of_processors() -> int:

@@ -48,6 +48,7 @@ Mixture::Mixture(MixtureSpec spec)
   first_records_.push_back(0);
   for (const auto& source : spec_.sources) {
     first_records_.push_back(first_records_.back() + source->records());
+    max_rows_ = std::max(max_rows_, source->max_rows());
   }
   check_segments();
   const std::int64_t units = spec_.length / spec_.unit_rows;
@@ -70,9 +71,14 @@ void Mixture::check_segments() const {
     throw Error(ErrorKind::invalid, "A mixture needs weights from position 0 of epoch 0 on.");
   }
   for (const auto& source : spec_.sources) {
-    if (source->unit() == 1 && source->max_rows() == 0) continue;
-    throw Error(ErrorKind::invalid, "The order of a source may not keep rows together.");
+    if (source->unit() != 1) {
+      throw Error(ErrorKind::invalid, "The order of a source may not keep rows together.");
+    }
+    if ((source->max_rows() > 0) != (max_rows_ > 0)) {
+      throw Error(ErrorKind::invalid, "The positions of all sources are batches, or of none.");
+    }
   }
+  if (max_rows_ > 0 && spec_.unit_rows != 1) refuse("unit_rows", spec_.unit_rows, "1 for batches");
   std::int64_t slots = 0;
   const MixtureSpec::Segment* before = nullptr;
   for (const MixtureSpec::Segment& segment : spec_.segments) {

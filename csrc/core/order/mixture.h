@@ -16,7 +16,8 @@
 namespace tfrfast {
 
 struct MixtureSpec {
-  // Each source has an order of its own, and the records of all are numbered end to end.
+  // Each source has an order of its own, and the records of all are numbered end to end. If the
+  // positions of one source are batches, those of all are. So are the mixture's, and a unit is one.
   std::vector<std::shared_ptr<const Order>> sources;
   Arrangement arrangement = Arrangement::permuted;
   // Whether a source begins its next epoch after its last record. If not, it does so with each
@@ -72,6 +73,7 @@ class Mixture final : public Order {
                                              std::uint64_t epoch) const override;
   std::shared_ptr<const Order> over(std::int64_t records) const override;
   std::int64_t unit() const noexcept override { return spec_.unit_rows; }
+  std::int64_t max_rows() const noexcept override { return max_rows_; }
   std::string describe_shuffle(std::uint64_t seed) const override;
   std::string describe_records() const override;
   const char* name() const noexcept override { return kName; }
@@ -121,6 +123,7 @@ class Mixture final : public Order {
   void check_capacities() const;
 
   MixtureSpec spec_;
+  std::int64_t max_rows_ = 0;
   std::vector<std::int64_t> first_records_;
   std::vector<Part> parts_;
   struct Remembered {

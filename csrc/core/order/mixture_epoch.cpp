@@ -277,14 +277,42 @@ void MixtureEpoch::evaluate_block(const Run& run, const std::int64_t* positions,
   }
 }
 
+const MixtureEpoch::Run& MixtureEpoch::run_at(std::int64_t unit) const noexcept {
+  std::size_t number = 0;
+  while (unit >= runs_[number].end) ++number;
+  return runs_[number];
+}
+
+MixtureEpoch::Batch MixtureEpoch::batch_at(std::int64_t position) const {
+  const Run& run = run_at(position);
+  std::uint16_t source = 0;
+  std::int64_t draw = 0;
+  Finder(*this, run).find(&position, 1, &source, &draw);
+  const Place place = place_in(run, source, draw);
+  const std::int64_t size = mixture_->spec_.sources[source]->positions();
+  const std::uint64_t epoch = place.epoch + static_cast<std::uint64_t>(place.position / size);
+  return {source, order_of(source, epoch), place.position % size};
+}
+
+std::int64_t MixtureEpoch::rows_at(std::int64_t position) const {
+  if (mixture_->max_rows() == 0) return 1;
+  const Batch batch = batch_at(position);
+  return batch.order->rows_at(batch.position);
+}
+
+void MixtureEpoch::write_rows(std::int64_t position, std::int64_t* out) const {
+  if (mixture_->max_rows() == 0) return evaluate(&position, 1, out);
+  const Batch batch = batch_at(position);
+  batch.order->write_rows(batch.position, out);
+  const std::int64_t rows = batch.order->rows_at(batch.position);
+  for (std::int64_t i = 0; i < rows; ++i) out[i] += mixture_->first_records_[batch.source];
+}
+
 void MixtureEpoch::evaluate(const std::int64_t* positions, std::size_t count,
                             std::int64_t* out) const {
   const std::int64_t unit = mixture_->spec_.unit_rows;
   for (std::size_t done = 0; done < count;) {
-    const std::int64_t first = positions[done] / unit;
-    std::size_t number = 0;
-    while (first >= runs_[number].end) ++number;
-    const Run& run = runs_[number];
+    const Run& run = run_at(positions[done] / unit);
     const std::int64_t begin = run.begin * unit, end = run.end * unit;
     std::size_t rows = 1;
     while (rows < kBlockRows && done + rows < count && positions[done + rows] >= begin &&

@@ -18,6 +18,8 @@ class MixtureEpoch final : public EpochOrder {
   MixtureEpoch(const Mixture& mixture, std::uint64_t seed, std::uint64_t epoch);
 
   void evaluate(const std::int64_t* positions, std::size_t count, std::int64_t* out) const override;
+  std::int64_t rows_at(std::int64_t position) const override;
+  void write_rows(std::int64_t position, std::int64_t* out) const override;
 
  private:
   using Wide = Mixture::Wide;
@@ -43,6 +45,12 @@ class MixtureEpoch final : public EpochOrder {
     std::vector<Draws> draws;  // of each source
   };
   struct Rows;  // of one source
+  // A batch, if the sources' positions are batches.
+  struct Batch {
+    std::size_t source = 0;
+    std::shared_ptr<const EpochOrder> order;  // of the source
+    std::int64_t position = 0;                // in it
+  };
   class Finder;
 
   Place place_of(std::size_t source, Wide draw) const noexcept;
@@ -53,6 +61,8 @@ class MixtureEpoch final : public EpochOrder {
                       std::int64_t* out) const;
   void evaluate_source(const Run& run, std::size_t source, const Rows& rows,
                        std::int64_t* out) const;
+  Batch batch_at(std::int64_t position) const;
+  const Run& run_at(std::int64_t unit) const noexcept;
   std::shared_ptr<const EpochOrder> order_of(std::size_t source, std::uint64_t epoch) const;
 
   const Mixture* mixture_;

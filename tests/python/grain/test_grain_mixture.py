@@ -37,11 +37,20 @@ def test_a_dataset_of_a_mixture_says_whose_each_row_is(tmp_path: Path) -> None:
         np.testing.assert_array_equal(batch["id"], batch.indices - BEGINS[batch.sources])
 
 
-def test_a_source_numbers_all_records(tmp_path: Path) -> None:
+def test_a_source_of_a_mixture_keeps_its_weights(tmp_path: Path) -> None:
     mixture = mixture_of(write_sets(tmp_path))
-    source = tg.Source(mixture, features=ID)
-    assert len(source) == 87
-    assert [source[i]["id"] for i in (0, 49, 50, 80)] == [0, 49, 0, 0]
+    source = tg.Source(mixture, features=ID, epochs=2)
+    assert len(source) == 400
+    plan = tfr.Plan(mixture, 200)
+    numbers = np.concatenate([plan.indices(epoch, 0) for epoch in range(2)])
+    ids = numbers - BEGINS[np.searchsorted(BEGINS, numbers, side="right") - 1]
+    assert [source[i]["id"] for i in (0, 199, 200, 399, -1)] == ids[[0, 199, 200, 399, -1]].tolist()
+    assert [row["id"] for row in source._getitems(range(400))] == ids.tolist()
+    with pytest.raises(IndexError, match="Item 400 does not exist"):
+        source[400]
+    assert "mixture=permuted" in repr(source)
+    with pytest.raises(TypeError, match="epochs are those of an order"):
+        tg.Source(mixture.reader, epochs=2)
 
 
 def test_batches_on_devices_keep_their_sources(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import tfrfast as tfr
 from example_files import some_example
+from mixed_files import mixture_of, write_sets
 from record_files import flip_payload_byte, write_shard
 from table_data import FEATURES, expected_row
 
@@ -45,10 +46,10 @@ def source_of(paths: Any, features: Any = None, **options: Any) -> Any:
     from tfrfast.ray.parts import Columns
 
     names = list(features or ID)
-    numbers = options.pop("numbers", None)
-    shuffle = options.pop("shuffle", None)
+    order = options.pop("order", None)
     reader = tfr.Reader(paths, **options)
-    return RecordSource(reader, Columns(features or ID, names, 100), numbers, shuffle)
+    plan = None if order is None else tfr.Plan(order, 1, num_records=len(reader))
+    return RecordSource(reader, Columns(features or ID, names, 100), plan, 0)
 
 
 @pytest.mark.parametrize("blocks", [1, 7])
@@ -91,12 +92,11 @@ def test_types_and_size_are_known_before_anything_runs(local_ray: Any, shards: l
 
 def test_a_shuffle_is_that_of_a_loader(local_ray: Any, shards: list[str]) -> None:
     for epoch, some in [(0, None), (3, np.arange(1400, 2, -3))]:
-        loader = tfr.Loader(shards, 100, features=ID, seed=5, indices=some)
+        order = tfr.Shuffle(5, indices=some)
+        loader = tfr.Loader(shards, 100, order=order, features=ID)
         loader.set_epoch(epoch)
         expected = [number for batch in loader for number in batch["id"].tolist()]
-        dataset = tray.read(
-            shards, features=ID, shuffle=5, epoch=epoch, records=some, override_num_blocks=4
-        )
+        dataset = tray.read(shards, features=ID, order=order, epoch=epoch, override_num_blocks=4)
         assert ids(dataset) == expected
 
 
@@ -147,8 +147,12 @@ def test_parts_are_small_and_read_without_ray(shards: list[str]) -> None:
     numbers = np.arange(COUNT)[::-1].copy()
     for source, limit, expected in [
         (source_of(shards), 3000, range(COUNT)),
-        (source_of(shards, shuffle=(5, 0)), 3000, tfr.Permutation(COUNT, 5)[:].tolist()),
-        (source_of(shards, numbers=numbers), 3000 + 8 * COUNT // 6, range(COUNT - 1, -1, -1)),
+        (source_of(shards, order=tfr.Shuffle(5)), 3000, tfr.Permutation(COUNT, 5)[:].tolist()),
+        (
+            source_of(shards, order=tfr.InOrder(indices=numbers)),
+            3000 + 8 * COUNT // 6,
+            range(COUNT - 1, -1, -1),
+        ),
     ]:
         parts = [pickle.dumps(part) for part in source.parts(7)]
         assert len(parts) == 7
@@ -158,17 +162,16 @@ def test_parts_are_small_and_read_without_ray(shards: list[str]) -> None:
         assert found == list(expected)
 
 
-@pytest.mark.parametrize("shuffle", [None, (5, 0)])
-@pytest.mark.parametrize("numbers", [None, np.array([3, 1, 1, 0])])
-def test_more_tasks_than_records_lose_none(
-    tmp_path: Path, shuffle: tuple[int, int] | None, numbers: Any
-) -> None:
+@pytest.mark.parametrize("some", [None, [3, 1, 1, 0]])
+@pytest.mark.parametrize("kind", [None, tfr.Shuffle, tfr.InOrder])
+def test_more_tasks_than_records_lose_none(tmp_path: Path, kind: Any, some: Any) -> None:
+    order = None if kind is None else kind(indices=some)
     path = write_shard(tmp_path / "data", [some_example(number) for number in range(4)])
     for count in (1, 3, 4, 5, 10, 100):
-        parts = list(source_of(path, shuffle=shuffle, numbers=numbers).parts(count))
+        parts = list(source_of(path, order=order).parts(count))
         tables = [table for part in parts for table in part.read(lambda given: given, 1)]
         found = [row for table in tables for row in table["id"].to_pylist()]
-        assert sorted(found) == ([0, 1, 1, 3] if numbers is not None else [0, 1, 2, 3])
+        assert sorted(found) == ([0, 1, 1, 3] if order is not None and some else [0, 1, 2, 3])
         assert len(parts) == min(count, 4)
 
 
@@ -212,9 +215,13 @@ def test_nothing_is_read_of_sets_without_records(in_order: None, tmp_path: Path)
     assert tray.read(path, features=ID).take_all() == []
 
 
-def test_a_shuffle_is_a_seed(local_ray: Any, shards: list[str]) -> None:
-    with pytest.raises(TypeError, match="shuffle is a seed"):
-        tray.read(shards, features=ID, shuffle=True)
+def test_a_mixture_keeps_its_weights(local_ray: Any, tmp_path: Path) -> None:
+    mixture = mixture_of(write_sets(tmp_path))
+    dataset = tray.read(mixture, features=ID, record=True, epoch=2, override_num_blocks=3)
+    expected = tfr.Plan(mixture, 200).indices(2, 0).tolist()
+    assert [row["record"] for row in dataset.take_all()] == expected
+    with pytest.raises(TypeError, match="give its indices instead"):
+        tray.read(mixture, features=ID, records=[1])
 
 
 if importlib.util.find_spec("tensorflow"):

@@ -19,6 +19,7 @@ import pytest
 
 import cache_child
 import tfrfast as tfr
+from orders import order_of
 from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import flip_payload_byte, some_records, write_shard
@@ -76,9 +77,9 @@ def test_records_are_those_of_the_files_and_come_once(
     for _ in range(2):
         with tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE)) as there:
             for epoch in range(3):
-                loader = tfr.Loader(there, 32, shuffle=shuffle, seed=5)
+                loader = tfr.Loader(there, 32, order=order_of(shuffle, 5))
                 loader.set_epoch(epoch)
-                expected = tfr.Loader(here, 32, shuffle=shuffle, seed=5)
+                expected = tfr.Loader(here, 32, order=order_of(shuffle, 5))
                 expected.set_epoch(epoch)
                 assert [list(batch) for batch in loader] == [list(batch) for batch in expected]
                 settle(folder)

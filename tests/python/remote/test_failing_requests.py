@@ -115,7 +115,7 @@ def test_the_record_that_could_not_be_read_is_the_one_that_is_named(
     with pytest.raises(OSError, match=r"record 20 of .*\(record 820 of all\)"):
         reader[820]
     # Those before it in the same batch are all right.
-    batches = iter(tfr.Loader(reader, 6, indices=[810, 804, 305, 820, 802, 830], shuffle=False))
+    batches = iter(tfr.Loader(reader, 6, order=tfr.InOrder(indices=[810, 804, 305, 820, 802, 830])))
     with pytest.raises(OSError, match="record 820 of all"):
         next(batches)
     server.trouble = lambda *_: None

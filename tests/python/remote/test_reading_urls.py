@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from orders import order_of
 from range_server import OLD, RangeServer, fails_at_first
 from record_files import cut, flip_payload_byte, frame_starts, some_records, write_shard
 from tfrfast._indexing import objects
@@ -43,8 +44,8 @@ def test_records_are_those_of_the_files(urls: list[str], shards: list[str]) -> N
 def test_batches_and_states_are_those_of_the_files(
     urls: list[str], shards: list[str], shuffle: bool | tfr.BlockShuffle
 ) -> None:
-    here = tfr.Loader(shards, 32, shuffle=shuffle, seed=5)
-    there = tfr.Loader(tfr.Reader(urls), 32, shuffle=shuffle, seed=5)
+    here = tfr.Loader(shards, 32, order=order_of(shuffle, 5))
+    there = tfr.Loader(tfr.Reader(urls), 32, order=order_of(shuffle, 5))
     assert batches(there) == batches(here)
     expected = batches(here)
     begun = iter(there)
@@ -52,7 +53,7 @@ def test_batches_and_states_are_those_of_the_files(
     state = there.state_dict()
     there.close()
     # A state of one continues with the other.
-    onward = tfr.Loader(shards, 32, shuffle=shuffle, seed=5)
+    onward = tfr.Loader(shards, 32, order=order_of(shuffle, 5))
     onward.load_state_dict(state)
     assert got + batches(onward) == expected
 
@@ -228,7 +229,9 @@ def test_the_loader_asks_for_batches_before_it_needs_them(
     shard = write_shard(tmp_path / "apart", [bytes(40_000)] * 300)
     server.put("set/apart", Path(shard).read_bytes())
     reader = tfr.Reader(f"{server.url}/set/apart")
-    loader = tfr.Loader(reader, 8, indices=np.arange(0, 300, 3), threads=1, prefetch=6)
+    loader = tfr.Loader(
+        reader, 8, order=tfr.Shuffle(indices=np.arange(0, 300, 3)), threads=1, prefetch=6
+    )
     server.forget()
     server.delay_s = 0.3
     next(iter(loader))
@@ -245,7 +248,7 @@ def test_small_batches_in_order_share_large_requests(server: RangeServer, tmp_pa
         read = [each for batch in tfr.Loader(reader, size, shuffle=False) for each in batch]
         assert len(server.reads()) < 30
         assert read == list(reader)
-    assert [list(batch) for batch in tfr.Loader(reader, 2, shuffle=False, indices=[7, 3])] == [
+    assert [list(batch) for batch in tfr.Loader(reader, 2, order=tfr.InOrder(indices=[7, 3]))] == [
         [reader[7], reader[3]]
     ]
 
@@ -258,7 +261,7 @@ def test_records_of_the_same_blocks_share_requests(server: RangeServer, tmp_path
     for world, shuffle in ((1, True), (1, tfr.BlockShuffle(200, 2)), (8, tfr.BlockShuffle(200, 2))):
         server.forget()
         loaders = [
-            tfr.Loader(reader, 32, shuffle=shuffle, seed=1, rank=rank, world=world)
+            tfr.Loader(reader, 32, order=order_of(shuffle, 1), rank=rank, world=world)
             for rank in range(min(world, 2))
         ]
         read = sum(len(batch) for loader in loaders for batch in loader)
@@ -317,7 +320,7 @@ def test_a_request_a_record_is_said_once(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for shuffle in (False, tfr.BlockShuffle(1000, 2)):
-            tfr.Loader(reader, 10, shuffle=shuffle)
+            tfr.Loader(reader, 10, order=order_of(shuffle))
         tfr.Loader(shard, 10)
     with pytest.warns(tfr.SlowPathWarning, match="about 12,000 requests an epoch") as said:
         tfr.Loader(reader, 10)

@@ -15,6 +15,7 @@ import pytest
 
 import tfrfast as tfr
 from example_files import write_examples
+from mixed_files import mixture_of, write_sets
 from record_files import flip_payload_byte
 from table_data import FEATURES, expected_row
 
@@ -419,3 +420,15 @@ def test_what_a_signal_raises_ends_what_a_consumer_reads(shards: list[str]) -> N
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_scan_of_an_order_has_an_epoch_of_it(tmp_path: Path) -> None:
+    mixture = mixture_of(write_sets(tmp_path))
+    table = pa.table(tfr.scan(mixture, features=["id"], record=True, batch_size=64))
+    expected = tfr.Plan(mixture, 200).indices(0, 0)
+    assert table["record"].to_pylist() == expected.tolist()
+    order = tfr.Weighted(np.arange(87), length=30)
+    shares = tfr.scan(mixture.reader, features=["id"], order=order, record=True)
+    assert pa.table(shares)["record"].to_pylist() == tfr.Plan(order, 30).indices(0, 0).tolist()
+    with pytest.raises(TypeError, match="give its indices instead"):
+        tfr.scan(mixture, records=[1])

@@ -14,7 +14,7 @@ from record_files import write_shards
 def test_a_dataset_gives_the_batches_of_the_loader(tmp_path: Path, remainder: str) -> None:
     paths = write_shards(tmp_path, [150, 90])
     loaders = [
-        tfr.Loader(paths, batch_tokens=900, rank=1, world=2, remainder=remainder)  # type: ignore[arg-type]
+        tfr.Loader(paths, tfr.ByTokens(900), rank=1, world=2, remainder=remainder)  # type: ignore[arg-type]
         for _ in range(2)
     ]
     dataset = loaders[0].to_tf_dataset(epochs=2, with_indices=True, with_valid=True)

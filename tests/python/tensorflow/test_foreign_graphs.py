@@ -22,7 +22,7 @@ FEATURES = compile_features({"a": tfr.FixedLen((), "int64")}).schema.encode()
 # A kernel that has decoded a description knows it by its head, so these are never read whole.
 OTHERS = [
     (Sequence(Progression(0, 1, 10), batch=Batch(3)).encode(), "sequence"),
-    (tfr.Plan(10, 3)._core.encode(), "plan"),
+    (tfr.Plan(tfr.Shuffle(), 3, num_records=10)._core.encode(), "plan"),
     (compile_features({"b": tfr.FixedLen((), "int64")}).schema.encode(), "feature schema"),
 ]
 
@@ -80,7 +80,7 @@ def damaged(description: bytes) -> bytes:
 
 def test_descriptions_of_this_version_are_read(source: bytes) -> None:
     assert read(source, BATCHES) == RECORDS[4:8]
-    assert load(source, tfr.Plan(10, 4, shuffle=False)._core.encode()) == [4, 5, 6, 7]
+    assert load(source, tfr.Plan(tfr.InOrder(), 4, num_records=10)._core.encode()) == [4, 5, 6, 7]
     assert parse(FEATURES) == list(range(10))
 
 

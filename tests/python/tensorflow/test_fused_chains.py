@@ -161,7 +161,7 @@ def test_random_chains_behind_a_shuffle(
 
 def test_shuffle_is_a_plans_order(files: list[str], records: list[bytes]) -> None:
     dataset = tfr.TFRecordDataset(files).shuffle(10, seed=5).repeat(3).batch(32)
-    plan = tfr.Plan(len(records), 32, seed=5)
+    plan = tfr.Plan(tfr.Shuffle(5), 32, num_records=len(records))
     expected = [
         records[number]
         for epoch in range(3)
@@ -174,7 +174,7 @@ def test_shuffle_is_a_plans_order(files: list[str], records: list[bytes]) -> Non
 def test_block_shuffle_is_a_plans_order(files: list[str], records: list[bytes]) -> None:
     order = tfr.BlockShuffle(8, 2, streams=4)
     dataset = tfr.TFRecordDataset(files).shuffle(seed=5, order=order).batch(32).repeat(2)
-    plan = tfr.Plan(len(records), 32, seed=5, shuffle=order)
+    plan = tfr.Plan(tfr.BlockShuffle(8, 2, streams=4, seed=5), 32, num_records=len(records))
     expected = [
         [records[number] for number in plan.indices(epoch, step).tolist()]
         for epoch in range(2)
@@ -202,7 +202,7 @@ class TestReshuffling:
         assert orders(once.repeat(2).batch(9)) == 1
 
     def test_the_first_iteration_is_the_plans(self, files: list[str], records: list[bytes]) -> None:
-        indices = tfr.Plan(len(records), 1, seed=5).indices
+        indices = tfr.Plan(tfr.Shuffle(5), 1, num_records=len(records)).indices
         expected = [records[int(indices(0, step)[0])] for step in range(len(records))]
         assert elements(tfr.TFRecordDataset(files).shuffle(1, seed=5)) == expected
 

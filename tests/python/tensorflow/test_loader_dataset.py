@@ -52,10 +52,10 @@ def elements(dataset: Any) -> list[Any]:
 PLANS: dict[str, dict[str, Any]] = {
     "default": {},
     "in order": {"shuffle": False},
-    "blocks": {"shuffle": tfr.BlockShuffle(8, 2, streams=4)},
+    "blocks": {"order": tfr.BlockShuffle(8, 2, streams=4)},
     "dropped": {"remainder": "drop", "seed": 2**64 - 1},
     "padded": {"remainder": "pad", "rank": 1, "world": 3},
-    "some": {"indices": [5, 90, 5, 7, 100, 3] * 7, "seed": -3},
+    "some": {"order": tfr.Shuffle(-3, indices=[5, 90, 5, 7, 100, 3] * 7)},
     "rank": {"rank": 2, "world": 3},
 }
 
@@ -250,10 +250,10 @@ def numbers(dataset: Any) -> list[list[int]]:
 
 class TestIterations:
     @pytest.mark.parametrize(
-        "shuffle", [True, tfr.BlockShuffle(8, 2, streams=4)], ids=["exact", "blocks"]
+        "order", [tfr.Shuffle(), tfr.BlockShuffle(8, 2, streams=4)], ids=["exact", "blocks"]
     )
-    def test_of_one_rank_have_orders_of_their_own(self, files: list[str], shuffle: Any) -> None:
-        loader = tfr.Loader(files, 16, shuffle=shuffle)
+    def test_of_one_rank_have_orders_of_their_own(self, files: list[str], order: Any) -> None:
+        loader = tfr.Loader(files, 16, order=order)
         dataset = loader.to_tf_dataset(with_indices=True)
         rounds = [numbers(dataset) for _ in range(4)]
         assert rounds[0] == [batch.indices.tolist() for batch in loader]

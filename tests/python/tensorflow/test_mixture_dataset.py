@@ -18,7 +18,7 @@ ID = {"id": tfr.FixedLen((), "int64"), "tokens": tfr.VarLen("int64")}
 def test_a_dataset_gives_the_batches_of_the_loader(
     tmp_path: Path, order: str, per_source: bool
 ) -> None:
-    mixture = mixture_of(write_sets(tmp_path), order=order, per_source=per_source)
+    mixture = mixture_of(write_sets(tmp_path), arrangement=order, per_source=per_source)
     loader = tfr.Loader(mixture, 20, features=ID)
     next(iter(loader))
     loader.change_weights({"web": 1, "code": 2, "talk": 3})

@@ -154,7 +154,9 @@ def test_spawned_workers_deliver_the_same(shards: list[str]) -> None:
 
 
 def test_a_sampler_takes_a_plan(shards: list[str]) -> None:
-    plan = tfr.Plan(100, 7, seed=5, rank=1, world=2, indices=range(50), remainder="drop")
+    plan = tfr.Plan(
+        tfr.Shuffle(5, indices=range(50)), 7, num_records=100, rank=1, world=2, remainder="drop"
+    )
     sampler = tt.BatchSampler(plan)
     assert list(sampler) == [plan.indices(0, step).tolist() for step in range(plan.steps)]
     assert list(sampler) == [plan.indices(1, step).tolist() for step in range(plan.steps)]

@@ -275,7 +275,7 @@ def test_transformed_batches_come_in_order(shards: list[str], threads: int) -> N
         seen.add(threading.get_ident())
         return ids([slowly(batch)])[0], "more"
 
-    plan = tfr.Plan(NUM_RECORDS, 10, seed=3)
+    plan = tfr.Plan(tfr.Shuffle(3), 10, num_records=NUM_RECORDS)
     for epoch, _ in enumerate(range(2)):
         got = [numbers for numbers, _ in loader(shards, transform=transform, threads=threads)]
         assert got == [plan.indices(0, step).tolist() for step in range(11)], epoch
@@ -284,7 +284,7 @@ def test_transformed_batches_come_in_order(shards: list[str], threads: int) -> N
 
 def test_a_transforms_error_comes_at_its_batch_and_can_be_tried_again(shards: list[str]) -> None:
     failures = Counter({4: 1, 7: 2})
-    plan = tfr.Plan(NUM_RECORDS, 10, seed=3)
+    plan = tfr.Plan(tfr.Shuffle(3), 10, num_records=NUM_RECORDS)
     step_of = {int(plan.indices(0, step)[0]): step for step in range(11)}
 
     def transform(batch: Any) -> Any:

@@ -74,13 +74,42 @@ def test_the_sampler_and_the_dataset_agree(mixture: tfr.Mixture) -> None:
     assert torch.equal(batches[0]["id"], batches[0].indices - BEGINS[batches[0].sources])
 
 
-@pytest.mark.parametrize("given", [{"seed": 0}, {"shuffle": True}, {"indices": [1]}])
+def test_a_sampler_of_all_records_would_drop_the_weights(mixture: tfr.Mixture) -> None:
+    dataset = tt.Dataset(mixture, features=ID)
+    with pytest.raises(TypeError, match=r"drop the weights .* BatchSampler\(mixture, 256\)"):
+        tt.BatchSampler(len(dataset), 16)
+    with pytest.raises(TypeError, match="drop the weights"):
+        DataLoader(dataset, batch_size=16, shuffle=True)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_by_tokens_are_the_plans_in_every_class(mixture: tfr.Mixture, workers: int) -> None:
+    lengths = mixture.reader.lengths
+    plan = tfr.Plan(mixture, tfr.ByTokens(400, lengths))
+    expected = [plan.indices(0, step).tolist() for step in range(plan.steps)]
+    assert len({*map(len, expected)}) > 1
+    sampler = tt.BatchSampler(mixture, tfr.ByTokens(400, lengths))
+    dataset = tt.Dataset(mixture, features=ID)
+    batches = (
+        tt.Loader(mixture, tfr.ByTokens(400), features=ID),
+        DataLoader(
+            tt.IterableDataset(mixture, tfr.ByTokens(400), features=ID),
+            batch_size=None,
+            num_workers=workers,
+        ),
+        DataLoader(dataset, batch_sampler=sampler, collate_fn=tt.collate, num_workers=workers),
+    )
+    for each in batches:
+        assert [batch.indices.tolist() for batch in each] == expected
+
+
+@pytest.mark.parametrize("given", [{"seed": 0}, {"shuffle": True}, {"order": tfr.Shuffle()}])
 def test_a_mixture_brings_its_own_order(mixture: tfr.Mixture, given: Any) -> None:
-    with pytest.raises(TypeError, match="are the Mixture's own"):
+    with pytest.raises(TypeError, match="a Mixture"):
         tt.Loader(mixture, 16, features=ID, **given)
-    with pytest.raises(TypeError, match="are the Mixture's own"):
+    with pytest.raises(TypeError, match="a Mixture"):
         tt.IterableDataset(mixture, 16, features=ID, **given)
-    with pytest.raises(TypeError, match="are the Mixture's own"):
+    with pytest.raises(TypeError, match="a Mixture"):
         tt.BatchSampler(mixture, 16, **given)
     with pytest.raises(TypeError, match="give nothing beside it"):
         tt.BatchSampler(tfr.Plan(mixture, 16), **given)

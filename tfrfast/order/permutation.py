@@ -17,7 +17,7 @@ from tfrfast._base.arguments import (
     no_such,
     seed_number,
 )
-from tfrfast._base.pickling import rebuild
+from tfrfast.order.pickling import rebuild
 
 __all__ = ["Permutation"]
 

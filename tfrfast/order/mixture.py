@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, SupportsIndex, cast
 
 from tfrfast import _native
@@ -11,20 +11,21 @@ from tfrfast._base.arguments import (
     as_number,
     epoch_number,
     integer,
-    integers,
     seed_number,
 )
-from tfrfast._base.own_order import OwnOrder
 from tfrfast._base.paths import Paths
-from tfrfast._base.pickling import rebuild
-from tfrfast._mixture.weights import Weight, reduced
-from tfrfast.block_shuffle import BlockShuffle, checked_shuffle, order_of
+from tfrfast.order.block_shuffle import BlockShuffle, shuffled
+from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.order import Order, record_numbers
+from tfrfast.order.pickling import rebuild
+from tfrfast.order.shuffle import Shuffle
+from tfrfast.order.source_weights import Weight, reduced
 from tfrfast.reader import Reader
 
 __all__ = ["Mixture", "Weight", "Weights"]
 
 _EXHAUSTED = ("repeat", "stop", "error")
-_ORDERS = ("permuted", "spread")
+_ARRANGEMENTS = ("permuted", "spread")
 
 
 class Weights(NamedTuple):
@@ -35,7 +36,7 @@ class Weights(NamedTuple):
     weights: dict[str, int]
 
 
-class Mixture(OwnOrder):
+class Mixture(Order):
     """Several data sets in one order, each in exact proportion to its weight.
 
         sources = {"web": ("web/*", 7), "code": ("code/*", 3)}
@@ -43,7 +44,7 @@ class Mixture(OwnOrder):
         for batch in tfr.Loader(mixture, 256, features=["tokens"]):
             train_step(batch["tokens"], batch.sources)
 
-    A Loader, a Plan and the adapters take it wherever they take a Reader or a number of records.
+    It is an order and its records: a Loader and the adapters take it in place of a Reader.
     Every period holds each source exactly as often as its weight says. The period is the sum of the
     weights without their common divisor: 10 records for 7 and 3. What an epoch has beyond whole
     periods is dealt by largest remainders. Each source has a permutation and epochs of its own.
@@ -53,16 +54,18 @@ class Mixture(OwnOrder):
         that Reader takes, or their number of records, which is enough for a Plan. Weights are ints,
         Fractions or floats; a float is read as its shortest decimal, so that 0.7 is 7/10. The
         period may be 2**20 records at most.
-      length: positions of an epoch. By default as many as all sources have records and, with
-        `exhausted="stop"`, as many as can be had.
+      length: positions of an epoch. By default as many as all sources have records (or, with a
+        ByTokens, batches) and, with `exhausted="stop"`, as many as can be had.
       exhausted: what happens when a source has no further record. "repeat" begins its next epoch:
         each of its records has come once before any comes twice, over the whole run. "stop" ends
         the epoch before. "error" raises ValueError here if `length` needs more records than there
         are. With these two, sources begin again with each epoch.
-      order: "permuted" shuffles the sources in each period. "spread" spaces them as evenly as can
-        be: with two sources, no prefix is more than half a record away from the exact share.
-      seed, shuffle: as in Plan, for the records of each source.
-      per_source: make every batch of one source. Batches then come in the exact proportion.
+      arrangement: "permuted" shuffles the sources in each period. "spread" spaces them as evenly as
+        can be: with two sources, no prefix is more than half a record away from the exact share.
+      seed: as in Shuffle.
+      shuffle: the order of each source's records: True, False or a BlockShuffle.
+      per_source: make every batch of one source. Batches then come in the exact proportion. With a
+        ByTokens they do so in any case.
       indices: for some names, which record numbers of that source to use.
 
     Record numbers count the sources end to end, in the order given, and `batch.sources` says which
@@ -75,7 +78,7 @@ class Mixture(OwnOrder):
         *,
         length: SupportsIndex | None = None,
         exhausted: Literal["repeat", "stop", "error"] = "repeat",
-        order: Literal["permuted", "spread"] = "permuted",
+        arrangement: Literal["permuted", "spread"] = "permuted",
         seed: SupportsIndex = 0,
         shuffle: bool | BlockShuffle = True,
         per_source: bool = False,
@@ -90,7 +93,10 @@ class Mixture(OwnOrder):
                 raise TypeError(
                     f"The source {name!r} must be a pair of data and weight: (reader, 7)."
                 )
-        for what, word, words in (("exhausted", exhausted, _EXHAUSTED), ("order", order, _ORDERS)):
+        for what, word, words in (
+            ("exhausted", exhausted, _EXHAUSTED),
+            ("arrangement", arrangement, _ARRANGEMENTS),
+        ):
             if word not in words:
                 raise ValueError(f"{what} is {word!r}, but must be one of {', '.join(words)}.")
         if exhausted == "error" and length is None:
@@ -99,8 +105,9 @@ class Mixture(OwnOrder):
         self.names = tuple(sources)
         self.seed = seed_number(seed)
         self.exhausted = exhausted
-        self.order = order
-        self.shuffle = checked_shuffle(shuffle)
+        self.arrangement = arrangement
+        shuffled(shuffle)  # raises here if it is wrong
+        self.shuffle = shuffle
         self.per_source = bool(per_source)
         weights = reduced({name: weight for name, (_, weight) in sources.items()})
         self._segments = [(0, 0, weights)]
@@ -112,21 +119,25 @@ class Mixture(OwnOrder):
         self._indices = self._checked_indices(indices or {})
         self._length = None if length is None else integer("length", length, 0, _native.MAX_RECORDS)
         self._joined: Reader | None = None
-        self._made: tuple[int, _native.MixtureOrder] | None = None
+        self._sources: tuple[ByTokens | None, list[_native.Order]] | None = None
+        self._made: tuple[int | ByTokens, _native.MixtureOrder] | None = None
         self._order_of(1)  # raises here if an argument is wrong
 
     def _checked_indices(self, indices: Mapping[str, IntegerArrayLike]) -> dict[str, Any]:
         unknown = set(indices) - set(self.names)
         if unknown:
             raise ValueError(f"indices are given for {_listed(unknown)}, which is no source.")
-        checked = {name: integers("indices", each, ValueError) for name, each in indices.items()}
-        for name, chosen in checked.items():
-            if chosen.ndim != 1:
-                raise ValueError(f"indices of {name!r} must have one dimension, not {chosen.ndim}.")
-        return {name: chosen.copy() for name, chosen in checked.items()}
+        return {name: record_numbers(each) for name, each in indices.items()}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)  # what has been made is remembered
 
     @property
-    def num_records(self) -> int:
+    def is_scattered(self) -> bool:  # type: ignore[override]
+        return shuffled(self.shuffle).is_scattered
+
+    @property
+    def num_records(self) -> int:  # type: ignore[override]
         """Of all sources."""
         return sum(self._sizes)
 
@@ -157,9 +168,13 @@ class Mixture(OwnOrder):
             for epoch, position, weights in self._segments
         )
 
-    def length(self, batch_size: SupportsIndex = 1) -> int:
-        """The positions of an epoch. Only with `per_source` do they depend on the batch size."""
-        return self._length_for(self._unit(integer("batch_size", batch_size, 1, 2**31 - 1)))
+    def length(self, batch_size: SupportsIndex | ByTokens = 1) -> int:
+        """The positions of an epoch, which are batches with a `ByTokens`.
+
+        Another batch size matters with `per_source` only.
+        """
+        unit = self._unit(batch_size)
+        return self._length_for(unit, self._sources_of(unit))
 
     def with_weights(
         self, weights: Mapping[str, Weight], *, epoch: SupportsIndex, position: SupportsIndex
@@ -175,40 +190,48 @@ class Mixture(OwnOrder):
         at = epoch_number(epoch), integer("position", position, 0, _native.MAX_RECORDS)
         whole = reduced({name: weights[name] for name in self.names})
         earlier = self._segments[:-1] if self._segments[-1][:2] == at else self._segments
-        return self._with_segments([*earlier, (*at, whole)])
+        return self._checked([*earlier, (*at, whole)])
 
     def with_segments(self, segments: Any) -> Mixture:
         """This mixture with the weights of a Loader's state: `state["weights"]`.
 
         With these, `counts` tells how often each source has come up to any place of that run.
         """
-        return self._with_segments(
-            [(int(e), int(p), [int(w) for w in ws]) for e, p, ws in segments]
-        )
+        return self._checked([(int(e), int(p), [int(w) for w in ws]) for e, p, ws in segments])
+
+    def _checked(self, segments: list[tuple[int, int, list[int]]]) -> Mixture:
+        other = self._with_segments(segments)
+        # Raises here if an argument is wrong. If positions are batches, a plan was made of them.
+        if not self.per_source:
+            other._order_of(1 if self._made is None else self._made[0])
+        return other
 
     def _with_segments(self, segments: list[tuple[int, int, list[int]]]) -> Mixture:
         other = Mixture.__new__(Mixture)
         other.__dict__.update(self.__dict__)
         other._segments, other._made = segments, None
-        if not self.per_source:
-            other._order_of(1)  # raises here if an argument is wrong
         return other
 
     def counts(
-        self, epoch: SupportsIndex, position: SupportsIndex, *, batch_size: SupportsIndex = 1
+        self,
+        epoch: SupportsIndex,
+        position: SupportsIndex,
+        *,
+        batch_size: SupportsIndex | ByTokens = 1,
     ) -> dict[str, int]:
         """How many records of each source come before a place, from the beginning of the run on.
 
-        Constant time with `order="spread"`. With "permuted", as much as a period takes if the place
-        is inside one. `batch_size` is needed with `per_source` only.
+        Constant time with `arrangement="spread"`. With "permuted", as much as a period takes if the
+        place is inside one. `batch_size` is needed with `per_source`, and with a `ByTokens`, whose
+        batches are then counted.
         """
-        order = self._order_of(self._unit(integer("batch_size", batch_size, 1, 2**31 - 1)))
+        order = self._order_of(self._unit(batch_size))
         where = integer("position", position, 0, _native.MAX_RECORDS)
         counts = order.counts(self.seed, epoch_number(epoch), where)
         return dict(zip(self.names, counts, strict=True))
 
     def place_of(
-        self, name: str, number: SupportsIndex, *, batch_size: SupportsIndex = 1
+        self, name: str, number: SupportsIndex, *, batch_size: SupportsIndex | ByTokens = 1
     ) -> tuple[int, int]:
         """The epoch and the position of a source's record that `number` others of it precede.
 
@@ -216,16 +239,15 @@ class Mixture(OwnOrder):
         """
         if name not in self.names:
             raise ValueError(f"{name!r} is no source: there are {_listed(self.names)}.")
-        order = self._order_of(self._unit(integer("batch_size", batch_size, 1, 2**31 - 1)))
+        order = self._order_of(self._unit(batch_size))
         earlier = integer("number", number, 0, _native.MAX_RECORDS)
         return order.place_of(self.seed, self.names.index(name), earlier)
 
-    def order_for(self, batch_size: int) -> _native.Order:
-        """The order for batches of a rank of so many rows."""
-        return self._order_of(self._unit(batch_size))
+    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
+        return self._order_of(self._unit(batching))
 
-    def sample(self, count: int) -> list[int]:
-        """Record numbers of all sources, a few neighbours at the beginning of each."""
+    def _sample(self, num_records: int, count: int) -> list[int]:
+        """Records of all sources, a few neighbours at the beginning of each."""
         numbers: list[int] = []
         begin = 0
         for name, size in zip(self.names, self._sizes, strict=True):
@@ -236,46 +258,66 @@ class Mixture(OwnOrder):
             begin += size
         return numbers
 
-    def _unit(self, batch_size: int) -> int:
-        return batch_size if self.per_source else 1
+    def _unit(self, batching: SupportsIndex | ByTokens) -> int | ByTokens:
+        """What goes to one rank in one piece: some rows, or one of the batches."""
+        if isinstance(batching, ByTokens):
+            batching._check(self.num_records)
+            return batching
+        rows = integer("batch_size", batching, 1, 2**31 - 1)
+        return rows if self.per_source else 1
 
-    def _length_for(self, unit: int) -> int:
+    def _sources_of(self, unit: int | ByTokens) -> list[_native.Order]:
+        tokens = unit if isinstance(unit, ByTokens) else None
+        if self._sources is None or self._sources[0] != tokens:
+            self._sources = tokens, [*self._make_sources(tokens)]
+        return self._sources[1]
+
+    def _make_sources(self, tokens: ByTokens | None) -> Iterator[_native.Order]:
+        order = shuffled(self.shuffle)
+        if tokens is not None and not isinstance(order, Shuffle):
+            raise TypeError(
+                f"ByTokens puts records of about the same length together, so a Mixture of such "
+                f"batches has shuffle=True, not {self.shuffle!r}."
+            )
+        first = 0
+        for name, size in zip(self.names, self._sizes, strict=True):
+            chosen = self._indices.get(name)
+            if tokens is not None:
+                yield tokens._batches(size, chosen, first)
+            elif chosen is not None:
+                yield _native.ChosenOrder(order._positions(len(chosen)), chosen, size)
+            else:
+                yield order._positions(size)
+            first += size
+
+    def _length_for(self, unit: int | ByTokens, sources: list[_native.Order]) -> int:
+        rows = 1 if isinstance(unit, ByTokens) else unit
         first = self._segments[0][2]
-        sizes = [
-            len(self._indices.get(name, range(size)))
-            for name, size in zip(self.names, self._sizes, strict=True)
-        ]
+        sizes = [source.positions for source in sources]
         drawn = sum(size for size, weight in zip(sizes, first, strict=True) if weight)
         length = drawn if self._length is None else self._length
         if self.exhausted == "stop":
-            return _native.MixtureOrder.longest_without_repeats(sizes, first, unit, length)
-        return length - length % unit
+            return _native.MixtureOrder.longest_without_repeats(sizes, first, rows, length)
+        return length - length % rows
 
-    def _order_of(self, unit: int) -> _native.MixtureOrder:
-        made = self._made
-        if made is None or made[0] != unit:
-            sources = []
-            for name, size in zip(self.names, self._sizes, strict=True):
-                chosen = self._indices.get(name)
-                order = order_of(self.shuffle, size if chosen is None else len(chosen))
-                sources.append(
-                    order if chosen is None else _native.ChosenOrder(order, chosen, size)
-                )
-            length = self._length_for(unit)
+    def _order_of(self, unit: int | ByTokens) -> _native.MixtureOrder:
+        if self._made is None or self._made[0] != unit:
+            sources = self._sources_of(unit)
+            length = self._length_for(unit, sources)
             order = _native.MixtureOrder(
                 sources=sources,
-                arrangement=self.order,
+                arrangement=self.arrangement,
                 repeats=self.exhausted == "repeat",
                 length=length,
-                unit_rows=unit,
+                unit_rows=1 if isinstance(unit, ByTokens) else unit,
                 # A change at the end of an epoch is one at the beginning of the next.
                 segments=[
                     (e + 1, 0, weights) if 0 < position == length else (e, position, weights)
                     for e, position, weights in self._segments
                 ],
             )
-            self._made = made = unit, order
-        return made[1]
+            self._made = unit, order
+        return self._made[1]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mixture):
@@ -287,7 +329,14 @@ class Mixture(OwnOrder):
 
     def _key(self) -> tuple[Any, ...]:
         chosen = {name: indices.tolist() for name, indices in self._indices.items()}
-        options = (self.names, self.seed, self.exhausted, self.order, self.shuffle, self.per_source)
+        options = (
+            self.names,
+            self.seed,
+            self.exhausted,
+            self.arrangement,
+            self.shuffle,
+            self.per_source,
+        )
         return (*options, self._sizes, self._length, self._segments, chosen)
 
     def __repr__(self) -> str:
@@ -301,7 +350,7 @@ class Mixture(OwnOrder):
         options = {
             "length": self._length,
             "exhausted": self.exhausted,
-            "order": self.order,
+            "arrangement": self.arrangement,
             "seed": self.seed,
             "shuffle": self.shuffle,
             "per_source": self.per_source,

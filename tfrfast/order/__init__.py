@@ -1,0 +1,26 @@
+"""Which records come when: a file for each order, how batches are cut, and the plan of both."""
+
+from tfrfast.order.block_shuffle import BlockShuffle
+from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.in_order import InOrder
+from tfrfast.order.mixture import Mixture, Weight, Weights
+from tfrfast.order.order import Order
+from tfrfast.order.permutation import Permutation
+from tfrfast.order.plan import Batching, Plan
+from tfrfast.order.shuffle import Shuffle
+from tfrfast.order.weighted import Weighted
+
+__all__ = [
+    "Batching",
+    "BlockShuffle",
+    "ByTokens",
+    "InOrder",
+    "Mixture",
+    "Order",
+    "Permutation",
+    "Plan",
+    "Shuffle",
+    "Weight",
+    "Weighted",
+    "Weights",
+]

@@ -1,0 +1,29 @@
+"""The records as they are given."""
+
+from __future__ import annotations
+
+from tfrfast import _native
+from tfrfast._base.arguments import IntegerArrayLike
+from tfrfast.order.order import PlainOrder, record_numbers
+
+__all__ = ["InOrder"]
+
+
+class InOrder(PlainOrder):
+    """The records in the order of the files, the same in every epoch.
+
+    - `indices`: only these record numbers, in this order. Repeats are allowed.
+
+    >>> plan = tfr.Plan(tfr.InOrder(), 50, num_records=761)
+    >>> plan.steps, len(plan.indices(0, 15))
+    (16, 11)
+    """
+
+    seed = 0
+    is_scattered = False
+
+    def __init__(self, *, indices: IntegerArrayLike | None = None) -> None:
+        vars(self).update(indices=record_numbers(indices))
+
+    def _positions(self, count: int) -> _native.Order:
+        return _native.GivenOrder(count)

@@ -1,0 +1,122 @@
+"""What every order has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from tfrfast import _native
+from tfrfast._base.arguments import Int64Array, IntegerArrayLike, integers
+from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.pickling import rebuild
+
+__all__ = ["Order", "PlainOrder", "record_numbers", "spread"]
+
+_PLACES = 8  # in the data set, from which a sample is taken
+
+
+class Order(ABC):
+    """Which record stands at which position of an epoch: a function of the epoch. Immutable.
+
+    A Plan deals the positions to batches and ranks.
+    """
+
+    #: From 0 to 2**64 - 1.
+    seed: int
+    #: How many records there are. None if the order fits any number of them.
+    num_records: int | None = None
+    #: Whether records that follow each other may lie anywhere in the data.
+    is_scattered = True
+
+    @abstractmethod
+    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
+        """The core's order of so many records. Its positions are batches if tokens decide.
+
+        Raises TypeError if this order has no batches of that kind.
+        """
+
+    @abstractmethod
+    def _sample(self, num_records: int, count: int) -> list[int]:
+        """About `count` of the records that come, from all over the data, in a few places only."""
+
+    def _arguments(self) -> dict[str, Any]:
+        """What its constructor takes to make it again."""
+        return {name: value for name, value in vars(self).items() if name != "num_records"}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        kind = type(self).__name__
+        raise AttributeError(f"A {kind} cannot be changed; make another one with {name}={value!r}.")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Order) or type(other) is not type(self):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        values = self._arguments().values()
+        return tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in values)
+
+    def __repr__(self) -> str:
+        arguments = (
+            f"{name}={f'<{len(value)} numbers>' if isinstance(value, np.ndarray) else repr(value)}"
+            for name, value in self._arguments().items()
+            if value is not None
+        )
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return rebuild, (_native.ORDER_VERSION, type(self), (), self._arguments())
+
+
+class PlainOrder(Order):
+    """An order of one data set's records, or of those that `indices` names."""
+
+    indices: Int64Array | None
+
+    @abstractmethod
+    def _positions(self, count: int) -> _native.Order:
+        """The core's order of so many positions."""
+
+    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
+        if isinstance(batching, ByTokens):
+            raise TypeError(
+                f"ByTokens puts records of about the same length together, so it goes with a "
+                f"Shuffle or a Mixture, not with {self!r}."
+            )
+        if self.indices is None:
+            return self._positions(num_records)
+        order = self._positions(len(self.indices))
+        return _native.ChosenOrder(order, self.indices, num_records)
+
+    def _sample(self, num_records: int, count: int) -> list[int]:
+        if self.indices is None:
+            numbers = spread(num_records, count)
+        else:
+            numbers = self.indices[spread(len(self.indices), count)]
+        return [*map(int, numbers)]
+
+
+def record_numbers(indices: IntegerArrayLike | None) -> Int64Array | None:
+    """A copy that nobody can change."""
+    if indices is None:
+        return None
+    numbers = np.array(integers("indices", indices, ValueError))
+    if numbers.ndim != 1:
+        raise ValueError(f"indices must have one dimension, not {numbers.ndim}.")
+    numbers.flags.writeable = False
+    return numbers
+
+
+def spread(total: int, count: int) -> Int64Array:
+    """About `count` of the numbers below `total`: runs of neighbours, a few places apart."""
+    if total <= count:
+        return np.arange(total)
+    places = min(_PLACES, count)
+    run = count // places
+    starts = np.linspace(0, total - run, places).astype(np.int64)
+    return (starts[:, None] + np.arange(run)).reshape(-1)

@@ -1,0 +1,264 @@
+"""Which records make up a batch: a pure function of the epoch and the step."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast import _native
+from tfrfast._base.arguments import Int64Array, Remainder, epoch_number, integer
+from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.order import Order
+from tfrfast.order.pickling import rebuild
+
+__all__ = ["Batching", "Plan"]
+
+Batching: TypeAlias = SupportsIndex | ByTokens
+
+_DEFAULTS: dict[str, object] = {"rank": 0, "world": 1, "remainder": "keep", "start": 0}
+
+
+class Plan:
+    """The records of every batch, as a pure function of the epoch and the step.
+
+    An order says which record stands at which position of an epoch. A step takes the next
+    `world * batch_size` positions and deals them to the ranks, so that all ranks together take each
+    position exactly once.
+
+    - `order`: a `Shuffle`, `InOrder`, `BlockShuffle`, `Weighted` or `Mixture`.
+    - `batching`: rows of a batch of this rank, or a `ByTokens`, which makes a position a batch.
+    - `num_records`: how many there are. A Weighted and a Mixture know it.
+    - `rank`, `world`: this worker's number, and the number of workers.
+    - `remainder`: what becomes of the positions after the last full step. `"keep"` splits them as
+      evenly as possible, low ranks first. A rank that gets none has one step fewer, which
+      collectives do not allow. `"drop"` leaves them out of this epoch; they are always fewer than
+      `world * batch_size`. `"pad"` splits them, too, and fills up every batch with records from the
+      beginning of the epoch, so that all ranks have the same number of full batches; `rows` tells
+      which rows are real. An epoch without records has no batches.
+    - `start`: how many positions of the epoch are already consumed, as `position_after` gives them.
+      The plan then covers the rest of the epoch, and its steps count from there. World and batch
+      size may differ from those of the run that stopped. With `"keep"` and `"pad"`, nothing is lost
+      or repeated. With `"drop"`, the last plan's world and batch size decide what is left out.
+
+    >>> plan = tfr.Plan(tfr.Shuffle(seed=1), 50, num_records=761, rank=3, world=4)
+    >>> plan.steps, len(plan.indices(0, 3))
+    (4, 40)
+    """
+
+    __slots__ = (
+        "_core",
+        "_native_order",
+        "_steps",
+        "batching",
+        "num_records",
+        "order",
+        "rank",
+        "remainder",
+        "start",
+        "world",
+    )
+
+    _core: _native.Plan
+    _native_order: _native.Order
+    _steps: int
+    order: Order
+    batching: int | ByTokens
+    num_records: int
+    rank: int
+    world: int
+    remainder: Remainder
+    start: int
+
+    def __init__(
+        self,
+        order: Order,
+        batching: Batching,
+        *,
+        num_records: SupportsIndex | None = None,
+        rank: SupportsIndex = 0,
+        world: SupportsIndex = 1,
+        remainder: Remainder = "keep",
+        start: SupportsIndex = 0,
+    ) -> None:
+        if not isinstance(order, Order):
+            raise TypeError(f"order must be an order, such as tfr.Shuffle(seed=7), not {order!r}.")
+        records = _num_records(order, num_records)
+        if isinstance(batching, ByTokens):
+            batching._check(records)
+        else:
+            batching = integer("batch_size", batching, 1, 2**31 - 1)
+        self._settle(
+            order,
+            batching,
+            order._native_order(records, batching),
+            num_records=records,
+            rank=integer("rank", rank, 0, 2**31 - 1),
+            world=integer("world", world, 1, 2**31 - 1),
+            remainder=remainder,
+            start=integer("start", start, 0, _native.MAX_RECORDS),
+        )
+
+    def _settle(
+        self,
+        order: Order,
+        batching: int | ByTokens,
+        native_order: _native.Order,
+        num_records: int,
+        **share: Any,
+    ) -> None:
+        rows = 1 if isinstance(batching, ByTokens) else batching
+        core = _native.Plan(order=native_order, seed=order.seed, batch_size=rows, **share)
+        fields = {
+            "order": order,
+            "batching": batching,
+            "num_records": num_records,
+            "_native_order": native_order,
+            "_core": core,
+            "_steps": core.steps,
+            **share,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A Plan cannot be changed; make another one with {name}={value!r}.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("A Plan cannot be changed.")
+
+    @property
+    def steps(self) -> int:
+        """How many batches of an epoch this rank gets, from `start` on."""
+        return self._steps
+
+    @property
+    def batch_size(self) -> int | None:
+        """Rows of a full batch of this rank. None if tokens decide."""
+        return None if isinstance(self.batching, ByTokens) else self.batching
+
+    @property
+    def positions(self) -> int:
+        """The positions of a whole epoch."""
+        return self._core.positions
+
+    @property
+    def order_text(self) -> str:
+        """A line of text that fixes which record stands at which position of every epoch.
+
+        Plans with the same text may continue each other at `position_after`, whatever their rank,
+        world, batch size and remainder.
+        """
+        return self._core.order_description()
+
+    def indices(self, epoch: SupportsIndex, step: SupportsIndex) -> Int64Array:
+        """The record numbers of a batch. Raises IndexError if the epoch has no such step."""
+        return self._core.indices(epoch_number(epoch), self._step(step))
+
+    def rows(
+        self, epoch: SupportsIndex, step: SupportsIndex
+    ) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
+        """The record numbers of a batch, and for each row whether it is real.
+
+        Rows that are not real exist only with `remainder="pad"`, after the real ones.
+        """
+        return self._core.rows(epoch_number(epoch), self._step(step))
+
+    def records_at(
+        self, epoch: SupportsIndex, first: SupportsIndex, last: SupportsIndex
+    ) -> Int64Array:
+        """The record numbers at positions `first` to `last` (not among them), for all ranks."""
+        return self._of_positions(first, last).indices(epoch_number(epoch), 0)
+
+    def _of_positions(self, first: SupportsIndex, last: SupportsIndex) -> _native.Plan:
+        """A plan of one step, which takes these positions."""
+        if isinstance(self.batching, ByTokens):
+            raise TypeError("The positions of a plan by tokens are batches: see rows().")
+        end = integer("last", last, 0, self.positions)
+        begin = integer("first", first, 0, end)
+        return _native.Plan(
+            self._native_order, self.order.seed, max(end - begin, 1), 0, 1, "keep", begin
+        )
+
+    def position_after(self, step: SupportsIndex) -> int:
+        """Positions of the epoch consumed once all ranks have taken the batches up to `step`.
+
+        It is the `start` of a plan that continues with any world and batch size. Step -1 stands for
+        the moment before the first batch. With `remainder="keep"`, ranks may end with different
+        numbers of steps. None has more than rank 0, so its position is everyone's.
+        """
+        number = operator.index(step)
+        if -1 <= number < self.steps:
+            return self._core.position_after(number)
+        raise IndexError(self._no_such_step(number))
+
+    def rest_after(self, position: SupportsIndex) -> Plan:
+        """The plan of the rest of an epoch of which `position` positions are consumed.
+
+        It is this plan with another `start`. Its steps count from there.
+        """
+        if operator.index(position) == self.start:
+            return self
+        start = integer("start", position, 0, _native.MAX_RECORDS)
+        return self._with(start=start)
+
+    def with_share(self, rank: int, world: int, remainder: Remainder) -> Plan:
+        """The plan of another rank, or of one among other ranks, from the epoch's beginning."""
+        return self._with(rank=rank, world=world, remainder=remainder, start=0)
+
+    def _with(self, **share: Any) -> Plan:
+        """This plan with another share of the same order, which need not be made again."""
+        plan = Plan.__new__(Plan)
+        everything = {"num_records": self.num_records, **self._share(), **share}
+        plan._settle(self.order, self.batching, self._native_order, **everything)
+        return plan
+
+    def encode(self) -> bytes:
+        """This plan as bytes, which the native code of any process decodes."""
+        return self._core.encode()
+
+    def _step(self, step: SupportsIndex) -> int:
+        number = operator.index(step)
+        if 0 <= number < self._steps:
+            return number
+        raise IndexError(self._no_such_step(number))
+
+    def _no_such_step(self, step: int) -> str:
+        return f"Step {step} is out of range: rank {self.rank} has {self.steps} steps in an epoch."
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return self._core.encode() == other._core.encode()
+
+    def __hash__(self) -> int:
+        return hash((self.order_text, self.batch_size, *self._share().values()))
+
+    def __repr__(self) -> str:
+        parts = [repr(self.order), repr(self.batching)]
+        if self.order.num_records is None:
+            parts.append(f"num_records={self.num_records}")
+        share = self._share().items()
+        parts += [f"{name}={value!r}" for name, value in share if value != _DEFAULTS[name]]
+        return f"Plan({', '.join(parts)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        options = {"num_records": self.num_records, **self._share()}
+        return rebuild, (_native.ORDER_VERSION, Plan, (self.order, self.batching), options)
+
+    def _share(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _DEFAULTS}
+
+
+def _num_records(order: Order, given: SupportsIndex | None) -> int:
+    known, kind = order.num_records, type(order).__name__
+    if given is None:
+        if known is None:
+            raise TypeError(f"A Plan of a {kind} needs num_records: how many records there are.")
+        return known
+    number = integer("num_records", given, 0, _native.MAX_RECORDS)
+    if known not in (None, number):
+        raise ValueError(f"num_records is {number}, but the {kind} is of {known} records.")
+    return number

@@ -1,0 +1,37 @@
+"""Any record at any place."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex
+
+from tfrfast import _native
+from tfrfast._base.arguments import IntegerArrayLike, seed_number
+from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.order import PlainOrder, record_numbers
+
+__all__ = ["Shuffle"]
+
+
+class Shuffle(PlainOrder):
+    """Any record at any place, each exactly once, in a new order every epoch.
+
+    It is a bijection computed position by position, and takes no memory.
+
+    - `seed`: from `-2**63` to `2**64 - 1`. A negative seed is the same as `seed + 2**64`.
+    - `indices`: only these record numbers. Repeats are allowed.
+
+    >>> plan = tfr.Plan(tfr.Shuffle(seed=7, indices=[3, 1, 4]), 3, num_records=5)
+    >>> sorted(plan.indices(0, 0).tolist())
+    [1, 3, 4]
+    """
+
+    def __init__(self, seed: SupportsIndex = 0, *, indices: IntegerArrayLike | None = None) -> None:
+        vars(self).update(seed=seed_number(seed), indices=record_numbers(indices))
+
+    def _positions(self, count: int) -> _native.Order:
+        return _native.ExactOrder(count)
+
+    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
+        if isinstance(batching, ByTokens):
+            return batching._batches(num_records, self.indices)
+        return super()._native_order(num_records, batching)

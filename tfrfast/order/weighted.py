@@ -1,0 +1,109 @@
+"""Records in proportion to their weights."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast import _native
+from tfrfast._base.arguments import Int64Array, integer, seed_number
+from tfrfast.order.block_shuffle import BlockShuffle, shuffled
+from tfrfast.order.by_tokens import ByTokens
+from tfrfast.order.order import Order, spread
+
+__all__ = ["Weighted"]
+
+_MAX_SUM = 2**62
+
+
+class Weighted(Order):
+    """Draws records by weight, each as often as its weight says, rounded down or up.
+
+    With an expected count of 2.3, a record comes 2 or 3 times in each epoch. Which ones are rounded
+    up differs from epoch to epoch.
+
+    - `weights`: one for each record, 0 or more.
+    - `length`: how many records an epoch draws; by default as many as there are.
+    - `seed`: as in Shuffle.
+    - `shuffle`: the order of an epoch's draws: `True`, `False` or a `BlockShuffle`.
+
+    >>> plan = tfr.Plan(tfr.Weighted([1, 0, 3], length=8), 8)
+    >>> sorted(plan.indices(0, 0).tolist())
+    [0, 0, 2, 2, 2, 2, 2, 2]
+    """
+
+    num_records: int
+    weights: Int64Array
+    length: int
+    shuffle: bool | BlockShuffle
+
+    def __init__(
+        self,
+        weights: npt.ArrayLike,
+        length: SupportsIndex | None = None,
+        *,
+        seed: SupportsIndex = 0,
+        shuffle: bool | BlockShuffle = True,
+    ) -> None:
+        whole = _whole(weights)
+        whole.flags.writeable = False
+        draws = len(whole) if length is None else length
+        shuffled(shuffle)  # raises here if it is wrong
+        vars(self).update(
+            num_records=len(whole),
+            weights=whole,
+            length=integer("length", draws, 0, _native.MAX_RECORDS),
+            seed=seed_number(seed),
+            shuffle=shuffle,
+        )
+
+    @property
+    def is_scattered(self) -> bool:  # type: ignore[override]
+        return shuffled(self.shuffle).is_scattered
+
+    def _native_order(self, num_records: int, batching: int | ByTokens) -> _native.Order:
+        if isinstance(batching, ByTokens):
+            raise TypeError(
+                "ByTokens needs records that come equally often in each epoch, and those of a "
+                "Weighted do not. Put them into sets of their own, and make a Mixture of these."
+            )
+        draws = shuffled(self.shuffle)._positions(self.length)
+        return _native.WeightedOrder(draws, self.weights)
+
+    def _sample(self, num_records: int, count: int) -> list[int]:
+        drawn = np.flatnonzero(self.weights)
+        return [*map(int, drawn[spread(len(drawn), count)])]
+
+
+def _whole(weights: Any) -> Int64Array:
+    """Integers as they are. Floats times a power of two, so that their sum has 60 bits or more.
+
+    The result is the same on every machine.
+    """
+    array = np.asarray(weights)
+    if array.size == 0 and array.dtype == np.float64:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"weights must be numbers, not {array.dtype}.")
+    if array.ndim != 1:
+        raise ValueError(f"weights must have one dimension, not {array.ndim}.")
+    bad = ~np.isfinite(array) | (array < 0)
+    if bad.any():
+        number = int(bad.argmax())
+        raise ValueError(
+            f"weights[{number}] is {array[number]}, but must be a finite number of 0 or more."
+        )
+    array = np.ascontiguousarray(array)
+    if array.dtype.kind == "f":
+        exact = array.astype(np.float64)
+        _, exponent = math.frexp(exact.max(initial=0))
+        exact = np.ldexp(exact, -exponent)  # below 1, so that no sum is infinite
+        # math.fsum is exact, so the scale does not depend on how the sum is taken.
+        _, exponent = math.frexp(math.fsum(exact.data))
+        return np.ldexp(exact, 61 - exponent).astype(np.int64)
+    if int(array.max(initial=0)) * len(array) > _MAX_SUM and sum(array.data) > _MAX_SUM:
+        raise ValueError("The sum of integer weights must be at most 2**62. Give floats instead.")
+    return array.astype(np.int64)
