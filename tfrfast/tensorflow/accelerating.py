@@ -15,6 +15,7 @@ from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, chain_of
 from tfrfast.tensorflow.reading.planner import Plan, plan, why_no_gain
 from tfrfast.tensorflow.reading.shuffles import decide
+from tfrfast.tensorflow.saving import saved_as_it_bears
 
 _SWITCH = "TFRFAST_ACCELERATE"
 _NONE = Refusal("")
@@ -108,10 +109,14 @@ class AcceleratedDataset(tf.data.Dataset):  # type: ignore[misc]
     def _history(self) -> History:
         return self._made[1]
 
+    @property
+    def _built(self) -> Any:
+        return self._made[0]
+
     # DatasetV2 keeps its variant tensor here.
     @property
     def _variant_tensor_attr(self) -> Any:
-        return self._made[0]._variant_tensor
+        return self._built._variant_tensor
 
     @_variant_tensor_attr.setter
     def _variant_tensor_attr(self, _: None) -> None:
@@ -119,6 +124,10 @@ class AcceleratedDataset(tf.data.Dataset):  # type: ignore[misc]
 
     def __iter__(self) -> Any:
         return _Iterator(self) if tf.executing_eagerly() else super().__iter__()
+
+    def _apply_debug_options(self) -> Any:
+        """What TensorFlow makes iterators of."""
+        return saved_as_it_bears(super()._apply_debug_options())
 
     def _trace_variant_creation(self) -> Any:
         """What a SavedModel holds: TensorFlow's own reading, which every process has."""
