@@ -81,8 +81,9 @@ def build_key_file(
     """The path of the key file, and the damage that was left out."""
     if len(reader) > MAX_RECORDS:
         raise ValueError(f"A key file has room for {MAX_RECORDS} records, not {len(reader)}.")
-    kind = _kind_of(reader, feature)
     path = key_path(reader, feature, None if folder is None else os.fspath(folder))
+    _native.check_own_name(os.fsencode(path))
+    kind = _kind_of(reader, feature)
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
     stamp = stamp_of(reader)
     tasks = plan_keys(Shards(reader), feature, kind, num_workers(executor, threads), memory)
@@ -97,8 +98,11 @@ def build_key_file(
         )
         with open(work.inside("keys"), "xb") as file:
             write_keys(file, header, entries.sorted_parts())
+            # Nobody else may write to it: a key file says where records are.
+            os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
             file.flush()
             os.fsync(file.fileno())
+        _native.check_own_name(os.fsencode(path))
         os.replace(file.name, path)
     return path, sorted(skipped, key=lambda each: each[:3])
 

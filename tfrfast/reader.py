@@ -16,7 +16,7 @@ from tfrfast._base.never_opened import NEVER_OPENED
 from tfrfast._base.paths import Paths, encoded, expand_paths, written_file
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
-from tfrfast._keys.key_file import KeyFile, key_path
+from tfrfast._keys.key_file import key_path, open_key_file
 from tfrfast._keys.keyed import Keyed
 from tfrfast._remote.options import Storage, storage_of
 from tfrfast.disk_cache import DiskCache, cache_text
@@ -222,7 +222,8 @@ class Reader:
         of other data.
         """
         path = key_path(self, feature, None if folder is None else os.fspath(folder))
-        return Keyed(self._core, KeyFile(path, self, feature), self._records_within(16 << 20))
+        file = open_key_file(path, self, self._core, feature)
+        return Keyed(self._core, path, file, self._records_within(16 << 20))
 
     def close(self) -> None:
         """Lets go of all files. Using the reader afterwards is an error."""

@@ -16,6 +16,7 @@
 #include "core/storage/cached_object.h"
 #include "core/storage/folders.h"
 #include "core/storage/listed_objects.h"
+#include "core/storage/own_file.h"
 #include "core/storage/remote_client.h"
 #include "core/storage/storage.h"
 #include "python/classes.h"
@@ -33,7 +34,7 @@ void import_text(const std::string& text_path, const std::string& shard_path,
   const WithoutGil without_gil;
   const auto file = StoredFile::open(shard_path);
   const auto index = import_text_index(text_path, file);
-  make_folders(folder_of(index_path));
+  make_own_folder(folder_of(index_path));
   save_loose(*index, index_path);
 }
 
@@ -187,6 +188,7 @@ void register_index(py::module_& module) {
     }
     return all;
   });
+  module.def("check_own_name", &check_own_name, py::arg("path"));
   module.def("import_text_index", &import_text, py::arg("text_path"), py::arg("shard_path"),
              py::arg("index_path"));
   module.def(

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/keys/key_file.h"
 #include "core/keys/key_hash.h"
-#include "core/keys/key_table.h"
 #include "core/keys/record_key.h"
 #include "core/read/room.h"
 #include "python/arrays.h"
@@ -29,7 +30,6 @@ using KeyBytes = py::array_t<std::uint8_t, py::array::c_style | py::array::force
 using KeyInts = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 using KeyHashes = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 
-constexpr std::size_t kAhead = 16;  // how many searches later memory is needed that is fetched now
 constexpr std::size_t kPartKeys = 4096;
 
 // The strings of an array, whose bounds were copied before they were checked.
@@ -74,22 +74,17 @@ py::array hash_ints(const KeyInts& keys) {
   return hashes;
 }
 
-// A key file's tables, which lie in arrays, and the feature that they are of.
-class KeyIndex {
+// A key file that is open, beside the reader of its data.
+class OpenKeys {
  public:
-  KeyIndex(py::array hashes, py::array numbers, unsigned number_bytes, std::string feature)
-      : hashes_(std::move(hashes)),
-        numbers_(std::move(numbers)),
-        feature_(std::move(feature)),
-        table_({static_cast<const std::uint64_t*>(hashes_.data()),
-                static_cast<std::size_t>(hashes_.nbytes()) / sizeof(std::uint64_t)},
-               static_cast<const std::uint8_t*>(numbers_.data()), number_bytes) {
-    if (number_bytes < 1 || number_bytes > 8 ||
-        static_cast<std::size_t>(numbers_.nbytes()) / number_bytes < table_.size() ||
-        !is_aligned(hashes_)) {
-      throw Error(ErrorKind::invalid, "These tables of keys do not fit each other.");
-    }
-  }
+  OpenKeys(const std::string& path, const OpenReader& reader)
+      : file_([&] {
+          const std::shared_ptr<const Reader> data = reader.get();
+          const WithoutGil without_gil;
+          return KeyFile::open(path, data->shards());
+        }()) {}
+
+  const KeyFile& file() const noexcept { return *file_; }
 
   // The record with this key, of bytes or an int; None if there is none.
   py::object item(const OpenReader& reader, const py::object& key) const {
@@ -104,29 +99,33 @@ class KeyIndex {
 
   // For each hash, the number of the first record that has it; -1 if there is none.
   py::array find(const KeyHashes& hashes) const {
-    const auto count = static_cast<std::size_t>(hashes.size());
     py::array_t<std::int64_t> found(hashes.size());
     std::int64_t* const out = found.mutable_data();
-    const std::uint64_t* const wanted = hashes.data();
+    const std::span<const std::uint64_t> wanted(hashes.data(),
+                                                static_cast<std::size_t>(hashes.size()));
     const WithoutGil without_gil;
-    const std::size_t parts = count / kPartKeys + 1;
-    parallel_for(parts, count < 4 * kPartKeys ? 1 : usable_processors(), [&](std::size_t part) {
-      const std::size_t end = std::min(count, (part + 1) * kPartKeys);
-      for (std::size_t i = part * kPartKeys; i < end; ++i) {
-        if (i + kAhead < end) table_.prefetch(wanted[i + kAhead]);
-        const std::size_t entry = table_.first_entry(wanted[i]);
-        out[i] = table_.has(entry, wanted[i]) ? table_.number(entry) : -1;
-      }
-    });
+    file_->find(wanted, out);
     return found;
   }
 
   // The numbers of all records whose key has this hash, ascending.
-  std::vector<std::int64_t> numbers(std::uint64_t hash) const {
-    std::vector<std::int64_t> all;
-    for (std::size_t i = table_.first_entry(hash); table_.has(i, hash); ++i) {
-      all.push_back(table_.number(i));
+  std::vector<std::uint64_t> numbers(std::uint64_t hash) const {
+    std::vector<std::uint64_t> all;
+    for (std::size_t i = file_->first_entry(hash);; ++i) {
+      const auto number = file_->number_of(i, hash);
+      if (!number) break;
+      all.push_back(*number);
     }
+    file_->refuse_if_changed();
+    return all;
+  }
+
+  // The hashes of all entries, ascending.
+  py::array hashes() const {
+    py::array_t<std::uint64_t> all(static_cast<py::ssize_t>(file_->entry_count()));
+    std::uint64_t* const out = all.mutable_data();
+    const WithoutGil without_gil;
+    file_->copy_hashes(out);
     return all;
   }
 
@@ -146,8 +145,10 @@ class KeyIndex {
   template <class Key>
   py::object record_of(const OpenReader& open, std::uint64_t hash, const Key& key) const {
     const std::shared_ptr<const Reader> reader = open.get();  // others may close it meanwhile
-    for (std::size_t i = table_.first_entry(hash); table_.has(i, hash); ++i) {
-      const Row row = reader->locate(static_cast<std::uint64_t>(table_.number(i)));
+    for (std::size_t i = file_->first_entry(hash);; ++i) {
+      const auto number = file_->number_of(i, hash);
+      if (!number) break;
+      const Row row = reader->locate(*number);
       check_room(row);
       const auto size = static_cast<py::ssize_t>(row.frame.payload_bytes);
       auto record = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, size));
@@ -156,10 +157,11 @@ class KeyIndex {
       const bool is_it = [&] {
         const WithoutGil without_gil;
         reader->read_into(row, out);
-        return record_has_key({out, row.frame.payload_bytes}, feature_, key);
+        return record_has_key({out, row.frame.payload_bytes}, file_->feature(), key);
       }();
       if (is_it) return record;
     }
+    file_->refuse_if_changed();
     return py::none();
   }
 
@@ -174,15 +176,13 @@ class KeyIndex {
     parallel_for(count / kPartKeys + 1, usable_processors(), [&](std::size_t part) {
       const std::size_t end = std::min(count, (part + 1) * kPartKeys);
       for (std::size_t i = part * kPartKeys; i < end; ++i) {
-        out[i] = record_has_key(records[i], feature_, key_at(i));
+        out[i] = record_has_key(records[i], file_->feature(), key_at(i));
       }
     });
     return results;
   }
 
-  py::array hashes_, numbers_;
-  std::string feature_;
-  KeyTable table_;
+  const std::shared_ptr<const KeyFile> file_;
 };
 
 }  // namespace
@@ -190,15 +190,28 @@ class KeyIndex {
 void register_keys(py::module_& module) {
   module.def("hash_strings", &hash_strings, py::arg("data"), py::arg("offsets"));
   module.def("hash_ints", &hash_ints, py::arg("keys"));
-  py::class_<KeyIndex>(module, "KeyIndex")
-      .def(constructor<KeyIndex, py::array, py::array, unsigned, std::string>(), py::arg("hashes"),
-           py::arg("numbers"), py::arg("number_bytes"), py::arg("feature"))
-      .def("item", &KeyIndex::item, py::arg("reader"), py::arg("key"))
-      .def("find", &KeyIndex::find, py::arg("hashes"))
-      .def("numbers", &KeyIndex::numbers, py::arg("hash"))
-      .def("check_strings", &KeyIndex::check_strings, py::arg("records"), py::arg("data"),
+  py::class_<OpenKeys>(module, "KeyFile")
+      .def(constructor<OpenKeys, const std::string&, const OpenReader&>(), py::arg("path"),
+           py::arg("reader"))
+      .def_property_readonly("feature", [](const OpenKeys& keys) { return keys.file().feature(); })
+      .def_property_readonly("has_ints",
+                             [](const OpenKeys& keys) { return keys.file().has_ints(); })
+      .def_property_readonly("num_records",
+                             [](const OpenKeys& keys) { return keys.file().record_count(); })
+      .def_property_readonly("num_entries",
+                             [](const OpenKeys& keys) { return keys.file().entry_count(); })
+      .def_property_readonly("num_distinct",
+                             [](const OpenKeys& keys) { return keys.file().distinct_count(); })
+      .def_property_readonly("fingerprint",
+                             [](const OpenKeys& keys) { return keys.file().fingerprint(); })
+      .def_property_readonly("stamp", [](const OpenKeys& keys) { return keys.file().stamp(); })
+      .def("hashes", &OpenKeys::hashes)
+      .def("item", &OpenKeys::item, py::arg("reader"), py::arg("key"))
+      .def("find", &OpenKeys::find, py::arg("hashes"))
+      .def("numbers", &OpenKeys::numbers, py::arg("hash"))
+      .def("check_strings", &OpenKeys::check_strings, py::arg("records"), py::arg("data"),
            py::arg("offsets"))
-      .def("check_ints", &KeyIndex::check_ints, py::arg("records"), py::arg("keys"));
+      .def("check_ints", &OpenKeys::check_ints, py::arg("records"), py::arg("keys"));
 }
 
 }  // namespace tfrfast::python

@@ -281,5 +281,5 @@ TEST_CASE_FIXTURE(Fixture, "index file: one that is truncated while mapped is no
 TEST_CASE_FIXTURE(Fixture, "index file: what is not a file is an error that says so") {
   CHECK(error_of([&] { load_index(folder.path()); }).system_error() == EISDIR);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK(error_of([&] { load_index(path); }).kind() == ErrorKind::invalid);
+  CHECK(error_of([&] { load_index(path); }).kind() == ErrorKind::stale_index);
 }

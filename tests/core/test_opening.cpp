@@ -345,8 +345,12 @@ TEST_CASE_FIXTURE(Fixture, "index store: shards of one name share a folder of in
   CHECK(open_indexed(other.path(), IoMode::automatic, options).index_path == second);
   CHECK(files_in(indexes) == 2);
 
-  // A file that is not an index does not keep the name.
+  // A file that is not ours keeps the name, and its content. What a power cut has left does not.
   write_file(plain, "nonsense");
+  const Error error = error_of([&] { build_index(shard.path(), indexes, false); });
+  CHECK(error.system_error() == EEXIST);
+  CHECK(read_file(plain) == "nonsense");
+  write_file(plain, "");
   CHECK(build_index(shard.path(), indexes, false).index_path == plain);
   // A shard that changed takes its other name, and stays there.
   for (int change = 0; change < 2; ++change) {

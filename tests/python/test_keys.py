@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import tfrfast as tfr
@@ -16,6 +17,7 @@ from record_files import flip_payload_byte
 from tfrfast import _native
 from tfrfast import keys as keys_module
 from tfrfast._keys import entries as entries_module
+from tfrfast._keys.key_file import KeyHeader, write_keys
 
 COUNT = 3000
 
@@ -236,32 +238,46 @@ def siphash(text: bytes) -> int:
     return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
-def test_keys_with_one_hash_are_told_apart(data: list[str], records: tfr.Keyed) -> None:
+def table_of(
+    path: Path, reader: tfr.Reader, hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.uint32]
+) -> _native.KeyFile:
+    """A key file that says what it is told."""
+    header = KeyHeader("image/id", "bytes", len(reader), len(hashes), len(hashes), 0, 0)
+    with path.open("wb") as file:
+        write_keys(file, header, [(hashes, numbers)])
+    return _native.KeyFile(os.fsencode(path), reader._core)
+
+
+def test_keys_with_one_hash_are_told_apart(
+    data: list[str], records: tfr.Keyed, tmp_path: Path
+) -> None:
     """A table in which every key has the same hash finds the right record, or none."""
     reader = tfr.Reader(data)
     shared = int(_native.hash_strings(np.frombuffer(b"cat_2", np.uint8), np.array([0, 5]))[0])
-    numbers = np.array([0, 1, 2, 3], np.uint8)
-    table = _native.KeyIndex(np.full(4, shared, np.uint64), numbers, 1, "image/id")
+    numbers = np.array([0, 1, 2, 3], np.uint32)
+    table = table_of(tmp_path / "4.keys", reader, np.full(4, shared, np.uint64), numbers)
     assert table.item(reader._core, b"cat_2") == example(2)
-    records._index = table
+    records._file = table
     assert records[b"cat_2"] == example(2)
     assert records[[b"cat_2", b"cat_2"]].indices.tolist() == [2, 2]
     assert records.all(b"cat_2").indices.tolist() == [2]
     assert table.numbers(shared) == [0, 1, 2, 3]
-    missing = _native.KeyIndex(np.full(2, shared, np.uint64), numbers[:2], 1, "image/id")
-    records._index = missing
+    records._file = table_of(
+        tmp_path / "2.keys", reader, np.full(2, shared, np.uint64), numbers[:2]
+    )
     assert b"cat_2" not in records
     with pytest.raises(KeyError, match="cat_2"):
         records[[b"cat_2"]]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 17, 1000])
-def test_searches_agree_with_a_plain_one(count: int) -> None:
+def test_searches_agree_with_a_plain_one(count: int, data: list[str], tmp_path: Path) -> None:
+    reader = tfr.Reader(data)
     random = np.random.default_rng(count)
     for spread in (2**64 - 1, 50, 2**40):
         hashes = np.sort(random.integers(0, spread, count, np.uint64, endpoint=True))
-        numbers = np.arange(count, dtype=np.uint32).view(np.uint8)
-        table = _native.KeyIndex(hashes, numbers, 4, "x")
+        numbers = np.arange(count, dtype=np.uint32)
+        table = table_of(tmp_path / "x.keys", reader, hashes, numbers)
         wanted = np.concatenate(
             [hashes, hashes + np.uint64(1), np.array([0, 2**64 - 1], np.uint64)]
         )

@@ -1,4 +1,4 @@
-"""A key file's bytes. docs/keys.md specifies them."""
+"""Key files: their names and bytes, which docs/keys.md specifies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast._base.paths import absolute_path, written_file
-from tfrfast._native import KeyIndex, crc32c, sibling_index_path
-from tfrfast.errors import CorruptRecordError, StaleIndexError
+from tfrfast._native import KeyFile, Reader, crc32c, sibling_index_path
+from tfrfast.errors import StaleIndexError
 
-__all__ = ["MAX_RECORDS", "KeyFile", "KeyHeader", "KeyedData", "key_path", "stamp_of", "write_keys"]
+__all__ = [
+    "MAX_RECORDS",
+    "KeyHeader",
+    "KeyedData",
+    "key_path",
+    "open_key_file",
+    "stamp_of",
+    "write_keys",
+]
 
 MAX_RECORDS = 1 << 32
 _MAGIC = b"tfr.keys"
@@ -81,44 +89,22 @@ def stamp_of(data: KeyedData) -> int:
     return int.from_bytes(facts.digest()[:8], "little")
 
 
-class KeyFile:
-    """The tables of a key file that fits the data. They are mapped, and checked once."""
-
-    def __init__(self, path: str, data: KeyedData, feature: str) -> None:
-        self.path = path
-        content = _mapped(path, data, feature)
-        self.header, width, crcs, begin = _read_header(path, content)
-        entries = self.header.entries
-        end = begin + entries * 8
-        if len(content) != end + entries * width:
-            raise _damaged(path, f"it has {len(content)} bytes instead of {end + entries * width}")
-        hashes, numbers = content[begin:end], content[end:]
-        if (crc32c(hashes.data), crc32c(numbers.data)) != crcs:
-            raise _damaged(path, "its checksums do not match")
-        self._check_data(data, feature)
-        self.hashes: npt.NDArray[np.uint64] = hashes.view(np.uint64)
-        self.index = KeyIndex(self.hashes, numbers, width, feature)
-
-    def _check_data(self, data: KeyedData, feature: str) -> None:
-        header = self.header
-        facts = (header.feature, header.records, header.fingerprint, header.stamp)
-        if facts != (feature, len(data), data.fingerprint, stamp_of(data)):
-            raise StaleIndexError(
-                f"The key file {self.path!r} is of other data: since it was made, shards were "
-                "changed, added or removed. Run tfr.build_keys again.",
-                path=self.path,
-            )
-
-
-def _mapped(path: str, data: KeyedData, feature: str) -> npt.NDArray[np.uint8]:
+def open_key_file(path: str, data: KeyedData, core: Reader, feature: str) -> KeyFile:
+    """The key file, if it is of these data."""
     try:
-        return np.memmap(path, np.uint8, mode="r")
+        file = KeyFile(os.fsencode(path), core)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no key file {path!r}. tfr.build_keys(reader, {feature!r}) makes it."
         ) from None
-    except ValueError:  # nothing can be mapped of an empty file
-        return np.empty(0, np.uint8)
+    facts = (file.feature, file.num_records, file.fingerprint, file.stamp)
+    if facts != (feature, len(data), data.fingerprint, stamp_of(data)):
+        raise StaleIndexError(
+            f"The key file {path!r} is of other data: since it was made, shards were "
+            "changed, added or removed. Run tfr.build_keys again.",
+            path=path,
+        )
+    return file
 
 
 def write_keys(
@@ -148,32 +134,3 @@ def write_keys(
     packed = _HEADER.pack(_MAGIC, _VERSION, _KINDS[header.kind], *counts, *sizes)
     file.seek(0)
     file.write(packed + _CRC.pack(crc32c(packed + padded)) + padded)
-
-
-def _read_header(
-    path: str, content: npt.NDArray[np.uint8]
-) -> tuple[KeyHeader, int, tuple[int, int], int]:
-    if len(content) < _HEADER_BYTES:
-        raise _damaged(path, "it is shorter than its header")
-    packed = content[: _HEADER.size].tobytes()
-    magic, version, kind, *counts, width, name_bytes, hash_crc, number_crc, _ = _HEADER.unpack(
-        packed
-    )
-    if magic != _MAGIC:
-        raise _damaged(path, "it does not begin as one")
-    if version != _VERSION:
-        raise _damaged(path, f"it has version {version}, and this tfrfast reads {_VERSION}")
-    begin = _HEADER_BYTES + name_bytes + -name_bytes % 8
-    padded = content[_HEADER_BYTES:begin].tobytes()
-    crc = _CRC.unpack(content[_HEADER.size : _HEADER_BYTES].tobytes())
-    kinds = {number: name for name, number in _KINDS.items()}
-    if (crc32c(packed + padded),) != crc or kind not in kinds or not 1 <= width <= 4:
-        raise _damaged(path, "the checksum of its header does not match")
-    header = KeyHeader(padded[:name_bytes].decode(), kinds[kind], *counts)
-    return header, width, (hash_crc, number_crc), begin
-
-
-def _damaged(path: str, why: str) -> CorruptRecordError:
-    return CorruptRecordError(
-        f"{path!r} is not an intact key file: {why}. Run tfr.build_keys again.", path=path
-    )

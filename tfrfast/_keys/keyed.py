@@ -12,7 +12,6 @@ from tfrfast import _native
 from tfrfast._base.arguments import Int64Array
 from tfrfast._columns.strings import Bytes
 from tfrfast._features.compiling import compile_features
-from tfrfast._keys.key_file import KeyFile
 from tfrfast.features import FixedLen
 
 __all__ = ["Keyed"]
@@ -32,31 +31,33 @@ class Keyed:
     KeyError for a key that no record has. Many threads may use one.
     """
 
-    def __init__(self, core: _native.Reader, file: KeyFile, piece_size: int) -> None:
+    def __init__(
+        self, core: _native.Reader, path: str, file: _native.KeyFile, piece_size: int
+    ) -> None:
         self._core = core
         self._piece_size = piece_size  # records that `join` holds at a time
+        self._path = path
         self._file = file
-        self._index = file.index
-        self._is_int = file.header.kind == "int64"
+        self._is_int = file.has_ints
 
     @property
     def path(self) -> str:
         """The key file."""
-        return self._file.path
+        return self._path
 
     @property
     def feature(self) -> str:
         """The feature that holds the key."""
-        return self._file.header.feature
+        return self._file.feature
 
     @property
     def duplicates(self) -> int:
         """How many records have a key that an earlier record has, too."""
-        return self._file.header.entries - self._file.header.distinct
+        return self._file.num_entries - self._file.num_distinct
 
     def __len__(self) -> int:
         """How many keys there are."""
-        return self._file.header.distinct
+        return self._file.num_distinct
 
     @overload
     def __getitem__(self, key: Key) -> bytes: ...  # type: ignore[overload-overlap]
@@ -65,7 +66,7 @@ class Keyed:
     def __getitem__(self, key: Any) -> Any:
         """The record with this key, or those with several keys, in that order."""
         if type(key) is bytes and not self._is_int:
-            record = self._index.item(self._core, key)
+            record = self._file.item(self._core, key)
         elif isinstance(key, (bytes, str, int, np.integer)):
             record = self._item(key)
         else:
@@ -85,7 +86,7 @@ class Keyed:
     def all(self, key: Key) -> _native.RecordBatch:
         """All records with this key, in their order; none if there is no such key."""
         column, fits = self._column([key])
-        numbers = self._index.numbers(int(self._hashes(column)[0])) if fits[0] else []
+        numbers = self._file.numbers(int(self._hashes(column)[0])) if fits[0] else []
         records = self._core.read(np.array(numbers, np.int64))
         return records[self._have(records, column[np.zeros(len(records), np.int64)])]
 
@@ -105,10 +106,10 @@ class Keyed:
         """
         if self._is_int != other._is_int:
             raise TypeError("Keys that are strings never equal keys that are integers.")
-        few, many = sorted((self, other), key=lambda each: each._file.header.entries)
-        hashes = np.unique(few._file.hashes)
-        common = hashes[many._index.find(hashes) >= 0]
-        ours, theirs = self._index.find(common), other._index.find(common)
+        few, many = sorted((self, other), key=lambda each: each._file.num_entries)
+        hashes = np.unique(few._file.hashes())
+        common = hashes[many._file.find(hashes) >= 0]
+        ours, theirs = self._file.find(common), other._file.find(common)
         equal = np.zeros(len(common), np.bool_)
         size = min(self._piece_size, other._piece_size)
         for first in range(0, len(common), size):
@@ -123,10 +124,10 @@ class Keyed:
 
     def _item(self, key: Any) -> bytes | None:
         checked = self._checked(key)
-        return None if checked is None else self._index.item(self._core, checked)
+        return None if checked is None else self._file.item(self._core, checked)
 
     def _find(self, column: Any, fits: npt.NDArray[np.bool_]) -> Int64Array:
-        numbers = self._index.find(self._hashes(column))
+        numbers = self._file.find(self._hashes(column))
         numbers[~fits] = -1
         return numbers
 
@@ -183,11 +184,13 @@ class Keyed:
     def _have(self, records: _native.RecordBatch, column: Any) -> npt.NDArray[np.bool_]:
         """Which of the records have their keys."""
         if self._is_int:
-            return self._index.check_ints(records, column)
-        return self._index.check_strings(records, column.data, column.offsets)
+            return self._file.check_ints(records, column)
+        return self._file.check_strings(records, column.data, column.offsets)
 
     def _keys_of(self, records: _native.RecordBatch) -> Any:
-        compiled = compile_features({self.feature: FixedLen((), self._file.header.kind)})
+        compiled = compile_features(
+            {self.feature: FixedLen((), "int64" if self._is_int else "bytes")}
+        )
         native = compiled.parser.parse_flat(records.data, records.offsets, records.indices)
         return compiled.assemble(native)[self.feature]
 

@@ -9,7 +9,6 @@
 
 namespace tfrfast {
 
-inline constexpr char kFolderMagic[8] = {'T', 'F', 'R', 'F', 'S', 'E', 'T', '\n'};
 inline constexpr std::uint32_t kFolderVersion = 1;
 
 struct FolderHeader {

@@ -33,7 +33,7 @@ std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
                                                      const std::string& access) {
   std::shared_ptr<const StoredFile> file;
   try {
-    file = StoredFile::open(path, IoMode::mapped, access);
+    file = open_own_file(path, access);
   } catch (const Error& error) {
     if (error.system_error() == ENOENT || error.system_error() == ENOTDIR) return nullptr;
     throw;

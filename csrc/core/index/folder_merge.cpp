@@ -60,10 +60,11 @@ class FolderMerge {
       : folder_(folder), path_(folder_index_path(folder)) {}
 
   std::size_t run() {
+    check_own_name(path_);
     const IndexFolder found(folder_);
     old_ = found.index() != nullptr ? found.index() : load_unless_damaged();
     if (old_ == nullptr && is_newer_folder_index(path_)) return 0;
-    if (old_ != nullptr && old_->file_facts().owner != this_user()) return 0;
+    if (old_ != nullptr && old_->file_facts().writers.owner != this_user()) return 0;
     for (const std::string& name : found.loose()) add_loose(name);
     const std::size_t collected = parts_.size();
     if (collected == 0) return 0;
@@ -90,7 +91,7 @@ class FolderMerge {
       auto index = load_index(path);
       if (index == nullptr || (index->facts().by_writer && !index->facts().settled)) return;
       FileFacts facts = examine_file(path);
-      if (facts.owner != this_user()) return;
+      if (facts.writers.owner != this_user()) return;
       if (index->is_old()) {
         save_index(*index, path, false);
         facts = examine_file(path);
@@ -154,7 +155,7 @@ class FolderMerge {
     file->append(&header, sizeof header);
     file->append(directory.data(), directory.size());
     for (const Part& part : parts_) write_sections(part, *file);
-    file->commit(true);
+    commit_own_file(*file, true);
   }
 
   std::vector<std::uint8_t> directory_of_parts() {

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/storage.h"
+#include "core/storage/own_file.h"
 
 namespace tfrfast {
 namespace {
@@ -23,10 +23,9 @@ void refuse_index(const std::string& path, const std::string& what) {
 
 IndexBytes::IndexBytes(const std::string& path, const std::string& access)
     : path_(path), header_bytes_(kIndexHeaderBytes) {
-  const bool is_small = is_local(path) && examine_file(path).bytes <= kSmallFileBytes;
-  auto file = StoredFile::open(path, is_small ? IoMode::pread : IoMode::mapped, access);
+  auto file = open_own_file(path, access, kSmallFileBytes);
   size_ = file->bytes();
-  owner_ = file->facts().owner;
+  writers_ = file->facts().writers;
   if (file->mapping() != nullptr) {
     bytes_ = file->mapping();
     file_ = std::move(file);
@@ -38,7 +37,7 @@ IndexBytes::IndexBytes(const std::string& path, const std::string& access)
 
 IndexBytes::IndexBytes(std::shared_ptr<const StoredFile> file, std::uint64_t begin,
                        std::uint64_t bytes)
-    : path_(file->path()), size_(bytes), owner_(file->facts().owner) {
+    : path_(file->path()), size_(bytes), writers_(file->facts().writers) {
   if (file->mapping() == nullptr) {
     read_from(*file, begin);
   } else {

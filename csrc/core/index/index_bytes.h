@@ -28,7 +28,7 @@ class IndexBytes {
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
-  std::uint32_t owner() const { return owner_; }
+  const Writers& writers() const { return writers_; }
   const std::uint8_t* at(std::uint64_t offset) const { return bytes_ + offset; }
 
   // Whether there can be a section with `count` values from `offset`.
@@ -59,7 +59,7 @@ class IndexBytes {
   const std::uint8_t* bytes_ = nullptr;
   std::size_t header_bytes_ = 0;
   std::uint64_t size_ = 0;
-  std::uint32_t owner_ = 0;
+  Writers writers_ = {};
 };
 
 }  // namespace tfrfast

@@ -35,10 +35,10 @@ bool begins_like_index(const std::string& path) noexcept {
 void save_index(const ShardIndex& index, const std::string& path, bool durable, Existing existing) {
   const auto file = publish_file(path);
   write_index(index, *file);
-  file->commit(durable, existing);
+  commit_own_file(*file, durable, existing);
 }
 
-std::shared_ptr<const ShardIndex> load_index(const std::string& path, std::uint32_t* owner,
+std::shared_ptr<const ShardIndex> load_index(const std::string& path, Writers* writers,
                                              const std::string& access) {
   std::shared_ptr<const IndexBytes> bytes;
   IndexHeader header = {};
@@ -49,7 +49,7 @@ std::shared_ptr<const ShardIndex> load_index(const std::string& path, std::uint3
       if (error.system_error() == ENOENT || error.system_error() == ENOTDIR) return nullptr;
       throw;
     }
-    if (owner != nullptr) *owner = bytes->owner();
+    if (writers != nullptr) *writers = bytes->writers();
     if (bytes->size() < sizeof header) refuse_index(path, "it is shorter than an index's header.");
     const IndexHeader before = header;
     header = bytes->copy<IndexHeader>(0, 1).front();

@@ -19,13 +19,13 @@ void save_index(const ShardIndex& index, const std::string& path, bool durable,
 
 // Maps `path`, or reads it if it is small. Null if there is no such file. Throws Error stale_index
 // if it is not a whole index of a known version that covers all of its shard, io if it cannot be
-// read. ShardIndex checks the offsets later, page by page. Stores the file's owner in `owner`.
-std::shared_ptr<const ShardIndex> load_index(const std::string& path,
-                                             std::uint32_t* owner = nullptr,
+// read. ShardIndex checks the offsets later, page by page. Stores who may
+// write the file in `writers`.
+std::shared_ptr<const ShardIndex> load_index(const std::string& path, Writers* writers = nullptr,
                                              const std::string& access = "");
 
-// Whether the file, which must not be a link, begins like an index of any version. This does not
-// count as a use. Never throws.
+// Whether the file, which must not be a link, begins like an index of any version or a proof. This
+// does not count as a use. Never throws.
 bool begins_like_index(const std::string& path) noexcept;
 
 }  // namespace tfrfast

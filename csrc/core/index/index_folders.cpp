@@ -9,6 +9,7 @@
 #include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/storage/folders.h"
+#include "core/storage/own_file.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -17,11 +18,17 @@ IndexFolder::IndexFolder(std::string folder, const std::string& access)
     : folder_(std::move(folder)) {
   if (is_local(folder_)) {
     try {
+      refuse_link_of_stranger(folder_);
       for (const std::string& file : list_folder(folder_)) {
         if (is_loose_index(file)) loose_.insert(name_of_loose(file));
       }
       is_listed_ = true;
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::stale_index) {
+        why_not_ = error.message();
+        is_listed_ = true;
+        return;
+      }
       // A folder that may be entered but not listed: names have to be tried.
       is_listed_ = error.system_error() == ENOENT || error.system_error() == ENOTDIR;
       if (is_listed_) return;

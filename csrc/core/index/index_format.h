@@ -10,15 +10,13 @@
 #include "core/crc32c/crc32c.h"
 #include "core/index/index_bytes.h"
 #include "core/index/shard_index.h"
+#include "core/storage/own_file.h"
 
 namespace tfrfast {
 
 static_assert(std::endian::native == std::endian::little, "sections are mapped as they lie");
 
-inline constexpr char kIndexMagic[8] = {'T', 'F', 'R', 'F', 'I', 'D', 'X', '\n'};
 inline constexpr std::uint32_t kIndexVersion = 4;
-// Begins the proofs of index_state.h, which are in the cache among indexes.
-inline constexpr char kProofMagic[8] = {'T', 'F', 'R', 'F', 'P', 'R', 'F', '\n'};
 
 // Where a part of the file lies. What is in it counts from its own beginning, so it can be moved.
 struct Section {

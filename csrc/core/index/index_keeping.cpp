@@ -11,8 +11,10 @@
 #include "core/index/index_state.h"
 #include "core/storage/folder_lock.h"
 #include "core/storage/folders.h"
+#include "core/storage/own_file.h"
 #include "core/storage/place.h"
 #include "core/storage/published_file.h"
+#include "core/storage/storage.h"
 
 namespace tfrfast {
 namespace {
@@ -45,8 +47,12 @@ bool is_anothers(const std::string& loose, const FolderIndex* folder, const std:
 
 void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept {
   try {
+    if (writable_index_cache().empty()) return;
+    // Whatever has the name in a folder that is ours alone is replaced.
+    const auto file = publish_file(cached_index_path(shard_path));
+    write_index(index, *file);
     // Not durable: an index that a power cut has torn is noticed and built again.
-    if (!writable_index_cache().empty()) save_index(index, cached_index_path(shard_path), false);
+    file->commit(false);
   } catch (const std::exception&) {
     // If the cache is full or not writable, the next opening scans again, and that is all.
   }
@@ -69,7 +75,7 @@ void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
 
 void check_index_places(const std::string& folder, const std::vector<std::string>& names,
                         const std::shared_ptr<IndexFolders>& folders) {
-  make_folders(folder);
+  make_own_folder(folder);
   // A file is made and removed. ext4 does not use such a file's inode again for some seconds, and
   // passes over all of those when it makes the next file: with one for each of many shards, that
   // takes longer than all else.
@@ -88,11 +94,12 @@ void save_loose(const ShardIndex& index, const std::string& path, Existing exist
 
 void commit_loose(Publication& index) {
   const FolderLock lock(folder_of(index.path()), kLooseWaitMs);
-  index.commit(false);
+  commit_own_file(index, false);
 }
 
 void move_loose(const std::string& from, const std::string& to) {
   const FolderLock lock(folder_of(to), kLooseWaitMs);
+  check_own_name(to);
   try {
     move_file(from, to, Existing::replace);
   } catch (const Error& error) {

@@ -7,7 +7,6 @@
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
-#include "core/storage/users.h"
 
 namespace tfrfast {
 namespace {
@@ -27,10 +26,10 @@ class Search {
   // False if there is no such file.
   bool look_at_file(const std::string& path) {
     try {
-      std::uint32_t owner = 0;
-      std::shared_ptr<const ShardIndex> index = load_index(path, &owner, file_.access());
+      Writers writers;
+      std::shared_ptr<const ShardIndex> index = load_index(path, &writers, file_.access());
       if (index == nullptr) return false;
-      if (is_believed(path, owner)) judge(std::move(index));
+      if (is_believed(path, writers)) judge(std::move(index));
     } catch (const Error& error) {
       found_.why_not = error.message();
     }
@@ -46,19 +45,20 @@ class Search {
     const DirectoryEntry* const entry = index->find(name);
     if (entry == nullptr) return;
     try {
-      if (is_believed(index->path(), index->file_facts().owner)) judge(index->open(*entry));
+      if (is_believed(index->path(), index->file_facts().writers)) judge(index->open(*entry));
     } catch (const Error& error) {
       found_.why_not = error.message();
     }
   }
 
  private:
-  bool is_believed(const std::string& path, std::uint32_t owner) {
-    if (may_be_believed(owner, file_.facts().owner)) return true;
-    found_.why_not = "Index '" + path + "' is ignored: it belongs to " + name_of_user(owner) +
-                     ", who is neither you, nor root, nor the owner of '" + file_.path() + "'.";
+  bool is_believed(const std::string& path, const Writers& writers) {
+    const Writers& data = file_.facts().writers;
+    if (may_be_believed(writers, data)) return true;
+    found_.why_not =
+        "Index '" + path + "' is ignored: " + why_not_believed(writers, file_.path(), data) + ".";
     // Once for each folder, because it probably holds more such indexes.
-    warn_once("owner " + std::to_string(owner) + " " + folder_of(path),
+    warn_once("owner " + std::to_string(writers.owner) + " " + folder_of(path),
               found_.why_not + " Remove it, or keep your own elsewhere: index=\"...\".");
     return false;
   }
@@ -67,8 +67,8 @@ class Search {
     const ShardFacts& facts = index->facts();
     const bool may_fit = facts.compression == compression_.value_or(facts.compression) &&
                          facts.file_bytes == file_.facts().bytes;
-    if (may_fit &&
-        (index_fits(*index, file_) || (proofs_ == Proofs::count && has_proof(*index, file_)))) {
+    if (may_fit && ((index_fits(*index, file_) && claims_hold(*index)) ||
+                    (proofs_ == Proofs::count && has_proof(*index, file_)))) {
       // Others, who may still read it with an older tfrfast, do not see the cache.
       if (index->is_old() && index->origin() == cached_index_path(file_.path())) {
         keep_in_cache(*index, file_.path());
@@ -82,6 +82,12 @@ class Search {
     if (may_fit) found_.unproven.push_back(std::move(index));
   }
 
+  // What the user's cache says was found by this user.
+  bool claims_hold(const ShardIndex& index) const {
+    return index.damage().empty() || index.origin() == cached_index_path(file_.path()) ||
+           has_claimed_damage(index, file_);
+  }
+
   const StoredFile& file_;
   const std::optional<Compression> compression_;
   const Proofs proofs_;
@@ -89,10 +95,6 @@ class Search {
 };
 
 }  // namespace
-
-bool may_be_believed(std::uint32_t index_owner, std::uint32_t shard_owner) noexcept {
-  return index_owner == this_user() || index_owner == 0 || index_owner == shard_owner;
-}
 
 std::string IndexPlaces::in_words() const {
   std::string words;

@@ -34,14 +34,10 @@ struct FoundIndex {
 // to.
 enum class Proofs : std::uint8_t { count, ignored };
 
-// Whether an index of this owner may say where the records of a shard are. Its maker can hide
-// records. The owner of the data could do that anyway.
-bool may_be_believed(std::uint32_t index_owner, std::uint32_t shard_owner) noexcept;
-
 // Looks at `places` in turn, up to the first index that fits `file`, the file as stored, with that
 // compression, or with any if it is empty. Loose indexes come before the index of a folder. One
-// that belongs to neither this user, nor root, nor the shard's owner is passed over, with a
-// warning. Throws only std::bad_alloc: `why_not` says why an index cannot be used.
+// that may not be believed (own_file.h) is passed over, with a warning. Throws only std::bad_alloc:
+// `why_not` says why an index cannot be used.
 FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, const StoredFile& file,
                           std::optional<Compression> compression, Proofs proofs = Proofs::count);
 

@@ -6,8 +6,10 @@
 #include "core/base/error.h"
 #include "core/codec/inflated_file.h"
 #include "core/codec/seek_points.h"
+#include "core/index/frame_finder.h"
 #include "core/index/frame_samples.h"
 #include "core/index/index_format.h"
+#include "core/index/walking.h"
 #include "core/storage/in_place.h"
 #include "core/storage/storage.h"
 
@@ -110,6 +112,36 @@ bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredF
   // There each sample is a round trip, and every read asks for this version and no other.
   if (now.version_lasts && file.traits().is_far) return true;
   return samples_fit(index, file);
+}
+
+bool has_claimed_damage(const ShardIndex& index, const StoredFile& file) {
+  if (index.damage().empty() || file.traits().is_far) return true;
+  if (index.seek_points() != nullptr) return false;
+  // Outlives what is made of it here, without being owned.
+  const std::shared_ptr<const StoredFile> shard(std::shared_ptr<void>(), &file);
+  const auto walker = walk(shard);
+  FrameFinder finder(shard, [](std::uint64_t) {});
+  for (const Damage& each : index.damage()) {
+    if (each.begin > file.bytes()) return false;
+    if (file.bytes() - each.begin < kHeaderBytes) {
+      if (each.kind != DamageKind::torn_header || each.end != file.bytes()) return false;
+      continue;
+    }
+    const FrameHeader header = header_at(*walker, each.begin);
+    if (header_is_intact(header)) {
+      const std::uint64_t left = file.bytes() - each.begin;
+      const bool is_torn = left < kFrameOverhead || header.payload_bytes > left - kFrameOverhead;
+      if (!is_torn || each.kind != DamageKind::torn_payload || each.end != file.bytes()) {
+        return false;
+      }
+      continue;
+    }
+    if (each.kind != DamageKind::bad_header && each.kind != DamageKind::lost_track) return false;
+    const FrameFinder::Found found = finder.find(*walker, each.begin + 1);
+    const bool is_lost = found.outcome == FrameFinder::Outcome::gave_up;
+    if (found.at != each.end || is_lost != (each.kind == DamageKind::lost_track)) return false;
+  }
+  return true;
 }
 
 bool samples_differ(const ShardIndex& index, const StoredFile& file) {

@@ -39,6 +39,12 @@ inline bool index_fits(const ShardIndex& index, const StoredFile& file) {
   return is_in_state(index.facts(), index, file);
 }
 
+// Whether `file` has the damage that `index` claims, and so no records there: finds out what a scan
+// would find. A claim costs as much as the damaged bytes take to read. What a compressed shard
+// cannot inflate is known after a scan alone, so its claims are false. Objects of a far storage are
+// believed. Throws Error io.
+bool has_claimed_damage(const ShardIndex& index, const StoredFile& file);
+
 // Whether the frames of a few dozen records are others than those that were indexed. False where
 // that is not known, or where the state tells already: where versions last. Reads 16 bytes of each
 // of these records. Throws Error io, truncated, and stale_index if the index is damaged.

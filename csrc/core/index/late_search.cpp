@@ -69,7 +69,7 @@ bool LateSearch::may_be_late(const DirectoryEntry& entry, const FolderIndex& ind
   const ShardEntry& shard = entry.shard;
   const auto& expected = folders_.options().compression;
   const bool is_plain = shard.compression == static_cast<std::uint32_t>(Compression::none);
-  return shard.damage.bytes == 0 && may_be_believed(index.file_facts().owner, facts.owner) &&
+  return shard.damage.bytes == 0 && may_be_believed(index.file_facts().writers, facts.writers) &&
          is_in_state(facts_of(shard), facts) &&
          (!expected || static_cast<std::uint32_t>(*expected) == shard.compression) &&
          shard.stream_bytes <= kMax && shard.record_count <= shard.stream_bytes / kFrameOverhead &&

@@ -40,8 +40,8 @@ struct IndexedShard {
 };
 
 // Opens a shard with an index that fits it. If an index seems not to fit because the shard was
-// copied or touched, a scan proves it once, and the cache keeps the proof. An index that belongs to
-// neither this user, nor root, nor the shard's owner is passed over, with a warning. Throws Error
+// copied or touched, a scan proves it once, and the cache keeps the proof. An index that may not be
+// believed (own_file.h) is passed over, with a warning. Throws Error
 // io for the shard, stale_index under `require`. An unusable cache is not an error.
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
                           const ScanProgress& progress = nullptr);

@@ -29,8 +29,14 @@ std::size_t max_descriptors() noexcept {
 }
 
 FileDescriptor::FileDescriptor(const std::string& path) {
-  const auto may_try_again = [] {
+  // What became a pipe since it was examined does not make anyone wait for its writer.
+  int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  const auto may_try_again = [&flags] {
     if (errno == EINTR) return true;
+    if (errno == EWOULDBLOCK && (flags & O_NONBLOCK) != 0) {
+      flags &= ~O_NONBLOCK;  // a file that its server has lent to somebody is worth waiting for
+      return true;
+    }
     const int error = errno;
     const bool gave_up_one =
         (error == EMFILE || error == ENFILE) && SharedDescriptors::instance().give_up_one();
@@ -38,7 +44,7 @@ FileDescriptor::FileDescriptor(const std::string& path) {
     return gave_up_one;
   };
   do {
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    descriptor_ = ::open(path.c_str(), flags);
   } while (descriptor_ < 0 && may_try_again());
   if (descriptor_ < 0) throw_system_error(errno, "Opening", path);
 }

@@ -13,6 +13,16 @@ struct VersionTag {
   friend bool operator==(const VersionTag&, const VersionTag&) = default;
 };
 
+// The users who may change a file of this machine, other than root. Root alone may change what lies
+// elsewhere, as far as this tells.
+struct Writers {
+  std::uint32_t owner = 0;
+  std::uint32_t group = 0;
+  bool group_may_write = false;
+  bool all_may_write = false;
+  friend bool operator==(const Writers&, const Writers&) = default;
+};
+
 struct FileFacts {
   std::uint64_t bytes = 0;
   std::int64_t mtime_ns = 0;
@@ -20,7 +30,7 @@ struct FileFacts {
   // Whether bytes that do not change keep their version for good. If not, it holds only while the
   // storage stays mounted, and nothing that is kept for later may rely on it.
   bool version_lasts = false;
-  std::uint32_t owner = 0;  // a user of this machine; 0 where only trusted ones can write
+  Writers writers = {};
   friend bool operator==(const FileFacts&, const FileFacts&) = default;
 };
 

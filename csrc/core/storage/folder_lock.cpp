@@ -78,9 +78,12 @@ void let_go(const FolderIdentity& folder) noexcept {
 }
 
 int open_lock_file(const std::string& path) noexcept {
-  const int opened = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int opened =
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   // Another user's can be locked nevertheless.
-  return opened < 0 && errno == EACCES ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : opened;
+  return opened < 0 && errno == EACCES
+             ? ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+             : opened;
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct NameStatus {
   bool others_may_write = false;
   std::int64_t written_s = 0;
   std::int64_t used_s = 0;
+  bool is_empty_file() const noexcept { return kind == NameKind::file && bytes == 0; }
 };
 NameStatus look_at(const std::string& path) noexcept;       // what a link points at
 NameStatus look_at_name(const std::string& path) noexcept;  // the link itself

@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/storage/place.h"
 
 namespace tfrfast {
 
 GrowingFile::GrowingFile(std::string path, Begin begin) : path_(std::move(path)) {
+  refuse_planted_link(path_);
   const int flags = begin == Begin::empty ? O_TRUNC : O_APPEND;
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
   if (descriptor_ < 0) {

@@ -53,7 +53,7 @@ bool peek(const std::string& path, void* bytes, std::size_t count) noexcept {
 
 bool change_beginning(const std::string& path, void* bytes, std::size_t count,
                       const std::function<bool()>& change) {
-  const ClosedAtEnd file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+  const ClosedAtEnd file{::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   return file.descriptor >= 0 && read_beginning(file.descriptor, bytes, count) && change() &&
          ::pwrite(file.descriptor, bytes, count, 0) == static_cast<ssize_t>(count);
 }

@@ -50,8 +50,12 @@ FileFacts facts_from(const struct stat& status, const std::string& path, bool ve
   const VersionTag version{{static_cast<std::uint64_t>(status.st_dev),
                             static_cast<std::uint64_t>(status.st_ino),
                             static_cast<std::uint64_t>(nanoseconds(ctime))}};
-  return {static_cast<std::uint64_t>(status.st_size), nanoseconds(mtime), version, version_lasts,
-          status.st_uid};
+  return {static_cast<std::uint64_t>(status.st_size),
+          nanoseconds(mtime),
+          version,
+          version_lasts,
+          {status.st_uid, status.st_gid, (status.st_mode & S_IWGRP) != 0,
+           (status.st_mode & S_IWOTH) != 0}};
 }
 
 struct Filesystem {

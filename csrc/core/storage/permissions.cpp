@@ -47,4 +47,11 @@ void restrict_permissions(int descriptor, const std::string& replaced) noexcept 
   if (mode != (own.st_mode & kPermissions)) (void)!::fchmod(descriptor, mode);
 }
 
+void take_write_permission_from_others(int descriptor) noexcept {
+  struct stat own;
+  constexpr mode_t kOthers = S_IWGRP | S_IWOTH;
+  if (::fstat(descriptor, &own) != 0 || (own.st_mode & kOthers) == 0) return;
+  (void)!::fchmod(descriptor, own.st_mode & kPermissions & ~kOthers);
+}
+
 }  // namespace tfrfast

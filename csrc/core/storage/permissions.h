@@ -14,4 +14,8 @@ void take_permissions(int descriptor, const std::string& replaced);
 // does. Its owner may read and write it. Never fails.
 void restrict_permissions(int descriptor, const std::string& replaced) noexcept;
 
+// Leaves it to the owner to write to the open file. Never fails: where that cannot be done, who may
+// write is looked at again when it is read.
+void take_write_permission_from_others(int descriptor) noexcept;
+
 }  // namespace tfrfast

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/storage/folders.h"
 #include "core/storage/storage.h"
+#include "core/storage/users.h"
 
 namespace tfrfast {
 namespace {
@@ -26,6 +27,16 @@ bool may_not_be_replaced(const struct stat& file, const std::string& path) {
 }
 
 }  // namespace
+
+void refuse_planted_link(const std::string& path) {
+  const NameStatus link = look_at_name(path);
+  if (link.kind != NameKind::link || is_trusted_user(link.owner)) return;
+  const NameStatus folder = look_at(folder_of(path));
+  if (!folder.others_may_write && is_trusted_user(folder.owner)) return;
+  throw_system_error(ELOOP, "Creating", path,
+                     "It is a link that belongs to " + name_of_user(link.owner) +
+                         ", in a folder that others may write to. Remove it, or write elsewhere.");
+}
 
 void check_name(const std::string& path, const std::string& action, const std::string& advice) {
   if (!is_local(path)) return;
@@ -62,6 +73,7 @@ std::string checked_target(const std::string& path, Existing existing) {
   if (path.empty()) throw_system_error(ENOENT, "Creating", path);
   if (path.back() == '/') throw_system_error(EISDIR, "Creating", path);
   if (!is_local(path)) return path;
+  refuse_planted_link(path);
   const NameKind kind = look_at(path).kind;
   if (kind != NameKind::nothing) {
     if (kind == NameKind::folder) throw_system_error(EISDIR, "Creating", path);

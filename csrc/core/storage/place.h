@@ -11,8 +11,13 @@ namespace tfrfast {
 // '<path>' failed: <reason>. <advice>".
 
 // The path to publish a shard at so that it appears as `path`: a link stays, and what it points at
-// is replaced. Throws Error invalid if that is not a regular file.
+// is replaced. A planted link is refused. Throws Error invalid if that is not a regular file.
 std::string checked_target(const std::string& path, Existing existing);
+
+// Throws Error io (ELOOP) if `path` is a link that somebody else may have put there to lead a
+// writer to another file: it belongs to neither this user nor root, and others may write to its
+// folder.
+void refuse_planted_link(const std::string& path);
 
 // Checks `path` itself: whether the name is too long, is that of a folder, or that of somebody
 // else's file in a folder where only owners may replace their files.

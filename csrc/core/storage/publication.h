@@ -51,6 +51,9 @@ class Publication {
   // Makes commit() keep the permissions of the file that it replaces, if there is one. Until then
   // nothing more is granted than those.
   virtual void keep_permissions() {}
+  // Makes commit() give it to its owner alone to write, whoever may write the file that it
+  // replaces.
+  virtual void keep_others_from_writing() {}
   // Sets the modification time back by the smallest step that the filesystem knows, so that no
   // later write, even within the same tick of the clock, can give the file that time. True if the
   // system did so. Stores the time in `modified_ns`.

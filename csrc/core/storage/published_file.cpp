@@ -195,6 +195,10 @@ void PublishedFile::commit(bool durable, Existing existing) {
     open_again();
     take_permissions(descriptor_, path());
   }
+  if (!others_may_write_) {
+    open_again();
+    take_write_permission_from_others(descriptor_);
+  }
   if (descriptor_ >= 0) give_back_space();
   if (durable) flush();
   take_name(existing);

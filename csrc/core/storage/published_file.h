@@ -33,6 +33,7 @@ class PublishedFile final : public Publication {
   void commit(bool durable, Existing existing = Existing::replace) override;
 
   void keep_permissions() override;
+  void keep_others_from_writing() override { others_may_write_ = false; }
   bool set_back(std::int64_t* modified_ns) override;
   // Has no effect if the folder is on another filesystem.
   void keep_temporary_in(std::string folder) override;
@@ -60,6 +61,7 @@ class PublishedFile final : public Publication {
   std::uint64_t flushing_bytes_ = 0;
   bool flushes_early_ = false;
   bool keeps_permissions_ = false;
+  bool others_may_write_ = true;
 };
 
 std::unique_ptr<Publication> publish_local_file(const std::string& path);

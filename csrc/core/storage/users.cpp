@@ -11,6 +11,10 @@ std::uint32_t this_user() noexcept {
   return ::geteuid();
 }
 
+bool is_trusted_user(std::uint32_t number) noexcept {
+  return number == this_user() || number == 0;
+}
+
 std::string name_of_user(std::uint32_t number) {
   passwd entry;
   passwd* user = nullptr;

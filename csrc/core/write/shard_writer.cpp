@@ -12,6 +12,7 @@
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
+#include "core/storage/own_file.h"
 #include "core/storage/place.h"
 #include "core/storage/storage.h"
 
@@ -39,7 +40,7 @@ void check_index_place(const std::string& index_path, bool folder_is_tried) {
   const std::string action = "Keeping an index in";
   const std::string advice = "Pass index=False, or a folder for the index.";
   try {
-    make_folders(folder_of(index_path));
+    make_own_folder(folder_of(index_path));
   } catch (const Error& error) {
     throw Error(ErrorKind::io, error.message() + " " + advice, error.place(), error.system_error());
   }

@@ -1,0 +1,103 @@
+#include "core/storage/own_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/base/warnings.h"
+#include "core/storage/folders.h"
+#include "core/storage/in_place.h"
+#include "core/storage/storage.h"
+#include "core/storage/users.h"
+
+namespace tfrfast {
+namespace {
+
+// A power cut may have left nothing, or zeros, of what was not flushed.
+bool begins_like_ours(const std::string& path) noexcept {
+  char bytes[kBeginningBytes] = {};
+  if (!peek(path, bytes, sizeof bytes)) return look_at_name(path).is_empty_file();
+  const auto is_beginning = [&](const char* magic) {
+    return std::memcmp(bytes, magic, sizeof bytes) == 0;
+  };
+  return is_beginning(kIndexMagic) || is_beginning(kFolderMagic) || is_beginning(kProofMagic) ||
+         is_beginning(kKeysMagic) || is_beginning("\0\0\0\0\0\0\0");
+}
+
+// Empty unless it is a link that belongs to neither this user nor root.
+std::string whose_link(const std::string& path) {
+  const NameStatus status = look_at_name(path);
+  if (status.kind != NameKind::link || is_trusted_user(status.owner)) return "";
+  return "it is a link that belongs to " + name_of_user(status.owner) +
+         ", who is neither you nor root";
+}
+
+}  // namespace
+
+bool may_be_believed(const Writers& file, const Writers& data) noexcept {
+  if (!is_trusted_user(file.owner) && file.owner != data.owner) return false;
+  if (data.all_may_write) return true;
+  return !file.all_may_write &&
+         (!file.group_may_write || (data.group_may_write && data.group == file.group));
+}
+
+std::string why_not_believed(const Writers& file, const std::string& data_path,
+                             const Writers& data) {
+  if (is_trusted_user(file.owner) || file.owner == data.owner) {
+    return "others may write to it, who may not write to '" + data_path +
+           "' (`chmod go-w` takes that away)";
+  }
+  return "it belongs to " + name_of_user(file.owner) +
+         ", who is neither you, nor root, nor the owner of '" + data_path + "'";
+}
+
+void refuse_link_of_stranger(const std::string& path) {
+  const std::string why = whose_link(path);
+  if (why.empty()) return;
+  const std::string message = "'" + path + "' is ignored: " + why + ".";
+  warn_once("link " + path, message + " Remove it.");
+  throw Error(ErrorKind::stale_index, message, {path, {}, {}});
+}
+
+std::shared_ptr<const StoredFile> open_own_file(const std::string& path, const std::string& access,
+                                                std::uint64_t max_bytes_in_memory) {
+  if (!is_local(path)) return StoredFile::open(path, IoMode::mapped, access);
+  refuse_link_of_stranger(folder_of(path));
+  refuse_link_of_stranger(path);
+  const NameStatus status = look_at(path);
+  if (status.kind == NameKind::other) {
+    throw Error(ErrorKind::stale_index,
+                "'" + path + "' is not a regular file, as files of tfrfast are. Remove it.",
+                {path, {}, {}});
+  }
+  return StoredFile::open(
+      path, status.bytes <= max_bytes_in_memory ? IoMode::pread : IoMode::mapped, access);
+}
+
+void make_own_folder(const std::string& folder) {
+  make_folders(folder);
+  if (!is_local(folder)) return;
+  if (const std::string why = whose_link(folder); !why.empty()) {
+    throw_system_error(
+        ELOOP, "Keeping files in", folder,
+        "To keep them there is refused, because " + why + ". Remove it, or name another folder.");
+  }
+}
+
+void check_own_name(const std::string& path) {
+  if (!is_local(path)) return;
+  make_own_folder(folder_of(path));
+  if (look_at_name(path).kind == NameKind::nothing || begins_like_ours(path)) return;
+  throw_system_error(EEXIST, "Replacing", path,
+                     "It does not begin like a file of tfrfast. Move it away, or name another "
+                     "folder.");
+}
+
+void commit_own_file(Publication& file, bool durable, Existing existing) {
+  check_own_name(file.path());
+  file.keep_others_from_writing();
+  file.commit(durable, existing);
+}
+
+}  // namespace tfrfast
