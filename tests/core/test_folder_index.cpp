@@ -101,15 +101,6 @@ TEST_CASE_FIXTURE(Fixture, "folder index: the same sections always give the same
   CHECK(read_file(path) == read_file(std::string(TFRFAST_GOLDEN_FOLDER) + "/folder.1.index"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "folder index: indexes of version 3 are upgraded on the way") {
-  make_folders(indexes);
-  const std::string golden = std::string(TFRFAST_GOLDEN_FOLDER) + "/plain.3.index";
-  write_file(indexes + "/plain.index", read_file(golden));
-  CHECK(merge_indexes(indexes, Merge::now) == 1);
-  const auto index = FolderIndex::load(path);
-  CHECK(index->open(*index->find("plain"))->has_same_entries(*load_index(golden)));
-}
-
 TEST_CASE_FIXTURE(Fixture, "folder index: a later merge keeps, replaces and drops sections") {
   const auto shards = indexed_shards();
   merge_indexes(indexes, Merge::now);

@@ -1,6 +1,6 @@
-// Index files that were made once and for all: what is written is what they are, to the bit, and
-// old ones are read. tests/golden has those of shard.gz, which is compressed, inflated, or inflated
-// and damaged, and one of a shard as large as none is.
+// Index files that were made once and for all: what is written is what they are, to the bit.
+// tests/golden has those of shard.gz, which is compressed, inflated, or inflated and damaged, and
+// one of a shard as large as none is.
 #include <doctest/doctest.h>
 
 #include "core/index/index_file.h"
@@ -51,7 +51,6 @@ TEST_CASE_FIXTURE(Fixture, "golden indexes: they are written as they always were
   for (const std::string name : kNames) {
     CAPTURE(name);
     const auto index = load_index(golden(name + ".4.index"));
-    CHECK_FALSE(index->is_old());
     CHECK(saved(ShardIndex(index->facts(), index->copy_offsets(),
                            {index->damage().begin(), index->damage().end()},
                            index->seek_points())) == read_file(golden(name + ".4.index")));
@@ -66,18 +65,6 @@ TEST_CASE_FIXTURE(Fixture, "golden indexes: they are written as they always were
   CHECK(load_index(golden("giants.4.index"))->copy_offsets() == giants.copy_offsets());
 }
 
-TEST_CASE_FIXTURE(Fixture, "golden indexes: old ones are read and written as new ones") {
-  for (const std::string name : kNames) {
-    CAPTURE(name);
-    const auto old = load_index(golden(name + ".3.index"));
-    CHECK(old->is_old());
-    CHECK(old->origin() == golden(name + ".3.index"));
-    CHECK(old->checksum() != 0);
-    CHECK(old->has_same_entries(*load_index(golden(name + ".4.index"))));
-    CHECK(saved(*old) == read_file(golden(name + ".4.index")));
-  }
-}
-
 TEST_CASE_FIXTURE(Fixture, "golden indexes: they are those of their shards") {
   const auto gzipped = load_index(golden("gzipped.4.index"));
   const auto file = StoredFile::open(golden("shard.gz"));
@@ -85,30 +72,4 @@ TEST_CASE_FIXTURE(Fixture, "golden indexes: they are those of their shards") {
       index_of(*file, Compression::gzip, scan_shard(file, nullptr, Compression::gzip), true);
   CHECK(scanned->has_same_entries(*gzipped));
   CHECK(load_index(golden("plain.4.index"))->copy_offsets() == gzipped->copy_offsets());
-}
-
-TEST_CASE_FIXTURE(Fixture, "golden indexes: old ones that are damaged are refused") {
-  for (const std::string name : kNames) {
-    const std::string good = read_file(golden(name + ".3.index"));
-    const auto expected = load_index(golden(name + ".3.index"))->copy_offsets();
-    std::size_t accepted = 0;
-    for (std::size_t at = 0; at < good.size(); ++at) {
-      std::string bad = good;
-      bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
-      write_file(path, bad);
-      try {
-        const auto found = load_index(path)->copy_offsets();
-        REQUIRE(found == expected);
-        ++accepted;
-      } catch (const Error& error) {
-        REQUIRE(error.kind() == ErrorKind::stale_index);
-      }
-    }
-    // Fewer than 64 bytes were left empty before the offsets. A window has a checksum of its own.
-    CHECK(accepted < 64);
-    for (std::size_t size = 0; size < good.size(); size += 7) {
-      write_file(path, good.substr(0, size));
-      CHECK(error_of([&] { load_index(path); }).kind() == ErrorKind::stale_index);
-    }
-  }
 }

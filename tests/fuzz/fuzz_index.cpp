@@ -26,12 +26,14 @@ constexpr std::size_t kHeaderSize = 160;
 constexpr std::size_t kHeaderCrcAt = 156;
 constexpr std::uint32_t kSettled = 1;
 
-struct HeaderPlaces {
-  std::uint32_t version;
-  std::size_t index_bytes, file_bytes, mtime, stream_bytes, record_count, flags, device;
-};
-constexpr HeaderPlaces kCurrent{4, 16, 24, 32, 72, 80, 68, 40};
-constexpr HeaderPlaces kOld{3, 80, 16, 24, 32, 40, 124, 128};
+constexpr std::uint32_t kVersion = 4;
+constexpr std::size_t kIndexBytesAt = 16;
+constexpr std::size_t kFileBytesAt = 24;
+constexpr std::size_t kMtimeAt = 32;
+constexpr std::size_t kDeviceAt = 40;
+constexpr std::size_t kFlagsAt = 68;
+constexpr std::size_t kStreamBytesAt = 72;
+constexpr std::size_t kRecordCountAt = 80;
 
 // Five records with a damaged header between them and a torn tail.
 struct Shard {
@@ -66,9 +68,9 @@ void seal(Bytes& index, std::size_t crc_at, std::uint64_t from, std::uint64_t by
   store_little_endian<std::uint32_t>(&index[crc_at], crc32c(index.data() + from, bytes));
 }
 
-// The checksums of a current index's sections.
+// The checksums of the sections.
 void repair_sections(Bytes& index, std::uint8_t how) {
-  const std::uint64_t count = field(index, kCurrent.record_count) + 1;
+  const std::uint64_t count = field(index, kRecordCountAt) + 1;
   const std::uint64_t at = field(index, 88);
   const std::uint64_t bytes = field(index, 96);
   const std::uint64_t pages = PackedOffsets::page_count_of(count);
@@ -97,59 +99,28 @@ void repair_sections(Bytes& index, std::uint8_t how) {
   }
 }
 
-// The same for an index of version 3.
-void repair_old_sections(Bytes& index, std::uint8_t how) {
-  const std::uint64_t records = field(index, kOld.record_count);
-  const std::uint64_t damages = field(index, 48);
-  const std::uint64_t damage = field(index, 56);
-  const std::uint64_t crcs = field(index, 64);
-  const std::uint64_t offsets = field(index, 72);
-  const std::uint64_t blocks = records / 4096 + 1;
-  if (records >= 10'000 || !lies_inside(index, crcs, blocks, 4)) return;
-  if ((how & 8) && lies_inside(index, offsets, records + 1, 8)) {
-    for (std::uint64_t block = 0; block < blocks; ++block) {
-      const std::uint64_t first = block * 4096;
-      const std::uint64_t count = std::min<std::uint64_t>(4096, records + 1 - first);
-      seal(index, crcs + 4 * block, offsets + 8 * first, 8 * count);
-    }
-  }
-  if ((how & 16) && lies_inside(index, damage, damages, 40)) {
-    const std::uint32_t crc =
-        crc32c(index.data() + crcs, 4 * blocks, crc32c(index.data() + damage, 40 * damages));
-    store_little_endian<std::uint32_t>(&index[92], crc);
-  }
-}
-
 // Gives any bytes the right checksums, so that more than these is tested.
 void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
   if (index.size() < kHeaderSize) return;
-  const bool is_old = (how & 128) != 0;
-  const HeaderPlaces& places = is_old ? kOld : kCurrent;
   if (how & 1) {
     std::memcpy(index.data(), "TFRFIDX\n", 8);
-    store_little_endian<std::uint32_t>(&index[8], places.version);
-    store_little_endian<std::uint64_t>(&index[places.index_bytes], index.size());
-    if (is_old) store_little_endian<std::uint32_t>(&index[88], 4096);
+    store_little_endian<std::uint32_t>(&index[8], kVersion);
+    store_little_endian<std::uint64_t>(&index[kIndexBytesAt], index.size());
   }
   if (how & 2) {
-    store_little_endian<std::uint64_t>(&index[places.file_bytes], file.bytes());
-    store_little_endian<std::uint64_t>(&index[places.stream_bytes], file.bytes());
+    store_little_endian<std::uint64_t>(&index[kFileBytesAt], file.bytes());
+    store_little_endian<std::uint64_t>(&index[kStreamBytesAt], file.bytes());
   }
   if (how & 4) {
     const FileFacts& facts = file.facts();
-    store_little_endian<std::uint64_t>(&index[places.mtime],
+    store_little_endian<std::uint64_t>(&index[kMtimeAt],
                                        static_cast<std::uint64_t>(facts.mtime_ns));
     for (std::size_t word = 0; word < 3; ++word) {
-      store_little_endian<std::uint64_t>(&index[places.device + 8 * word],
-                                         facts.version.words[word]);
+      store_little_endian<std::uint64_t>(&index[kDeviceAt + 8 * word], facts.version.words[word]);
     }
-    index[places.flags] |= kSettled;
+    index[kFlagsAt] |= kSettled;
   }
-  if (is_old) {
-    repair_old_sections(index, how);
-  } else {
-    repair_sections(index, how);
-  }
+  repair_sections(index, how);
   if (how & 32) seal(index, kHeaderCrcAt, 0, kHeaderCrcAt);
 }
 
@@ -157,6 +128,16 @@ void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& s
                   const std::shared_ptr<const StoredFile>& file, Verify verify) {
   bool fits = false;
   may_throw([&] { fits = index_fits(*index, *file); });
+  // What is looked at in the shard hides no record.
+  may_throw([&] {
+    if (!fits || index->seek_points() != nullptr || !has_claimed_damage(*index, *file)) return;
+    const ShardScan scanned = scan_shard(file);
+    for (std::size_t record = 0; record + 1 < scanned.offsets.size(); ++record) {
+      for (const Damage& each : index->damage()) {
+        require(scanned.offsets[record] < each.begin || scanned.offsets[record] >= each.end);
+      }
+    }
+  });
   if (!fits) return;
   const IndexedShard indexed{as_indexed(file, *index), index, false, {}};
   for (const Damage& damage : index->damage()) may_throw([&] { throw_damage(indexed, damage); });

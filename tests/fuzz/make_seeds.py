@@ -3,7 +3,6 @@
 
 import struct
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 
@@ -23,19 +22,9 @@ def framing_seeds() -> dict[str, bytes]:
     }
 
 
-def old_index_seed(offsets: list[int], damage: list[tuple[int, ...]]) -> bytes:
-    """One of version 3. Checksums and the shard's facts are filled in by the fuzzer."""
-    entries = b"".join(struct.pack("<5Q", *each) for each in damage)
-    crcs_at = 160 + len(entries)
-    offsets_at = (crcs_at + 4 + 63) // 64 * 64
-    places = (len(offsets) - 1, len(damage), 160, crcs_at, offsets_at)
-    header = struct.pack("<8sII8Q", b"TFRFIDX\n", 3, 0, 0, 0, 0, *places)
-    body = entries.ljust(offsets_at - 160, b"\0")
-    return header.ljust(160, b"\0") + body + struct.pack(f"<{len(offsets)}Q", *offsets)
-
-
 def index_seed(offsets: list[int], damage: list[tuple[int, ...]]) -> bytes:
-    """A current one, with a block of offsets above a level line."""
+    """A block of offsets above a level line. Checksums and the shard's facts are filled in by the
+    fuzzer."""
     entries = b"".join(struct.pack("<5Q", *each) for each in damage)
     width = max(offsets).bit_length()
     bits = sum(offset << width * i for i, offset in enumerate(offsets))
@@ -47,10 +36,7 @@ def index_seed(offsets: list[int], damage: list[tuple[int, ...]]) -> bytes:
     return header.ljust(160, b"\0") + entries + section
 
 
-Seed = Callable[[list[int], list[tuple[int, ...]]], bytes]
-
-
-def index_seeds(index_seed: Seed) -> dict[str, bytes]:
+def index_seeds() -> dict[str, bytes]:
     # The fuzzer's shard: frames of 16, 21, 56 (its header is bad), 21 and 116 bytes, 7 bytes behind.
     gap = (37, 93, 2, 1, 1)
     tail = (230, 237, 4, 1, 2)
@@ -138,8 +124,8 @@ def main() -> None:
         (folder / "fuzz_framing" / f"huge-{how}").write_bytes(
             bytes([2, 7, how]) + framing_seeds()["good"]
         )
-    for how in (0, 63, 127, 128 + 63, 128 + 127):
-        for name, seed in index_seeds(old_index_seed if how >= 128 else index_seed).items():
+    for how in (0, 63, 127):
+        for name, seed in index_seeds().items():
             path = folder / "fuzz_index" / f"{name}-{how}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(bytes([how, 0]) + seed)

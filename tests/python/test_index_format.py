@@ -3,10 +3,9 @@
 import gzip
 import os
 import random
-import shutil
 import struct
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -16,9 +15,6 @@ from tfrecord_model import crc32c, shard_of, write_shard
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 RECORDS = [b"%d" % i * (1 + i % 40) for i in range(300)]
-# Of the header, in version 3 and in version 4.
-FACTS_3 = {"size": 16, "mtime": 24, "flags": 124, "device": 128}
-FACTS_4 = {"size": 24, "mtime": 32, "flags": 68, "device": 40}
 
 
 class Decoded(NamedTuple):
@@ -252,63 +248,11 @@ def shard(tmp_path: Path) -> Path:
     return path
 
 
-def old_index_of(shard: Path, fresh_index: bytes) -> bytes:
-    """The golden index of version 3 with what a fresh one of version 4 says about the file."""
-    index = bytearray((GOLDEN / "plain.3.index").read_bytes())
-    for fact, size in {"size": 8, "mtime": 8, "flags": 4, "device": 24}.items():
-        at = FACTS_4[fact]
-        index[FACTS_3[fact] : FACTS_3[fact] + size] = fresh_index[at : at + size]
-    index[156:160] = struct.pack("<I", crc32c(bytes(index[:156])))
-    return bytes(index)
-
-
-def test_an_old_index_beside_the_data_is_read_and_stays(shard: Path, cache: Path, io: Any) -> None:
-    index = loose_index(shard)
-    fresh = index.read_bytes()
-    old = old_index_of(shard, fresh)
-    index.write_bytes(old)
-    expected = list(tfr.Reader(shard, index="memory"))
-    reader = tfr.Reader(shard, index="require", io=io)
-    assert list(reader) == expected
-    assert reader.shards[0].index == str(index)
-    assert index.read_bytes() == old
-    assert list(cache.rglob("*.index")) == []
-    # Until somebody asks for it.
-    (built,) = tfr.build_index(shard)
-    assert (built.was_built, built.path) == (False, str(index.with_name("index")))
-    assert not index.exists()
-    assert list(tfr.Reader(shard, index="require", io=io)) == expected
-
-
-def test_an_old_index_in_the_cache_is_upgraded_when_used(shard: Path, cache: Path) -> None:
-    tfr.Reader(shard)
-    (index,) = cache.rglob("*.index")
-    fresh = index.read_bytes()
-    index.write_bytes(old_index_of(shard, fresh))
-    reader = tfr.Reader(shard)
-    assert reader.shards[0].index == str(index)
-    # Only a scan would find the samples.
-    expected = bytearray(fresh)
-    expected[68:72] = struct.pack("<I", expected[68] & 3)
-    expected[148:152] = bytes(4)
-    expected[156:160] = struct.pack("<I", crc32c(bytes(expected[:156])))
-    assert index.read_bytes() == expected
-    assert list(reader) == list(tfr.Reader(shard, index="memory"))
-
-
-def test_an_old_index_that_must_be_proven_is_not_lost(shard: Path) -> None:
-    index = loose_index(shard)
-    shutil.copy(GOLDEN / "plain.3.index", index)  # made for another file with the same bytes
-    reader = tfr.Reader(shard, index="require")
-    assert reader.shards[0].index == str(index)
-    assert len(reader) == 300
-
-
 def test_an_index_of_a_later_version_is_refused_by_name(shard: Path) -> None:
     index = loose_index(shard)
     later = bytearray(index.read_bytes())
     later[8] = 5
     index.write_bytes(later)
-    with pytest.raises(tfr.StaleIndexError, match="has version 5 and this tfrfast reads versions"):
+    with pytest.raises(tfr.StaleIndexError, match="has version 5 and this tfrfast reads version 4"):
         tfr.Reader(shard, index="require")
     assert len(tfr.Reader(shard)) == 300

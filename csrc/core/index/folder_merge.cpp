@@ -88,14 +88,10 @@ class FolderMerge {
   void add_loose(const std::string& name) {
     const std::string path = loose_index_path(folder_, name);
     try {
-      auto index = load_index(path);
+      const auto index = load_index(path);
       if (index == nullptr || (index->facts().by_writer && !index->facts().settled)) return;
-      FileFacts facts = examine_file(path);
+      const FileFacts facts = examine_file(path);
       if (facts.writers.owner != this_user()) return;
-      if (index->is_old()) {
-        save_index(*index, path, false);
-        facts = examine_file(path);
-      }
       IndexHeader header;
       if (!peek(path, &header, sizeof header) || header.version != kIndexVersion ||
           header.header_crc != crc_of(header)) {

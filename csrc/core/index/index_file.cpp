@@ -7,7 +7,6 @@
 #include "core/index/index_bytes.h"
 #include "core/index/index_format.h"
 #include "core/index/index_sections.h"
-#include "core/index/old_index_file.h"
 #include "core/storage/in_place.h"
 #include "core/storage/storage.h"
 
@@ -56,11 +55,10 @@ std::shared_ptr<const ShardIndex> load_index(const std::string& path, Writers* w
     if (std::memcmp(header.magic, kIndexMagic, sizeof kIndexMagic) != 0) {
       refuse_index(path, "it does not begin like an index of tfrfast.");
     }
-    if (header.version != kIndexVersion && header.version != kOldIndexVersion) {
+    if (header.version != kIndexVersion) {
       refuse_index(path, "it has version " + std::to_string(header.version) +
-                             " and this tfrfast reads versions " +
-                             std::to_string(kOldIndexVersion) + " and " +
-                             std::to_string(kIndexVersion) + ".");
+                             " and this tfrfast reads version " + std::to_string(kIndexVersion) +
+                             ".");
     }
     if (header.header_crc == crc_of(header)) break;
     // stamp_index() may be changing it at this moment. If so, it differs the next time.
@@ -68,7 +66,6 @@ std::shared_ptr<const ShardIndex> load_index(const std::string& path, Writers* w
       refuse_index(path, "its header does not match its checksum.");
     }
   }
-  if (header.version == kOldIndexVersion) return load_old_index(bytes);
   if (header.index_bytes != bytes->size()) refuse_index(path, "it was cut short.");
   return load_sections(bytes, header.shard, header.header_crc);
 }

@@ -3,7 +3,6 @@
 #include "core/base/error.h"
 #include "core/base/warnings.h"
 #include "core/index/index_file.h"
-#include "core/index/index_keeping.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
@@ -69,10 +68,6 @@ class Search {
                          facts.file_bytes == file_.facts().bytes;
     if (may_fit && ((index_fits(*index, file_) && claims_hold(*index)) ||
                     (proofs_ == Proofs::count && has_proof(*index, file_)))) {
-      // Others, who may still read it with an older tfrfast, do not see the cache.
-      if (index->is_old() && index->origin() == cached_index_path(file_.path())) {
-        keep_in_cache(*index, file_.path());
-      }
       found_.fitting = std::move(index);
       return;
     }

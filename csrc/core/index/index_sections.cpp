@@ -35,12 +35,6 @@ std::vector<std::uint8_t> offsets_section_of(const ShardIndex& index, std::uint3
 
 }  // namespace
 
-void refuse_unless_covered(const ShardIndex& index) {
-  if (index.covers_shard()) return;
-  refuse_index(index.origin(),
-               "its records and its damage do not add up to its shard, from beginning to end.");
-}
-
 std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const IndexBytes>& bytes,
                                                 const ShardEntry& shard, std::uint32_t checksum) {
   const std::string& path = bytes->path();
@@ -89,7 +83,10 @@ std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const Inde
   auto index = std::make_shared<const ShardIndex>(
       facts_of(shard), IndexSource{bytes, path, checksum}, offsets, std::move(page_crcs),
       load_damage(path, entries), points);
-  refuse_unless_covered(*index);
+  if (!index->covers_shard()) {
+    refuse_index(path,
+                 "its records and its damage do not add up to its shard, from beginning to end.");
+  }
   return index;
 }
 

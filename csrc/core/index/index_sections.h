@@ -26,7 +26,4 @@ IndexSections sections_of(const ShardIndex& index, std::uint64_t begin);
 std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const IndexBytes>& bytes,
                                                 const ShardEntry& shard, std::uint32_t checksum);
 
-// Throws Error stale_index if records and damage leave out a part of the shard.
-void refuse_unless_covered(const ShardIndex& index);
-
 }  // namespace tfrfast

@@ -122,7 +122,9 @@ bool has_claimed_damage(const ShardIndex& index, const StoredFile& file) {
   const auto walker = walk(shard);
   FrameFinder finder(shard, [](std::uint64_t) {});
   for (const Damage& each : index.damage()) {
-    if (each.begin > file.bytes()) return false;
+    if (each.begin > file.bytes() || each.records_before > index.record_count()) return false;
+    // Else it could begin inside a record.
+    if (each.records_before > 0 && !record_fits(index, file, each.records_before - 1)) return false;
     if (file.bytes() - each.begin < kHeaderBytes) {
       if (each.kind != DamageKind::torn_header || each.end != file.bytes()) return false;
       continue;

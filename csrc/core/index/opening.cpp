@@ -185,7 +185,6 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
     const FoundIndex found =
         look_for_index(places, folders == nullptr ? own : *folders, *file, kind, Proofs::ignored);
     if (found.fitting != nullptr) {
-      if (found.fitting->is_old()) save_index(*found.fitting, found.fitting->origin(), true);
       if (progress) progress(file->bytes());
       return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
     }

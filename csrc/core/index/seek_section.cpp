@@ -56,16 +56,7 @@ std::shared_ptr<const SeekPoints> load_seek_section(const std::shared_ptr<const 
   const auto entries = bytes->copy<SpanEntry>(section.at + sizeof header, header.span_count);
   const std::uint32_t found = crc32c(bytes_of(entries.data()), entries.size() * sizeof(SpanEntry),
                                      crc32c(bytes_of(&header), sizeof header));
-  if (found != crc) return nullptr;
-  return load_seek_points(bytes, entries, section, header.file_end, facts);
-}
-
-std::shared_ptr<const SeekPoints> load_seek_points(const std::shared_ptr<const IndexBytes>& bytes,
-                                                   const std::vector<SpanEntry>& entries,
-                                                   const Section& windows_in,
-                                                   std::uint64_t file_end,
-                                                   const ShardFacts& facts) {
-  if (file_end > facts.file_bytes) return nullptr;
+  if (found != crc || header.file_end > facts.file_bytes) return nullptr;
   std::vector<Span> spans;
   spans.reserve(entries.size());
   std::uint64_t begin = 0;
@@ -73,26 +64,26 @@ std::shared_ptr<const SeekPoints> load_seek_points(const std::shared_ptr<const I
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const SpanEntry& each = entries[i];
     const std::uint64_t span_file_end =
-        i + 1 < entries.size() ? entries[i + 1].file_offset : file_end;
-    const bool is_sane =
-        each.end > begin && each.file_offset > file_begin && span_file_end >= each.file_offset &&
-        span_file_end <= facts.file_bytes && each.bits < 8 && each.end - begin <= kMaxSpanBytes &&
-        (each.end - begin) / kMaxRatio <= span_file_end - each.file_offset + 1 &&
-        each.window_bytes <= kMaxWindowBytes && each.window_at <= windows_in.bytes &&
-        each.window_bytes <= windows_in.bytes - each.window_at;
+        i + 1 < entries.size() ? entries[i + 1].file_offset : header.file_end;
+    const bool is_sane = each.end > begin && each.file_offset > file_begin &&
+                         span_file_end >= each.file_offset && span_file_end <= facts.file_bytes &&
+                         each.bits < 8 && each.end - begin <= kMaxSpanBytes &&
+                         (each.end - begin) / kMaxRatio <= span_file_end - each.file_offset + 1 &&
+                         each.window_bytes <= kMaxWindowBytes && each.window_at <= section.bytes &&
+                         each.window_bytes <= section.bytes - each.window_at;
     if (!is_sane) return nullptr;
     spans.push_back({begin,
                      each.end,
                      {each.file_offset, static_cast<unsigned>(each.bits)},
                      each.crc,
                      each.file_crc,
-                     {bytes->at(windows_in.at + each.window_at), each.window_bytes},
+                     {bytes->at(section.at + each.window_at), each.window_bytes},
                      each.window_crc});
     begin = each.end;
     file_begin = each.file_offset;
   }
   if (begin != facts.stream_bytes) return nullptr;
-  return SeekPoints::of(std::move(spans), file_end, bytes);
+  return SeekPoints::of(std::move(spans), header.file_end, bytes);
 }
 
 }  // namespace tfrfast

@@ -21,11 +21,4 @@ std::shared_ptr<const SeekPoints> load_seek_section(const std::shared_ptr<const 
                                                     const Section& section, std::uint32_t crc,
                                                     const ShardFacts& facts);
 
-// The same for entries that were read already, and whose windows count from the
-// beginning of `windows_in`.
-std::shared_ptr<const SeekPoints> load_seek_points(const std::shared_ptr<const IndexBytes>& bytes,
-                                                   const std::vector<SpanEntry>& entries,
-                                                   const Section& windows_in,
-                                                   std::uint64_t file_end, const ShardFacts& facts);
-
 }  // namespace tfrfast

@@ -19,9 +19,7 @@ std::vector<Damage> with_frames_around(const std::vector<Damage>& damage,
   return gaps;
 }
 
-}  // namespace
-
-// Without a branch for each.
+// Whether each frame has room before the next one begins. Without a branch for each.
 bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept {
   bool ascends = true;
   for (std::size_t i = 1; i < offsets.size(); ++i) {
@@ -30,10 +28,11 @@ bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept {
   return ascends;
 }
 
+}  // namespace
+
 ShardIndex::ShardIndex(const ShardFacts& facts, PackedBytes offsets, std::vector<Damage> damage,
-                       std::shared_ptr<const SeekPoints> seek_points, IndexSource source)
+                       std::shared_ptr<const SeekPoints> seek_points)
     : facts_(facts),
-      source_(std::move(source)),
       owned_offsets_(std::move(offsets)),
       offsets_(owned_offsets_.view()),
       damage_(std::move(damage)),

@@ -70,11 +70,7 @@ struct IndexSource {
   std::shared_ptr<const void> bytes = nullptr;  // kept alive
   std::string path = {};
   std::uint32_t checksum = 0;  // of the header, and so of everything
-  bool is_old = false;         // of a version that is read, but no longer written
 };
-
-// Whether each frame has room before the next one begins.
-bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept;
 
 // Immutable; safe from many threads. Offsets live in memory, or in a mapped index file whose pages
 // are checked when first touched: that they match their CRCs, and that no record begins inside
@@ -83,12 +79,10 @@ class ShardIndex {
  public:
   // `offsets` has one entry more than there are records: the end of the last good frame.
   ShardIndex(const ShardFacts& facts, PackedBytes offsets, std::vector<Damage> damage,
-             std::shared_ptr<const SeekPoints> seek_points = nullptr, IndexSource source = {});
+             std::shared_ptr<const SeekPoints> seek_points = nullptr);
   ShardIndex(const ShardFacts& facts, const std::vector<std::uint64_t>& offsets,
-             std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr,
-             IndexSource source = {})
-      : ShardIndex(facts, pack_offsets(offsets), std::move(damage), std::move(seek_points),
-                   std::move(source)) {}
+             std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr)
+      : ShardIndex(facts, pack_offsets(offsets), std::move(damage), std::move(seek_points)) {}
 
   // Offsets in the memory of `source`, with the CRC-32C of each of their pages.
   ShardIndex(const ShardFacts& facts, IndexSource source, const PackedOffsets& offsets,
@@ -140,7 +134,6 @@ class ShardIndex {
 
   // The index file's path and checksum; empty and 0 if it was built in memory.
   const std::string& origin() const noexcept { return source_.path; }
-  bool is_old() const noexcept { return source_.is_old; }
   std::uint32_t checksum() const noexcept { return source_.checksum; }
 
  private:
