@@ -111,10 +111,8 @@ class OpenKeys {
   // The numbers of all records whose key has this hash, ascending.
   std::vector<std::uint64_t> numbers(std::uint64_t hash) const {
     std::vector<std::uint64_t> all;
-    for (std::size_t i = file_->first_entry(hash);; ++i) {
-      const auto number = file_->number_of(i, hash);
-      if (!number) break;
-      all.push_back(*number);
+    for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
+      all.push_back(*found.number);
     }
     file_->refuse_if_changed();
     return all;
@@ -145,10 +143,8 @@ class OpenKeys {
   template <class Key>
   py::object record_of(const OpenReader& open, std::uint64_t hash, const Key& key) const {
     const std::shared_ptr<const Reader> reader = open.get();  // others may close it meanwhile
-    for (std::size_t i = file_->first_entry(hash);; ++i) {
-      const auto number = file_->number_of(i, hash);
-      if (!number) break;
-      const Row row = reader->locate(*number);
+    for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
+      const Row row = reader->locate(*found.number);
       check_room(row);
       const auto size = static_cast<py::ssize_t>(row.frame.payload_bytes);
       auto record = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, size));

@@ -172,22 +172,27 @@ void KeyFile::refuse_if_changed() const {
               {file_->path(), {}, {}});
 }
 
-std::size_t KeyFile::first_entry(std::uint64_t hash) const {
+template <class EntryOf>
+KeyFile::Found KeyFile::look_at(std::uint64_t hash, const EntryOf& entry_of) const {
   std::size_t entry = 0;
-  touch([&] { entry = table_.first_entry(hash); });
-  return entry;
-}
-
-std::optional<std::uint64_t> KeyFile::number_of(std::size_t entry, std::uint64_t hash) const {
   bool has_it = false;
   std::int64_t number = 0;
   touch([&] {
+    entry = entry_of();
     has_it = table_.has(entry, hash);
     if (has_it) number = table_.number(entry);
   });
   if (!has_it) return {};
   if (static_cast<std::uint64_t>(number) >= record_count_) refuse_number();
-  return static_cast<std::uint64_t>(number);
+  return {entry, static_cast<std::uint64_t>(number)};
+}
+
+KeyFile::Found KeyFile::first(std::uint64_t hash) const {
+  return look_at(hash, [&] { return table_.first_entry(hash); });
+}
+
+KeyFile::Found KeyFile::after(std::size_t entry, std::uint64_t hash) const {
+  return look_at(hash, [&] { return entry + 1; });
 }
 
 void KeyFile::find(std::span<const std::uint64_t> hashes, std::int64_t* numbers) const {

@@ -38,10 +38,14 @@ class KeyFile {
   // replaced it does not count.
   void refuse_if_changed() const;
 
-  // The first entry whose hash is not less.
-  std::size_t first_entry(std::uint64_t hash) const;
-  // The number of the record, if the entry has this hash.
-  std::optional<std::uint64_t> number_of(std::size_t entry, std::uint64_t hash) const;
+  // An entry with a hash, and the number of its record; no number if there is no such entry.
+  struct Found {
+    std::size_t entry = 0;
+    std::optional<std::uint64_t> number;
+  };
+  // The first entry that has this hash, and the one after an entry that has it.
+  Found first(std::uint64_t hash) const;
+  Found after(std::size_t entry, std::uint64_t hash) const;
   // For each hash, the number of the first record that has it; -1 if there is none.
   void find(std::span<const std::uint64_t> hashes, std::int64_t* numbers) const;
   void copy_hashes(std::uint64_t* hashes) const;
@@ -52,6 +56,8 @@ class KeyFile {
   void read_tables();
   [[noreturn]] void refuse(const std::string& why) const;
   [[noreturn]] void refuse_number() const;
+  template <class EntryOf>
+  Found look_at(std::uint64_t hash, const EntryOf& entry_of) const;
   template <class Leaf>
   void touch(const Leaf& leaf) const;
 

@@ -87,7 +87,8 @@ void make_own_folder(const std::string& folder) {
 
 void check_own_name(const std::string& path) {
   if (!is_local(path)) return;
-  make_own_folder(folder_of(path));
+  const std::string folder = folder_of(path);
+  if (look_at_name(folder).kind != NameKind::folder) make_own_folder(folder);
   if (look_at_name(path).kind == NameKind::nothing || begins_like_ours(path)) return;
   throw_system_error(EEXIST, "Replacing", path,
                      "It does not begin like a file of tfrfast. Move it away, or name another "
