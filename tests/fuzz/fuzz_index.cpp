@@ -131,10 +131,11 @@ void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& s
   // What is looked at in the shard hides no record.
   may_throw([&] {
     if (!fits || index->seek_points() != nullptr || !has_claimed_damage(*index, *file)) return;
-    const ShardScan scanned = scan_shard(file);
-    for (std::size_t record = 0; record + 1 < scanned.offsets.size(); ++record) {
+    std::vector<std::uint64_t> records = scan_shard(file).offsets.unpack();
+    records.pop_back();
+    for (const std::uint64_t record : records) {
       for (const Damage& each : index->damage()) {
-        require(scanned.offsets[record] < each.begin || scanned.offsets[record] >= each.end);
+        require(record < each.begin || record >= each.end);
       }
     }
   });
