@@ -12,6 +12,7 @@ import pytest
 import tfrfast as tfr
 from cli_files import damage, run, write_examples
 from record_files import flip_payload_byte
+from tfrfast._base.sizes import counted
 from tfrfast.cli._ray import joined_addresses
 from tfrfast.cli.cache import data_set_of
 
@@ -236,12 +237,51 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(
     assert str(tmp_path / "missing") in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["cat", "--range", "x", "a"]])
-def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--nonsense"], "usage: tfrfast [-h]"),
+        (["nonsense"], "There is no command 'nonsense'. `tfrfast` lists all."),
+        (["verfy", "a"], "There is no command 'verfy'. Did you mean verify?"),
+        (["cat", "--range", "x", "a"], "usage: tfrfast cat"),
+        (["cat", "--nonsense", "a"], "usage: tfrfast cat"),
+        (["cat", "--record", "9" * 20, "a"], "no data set has 99999999999999999999 records"),
+    ],
+)
+def test_bad_usage_is_exit_code_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ending:
         run(*arguments)
     assert ending.value.code == 2
-    assert "usage: tfrfast" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_command_it_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ending:
+        run()
+    assert ending.value.code == 0
+    assert "usage: tfrfast" in capsys.readouterr().out
+
+
+def test_missing_files_are_missed_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = str(tmp_path / "missing-*")
+    assert run("bench", missing) == 2
+    assert "No shard matches the pattern" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("count", "things", "text"),
+    [
+        (1, "shards", "1 shard"),
+        (2_000_000, "records", "2,000,000 records"),
+        (1, "indexes", "1 index"),
+    ],
+)
+def test_things_are_counted_as_people_do(count: int, things: str, text: str) -> None:
+    assert counted(count, things) == text
 
 
 def test_a_reader_of_its_output_that_goes_early_is_no_error(shards: list[str]) -> None:

@@ -134,6 +134,12 @@ class TestShards:
             )
             assert read(made.paths) == []
 
+    def test_are_no_more_than_records(self, tmp_path: Path) -> None:
+        write(tmp_path / "source", [b"one", b"two"])
+        with pytest.raises(ValueError, match="num_shards is 3, but there are only 2 records"):
+            tfr.shuffle(tmp_path / "source", tmp_path / "out" / "x", num_shards=3)
+        assert list((tmp_path / "out").iterdir()) == []
+
     def test_may_hold_records_larger_than_a_bucket(self, tmp_path: Path) -> None:
         records = [bytes([i]) * size for i, size in enumerate([20_000_000, 10, 3_000_000, 0] * 4)]
         write(tmp_path / "source" / "part", records)

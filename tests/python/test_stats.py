@@ -140,7 +140,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, 
 def test_the_table_names_every_feature(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, shown, error = run(capsys, "stats", shard)
     assert (status, error) == (0, "")
-    assert "2500 records, 1 shards" in shown
+    assert "2,500 records, 1 shard" in shown
     lines = {line.split()[0]: line for line in shown.splitlines()[2:] if line}
     assert {"dense", "label", "name", "some", "unique", "words"} <= lines.keys()
     assert "20.0%" in lines["some"]

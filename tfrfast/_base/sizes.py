@@ -1,4 +1,4 @@
-"""Numbers of bytes as people write them."""
+"""Numbers as people write them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ def format_bytes(count: float) -> str:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     raise AssertionError("the last unit returns")
+
+
+def counted(count: int, things: str) -> str:
+    """(2000, "records") -> "2,000 records", (1, "indexes") -> "1 index"."""
+    singular = things.removesuffix("es") if things.endswith("xes") else things.removesuffix("s")
+    return f"{count:,} {singular if count == 1 else things}"
 
 
 def parse_bytes(text: str) -> int:

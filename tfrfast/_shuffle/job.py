@@ -12,6 +12,7 @@ from typing import Any
 
 from tfrfast import _native
 from tfrfast._base.progress import ProgressBar
+from tfrfast._base.sizes import counted
 from tfrfast._publishing.shard_set import UnpublishedShard
 from tfrfast._shuffle.good_records import GoodRecords
 from tfrfast._shuffle.inputs import Inputs, IntactRecords
@@ -78,7 +79,9 @@ class ShuffleJob:
             self._make_folders()
             self._target.check_places()
             with ProgressBar("Shuffling", self._progress) as self._bar:
-                self._write_shards(self._deal_out())
+                buckets = self._deal_out()
+                self._refuse_empty_shards()
+                self._write_shards(buckets)
             self._check_totals()
             publication.begin(self._inputs.shards, self._state["written"])
         return publication.finish()
@@ -124,6 +127,16 @@ class ShuffleJob:
                 f"There are shards of this name, {taken[0]!r} among {len(taken)}. Choose "
                 "another name, or pass overwrite=True to replace all of them",
                 taken[0],
+            )
+
+    def _refuse_empty_shards(self) -> None:
+        records = self._state["totals"][0]
+        wanted = sum(output.num_shards or 0 for output in self._outputs)
+        if 0 < records < wanted:
+            self._work.forget()
+            raise ValueError(
+                f"num_shards is {wanted:,}, but there are only {counted(records, 'records')}. Ask "
+                "for no more shards than records."
             )
 
     # -- first half: input to buckets

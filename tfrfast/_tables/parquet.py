@@ -193,6 +193,7 @@ def pyarrow() -> Any:
 
 
 def _opened(arrow: Any, path: str) -> Any:
+    os.stat(path)  # whose error is plainer than Arrow's
     try:
         return arrow.parquet.ParquetFile(path)
     except arrow.ArrowInvalid as error:

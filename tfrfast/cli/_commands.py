@@ -47,13 +47,25 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"tfrfast {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     given = joined_addresses(sys.argv[1:] if arguments is None else arguments)
+    if not given:
+        given = ["--help"]
     chosen = next((each for each in given if not each.startswith("-")), None)
+    if chosen is not None and chosen not in _COMMANDS:
+        import difflib
+
+        alike = difflib.get_close_matches(chosen, _COMMANDS, 1)
+        meant = f" Did you mean {alike[0]}?" if alike else ""
+        parser.exit(2, f"tfrfast: There is no command {chosen!r}.{meant} `tfrfast` lists all.\n")
     for name, help in _COMMANDS.items():
         if name == chosen:
             importlib.import_module(f"tfrfast.cli.{_module_of(name)}").add_parser(subparsers, help)
         else:
             subparsers.add_parser(name, help=help)
-    return parser.parse_args(given)
+    options, unknown = parser.parse_known_args(given)
+    if unknown and chosen is not None:
+        # As the command's own error, which shows its usage.
+        subparsers.choices[chosen].error(f"unrecognized arguments: {' '.join(unknown)}")
+    return options
 
 
 def _module_of(command: str) -> str:

@@ -64,6 +64,14 @@ def parse_size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def parse_record_number(text: str) -> int:
+    """An argument like 7 or -1."""
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"no data set has {text} records")
+    return number
+
+
 def print_json(value: object) -> None:
     json.dump(value, sys.stdout, indent=2)
     print()

@@ -6,6 +6,7 @@ import argparse
 from fractions import Fraction
 from typing import Any
 
+from tfrfast._base.paths import expand_paths
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.sizes import format_bytes
 from tfrfast._base.tables import format_table
@@ -79,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
             f"--weights has {len(weights)} weights for {len(options.paths)} data sets. Each "
             "argument is a data set: quote its glob."
         )
+    expand_paths(options.paths)  # before TensorFlow is imported
     far = None
     with ProgressBar("Timing", options.progress, unit="passes") as bar:
         arguments: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tfrfast.cli._common import Subparsers
+from tfrfast.cli._common import Subparsers, parse_record_number
 from tfrfast.cli._records import Records
 from tfrfast.cli._showing import add_showing_command
 
@@ -22,7 +22,10 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--record", type=int, metavar="I", help="one record; a negative number counts from the end"
+        "--record",
+        type=parse_record_number,
+        metavar="I",
+        help="one record; a negative number counts from the end",
     )
     which.add_argument("--range", metavar="A:B", type=_range, help="records A to B-1")
 
@@ -38,7 +41,8 @@ def _range(text: str) -> tuple[int, int | None]:
     try:
         if not colon:
             raise ValueError
-        first, last = int(begin or 0), int(end) if end else None
+        first = parse_record_number(begin or "0")
+        last = parse_record_number(end) if end else None
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected A:B, like 0:10 or -5:, not {text!r}") from None
     if last is not None and (first < 0) == (last < 0) and last < first:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrfast._base.sizes import format_bytes
+from tfrfast._base.sizes import counted, format_bytes
 from tfrfast._tables.selecting import records_where
 from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, print_json
 from tfrfast.cli._new_shards import add_output, add_writing, print_left_out, writing_arguments
@@ -62,8 +62,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
     else:
-        size = format_bytes(made.num_bytes)
-        print(f"{made.num_records} records, {size}, {len(made.paths)} shards")
+        count, shards = counted(made.num_records, "records"), counted(len(made.paths), "shards")
+        print(f"{count}, {format_bytes(made.num_bytes)}, {shards}")
+        if options.where is not None and made.num_records == 0:
+            print(f"No record matches {options.where!r}.")
         print_left_out(made.skipped)
     return 1 if made.skipped else 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tfrfast._base.sizes import format_bytes
+from tfrfast._base.sizes import counted, format_bytes
 from tfrfast.cli._common import LEAVES_OUT, Subparsers, add_command, print_json
 from tfrfast.cli._ray import add_ray, on_ray
 from tfrfast.exporting import Exported, export
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in damage]})
     else:
-        size = format_bytes(made.num_bytes)
-        left_out = f", {len(damage)} pieces of damage left out" if damage else ""
-        print(f"{made.num_records} records, {size}, {len(made.paths)} files{left_out}")
+        count, files = counted(made.num_records, "records"), counted(len(made.paths), "files")
+        left_out = f", {counted(len(damage), 'damaged places')} left out" if damage else ""
+        print(f"{count}, {format_bytes(made.num_bytes)}, {files}{left_out}")
     return 1 if damage else 0

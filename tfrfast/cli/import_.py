@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tfrfast._base.paths import expand_paths, refuse_urls
-from tfrfast._base.sizes import format_bytes
+from tfrfast._base.sizes import counted, format_bytes
 from tfrfast._tables.parquet import import_parquet
 from tfrfast.cli._common import Subparsers, add_command, parse_size, print_json, say
 
@@ -55,8 +55,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(made._asdict())
     else:
-        size = format_bytes(made.num_bytes)
-        print(f"{made.num_records} records, {size}, {len(made.paths)} shards")
+        count, shards = counted(made.num_records, "records"), counted(len(made.paths), "shards")
+        print(f"{count}, {format_bytes(made.num_bytes)}, {shards}")
         if len(made.paths) > 1 and options.shards is not None:
             print(
                 "The rows were dealt out to the shards in turn, so they are read in another order."

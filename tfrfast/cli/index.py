@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tfrfast._base.paths import expand_paths
+from tfrfast._base.sizes import counted
 from tfrfast._indexing.places import BuiltIndex
 from tfrfast.cli._common import Subparsers, add_command, print_json, print_table
 from tfrfast.cli._ray import add_ray, on_ray
@@ -64,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
         records = sum(each.num_records for each in built)
         new = sum(each.was_built for each in built)
         print(
-            f"{len(built)} shards, {records} records; {new} indexes built, {len(built) - new} kept"
+            f"{counted(len(built), 'shards')}, {counted(records, 'records')}; "
+            f"{counted(new, 'indexes')} built, {len(built) - new:,} kept"
         )
         damaged = [each for each in built if each.damage]
         if damaged:

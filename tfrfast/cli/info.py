@@ -120,9 +120,9 @@ def _print(
     reader: Reader, facts: dict[str, Any], histogram: list[tuple[int, int, int]], all_shards: bool
 ) -> None:
     sizes = facts["record_bytes"]
-    print(f"records      {facts['records']}")
-    print(f"shards       {facts['shards']}")
-    print(f"bytes        {facts['file_bytes']} ({format_bytes(facts['file_bytes'])})")
+    print(f"records      {facts['records']:,}")
+    print(f"shards       {facts['shards']:,}")
+    print(f"bytes        {facts['file_bytes']:,} ({format_bytes(facts['file_bytes'])})")
     print(f"compression  {', '.join(facts['compression'])}")
     if facts["inflating"]:
         inflating = facts["inflating"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tfrfast._base.sizes import format_bytes
+from tfrfast._base.sizes import counted, format_bytes
 from tfrfast._remote.urls import is_url
 from tfrfast._shuffle.far_folder import can_resume_far
 from tfrfast._shuffle.work_folder import can_resume
@@ -60,9 +60,10 @@ def run(options: argparse.Namespace) -> int:
         print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
         return 1 if made.skipped else 0
     for name, paths in made.splits.items():
-        print(f"{name}: {len(paths)} shards")
+        print(f"{name}: {counted(len(paths), 'shards')}")
     print(
-        f"{made.num_records} records, {format_bytes(made.num_bytes)}, {len(made.paths)} shards, "
+        f"{counted(made.num_records, 'records')}, {format_bytes(made.num_bytes)}, "
+        f"{counted(len(made.paths), 'shards')}, "
         f"content hash {made.content_hash} before and after"
     )
     print_left_out(made.skipped)

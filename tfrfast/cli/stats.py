@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from tfrfast._base.sizes import counted
 from tfrfast._publishing.names import move
 from tfrfast._publishing.work_folder import WorkFolder
 from tfrfast._tables.statistics import FeatureStats, statistics
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         shards, num_bytes = len(reader.shards), sum(each.num_bytes for each in reader.shards)
         records, damage = len(reader), reader.skipped
     if options.html is not None:
-        title = options.paths[0] if len(options.paths) == 1 else f"{shards} shards"
+        title = options.paths[0] if len(options.paths) == 1 else counted(shards, "shards")
         page = stats_page(title, found, records=records, shards=shards, num_bytes=num_bytes)
         with WorkFolder(options.html) as work:
             Path(work.inside("page")).write_text(page, encoding="utf-8")
@@ -55,9 +56,9 @@ def run(options: argparse.Namespace) -> int:
             }
         )
     elif not found:
-        print(f"{records} records without features: are they tf.train.Examples?")
+        print(f"{counted(records, 'records')} without features: are they tf.train.Examples?")
     else:
-        print(f"{records} records, {shards} shards")
+        print(f"{counted(records, 'records')}, {counted(shards, 'shards')}")
         print_table(
             ["feature", "type", "in", "values", "min", "mean", "max", "distinct", "most frequent"],
             [_row(each) for each in found],

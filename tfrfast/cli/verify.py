@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tfrfast._base.sizes import counted
 from tfrfast.cli._common import LEAVES_OUT_ANYWAY, Subparsers, add_command, print_json, print_table
 from tfrfast.cli._ray import add_ray, on_ray
 from tfrfast.verifying import Verified, verify
@@ -35,14 +36,16 @@ def run(options: argparse.Namespace) -> int:
             }
         )
     elif damage:
-        print(f"{found.num_records} good records, {len(damage)} damaged places:")
+        good = counted(found.num_records, "good records")
+        print(f"{good}, {counted(len(damage), 'damaged places')}:")
         print_table(
             ["from", "to", "records lost", "shard"],
             [(d.begin, d.end, d.records or "unknown", d.path) for d in damage],
         )
     else:
         print(
-            f"{found.num_records} records in {found.num_shards} shards, {found.num_bytes} bytes: "
+            f"{counted(found.num_records, 'records')} in {counted(found.num_shards, 'shards')}, "
+            f"{counted(found.num_bytes, 'bytes')}: "
             "all good"
         )
     return 1 if damage else 0

@@ -205,7 +205,7 @@ def test_parquet_there_and_back(
     out = tmp_path / "x.parquet"
     status, shown, error = run(capsys, "export", *shards, out)
     assert (status, error) == (0, "")
-    assert shown.startswith("1500 records")
+    assert shown.startswith("1,500 records")
     table = pq.read_table(out)
     assert table.schema.field("id").type == pa.int64()
     assert table["id"].to_pylist() == list(range(1500))
