@@ -22,7 +22,7 @@ def export(
     source: Reader | Paths,
     out: FilePath,
     *,
-    num_files: int | None = None,
+    num_shards: int | None = None,
     features: AnyFeatures | None = None,
     columns: Sequence[str] | None = None,
     record: bool | str = False,
@@ -36,7 +36,7 @@ def export(
 ) -> Exported:
     """Writes the features of tf.train.Examples to Parquet, by PyArrow.
 
-        tfr.export("data/train-*", "out/train.parquet", num_files=8, columns=["id", "label"])
+        tfr.export("data/train-*", "out/train.parquet", num_shards=8, columns=["id", "label"])
 
     Returns an `Exported`: the new paths and the counts. Nothing appears under the new names before
     all files are complete. Until then they are in a hidden folder beside them.
@@ -45,7 +45,7 @@ def export(
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
       out: the new file, or the beginning of the new files' names: `out.parquet` makes
         `out-00000-of-00008.parquet`.
-      num_files: the number of files. By default there is one, of exactly the name `out`.
+      num_shards: the number of files. By default there is one, of exactly the name `out`.
       features, columns, record, text, sample, threads: as for `tfr.scan`. By default all records
         are looked at to infer the features.
       overwrite: True replaces such files. False makes them an error.
@@ -67,5 +67,5 @@ def export(
         threads=threads,
     )
     return export_parquet(
-        rows, name, shards=num_files, overwrite=overwrite, progress=progress, executor=executor
+        rows, name, num_shards=num_shards, overwrite=overwrite, progress=progress, executor=executor
     )

@@ -20,7 +20,7 @@ def build_index(
     paths: Paths,
     *,
     folder: str | os.PathLike[str] | None = None,
-    workers: int | None = None,
+    threads: int | None = None,
     progress: bool | None = None,
     force: bool = False,
     publish: bool = False,
@@ -43,7 +43,7 @@ def build_index(
     as for Reader, and what is read is kept in `cache`. With `publish`, they are also put into the
     index of their folder in the bucket, where every Reader finds them.
 
-    An `executor`, such as `ProcessPoolExecutor()`, builds instead of `workers` threads. Its
+    An `executor`, such as `ProcessPoolExecutor()`, builds instead of `threads`. Its
     processes must see the same files under the same names. The indexes of objects come back from
     them, and are kept, or published, by this process.
 
@@ -51,7 +51,7 @@ def build_index(
     how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
     shard cannot be read or its index cannot be saved.
     """
-    workers = checked_threads(workers, "workers")
+    threads = checked_threads(threads)
     reached = Storage(storage, cache_text(cache))
     if publish and folder is not None:
         raise ValueError("publish=True puts indexes beside the objects, and folder= elsewhere.")
@@ -65,11 +65,11 @@ def build_index(
 
         for url in urls:
             place_of(url)
-    built = _build_objects(urls, executor, folder, workers, progress, force, reached)
+    built = _build_objects(urls, executor, folder, threads, progress, force, reached)
     if publish:
         places = publish_indexes({url: url for url in urls}, reached.access)
         built = {url: each._replace(path=places[url]) for url, each in built.items()}
-    for each in files.build(shards, executor, folder, workers, progress, force):
+    for each in files.build(shards, executor, folder, threads, progress, force):
         built[each.shard] = each
     return [built[each] for each in everything]
 
@@ -78,7 +78,7 @@ def _build_objects(
     urls: list[str],
     executor: Executor | None,
     folder: str | os.PathLike[str] | None,
-    workers: int | None,
+    threads: int | None,
     progress: bool | None,
     force: bool,
     storage: Storage,
@@ -88,5 +88,5 @@ def _build_objects(
     if executor is not None:
         return objects.build_elsewhere(executor, urls, folder, progress, force, storage)
     if force:
-        return objects.rebuild(urls, folder, workers, storage)
-    return objects.build(urls, folder, workers, progress, storage)
+        return objects.rebuild(urls, folder, threads, storage)
+    return objects.build(urls, folder, threads, progress, storage)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, overload
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
-from tfrfast._base.never_opened import NEVER_OPENED
 from tfrfast._base.paths import Paths, encoded, expand_paths, written_file
 from tfrfast._base.progress import ProgressBar
 from tfrfast._base.warning import core_warnings
@@ -114,16 +112,16 @@ class Reader:
     files.
     """
 
-    _core: _native.Reader = NEVER_OPENED
+    _core: _native.Reader
     #: The core's, bound once because it is called often.
-    _item: Callable[[Any], Any] = NEVER_OPENED
+    _item: Callable[[Any], Any]
 
     def __init__(
         self,
         paths: Paths,
         *,
         compression: Literal["auto", "", "GZIP", "ZLIB"] | None = "auto",
-        verify: Literal["full", "header", "none"] = "full",
+        verify: Literal["full", "header"] = "full",
         on_corruption: Literal["raise", "skip"] = "raise",
         io: Literal["auto", "mmap", "pread"] = "auto",
         index: str | os.PathLike[str] = "auto",
@@ -132,13 +130,6 @@ class Reader:
         storage: Mapping[str, Any] | Storage | None = None,
         cache: DiskCache | None = None,
     ) -> None:
-        if verify == "none":
-            warnings.warn(
-                'verify="none" is deprecated: it does what verify="header" does. Write that.',
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            verify = "header"
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}.")
         reached = storage_of(storage, cache_text(cache))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
 
 from tfrfast import _native
 from tfrfast._base.arguments import integer
-from tfrfast._base.never_opened import NEVER_OPENED
 from tfrfast._base.paths import written_file
 from tfrfast._columns.arrow_nodes import exports_arrow
 from tfrfast._remote.options import Storage, storage_of
@@ -50,13 +49,13 @@ def far_output(
 class _ShardWriter:
     """What both writers do."""
 
-    _core: _native.Writer | _native.ShardedWriter = NEVER_OPENED
+    _core: _native.Writer | _native.ShardedWriter
     #: If what is written goes to URLs.
     _far: FarOutput | None = None
     #: Whether there may be several shards.
     _is_set = False
     #: The core's, bound once because it is called often.
-    _write: Callable[[Buffer], None] = NEVER_OPENED
+    _write: Callable[[Buffer], None]
 
     def _begin(
         self,
@@ -153,8 +152,9 @@ class _ShardWriter:
             self.abort()
 
     def __del__(self) -> None:
+        core = getattr(self, "_core", None)  # none if the constructor raised
         # A forked child leaves its parent's writer to the parent.
-        if not self.closed and self._core.is_of_this_process:
+        if core is not None and not core.closed and core.is_of_this_process:
             warnings.warn(
                 f"{self!r} was never closed, so nothing was published. Use `with`.",
                 ResourceWarning,
@@ -191,7 +191,7 @@ class Writer(_ShardWriter):
     in parts while it is written, and appears when it is closed (docs/remote.md).
     """
 
-    _core: _native.Writer = NEVER_OPENED
+    _core: _native.Writer
     #: Whether the index joins those of the other shards in the folder's index.
     _collects_indexes = True
 

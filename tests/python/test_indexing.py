@@ -84,7 +84,7 @@ def test_a_named_folder_serves_shards_of_one_name(shards: list[str], tmp_path: P
     for number in range(8):
         (tmp_path / str(number)).mkdir()
         others.append(write_shard(tmp_path / str(number) / "s0", RECORDS[: 10 + number]))
-    built = tfr.build_index([shards[0], *others], folder=folder, workers=4)
+    built = tfr.build_index([shards[0], *others], folder=folder, threads=4)
     assert {each.path for each in built} == {str(folder / "index")}
     assert files_in(folder) == ["index"]
     for shard, each in zip([shards[0], *others], built, strict=True):
@@ -337,7 +337,7 @@ def test_a_bar_over_no_shards(capfd: Any) -> None:
 
 def test_workers_do_not_change_what_is_built(shards: list[str]) -> None:
     for workers in (1, 2, 50):
-        assert [each.num_records for each in tfr.build_index(shards, workers=workers)] == [300] * 3
+        assert [each.num_records for each in tfr.build_index(shards, threads=workers)] == [300] * 3
 
 
 def test_pruning_leaves_what_is_not_ours_and_what_is_new(

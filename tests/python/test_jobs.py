@@ -326,7 +326,7 @@ def test_other_files_elsewhere_are_an_error(shards: list[str]) -> None:
 
 
 def test_indexes(shards: list[str], executor: Executor | None) -> None:
-    built = tfr.build_index(shards, executor=executor, workers=3)
+    built = tfr.build_index(shards, executor=executor, threads=3)
     assert [(each.shard, each.num_records) for each in built] == list(
         zip(shards, [5, 3000, 0, 40, 1], strict=True)
     )
@@ -343,7 +343,7 @@ def test_indexes_that_somebody_left_loose_are_kept(
     for shard in shards[:3]:
         _native.build_index(shard, str(into), False, _native.IndexFolders(), ignore)
     assert {each.suffix for each in into.iterdir()} == {".index"}
-    built = tfr.build_index(shards, folder=into, executor=executor, workers=3)
+    built = tfr.build_index(shards, folder=into, executor=executor, threads=3)
     assert [each.was_built for each in built] == [False] * 3 + [True] * 2
     assert os.listdir(into) == ["index"]
 
@@ -485,8 +485,8 @@ def test_threads_are_at_least_one(shards: list[str]) -> None:
             tfr.verify(shards, threads=threads)
         with pytest.raises(ValueError, match=f"threads is {threads}, but must be from 1"):
             tfr.build_keys(shards, "id", threads=threads)
-        with pytest.raises(ValueError, match=f"workers is {threads}, but must be from 1"):
-            tfr.build_index(shards, workers=threads)
+        with pytest.raises(ValueError, match=f"threads is {threads}, but must be from 1"):
+            tfr.build_index(shards, threads=threads)
 
 
 def test_copies_that_fail_leave_nothing(

@@ -253,14 +253,6 @@ def test_pickle_opens_the_same_files_in_the_same_way(paths: list[str], io: Any) 
     assert list(pickle.loads(pickle.dumps(reader))) == RECORDS
 
 
-def test_verify_none_is_what_header_is_and_says_so(paths: list[str]) -> None:
-    with pytest.warns(DeprecationWarning, match='does what verify="header" does') as caught:
-        reader = tfr.Reader(paths, verify="none")
-    assert caught[0].filename == __file__
-    assert list(reader) == RECORDS
-    assert pickle.loads(pickle.dumps(reader))._options["verify"] == "header"
-
-
 @pytest.mark.parametrize(
     ("option", "value", "allowed"),
     [

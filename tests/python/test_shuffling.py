@@ -479,7 +479,7 @@ def test_the_command_does_what_the_function_does(
     assert read(f"{tmp_path}/b/*") == read(made.paths)
     assert main([*command, "--num-shards", "2"]) == 2  # the names are taken
     assert "overwrite" in capsys.readouterr().err
-    options = ["--max-bytes", "5K", "--split", "a=0.5", "--split", "b=0.5", "--json", "--overwrite"]
+    options = ["--max-bytes", "5K", "--splits", "a=0.5,b=0.5", "--json", "--overwrite"]
     assert main([*command, *options]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["content_hash"] == made.content_hash

@@ -20,18 +20,18 @@ def build(
     shards: list[str],
     executor: Executor | None,
     folder: str | os.PathLike[str] | None,
-    workers: int | None,
+    threads: int | None,
     progress: bool | None,
     force: bool,
 ) -> list[BuiltIndex]:
     """Builds what is missing, or all, and collects each folder's indexes into one file."""
     into = b"" if folder is None else written_file(folder)
-    tasks = _plan(shards, into, force, num_workers(executor, workers))
+    tasks = _plan(shards, into, force, num_workers(executor, threads))
     total = sum(task.amount for task in tasks)
     kept_in = _places(shards, folder) if executor is not None else set()
     before = _loose_in(kept_in)
     with core_warnings(1), ProgressBar("Indexing", progress) as bar:
-        parts = run_tasks(tasks, executor, workers, bar.adding(total))
+        parts = run_tasks(tasks, executor, threads, bar.adding(total))
         built = [each for part in parts for each in part]
         # A task that an executor runs again finds what it has built, and takes it for an older one.
         new = _loose_in(kept_in).items() - before.items()

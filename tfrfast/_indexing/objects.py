@@ -31,7 +31,7 @@ _LOOKS_AT_ONCE = 16
 def build(
     urls: list[str],
     folder: str | os.PathLike[str] | None,
-    workers: int | None,
+    threads: int | None,
     progress: bool | None,
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
@@ -40,7 +40,7 @@ def build(
         urls,
         on_corruption="skip",
         index="auto" if folder is None else folder,
-        threads=workers,
+        threads=threads,
         progress=progress,
         storage=storage,
     ) as reader:
@@ -60,13 +60,13 @@ def build(
 def rebuild(
     urls: list[str],
     folder: str | os.PathLike[str] | None,
-    workers: int | None,
+    threads: int | None,
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
     into = b"" if folder is None else written_file(folder)
     tasks = [_Rebuild(url, into, storage) for url in urls]
     with core_warnings(1):
-        built = list(run_tasks(tasks, None, workers or _OBJECTS_AT_ONCE, lambda _: None))
+        built = list(run_tasks(tasks, None, threads or _OBJECTS_AT_ONCE, lambda _: None))
     return {each.shard: each for each in (built if folder is None else collected(built))}
 
 

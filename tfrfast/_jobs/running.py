@@ -44,9 +44,9 @@ class Task(Protocol[ResultOf]):
     def run(self, advance: Advance) -> ResultOf: ...
 
 
-def checked_threads(threads: SupportsIndex | None, name: str = "threads") -> int | None:
+def checked_threads(threads: SupportsIndex | None) -> int | None:
     """A number of threads that somebody has asked for, or None."""
-    return None if threads is None else integer(name, threads, 1, _MOST_THREADS)
+    return None if threads is None else integer("threads", threads, 1, _MOST_THREADS)
 
 
 def num_workers(executor: Executor | None, threads: int | None = None) -> int:

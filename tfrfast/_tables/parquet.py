@@ -61,17 +61,17 @@ def export_parquet(
     scan: Scan,
     out: str,
     *,
-    shards: int | None,
+    num_shards: int | None,
     overwrite: bool,
     progress: bool | None,
     executor: Executor | None = None,
 ) -> Exported:
-    """Writes the rows of a scan to `out`, or to `shards` files whose names begin with it."""
+    """Writes the rows of a scan to `out`, or to `num_shards` files whose names begin with it."""
     pyarrow()
     if not scan.columns:
         raise ValueError("There are no features, and a Parquet file without columns has no rows.")
-    names = _names(out, shards)
-    taken = _taken(out, shards)
+    names = _names(out, num_shards)
+    taken = _taken(out, num_shards)
     if taken and not overwrite:
         raise FileExistsError(f"{taken[0]!r} exists. Pass overwrite=True to replace it.")
     with WorkFolder(out) as work, ProgressBar("Exporting", progress, "records") as bar:
@@ -133,7 +133,7 @@ def import_parquet(
     paths: Sequence[str],
     out: str,
     *,
-    shards: int | None,
+    num_shards: int | None,
     max_bytes: int | None,
     compression: Compression | None,
     overwrite: bool,
@@ -143,10 +143,14 @@ def import_parquet(
     arrow = pyarrow()
     files = [_opened(arrow, path) for path in paths]
     total = sum(file.metadata.num_rows for file in files)
-    if shards is None and max_bytes is None:
-        shards = 1
+    if num_shards is None and max_bytes is None:
+        num_shards = 1
     writer = ShardedWriter(
-        out, num_shards=shards, max_bytes=max_bytes, compression=compression, overwrite=overwrite
+        out,
+        num_shards=num_shards,
+        max_bytes=max_bytes,
+        compression=compression,
+        overwrite=overwrite,
     )
     with writer, ProgressBar("Importing", progress, "rows") as bar:
         for file in files:
@@ -200,21 +204,21 @@ def _opened(arrow: Any, path: str) -> Any:
         raise ValueError(f"{path!r} cannot be read as a Parquet file: {error}") from None
 
 
-def _names(out: str, shards: int | None) -> list[str]:
-    if shards is None:
+def _names(out: str, num_shards: int | None) -> list[str]:
+    if num_shards is None:
         return [out]
-    if shards < 1:
-        raise ValueError(f"num_files must be at least 1, not {shards}.")
-    return [f"{_stem(out)}-{number:05}-of-{shards:05}.parquet" for number in range(shards)]
+    if num_shards < 1:
+        raise ValueError(f"num_shards must be at least 1, not {num_shards}.")
+    return [f"{_stem(out)}-{number:05}-of-{num_shards:05}.parquet" for number in range(num_shards)]
 
 
 def _stem(out: str) -> str:
     return out.removesuffix(".parquet")
 
 
-def _taken(out: str, shards: int | None) -> list[str]:
+def _taken(out: str, num_shards: int | None) -> list[str]:
     """The file, or the shards of any number, that an earlier export has left there."""
-    if shards is None:
+    if num_shards is None:
         return [out] if os.path.lexists(out) else []
     stem = _stem(out)
     found = glob.glob(glob.escape(stem) + "-*-of-*.parquet")

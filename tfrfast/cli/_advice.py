@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 
-# Flags that are not called like the arguments they stand for.
-_OTHER_NAMES = {"splits": "split", "threads": "workers", "num_files": "shards"}
 # What no flag stands for. Commands learn from the environment how to reach a storage.
 _BY_ENVIRONMENT = {
     ", or pass storage={...}.": ", and the environment's variables that name them.",
@@ -22,7 +20,6 @@ _BY_ENVIRONMENT = {
 def in_flags(message: str, options: argparse.Namespace) -> str:
     """The message with this command's flags: `--max-memory 1GiB` for `max_memory="1GiB"`."""
     flags = {name: f"--{name.replace('_', '-')}" for name in vars(options)}
-    flags |= {python: flags[name] for python, name in _OTHER_NAMES.items() if name in flags}
     for advice, instead in _BY_ENVIRONMENT.items():
         message = message.replace(advice, instead)
     if "skip_corrupt" in flags:

@@ -23,7 +23,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     parser.add_argument("out", metavar="OUT.parquet", help="the new file")
     parser.add_argument(
-        "--shards",
+        "--num-shards",
         type=int,
         metavar="N",
         help="write many files: out.parquet makes out-00000-of-00008.parquet",
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     made: Exported = write(
         options.paths,
         options.out,
-        num_files=options.shards,
+        num_shards=options.num_shards,
         columns=columns,
         record=options.record,
         text=[name for name in options.text.split(",") if name],

@@ -28,7 +28,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
-        "--shards",
+        "--num-shards",
         type=int,
         metavar="N",
         help="how many shards (default: 1); row i goes to shard i %% N",
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     made = import_parquet(
         files,
         options.out,
-        shards=options.shards,
+        num_shards=options.num_shards,
         max_bytes=options.max_bytes,
         compression=options.compression,
         overwrite=options.overwrite,
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         count, shards = counted(made.num_records, "records"), counted(len(made.paths), "shards")
         print(f"{count}, {format_bytes(made.num_bytes)}, {shards}")
-        if len(made.paths) > 1 and options.shards is not None:
+        if len(made.paths) > 1 and options.num_shards is not None:
             print(
                 "The rows were dealt out to the shards in turn, so they are read in another order."
             )

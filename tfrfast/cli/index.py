@@ -27,7 +27,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "--publish", action="store_true", help="put indexes of URLs into the bucket, for everybody"
     )
     parser.add_argument("--force", action="store_true", help="build even where one still fits")
-    parser.add_argument("--workers", type=int, help="threads (default: all processors)")
+    parser.add_argument("--threads", type=int, help="that build (default: all processors)")
     add_ray(parser)
     text = parser.add_mutually_exclusive_group()
     text.add_argument(
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     built: list[BuiltIndex] = build(
         options.paths,
         folder=options.folder,
-        workers=options.workers,
+        threads=options.threads,
         progress=options.progress,
         force=options.force and not options.import_text,
         publish=options.publish,

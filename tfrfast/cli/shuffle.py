@@ -31,11 +31,10 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="determines the order (default: 0)")
     parser.add_argument(
-        "--split",
-        action="append",
-        type=_split,
-        metavar="NAME=SHARE",
-        help="once for each split; the shares add up to 1",
+        "--splits",
+        type=_splits,
+        metavar="NAME=SHARE,...",
+        help="for each split its share, as in train=0.9,test=0.1; they add up to 1",
     )
     parser.add_argument(
         "--max-memory",
@@ -75,7 +74,7 @@ def _shuffle(options: argparse.Namespace) -> Shuffled:
         options.paths,
         options.out,
         seed=options.seed,
-        splits=dict(options.split) if options.split else None,
+        splits=options.splits,
         max_memory=options.max_memory,
         work=options.work,
         on_corruption="skip" if options.skip_corrupt else "raise",
@@ -83,9 +82,12 @@ def _shuffle(options: argparse.Namespace) -> Shuffled:
     )
 
 
-def _split(text: str) -> tuple[str, float]:
-    name, _, share = text.partition("=")
+def _splits(text: str) -> dict[str, float]:
+    pairs = [each.partition("=") for each in text.split(",")]
     try:
-        return name, float(share)
+        shares = {name: float(share) for name, _, share in pairs}
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected NAME=SHARE, not {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected NAME=SHARE,..., not {text!r}") from None
+    if len(shares) < len(pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} names a split twice")
+    return shares

@@ -109,7 +109,7 @@ def export(
 ) -> Exported:
     """`tfr.export`, run as Ray tasks, one for each file.
 
-        tfrfast.ray.export("data/train-*", "out/train.parquet", num_files=64)
+        tfrfast.ray.export("data/train-*", "out/train.parquet", num_shards=64)
 
     Args:
       source, out, options: as for `tfr.export`.
@@ -162,7 +162,7 @@ _COPYING = {
     *("overwrite", "progress"),
 }
 _EXPORTING = {
-    *("num_files", "features", "columns", "record", "text", "sample"),
+    *("num_shards", "features", "columns", "record", "text", "sample"),
     *("overwrite", "progress"),
 }
 _KEYS = {"folder", "max_memory", "progress"}

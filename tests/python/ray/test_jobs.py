@@ -99,7 +99,7 @@ def test_keys_are_collected(local_ray: Any, data: list[str]) -> None:
 def test_rows_are_exported(local_ray: Any, data: list[str], tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    made = rays.export(data, tmp_path / "out" / "x", num_files=3, columns=["id"])
+    made = rays.export(data, tmp_path / "out" / "x", num_shards=3, columns=["id"])
     rows = [row for path in made.paths for row in pq.read_table(path)["id"].to_pylist()]
     assert rows == [int(i) for i in tfr.parse_example(tfr.Reader(data)[:], ID)["id"]]
     assert len(os.listdir(tmp_path / "out")) == 3

@@ -211,7 +211,9 @@ def test_parquet_there_and_back(
     assert table["id"].to_pylist() == list(range(1500))
     assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
 
-    status, shown, error = run(capsys, "import", out, tmp_path / "back", "--shards", 1, "--json")
+    status, shown, error = run(
+        capsys, "import", out, tmp_path / "back", "--num-shards", 1, "--json"
+    )
     assert (status, error) == (0, "")
     paths = json.loads(shown)["paths"]
     scans = [tfr.scan(each, sample=None) for each in (shards, paths)]
@@ -250,7 +252,7 @@ def test_exports_can_be_cut_narrowed_and_refused(
     import pyarrow.parquet as pq
 
     out = tmp_path / "new" / "x.parquet"
-    options = ["--columns", "id,name", "--record", "--shards", 3]
+    options = ["--columns", "id,name", "--record", "--num-shards", 3]
     status, _, _ = run(capsys, "export", *shards, out, *options)
     assert status == 0
     names = sorted((tmp_path / "new").iterdir())

@@ -40,17 +40,17 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor | None]:
         yield Twice() if request.param == "twice" else None
 
 
-@pytest.mark.parametrize("num_files", [None, 3])
+@pytest.mark.parametrize("num_shards", [None, 3])
 def test_rows_are_those_of_a_scan(
-    shards: list[str], tmp_path: Path, executor: Executor | None, num_files: int | None
+    shards: list[str], tmp_path: Path, executor: Executor | None, num_shards: int | None
 ) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     made = tfr.export(
-        shards, tmp_path / "x.parquet", num_files=num_files, record=True, executor=executor
+        shards, tmp_path / "x.parquet", num_shards=num_shards, record=True, executor=executor
     )
-    assert len(os.listdir(tmp_path)) == len(made.paths) == (num_files or 1)
+    assert len(os.listdir(tmp_path)) == len(made.paths) == (num_shards or 1)
     table = pa.concat_tables([pq.read_table(path) for path in made.paths])
     expected = pa.table(tfr.scan(shards, record=True, sample=None))
     assert table.equals(expected)
@@ -64,7 +64,7 @@ def test_an_error_leaves_nothing_and_keeps_what_was_there(
     some = [str(tmp_path / Path(shard).name) for shard in shards]
     for old, new in zip(shards, some, strict=True):
         Path(new).write_bytes(Path(old).read_bytes())
-    options: dict[str, Any] = {"num_files": 4, "columns": ["id"], "sample": 10}
+    options: dict[str, Any] = {"num_shards": 4, "columns": ["id"], "sample": 10}
     out = tmp_path / "out"
     before = tfr.export(some, out / "x", **options).paths
     flip_payload_byte(some[-1], tfr.Reader(some[-1]), 3)
