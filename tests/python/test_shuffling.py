@@ -136,7 +136,7 @@ class TestShards:
 
     def test_are_no_more_than_records(self, tmp_path: Path) -> None:
         write(tmp_path / "source", [b"one", b"two"])
-        with pytest.raises(ValueError, match="num_shards is 3, but there are only 2 records"):
+        with pytest.raises(ValueError, match="num_shards is 3, but the input has 2 records"):
             tfr.shuffle(tmp_path / "source", tmp_path / "out" / "x", num_shards=3)
         assert list((tmp_path / "out").iterdir()) == []
 

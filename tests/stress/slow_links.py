@@ -36,7 +36,7 @@ def attack(chosen: random.Random, folder: Path) -> str:
             cache=chosen.choice([None, tfr.DiskCache(folder / "kept", "100M")]),
         )
         check_exact(reader, everything, chosen)
-        loader = tfr.Loader(reader, 16, shuffle=tfr.BlockShuffle(64, 4), seed=1, threads=2)
+        loader = tfr.Loader(reader, 16, order=tfr.BlockShuffle(64, 4), threads=2)
         assert sorted(record for batch in loader for record in batch.tolist()) == sorted(everything)
         loader.close()
         reader.close()

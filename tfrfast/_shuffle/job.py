@@ -135,8 +135,8 @@ class ShuffleJob:
         if 0 < records < wanted:
             self._work.forget()
             raise ValueError(
-                f"num_shards is {wanted:,}, but there are only {counted(records, 'records')}. Ask "
-                "for no more shards than records."
+                f"num_shards is {wanted:,}, but the input has {counted(records, 'records')}. "
+                "Ask for no more shards than records."
             )
 
     # -- first half: input to buckets
