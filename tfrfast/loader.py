@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, SupportsIndex
 from tfrfast import _native
 from tfrfast._base.arguments import Remainder, epoch_number
 from tfrfast._base.paths import Paths
+from tfrfast._base.warning import show_core_warnings
 from tfrfast._features.compiled import CompiledFeatures
 from tfrfast._features.compiling import compile_features
 from tfrfast._loading.description import LoaderDescription
@@ -331,6 +332,7 @@ class _Epoch:
     def __next__(self) -> _native.RecordBatch | Batch:
         batch = self._next()
         if batch is None:
+            show_core_warnings()
             raise StopIteration
         if self._compiled is None:
             records: _native.RecordBatch = batch

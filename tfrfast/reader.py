@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tfrfast import _native
 from tfrfast._base.paths import Paths, encoded, expand_paths, written_file
 from tfrfast._base.progress import ProgressBar
-from tfrfast._base.warning import core_warnings
+from tfrfast._base.warning import core_warnings, show_core_warnings
 from tfrfast._keys.key_file import key_path, open_key_file
 from tfrfast._keys.keyed import Keyed
 from tfrfast._remote.options import Storage, storage_of
@@ -219,6 +219,7 @@ class Reader:
     def close(self) -> None:
         """Lets go of all files. Using the reader afterwards is an error."""
         self._core.close()
+        show_core_warnings()
 
     @property
     def closed(self) -> bool:

@@ -58,7 +58,7 @@ ANGLED = {
 STANDARD_CXX = re.compile(r"[a-z_0-9]+")
 OPERATING_SYSTEM = re.compile(
     r"(sys|linux|mach|mach-o|machine|asm)/[a-z_0-9-]+\.h"
-    r"|(cxxabi|dirent|dlfcn|errno|fcntl|poll|pthread|pwd|sched|setjmp|signal|stdio|time|ucontext|unistd)\.h"
+    r"|(cxxabi|dirent|dlfcn|errno|fcntl|grp|poll|pthread|pwd|sched|setjmp|signal|stdio|time|ucontext|unistd)\.h"
     r"|(arm_acle|arm_neon|cpuid|immintrin|nmmintrin|wmmintrin|x86intrin)\.h"
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
@@ -93,7 +93,7 @@ RESERVED = [
 # those that other headers declare, too.
 STORAGE = "csrc/core/storage/"
 FILE_HEADERS = re.compile(
-    r"(dirent|fcntl|pwd|unistd|fstream|filesystem)(\.h)?|linux/[a-z_]+\.h"
+    r"(dirent|fcntl|grp|pwd|unistd|fstream|filesystem)(\.h)?|linux/[a-z_]+\.h"
     r"|sys/(file|ioctl|mman|mount|param|resource|sendfile|stat|statfs|statvfs|uio|vfs)\.h"
 )
 FILE_CALLS = re.compile(

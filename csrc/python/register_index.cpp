@@ -11,9 +11,9 @@
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/index/text_index.h"
-#include "core/storage/cache_folder.h"
-#include "core/storage/cache_writer.h"
-#include "core/storage/cached_object.h"
+#include "core/storage/cache/cache_folder.h"
+#include "core/storage/cache/cache_writer.h"
+#include "core/storage/cache/cached_object.h"
 #include "core/storage/folders.h"
 #include "core/storage/listed_objects.h"
 #include "core/storage/own_file.h"
@@ -118,11 +118,11 @@ py::dict describe_disk_cache(const std::string& folder) {
                                   each.fetched_bytes));
   }
   py::dict all;
-  all["used_bytes"] = cache->used_bytes();
-  all["limit_bytes"] = cache->last_limit_bytes();
-  const CacheLedger::Traffic past = cache->past_traffic();
-  all["past_served_bytes"] = past.served_bytes;
-  all["past_fetched_bytes"] = past.fetched_bytes;
+  const CacheTotals totals = cache->totals();
+  all["used_bytes"] = totals.used_bytes;
+  all["limit_bytes"] = totals.limit_bytes;
+  all["past_served_bytes"] = totals.served_bytes;
+  all["past_fetched_bytes"] = totals.fetched_bytes;
   all["objects"] = std::move(objects);
   return all;
 }

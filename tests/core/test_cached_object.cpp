@@ -6,16 +6,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/base/thread.h"
 #include "core/base/warnings.h"
-#include "core/storage/cache_access.h"
-#include "core/storage/cache_use.h"
-#include "core/storage/cached_object.h"
+#include "core/storage/cache/cache_access.h"
+#include "core/storage/cache/cached_object.h"
 #include "failing_calls.h"
 #include "shard_fixture.h"
 
@@ -55,7 +58,13 @@ class Cache {
   }
   std::shared_ptr<CachedObject> open(const std::string& url = "s3://bucket/object",
                                      const std::string& version = "1") const {
-    return CachedObject::open(folder(), url, url + "\n" + version, bytes.size());
+    return CachedObject::open(CacheSet::hold(folder(), url), url, url + "\n" + version,
+                              bytes.size());
+  }
+  // As another process would.
+  std::shared_ptr<CachedObject> open_with(std::uint64_t limit) const {
+    const std::string url = "s3://bucket/object";
+    return CachedObject::open(CacheSet::hold(folder(limit), url), url, url + "\n1", bytes.size());
   }
   // Claims a range and keeps it, as if it had been fetched. Returns how many bytes were claimed.
   std::uint64_t fetch(CachedObject& object, std::uint64_t offset, std::uint64_t count) const {
@@ -80,11 +89,20 @@ class Cache {
   std::string expected(std::uint64_t offset, std::size_t count) const {
     return bytes.substr(static_cast<std::size_t>(offset), count);
   }
-  std::string file_ending(const std::string& ending) const {
+  // The file of an object, of which there is one.
+  std::string file() const {
     for (const auto& each : std::filesystem::recursive_directory_iterator(at / "cache")) {
-      if (each.path().string().ends_with(ending)) return each.path().string();
+      const std::string path = each.path().string();
+      if (each.is_regular_file() && !path.ends_with("used")) return path;
     }
     return "";
+  }
+  // Where its log begins.
+  std::uint64_t log_begin() const { return kPage + (bytes.size() + kPage - 1) / kPage * kPage; }
+  void flip(std::uint64_t at_byte) const {
+    std::string all = read_file(file());
+    all[static_cast<std::size_t>(at_byte)] ^= 1;
+    write_file(file(), all);
   }
 
   TemporaryFolder at;
@@ -137,7 +155,8 @@ TEST_CASE("cached object: once all of it is there and right, it is a file") {
   CHECK(object->whole() == nullptr);
   CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
   REQUIRE(object->whole() != nullptr);
-  CHECK(read_file(object->whole()->path()) == cache.bytes);
+  CHECK(std::string(reinterpret_cast<const char*>(object->whole()), cache.bytes.size()) ==
+        cache.bytes);
   object = nullptr;
   object = cache.open();
   // Another process may have written it, so it is looked at once.
@@ -160,6 +179,7 @@ TEST_CASE("cached object: a claim is one process's, until it keeps it or gives i
   object->release(0, first.claimed[0].bytes);
   CHECK_FALSE(other->is_awaited(0, 10));
   CHECK(cache.fetch(*other, 0, 2 * kPage) > 0);
+  CHECK_FALSE(object->is_awaited(0, 10));
   CHECK(cache.read(*object, 0, kPage) == cache.expected(0, kPage));
 }
 
@@ -173,93 +193,6 @@ TEST_CASE("cached object: what a process that died has claimed is fetched by oth
   CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
 }
 
-TEST_CASE("cached object: a flipped byte and a file cut short are not there any more") {
-  const Cache cache;
-  auto object = cache.open();
-  cache.fetch(*object, 0, cache.bytes.size());
-  object = nullptr;
-  const std::string mirror = cache.file_ending(".bytes");
-  std::string damaged = cache.bytes;
-  damaged[5 * kPage + 17] ^= 1;
-  SUBCASE("before anyone looks") {
-    write_file(mirror, damaged);
-    object = cache.open();
-    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.expected(0, 5 * kPage));
-    CHECK(cache.read(*object, 6 * kPage, 100) == cache.expected(6 * kPage, 100));
-  }
-  SUBCASE("afterwards, when checksums of records do not fit") {
-    object = cache.open();
-    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
-    CHECK_FALSE(object->check_again(0, cache.bytes.size()));
-    write_file(mirror, damaged);
-    CHECK(object->check_again(5 * kPage, 100));
-    CHECK(cache.read(*object, 5 * kPage, 100).empty());
-  }
-  SUBCASE("and by two threads that notice it at once") {
-    object = cache.open();
-    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
-    write_file(mirror, damaged);
-    CHECK(object->check_again(5 * kPage, 100));
-    CHECK(object->check_again(5 * kPage, 100));
-  }
-  SUBCASE("removed before it is opened") {
-    std::filesystem::remove(mirror);
-    object = cache.open();
-    REQUIRE(object != nullptr);
-    for (std::uint64_t page = 0; page <= 256; ++page) {
-      CHECK(cache.read(*object, page * kPage, 10).empty());
-    }
-  }
-  SUBCASE("cut short before it is opened") {
-    std::filesystem::resize_file(mirror, 3 * kPage);
-    object = cache.open();
-    CHECK(cache.read(*object, 0, cache.bytes.size()).empty());
-  }
-  SUBCASE("cut short before somebody else opens it") {
-    object = cache.open();
-    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
-    std::filesystem::resize_file(mirror, 3 * kPage);
-    const auto other = cache.open();
-    // Who knows its pages finds the end of the file, and no zeros.
-    CHECK(cache.read(*object, 10 * kPage, 100).empty());
-    CHECK(cache.fetch(*object, 10 * kPage, 100) > 0);
-    CHECK(cache.read(*object, 10 * kPage, 100).empty());
-    CHECK(cache.fetch(*other, 10 * kPage, 100) > 0);
-    CHECK(cache.read(*other, 10 * kPage, 100) == cache.expected(10 * kPage, 100));
-    object = other;
-  }
-  SUBCASE("cut short while it is open") {
-    object = cache.open();
-    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
-    std::filesystem::resize_file(mirror, 3 * kPage);
-    CHECK(cache.read(*object, 10 * kPage, 100).empty());
-    CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
-    // It would grow by being written to, and be zeros in between.
-    CHECK(cache.read(*object, 20 * kPage, 100).empty());
-    CHECK(cache.fetch(*object, 20 * kPage, 100) > 0);
-    CHECK(cache.read(*object, 20 * kPage, 100).empty());
-    CHECK(cache.read(*object, 10 * kPage, 100).empty());
-    object = nullptr;
-    object = cache.open();
-  }
-  // A look finds out that it has to be fetched.
-  CHECK(cache.read(*object, 5 * kPage, kPage).empty());
-  CHECK(cache.fetch(*object, 5 * kPage, 100) > 0);
-  CHECK(cache.read(*object, 5 * kPage, kPage) == cache.expected(5 * kPage, kPage));
-}
-
-TEST_CASE("cached object: a table that was cut short is a miss") {
-  const Cache cache;
-  const auto object = cache.open();
-  cache.fetch(*object, 0, cache.bytes.size());
-  std::filesystem::resize_file(cache.file_ending(".pages"), 100);
-  const auto other = cache.open();
-  CHECK(other == nullptr);
-  const FileRange wanted{0, 100};
-  CHECK_FALSE(object->is_awaited(0, 100));
-  CHECK(object->claim({&wanted, 1}, 0).claimed.empty());
-}
-
 TEST_CASE("cached object: a folder that is removed while it is used holds no wrong bytes") {
   const Cache cache;
   const auto object = cache.open();
@@ -269,12 +202,11 @@ TEST_CASE("cached object: a folder that is removed while it is used holds no wro
   SUBCASE("and is not there any more") {}
   SUBCASE("and somebody else makes it anew") {
     // With another limit it is opened by itself, as another process would.
-    other = CachedObject::open(CacheFolder::open(cache.at / "cache", 32 << 20),
-                               "s3://bucket/object", "s3://bucket/object\n1", cache.bytes.size());
+    other = cache.open_with(32 << 20);
     REQUIRE(other != nullptr);
   }
   CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
-  cache.fetch(*object, 500'000, 100);
+  CHECK(cache.fetch(*object, 500'000, 100) == 0);
   CHECK(cache.read(*object, 500'000, 100).empty());
   // From then on, everything passes by.
   const FileRange wanted{700'000, 100};
@@ -353,36 +285,6 @@ TEST_CASE("cached object: what a forked child reads stays when its parent closes
   for (const int each : {go[0], go[1], begun[0], begun[1]}) ::close(each);
 }
 
-TEST_CASE("cached object: nothing is claimed that nobody wants") {
-  Cache cache(250 << 10);
-  cache.bytes = some_object(300 << 10);
-  const auto folder = cache.folder();
-  CacheUse use(folder, "s3://bucket/object");
-  use.add_object("s3://bucket/object", 1 << 20);
-  const auto object = cache.open();
-  REQUIRE(object != nullptr);
-  cache.fetch(*object, 6 * kPage, 20'000);
-  const FileRange wanted{5 * kPage, 100};
-  const auto missing = object->claim({&wanted, 1}, 0);
-  REQUIRE(missing.claimed.size() == 1);
-  CHECK(missing.claimed[0].offset == 0);
-  CHECK(missing.claimed[0].bytes == 6 * kPage);
-}
-
-TEST_CASE("cached object: a table that cannot be used is made anew") {
-  const Cache cache;
-  const auto folder = cache.folder();
-  auto object = cache.open();
-  cache.fetch(*object, 0, cache.bytes.size());
-  object = nullptr;
-  std::filesystem::resize_file(cache.file_ending(".pages"), kPage + 16);
-  object = cache.open();
-  REQUIRE(object != nullptr);
-  CHECK(cache.read(*object, 0, 100).empty());
-  CHECK(cache.fetch(*object, 0, 100) > 0);
-  CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
-}
-
 TEST_CASE("cached object: the limit is never exceeded, and what does not fit passes through") {
   const Cache cache(400 << 10);
   const auto object = cache.open();
@@ -458,89 +360,19 @@ TEST_CASE("cached object: another version is another object, and the old one goe
   CHECK(cache.folder()->entries().size() == 1);
 }
 
-TEST_CASE("cached object: what dead processes have left is put in order") {
-  const Cache cache;
-  std::uint64_t used = 0;
-  {
-    const auto folder = cache.folder();
-    const auto object = cache.open();
-    cache.fetch(*object, 0, 200'000);
-    used = folder->used_bytes();
-    // Room that was taken for nothing, and files that nobody knows.
-    CHECK(folder->reserve(1 << 20, kPage) == 1 << 20);
-    const std::string beside = std::filesystem::path(cache.file_ending(".bytes")).parent_path();
-    write_file(beside + "/0123456789abcdef.bytes", std::string(100'000, 'x'));
-    write_file(beside + "/0123456789abcdef.1.1.new", std::string(100'000, 'x'));
-  }
-  const auto folder = cache.folder();
-  CHECK(folder->used_bytes() == used);
-  CHECK(disk_bytes(cache.at / "cache") <= used);
-  CHECK(cache.read(*cache.open(), 0, 200'000) == cache.expected(0, 200'000));
-  CHECK(folder->clear() > 0);
-  CHECK(folder->entries().empty());
-  CHECK(folder->used_bytes() < 100 << 10);
-}
-
-TEST_CASE("cached object: what a damaged table says of itself changes nothing in the ledger") {
-  const Cache cache;
-  const auto folder = cache.folder();
-  const std::uint64_t empty = folder->used_bytes();
-  cache.fetch(*cache.open(), 0, 200'000);
-  REQUIRE(folder->used_bytes() > empty);
-  std::string table = read_file(cache.file_ending(".pages"));
-  table[CacheTable::object_bytes * 8 + 6] ^= 1;
-  write_file(cache.file_ending(".pages"), table);
-  CHECK(folder->entries().empty());
-  folder->clear();
-  CHECK(folder->used_bytes() == empty);
-  folder->give_back(1 << 30);
-  CHECK(folder->used_bytes() == empty);
-}
-
-TEST_CASE("cached object: a table and its bytes go together") {
-  for (const char* const lost : {".bytes", ".pages"}) {
-    const Cache cache;
-    const std::uint64_t empty = cache.folder()->used_bytes();
-    cache.fetch(*cache.open(), 0, 200'000);
-    std::filesystem::remove(cache.file_ending(lost));
-    CHECK(cache.folder()->used_bytes() == empty);
-    CHECK(disk_bytes(cache.at / "cache") <= empty + kPage);
-    const auto object = cache.open();
-    REQUIRE(object != nullptr);
-    CHECK(cache.fetch(*object, 0, 200'000) > 0);
-    CHECK(cache.read(*object, 0, 200'000) == cache.expected(0, 200'000));
-  }
-}
-
 TEST_CASE("cached object: what a process may read stays, whether it is open or not") {
   const Cache cache;
   const auto folder = cache.folder();
   cache.fetch(*cache.open(), 0, 200'000);
   {
-    const CacheUse use(folder, "s3://bucket/another object");
+    const auto held = CacheSet::hold(folder, "s3://bucket/another object");
+    REQUIRE(held != nullptr);
     CHECK(folder->clear() == 0);
     in_child([&] { cache.folder()->clear(); });
     REQUIRE(folder->entries().size() == 1);
     CHECK(folder->entries().front().is_in_use);
   }
   CHECK(folder->clear() > 0);
-}
-
-TEST_CASE("cached object: objects count once when it is asked whether all fits") {
-  const Cache cache(1 << 20);
-  const auto folder = cache.folder();
-  CacheUse use(folder, "s3://bucket/object"), again(folder, "s3://bucket/object");
-  for (int i = 0; i < 3; ++i) {
-    use.add_object("s3://bucket/object", 600 << 10);
-    again.add_object("s3://bucket/object", 600 << 10);
-  }
-  CHECK(folder->fits());
-  {
-    CacheUse other(folder, "s3://bucket/object");
-    other.add_object("s3://bucket/other", 600 << 10);
-    CHECK_FALSE(folder->fits());
-  }
-  CHECK(folder->fits());
 }
 
 TEST_CASE("cached object: two limits of one folder are one cache with the same users") {
@@ -559,13 +391,11 @@ TEST_CASE("cached object: two limits of one folder are one cache with the same u
   cache.fetch(*object, 0, 200'000);
   auto other = cache.folder(300 << 10);
   REQUIRE(other != cache.folder());
-  CHECK(other->used_bytes() == cache.folder()->used_bytes());
+  CHECK(other->totals().used_bytes == cache.folder()->totals().used_bytes);
   CHECK(other->clear() == 0);
   // Each takes no more than its own limit lets it.
-  CHECK(other->reserve(1 << 20, kPage) < 100 << 10);
-  CHECK(other->used_bytes() <= 300 << 10);
-  CHECK(other->reserve(kPage, kPage) == 0);
-  CHECK(cache.folder()->reserve(1 << 20, kPage) == 1 << 20);
+  CHECK(other->room_for(1 << 20) < 100 << 10);
+  CHECK(cache.folder()->room_for(1 << 20) == 1 << 20);
   // Another name of the folder is the same folder.
   std::filesystem::create_symlink(cache.at / "cache", cache.at / "link");
   CHECK(CacheFolder::open(cache.at / "link", 300 << 10)->clear() == 0);
@@ -604,66 +434,11 @@ TEST_CASE("cached object: many threads open, fill and give way at once") {
   for (std::thread& each : threads) each.join();
   CHECK(wrong == 0);
   CHECK(kept > 0);
-  CHECK(folder->used_bytes() <= kLimit);
+  CHECK(folder->totals().used_bytes <= kLimit);
   CHECK(disk_bytes(cache.at / "cache") <= kLimit);
   folder->clear();
-  CHECK(folder->used_bytes() == CacheLedger::empty_bytes(folder->block_bytes()));
-}
-
-TEST_CASE("cached object: on a disk that gives out large blocks, whole blocks count") {
-  constexpr std::uint64_t kBlock = 64 << 10;
-  constexpr std::uint64_t kLimit = 1 << 20;
-  Cache cache(kLimit);
-  cache.bytes = some_object(3 << 20);
-  const auto first = cache.folder(64 << 20);
-  // As if it had been found out when the folder was opened.
-  std::string ledger = read_file(cache.at / "cache/v1/ledger");
-  ledger.replace(3 * 8, 3, std::string("\0\0\1", 3));
-  write_file(cache.at / "cache/v1/ledger", ledger);
-  const auto folder = cache.folder();
-  REQUIRE(folder->block_bytes() == kBlock);
-  const auto object = cache.open();
-  REQUIRE(object != nullptr);
-  const std::uint64_t before = folder->used_bytes();
-  CHECK(before >= 3 * kBlock);  // the table, its folder, and the object's end
-  CacheUse use(folder, "s3://bucket/object");
-  use.add_object("s3://bucket/object", cache.bytes.size());
-  REQUIRE_FALSE(folder->fits());
-  CHECK(cache.fetch(*object, 100'000, 20'000) == kBlock);
-  CHECK(folder->used_bytes() == before + kBlock);
-  // Across the end of a block.
-  CHECK(cache.fetch(*object, 4 * kBlock - 10, 20'000) == 2 * kBlock);
-  std::uint64_t claimed = 3 * kBlock;
-  for (std::uint64_t at = 0; at < cache.bytes.size(); at += 100'000) {
-    claimed += cache.fetch(*object, at, 20'000);
-  }
-  CHECK(claimed % kBlock == 0);
-  CHECK(claimed >= 8 * kBlock);
-  CHECK(folder->used_bytes() == before + claimed);
-  CHECK(folder->used_bytes() <= kLimit);
-}
-
-TEST_CASE("cached object: what the disk takes beyond the pages counts, too") {
-  const Cache cache;
-  const auto folder = cache.folder();
-  std::uint64_t used = 0;
-  {
-    const auto object = cache.open();
-    cache.fetch(*object, 0, 100);
-    used = folder->used_bytes();
-    // As if half of what it takes were the filesystem's own.
-    const std::string name = cache.file_ending(".pages");
-    const auto table = SharedWords::open(name, CacheTable::kHeaderWords);
-    REQUIRE(table->load(CacheTable::room_pages) == 16);
-    table->store(CacheTable::room_pages, 8);
-    cache.fetch(*object, 500'000, 100);
-    CHECK(table->load(CacheTable::excess_bytes) == 8 * kPage);
-    CHECK(folder->used_bytes() == used + 16 * kPage + 8 * kPage);
-    CHECK(folder->entries().front().kept_bytes > 40 * kPage);
-  }
-  folder->clear();
-  CHECK(folder->used_bytes() < used);
-  CHECK(folder->used_bytes() == CacheLedger::empty_bytes(folder->block_bytes()));
+  CHECK(folder->entries().empty());
+  CHECK(folder->totals().used_bytes == 16 << 10);
 }
 
 TEST_CASE("cached object: a disk that is full is told of once, and reading goes on") {
@@ -678,7 +453,7 @@ TEST_CASE("cached object: a disk that is full is told of once, and reading goes 
   {
     const FailingCall failing("pwrite", 0, ENOSPC);
     for (const auto& each : {object, other}) cache.keep(*each, missing.claimed.front());
-    CHECK(failing.calls() == 1);  // once it is known, nothing is tried for a minute
+    CHECK(failing.calls() <= 2);  // once it is known, nothing is tried for a minute
   }
   const std::vector<std::string> warnings = take_warnings();
   REQUIRE(warnings.size() == 1);
@@ -700,15 +475,16 @@ TEST_CASE("cached object: what was read from it and what was fetched is added up
     cache.fetch(*object, 0, 200'000);
     object->count_fetched(200'000);
     for (int i = 0; i < 50; ++i) cache.read(*object, 0, 100'000);
-    CHECK(folder->entries().front().served_bytes >= 4 << 20);  // while it is open
+    object->count_served(64 << 20);
+    CHECK(folder->entries().front().served_bytes == (64 << 20) + 5'000'000);  // while it is open
     object->count_served(7);
   }
-  CHECK(folder->entries().front().served_bytes == 5'000'007);
+  CHECK(folder->entries().front().served_bytes == (64 << 20) + 5'000'007);
   CHECK(folder->entries().front().fetched_bytes == 200'000);
-  CHECK(folder->past_traffic().served_bytes == 0);
+  CHECK(folder->totals().served_bytes == 0);
   folder->clear();
-  CHECK(folder->past_traffic().served_bytes == 5'000'007);
-  CHECK(folder->past_traffic().fetched_bytes == 200'000);
+  CHECK(folder->totals().served_bytes == (64 << 20) + 5'000'007);
+  CHECK(folder->totals().fetched_bytes == 200'000);
 }
 
 TEST_CASE("cached object: a process has only so many open, and mappings for all else") {
@@ -724,25 +500,42 @@ TEST_CASE("cached object: a process has only so many open, and mappings for all 
   CHECK(cache.open() != nullptr);
 }
 
-TEST_CASE("cached object: a folder that others may write to is refused") {
+TEST_CASE("cached object: a folder that others may write to, or replace, is refused") {
   const Cache cache;
   cache.folder();
-  REQUIRE(::chmod((cache.at / "cache/v1").c_str(), 0777) == 0);
-  const Error error = error_of([&] { CacheFolder::open_if_it_works(cache.at / "cache", 1 << 20); });
-  CHECK(error.system_error() == EACCES);
-  CHECK(error.message().find("others may write to it") != std::string::npos);
+  const auto refused = [&] {
+    return error_of([&] { CacheFolder::open_if_it_works(cache.at / "cache", 1 << 20); });
+  };
+  REQUIRE(::chmod((cache.at / "cache/v2").c_str(), 0777) == 0);
+  CHECK(refused().system_error() == EACCES);
+  CHECK(refused().message().find("others may write to it") != std::string::npos);
+  REQUIRE(::chmod((cache.at / "cache/v2").c_str(), 0700) == 0);
+  for (const char* const above : {"cache", ""}) {
+    REQUIRE(::chmod((cache.at / above).c_str(), 0777) == 0);
+    CHECK(refused().system_error() == EACCES);
+    CHECK(refused().message().find("a folder that it lies in") != std::string::npos);
+    // There, nobody renames what belongs to others.
+    REQUIRE(::chmod((cache.at / above).c_str(), 01777) == 0);
+    CHECK(CacheFolder::open_if_it_works(cache.at / "cache", 1 << 20) != nullptr);
+    REQUIRE(::chmod((cache.at / above).c_str(), 0700) == 0);
+  }
 }
 
-TEST_CASE("cached object: a cache that does not work leaves others alone") {
-  const Cache broken, fine;
-  const auto held = broken.folder();
-  std::filesystem::resize_file(broken.at / "cache/v1/ledger", 0);
-  const auto open = [](const Cache& which) {
-    return CacheFolder::open_if_it_works(which.at / "cache", 12345);
-  };
-  CHECK(open(broken) == nullptr);
-  CHECK(open(fine) != nullptr);
-  CHECK(open(broken) == nullptr);
+TEST_CASE("cached object: a folder that was put in the place of an open one is not read") {
+  const Cache cache;
+  auto object = cache.open();
+  cache.fetch(*object, 0, cache.bytes.size());
+  Cache forged;
+  forged.bytes = some_object(cache.bytes.size(), 1);
+  forged.fetch(*forged.open(), 0, forged.bytes.size());
+  std::filesystem::rename(cache.at / "cache", cache.at / "before");
+  std::filesystem::rename(forged.at / "cache", cache.at / "cache");
+  CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+  object = nullptr;
+  // The folder was opened once, and everything in it is opened from there.
+  object = CachedObject::open(CacheSet::hold(cache.folder(), "s3://bucket/object"),
+                              "s3://bucket/object", "s3://bucket/object\n1", cache.bytes.size());
+  REQUIRE(object != nullptr);
 }
 
 TEST_CASE("cached object: the description of a cache is part of how a storage is reached") {
@@ -761,4 +554,285 @@ TEST_CASE("cached object: the description of a cache is part of how a storage is
   for (const char* damaged : {"cache:", "cache:1:", "cache:1:9:/a", "cache:x:1:a", "cache:1:0:a"}) {
     CHECK(error_of([&] { split_access(damaged); }).kind() == ErrorKind::invalid);
   }
+}
+TEST_CASE("cached object: whatever is wrong in its file, what is read is right, and comes again") {
+  const Cache cache;
+  std::shared_ptr<CachedObject> object;
+  in_child([&] { cache.fetch(*cache.open(), 0, cache.bytes.size()); });
+  const auto open_and_check = [&](std::uint64_t wrong_page) {
+    object = cache.open();
+    REQUIRE(object != nullptr);
+    CHECK(cache.read(*object, wrong_page * kPage, 100).empty());
+    cache.fetch(*object, 0, cache.bytes.size());
+    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+  };
+  SUBCASE("a flipped bit of the object") {
+    cache.flip(6 * kPage + 17);
+    open_and_check(5);
+  }
+  SUBCASE("two pages that were exchanged") {
+    std::string all = read_file(cache.file());
+    std::swap_ranges(all.begin() + 2 * kPage, all.begin() + 3 * kPage, all.begin() + 3 * kPage);
+    write_file(cache.file(), all);
+    open_and_check(1);
+  }
+  SUBCASE("a flipped bit of a line") {
+    cache.flip(std::filesystem::file_size(cache.file()) - 20);
+    open_and_check(256);
+  }
+  SUBCASE("a flipped bit of the header") {
+    cache.flip(20);
+    open_and_check(0);
+  }
+  SUBCASE("a piece of a line, after which others wrote") {
+    const auto size = std::filesystem::file_size(cache.file());
+    std::string all = read_file(cache.file());
+    const std::string last = all.substr(size - sizeof(CacheLine));
+    write_file(cache.file(), all.substr(0, size - sizeof(CacheLine)) + last.substr(0, 7) +
+                                 std::string(1000, '\0') + last);
+    object = cache.open();
+    CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+  }
+  SUBCASE("no lines") {
+    std::filesystem::resize_file(cache.file(), cache.log_begin());
+    open_and_check(0);
+  }
+  SUBCASE("no end") {
+    std::filesystem::resize_file(cache.file(), 3 * kPage);
+    open_and_check(0);
+  }
+  SUBCASE("no beginning") {
+    std::filesystem::resize_file(cache.file(), 0);
+    open_and_check(0);
+  }
+}
+
+TEST_CASE("cached object: a file that is cut short while it is read has no zeros") {
+  const Cache cache;
+  const auto object = cache.open();
+  cache.fetch(*object, 0, cache.bytes.size());
+  CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+  std::filesystem::resize_file(cache.file(), 4 * kPage);
+  CHECK(cache.read(*object, 10 * kPage, 100).empty());
+  CHECK(cache.read(*object, 20 * kPage, 100).empty());
+  // It would grow by being written to, and be zeros in between.
+  CHECK(cache.fetch(*object, 20 * kPage, 100) == 0);
+  CHECK(cache.read(*object, 20 * kPage, 100).empty());
+  const auto other = cache.open();
+  CHECK(cache.fetch(*other, 10 * kPage, 100) > 0);
+  CHECK(cache.read(*other, 10 * kPage, 100) == cache.expected(10 * kPage, 100));
+  CHECK(cache.read(*object, 10 * kPage, 100).empty());
+}
+
+TEST_CASE(
+    "cached object: random damage, also of lines, gives neither wrong bytes nor an endless look") {
+  Cache cache;
+  cache.bytes = some_object(200'000);
+  std::uint64_t random = 7;
+  const auto next = [&random](std::uint64_t below) {
+    random = random * 6364136223846793005U + 1442695040888963407U;
+    return (random >> 33) % below;
+  };
+  for (int round = 0; round < 60; ++round) {
+    auto object = cache.open();
+    REQUIRE(object != nullptr);
+    cache.fetch(*object, next(100'000), 1 + next(50'000));
+    cache.fetch(*object, next(100'000), 1 + next(50'000));
+    if (round % 2 == 0) object = nullptr;  // or it is damaged while it is open
+    std::string all = read_file(cache.file());
+    const std::uint64_t begin = round % 3 == 0 ? 0 : cache.log_begin();
+    for (std::uint64_t i = 0; i < 1 + next(20); ++i) {
+      all[static_cast<std::size_t>(begin + next(all.size() - begin))] =
+          static_cast<char>(next(256));
+    }
+    // In place, as a disk would.
+    std::fstream file(cache.file(), std::ios::in | std::ios::out | std::ios::binary);
+    file.write(all.data(), static_cast<std::streamsize>(all.size()));
+    file.close();
+    if (object == nullptr) object = cache.open();
+    REQUIRE(object != nullptr);
+    if (round % 2 == 0) {
+      for (std::uint64_t page = 0; page < 49; ++page) {
+        const std::string found = cache.read(*object, page * kPage, 3000);
+        CHECK(found == cache.expected(page * kPage, found.size()));
+      }
+    }
+    object->is_awaited(0, 200'000);
+    const FileRange wanted{next(150'000), 20'000};
+    object->claim({&wanted, 1}, 0);
+    object->release(wanted.offset, wanted.bytes);
+  }
+}
+
+TEST_CASE("cached object: bytes that were damaged on their way are replaced, for everybody") {
+  Cache cache;
+  cache.bytes = some_object(300'000);
+  const std::string right = cache.bytes;
+  const auto object = cache.open(), other = cache.open();
+  cache.bytes[100'000] = static_cast<char>(cache.bytes[100'000] ^ 4);
+  cache.fetch(*object, 0, right.size());
+  CHECK(cache.read(*object, 0, right.size()) == cache.bytes);  // all of it matches its checksums
+  CHECK(cache.read(*other, 0, 1000).empty());
+  REQUIRE(object->whole() != nullptr);
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(right.data());
+  object->replace(kCacheBlockBytes, bytes + kCacheBlockBytes, kCacheBlockBytes);
+  cache.bytes = right;
+  CHECK(cache.read(*object, 0, right.size()) == right);
+  CHECK(object->whole() != nullptr);
+  CHECK_FALSE(other->is_awaited(0, right.size()));  // it looks into the log
+  CHECK(cache.read(*other, 0, right.size()) == right);
+  CHECK(cache.read(*cache.open(), 0, right.size()) == right);
+}
+
+TEST_CASE("cached object: damaged bytes that cannot be replaced are not read here any more") {
+  Cache cache;
+  cache.bytes = some_object(300'000);
+  const auto object = cache.open();
+  cache.fetch(*object, 0, cache.bytes.size());
+  {
+    const FailingCall failing("pwrite", 0, ENOSPC);
+    object->replace(0, reinterpret_cast<const std::uint8_t*>(cache.bytes.data()), kCacheBlockBytes);
+  }
+  CHECK(cache.read(*object, 0, 100).empty());
+  CHECK(cache.read(*object, kCacheBlockBytes, 100) == cache.expected(kCacheBlockBytes, 100));
+  take_warnings();
+}
+
+TEST_CASE("cached object: a folder that may only be read is read") {
+  const Cache cache;
+  cache.fetch(*cache.open(), 0, 200'000);
+  const auto forbid = [&](const std::string& path) {
+    using std::filesystem::perms;
+    const bool is_folder = std::filesystem::is_directory(path);
+    std::filesystem::permissions(path, is_folder ? perms(0555) : perms(0444));
+  };
+  for (const auto& each : std::filesystem::recursive_directory_iterator(cache.at / "cache")) {
+    forbid(each.path());
+  }
+  forbid(cache.at / "cache");
+  forbid(cache.at / "");
+  in_child([&] {
+    // Root may write everywhere.
+    if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(1);
+    take_warnings();
+    const auto object = cache.open_with(32 << 20);
+    if (object == nullptr || cache.read(*object, 0, 200'000) != cache.expected(0, 200'000)) {
+      ::_exit(2);
+    }
+    if (!take_warnings().empty()) ::_exit(3);
+    const FileRange wanted{500'000, 100};
+    for (int i = 0; i < 2; ++i) {
+      const MissingPages missing = object->claim({&wanted, 1}, 0);
+      if (!missing.claimed.empty() || missing.passing.size() != 1) ::_exit(4);
+    }
+    if (take_warnings().size() != 1) ::_exit(5);
+  });
+  for (const auto& each : std::filesystem::recursive_directory_iterator(cache.at / "cache")) {
+    std::filesystem::permissions(each.path(), std::filesystem::perms::owner_all);
+  }
+  std::filesystem::permissions(cache.at / "cache", std::filesystem::perms::owner_all);
+  std::filesystem::permissions(cache.at / "", std::filesystem::perms::owner_all);
+}
+
+TEST_CASE(
+    "cached object: a process that uses very many data sets has few descriptors, and all stay") {
+  const Cache cache;
+  const auto folder = cache.folder();
+  std::vector<std::shared_ptr<const CacheSet>> held;
+  for (std::size_t i = 0; i < CacheSet::kMaxLocks + 50; ++i) {
+    held.push_back(CacheSet::hold(folder, "s3://bucket/" + std::to_string(i) + "/object"));
+    REQUIRE(held.back() != nullptr);
+  }
+  const std::string last = "s3://bucket/" + std::to_string(held.size() - 1) + "/object";
+  auto object = CachedObject::open(held.back(), last, last, cache.bytes.size());
+  cache.fetch(*object, 0, 200'000);
+  const auto descriptors = std::filesystem::directory_iterator("/dev/fd");
+  CHECK(std::distance(begin(descriptors), end(descriptors)) < 40 + int{CacheSet::kMaxLocks});
+  object = nullptr;
+  in_child([&] {
+    if (cache.folder(32 << 20)->clear() != 0) ::_exit(1);
+  });
+  held.clear();
+  CHECK(folder->clear() > 0);
+  CHECK(folder->entries().empty());
+}
+
+TEST_CASE("cached object: nobody waits long for a process that was stopped") {
+  const Cache cache;
+  const auto object = cache.open();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const auto folder = cache.folder();
+    const CacheFolder::Account account(*folder);
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, WUNTRACED) == child);
+  REQUIRE(WIFSTOPPED(status));
+  const FileRange wanted{0, 100};
+  const auto missing = object->claim({&wanted, 1}, 0);
+  REQUIRE(missing.claimed.size() == 1);
+  const auto begun = std::chrono::steady_clock::now();
+  cache.keep(*object, missing.claimed.front());
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(2));
+  CHECK_FALSE(object->is_awaited(0, 100));
+  CHECK(cache.read(*object, 0, 100).empty());
+  REQUIRE(::kill(child, SIGKILL) == 0);
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(cache.fetch(*object, 0, 100) > 0);
+  CHECK(cache.read(*object, 0, 100) == cache.expected(0, 100));
+}
+
+TEST_CASE("cached object: what a killed process has counted and not written is found out") {
+  Cache cache(400 << 10);
+  cache.bytes = some_object(200'000);
+  in_child([&] {
+    const auto folder = cache.folder();
+    CacheFolder::Account account(*folder);
+    if (account.take(1 << 20) < 300 << 10) ::_exit(1);
+  });
+  const auto object = cache.open();
+  REQUIRE(object != nullptr);
+  cache.fetch(*object, 0, cache.bytes.size());
+  CHECK(cache.read(*object, 0, cache.bytes.size()) == cache.bytes);
+}
+
+TEST_CASE("cached object: what is used is counted again if its file is damaged") {
+  const Cache cache;
+  const auto object = cache.open();
+  cache.fetch(*object, 0, 200'000);
+  const std::uint64_t used = cache.folder()->totals().used_bytes;
+  CHECK(used >= 200'000);
+  write_file(cache.at / "cache/v2/used", std::string(48, 'x'));
+  CHECK(cache.fetch(*object, 900'000, 100) > 0);
+  CHECK(cache.read(*object, 900'000, 100) == cache.expected(900'000, 100));
+  CHECK(cache.folder()->totals().used_bytes >= used);
+  CHECK(cache.folder()->totals().used_bytes <= used + 100'000);
+}
+
+TEST_CASE("cached object: of long ranges their pages are fetched, and nothing that nobody wants") {
+  const Cache cache;
+  const auto object = cache.open();
+  REQUIRE(object != nullptr);
+  // The pages of 110 KB, not the blocks around them.
+  const FileRange record{30'000, 110'000};
+  auto missing = object->claim({&record, 1}, 0);
+  REQUIRE(missing.claimed.size() == 1);
+  CHECK(missing.claimed[0].offset == 7 * kPage);
+  CHECK(missing.claimed[0].bytes == 28 * kPage);
+  cache.keep(*object, missing.claimed[0]);
+  // Of a short range, its block, as far as it is not there.
+  const FileRange little{5 * kPage, 100};
+  missing = object->claim({&little, 1}, 0);
+  REQUIRE(missing.claimed.size() == 1);
+  CHECK(missing.claimed[0].offset == 0);
+  CHECK(missing.claimed[0].bytes == 7 * kPage);
+  object->release(0, 7 * kPage);
+  // A gap is fetched with its sides, unless one of them is there.
+  const FileRange sides[] = {{500'000, 40'000}, {560'000, 40'000}};
+  missing = object->claim(sides, 64 << 10);
+  REQUIRE(missing.claimed.size() == 1);
+  object->release(missing.claimed[0].offset, missing.claimed[0].bytes);
 }

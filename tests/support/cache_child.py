@@ -10,12 +10,23 @@ import tfrfast as tfr
 
 
 def reads(folder: str, limit: str, seed: str, *urls: str) -> None:
-    """Reads everything once, shuffled, and says which records it got."""
+    """Reads everything once, shuffled, with a Loader."""
     reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, int(limit)))
     print("open", flush=True)
     sys.stdin.readline()
     got = [batch.indices for batch in tfr.Loader(reader, 25, seed=int(seed))]
     assert sorted(np.concatenate(got)) == list(range(len(reader)))
+    reader.close()
+
+
+def steps(folder: str, limit: str, seed: str, *urls: str) -> None:
+    """Reads everything once, shuffled, ten records at a time: nothing is asked for ahead."""
+    reader = tfr.Reader(urls, cache=tfr.DiskCache(folder, int(limit)))
+    print("open", flush=True)
+    sys.stdin.readline()
+    order = [int(i) for i in tfr.Permutation(len(reader), int(seed), 0)[:]]
+    for begin in range(0, len(order), 10):
+        assert len(reader.read(order[begin : begin + 10])) == 10
     reader.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import warnings
 from collections.abc import Iterator
@@ -19,3 +20,13 @@ def core_warnings(callers: int) -> Iterator[None]:
     finally:
         for text in _native.take_warnings():
             warnings.warn(text, RuntimeWarning, stacklevel=callers + 3)
+
+
+def show_core_warnings() -> None:
+    """Issues those that came up while something was read."""
+    for text in _native.take_warnings():
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+# What nobody has seen by then is not lost.
+atexit.register(show_core_warnings)

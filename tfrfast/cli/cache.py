@@ -218,7 +218,7 @@ def _show_uploads(options: argparse.Namespace) -> int:
 def _show_disk_cache(options: argparse.Namespace) -> int:
     if is_url(options.disk):
         raise ValueError(f"{options.disk!r} is a URL. A tfr.DiskCache is a folder on a local disk.")
-    if not os.path.isdir(os.path.join(options.disk, "v1")):
+    if not os.path.isdir(os.path.join(options.disk, "v2")):
         raise FileNotFoundError(2, f"There is no cache in {options.disk!r}", options.disk)
     folder = os.path.abspath(options.disk)
     removed = _native.clear_disk_cache(os.fsencode(folder)) if options.clear else None

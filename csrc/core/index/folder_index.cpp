@@ -38,6 +38,18 @@ std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
     if (error.system_error() == ENOENT || error.system_error() == ENOTDIR) return nullptr;
     throw;
   }
+  try {
+    return load_from(file);
+  } catch (const Error& error) {
+    // A copy of the index may be damaged where the index is not.
+    if (error.kind() != ErrorKind::stale_index || !file->mend({0, file->bytes()})) throw;
+  }
+  return load_from(file);
+}
+
+std::shared_ptr<const FolderIndex> FolderIndex::load_from(
+    const std::shared_ptr<const StoredFile>& file) {
+  const std::string& path = file->path();
   FolderHeader header;
   if (file->bytes() < sizeof header) refuse_index(path, "it is shorter than an index's header.");
   file->read(0, reinterpret_cast<std::uint8_t*>(&header), sizeof header);
@@ -62,7 +74,7 @@ std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
     refuse_index(path, "it claims to hold more than there is memory for.");
   }
   // No std::make_shared: only load() may make one.
-  std::shared_ptr<const FolderIndex> index(new FolderIndex(std::move(file), header));
+  std::shared_ptr<const FolderIndex> index(new FolderIndex(file, header));
   if (crc32c(tfrfast::bytes_of(index->directory_.data()),
              static_cast<std::size_t>(header.directory_bytes)) != header.directory_crc) {
     refuse_index(path, "its directory does not match its checksum.");
@@ -120,6 +132,12 @@ std::shared_ptr<const IndexBytes> FolderIndex::bytes_of(const DirectoryEntry& en
 
 std::shared_ptr<const ShardIndex> FolderIndex::open(const DirectoryEntry& entry) const {
   const std::uint32_t checksum = crc32c(tfrfast::bytes_of(&entry.shard), sizeof entry.shard);
+  try {
+    return load_sections(bytes_of(entry), entry.shard, checksum);
+  } catch (const Error& error) {
+    const FileRange sections{entry.sections.at, entry.sections.bytes};
+    if (error.kind() != ErrorKind::stale_index || !file_->mend(sections)) throw;
+  }
   return load_sections(bytes_of(entry), entry.shard, checksum);
 }
 

@@ -44,6 +44,8 @@ class FolderIndex {
 
  private:
   FolderIndex(std::shared_ptr<const StoredFile> file, const FolderHeader& header);
+  static std::shared_ptr<const FolderIndex> load_from(
+      const std::shared_ptr<const StoredFile>& file);
   bool makes_sense() const noexcept;
 
   const std::shared_ptr<const StoredFile> file_;

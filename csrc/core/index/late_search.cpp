@@ -5,6 +5,7 @@
 #include "core/index/index_places.h"
 #include "core/index/index_search.h"
 #include "core/index/index_state.h"
+#include "core/storage/cache/cache_folder.h"
 #include "core/storage/folders.h"
 #include "core/storage/listed_objects.h"
 #include "core/storage/storage.h"
@@ -32,8 +33,8 @@ const LateFolders::Folder* LateFolders::at(const std::string& prefix) {
   // Without the lock, because this may wait for a network.
   auto indexes = options_.folders->at(
       is_shared ? options_.folder : sibling_index_folder(some_shard), options_.access);
-  std::shared_ptr<CacheFolder> kept;
-  if (is_far) kept = open_cache_folder(options_.access);
+  std::shared_ptr<const void> cached;
+  if (is_far) cached = hold_cached(some_shard, options_.access);
   const std::lock_guard lock(mutex_);
   if (const auto known = by_prefix_.find(prefix); known != by_prefix_.end()) return known->second;
   const Folder*& folder = by_prefix_[prefix];
@@ -41,10 +42,8 @@ const LateFolders::Folder* LateFolders::at(const std::string& prefix) {
   std::string suffix;
   if (is_shared) suffix = names_in_shared_folder(some_shard).front().substr(1);
   const std::string absolute = is_far ? prefix : absolute_path(prefix);
-  std::shared_ptr<CacheUse> cache;
-  if (kept != nullptr) cache = std::make_shared<CacheUse>(std::move(kept), some_shard);
   folder = &folders_.emplace_back(Folder{{prefix, absolute, indexes->index(), io_, is_far,
-                                          is_far ? options_.access : "", std::move(cache)},
+                                          is_far ? options_.access : "", std::move(cached)},
                                          indexes,
                                          std::move(suffix)});
   return folder;
@@ -90,9 +89,6 @@ void LateSearch::look_at_listed(const std::string& url, LateShard* late) {
   if (late->entry == nullptr) return;
   if (auto listed = take_listed_object(url, access); listed && listed->facts == *facts) {
     late->version = std::move(listed->version);
-    if (CacheUse* const cache = late->folder->cache.get(); cache != nullptr) {
-      cache->add_object(url, facts->bytes);
-    }
   } else {
     late->entry = nullptr;  // another thread has opened it, or listed it again
   }

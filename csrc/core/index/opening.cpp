@@ -18,11 +18,28 @@ namespace {
 
 // Scans a shard into an index, which is to be `kept` or not. Sets `is_whole` to false if damage
 // ended the scan.
+// After damage was found: whether it may have been a copy's, which is gone now.
+bool mend_damage(const StoredFile& file, Compression compression,
+                 const std::vector<Damage>& damage) {
+  bool is_mended = false;
+  for (const Damage& each : damage) {
+    // Of a compressed shard, the place is in what it inflates to.
+    const bool is_plain = compression == Compression::none;
+    is_mended |= is_plain ? file.mend({each.begin, each.end - each.begin})
+                          : file.mend({0, file.facts().bytes});
+    if (!is_plain) break;
+  }
+  return is_mended;
+}
+
 IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
                              AtDamage at_damage, bool kept, const ScanProgress& progress,
                              bool* is_whole) {
   const bool settled = kept && file->await_settled();
   ShardScan scan = scan_shard(file, progress, compression, at_damage);
+  if (mend_damage(*file, compression, scan.damage)) {
+    scan = scan_shard(file, progress, compression, at_damage);
+  }
   *is_whole = scan.is_whole;
   auto index = index_of(*file, compression, std::move(scan), settled);
   return {as_indexed(file, *index), index, true, {}};

@@ -10,7 +10,6 @@
 
 #include "core/index/folder_index.h"
 #include "core/index/opening.h"
-#include "core/storage/cache_use.h"
 #include "core/storage/file_facts.h"
 
 namespace tfrfast {
@@ -24,8 +23,8 @@ struct LateFolder {
   IoMode io = IoMode::automatic;
   bool is_far = false;
   std::string access;  // how to reach it, if it is far
-  // Keeps what its cache has of it; null without a cache.
-  std::shared_ptr<CacheUse> cache;
+  // While it lives, what a cache has of the folder stays there; null without a cache.
+  std::shared_ptr<const void> cached;
 };
 
 // A shard that is not open yet. `entry` lies in the folder's index, and describes the file that had

@@ -153,32 +153,16 @@ void unlock(int descriptor) noexcept {
 
 #endif
 
-#if defined(TFRFAST_LINUX) && defined(F_OFD_SETLK)
-const bool kByteLocksBelongToFiles = true;
-constexpr int kSetLock = F_OFD_SETLK;
-constexpr int kGetLock = F_OFD_GETLK;
-#else
-const bool kByteLocksBelongToFiles = false;
-constexpr int kSetLock = F_SETLK;
-constexpr int kGetLock = F_GETLK;
-#endif
-
-int lock_byte(int descriptor, std::uint64_t byte, ByteLock how) noexcept {
-  struct flock range = {};
-  range.l_type = how == ByteLock::none ? F_UNLCK : how == ByteLock::shared ? F_RDLCK : F_WRLCK;
-  range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(byte);
-  range.l_len = 1;
-  return ::fcntl(descriptor, kSetLock, &range);
+int try_lock_opened(int descriptor, OpenLock how) noexcept {
+  int failed = 0;
+  do {
+    failed = ::flock(descriptor, (how == OpenLock::alone ? LOCK_EX : LOCK_SH) | LOCK_NB);
+  } while (failed != 0 && errno == EINTR);
+  return failed;
 }
 
-bool are_bytes_locked(int descriptor, std::uint64_t byte, std::uint64_t count) noexcept {
-  struct flock range = {};
-  range.l_type = F_WRLCK;
-  range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(byte);
-  range.l_len = static_cast<off_t>(count);
-  return ::fcntl(descriptor, kGetLock, &range) != 0 || range.l_type != F_UNLCK;
+void unlock_opened(int descriptor) noexcept {
+  ::flock(descriptor, LOCK_UN);
 }
 
 int rename_to_free_name(const std::string& from, const std::string& to) noexcept {

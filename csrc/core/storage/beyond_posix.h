@@ -25,14 +25,13 @@ extern const bool kLocksKeepThreadsOut;
 int try_lock(int descriptor) noexcept;
 void unlock(int descriptor) noexcept;
 
-// Locks one byte of a file that is open for reading and writing, or changes how it is locked. 0, or
-// -1 and EAGAIN or EACCES while others hold it. The locks belong to the open file. Where the system
-// has only those of POSIX, they belong to the process, and end when it closes the file once.
-extern const bool kByteLocksBelongToFiles;
-enum class ByteLock : std::uint8_t { none, shared, exclusive };
-int lock_byte(int descriptor, std::uint64_t byte, ByteLock how) noexcept;
-// Whether others have locked any of `count` bytes. True if the system does not say.
-bool are_bytes_locked(int descriptor, std::uint64_t byte, std::uint64_t count) noexcept;
+// Locks an open file or folder, alone or together with others. 0, or -1 and EWOULDBLOCK while
+// others are in the way. The lock belongs to what was opened: a forked child has it, too, and it
+// ends when all have closed it, or one has called unlock_opened(). Every system that we build for
+// has such locks, so there is no fallback.
+enum class OpenLock : std::uint8_t { alone, with_others };
+int try_lock_opened(int descriptor, OpenLock how) noexcept;
+void unlock_opened(int descriptor) noexcept;
 
 // Reserves disk space beyond a file's end. False where that is not known to help.
 bool reserve_space(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept;

@@ -16,7 +16,8 @@ std::size_t max_descriptors() noexcept;
 
 class FileDescriptor {
  public:
-  explicit FileDescriptor(const std::string& path);  // to read; throws Error io
+  explicit FileDescriptor(const std::string& path);                      // to read; throws Error io
+  explicit FileDescriptor(int opened) noexcept : descriptor_(opened) {}  // closes it
   ~FileDescriptor();
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;

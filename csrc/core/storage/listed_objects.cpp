@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/fork.h"
-#include "core/storage/cache_access.h"
+#include "core/storage/cache/cache_access.h"
 
 namespace tfrfast {
 namespace {

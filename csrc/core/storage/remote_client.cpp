@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "core/storage/cache_writer.h"
+#include "core/storage/cache/cache_writer.h"
 #include "core/storage/listed_objects.h"
 #include "core/storage/remote_exchange.h"
 

@@ -13,8 +13,8 @@
 #include "core/base/foreign_call.h"
 #include "core/base/fork.h"
 #include "core/base/waiting.h"
-#include "core/storage/cache_writer.h"
-#include "core/storage/cached_object.h"
+#include "core/storage/cache/cache_writer.h"
+#include "core/storage/cache/cached_object.h"
 
 namespace tfrfast {
 namespace {
@@ -325,7 +325,10 @@ void RemoteExchange::receive(std::uint64_t number, std::uint64_t at, const void*
   lock.unlock();
   std::memcpy(request->bytes_read.data() + at, bytes, count);
   const bool is_whole = at + count == request->bytes;
-  if (is_whole && request->cache != nullptr) CacheWriter::instance().add(request);
+  if (is_whole && request->cache != nullptr) {
+    CacheWriter::instance().add(request->cache, request->offset,
+                                {request, request->bytes_read.data()}, request->bytes);
+  }
   lock.lock();
   request->is_arriving = false;
   request->arrived = at + count;

@@ -11,8 +11,9 @@
 
 #include "core/base/error.h"
 #include "core/base/waiting.h"
-#include "core/storage/cache_access.h"
+#include "core/storage/cache/cache_access.h"
 #include "core/storage/listed_objects.h"
+#include "core/storage/local_file.h"
 
 namespace tfrfast {
 namespace {
@@ -25,6 +26,7 @@ constexpr std::int64_t kRestNs = std::int64_t{60} * 1'000'000'000;
 
 // Others may have claimed what they do not ask for yet. To fetch it twice is better than to wait.
 constexpr std::chrono::seconds kPatience{3};
+constexpr int kMaxCacheRounds = 8;
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -32,11 +34,9 @@ std::int64_t now_ns() {
       .count();
 }
 
-std::shared_ptr<RemoteRequest> examine(const std::string& url, const std::string& access) {
+// Waits for the answer of a request that nobody else knows.
+void await_answer(const std::shared_ptr<RemoteRequest>& request) {
   RemoteExchange& exchange = RemoteExchange::instance();
-  const auto request = std::make_shared<RemoteRequest>();
-  request->kind = RemoteRequest::Kind::examine;
-  request->object = std::make_shared<const RemoteName>(RemoteName{url, access, ""});
   request->is_urgent = true;
   request->users = 1;
   exchange.start_client();
@@ -50,6 +50,13 @@ std::shared_ptr<RemoteRequest> examine(const std::string& url, const std::string
     throw;
   }
   if (request->error) throw *request->error;
+}
+
+std::shared_ptr<RemoteRequest> examine(const std::string& url, const std::string& access) {
+  const auto request = std::make_shared<RemoteRequest>();
+  request->kind = RemoteRequest::Kind::examine;
+  request->object = std::make_shared<const RemoteName>(RemoteName{url, access, ""});
+  await_answer(request);
   return request;
 }
 
@@ -71,23 +78,20 @@ std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMod
 std::shared_ptr<const StoredFile> open_listed_file(const std::string& url, IoMode mode,
                                                    const std::string& access,
                                                    const FileFacts& facts, std::string version) {
-  CacheAccess parts = split_access(access);
-  std::shared_ptr<CacheFolder> folder = open_cache_folder(access);
   return std::make_shared<RemoteFile>(std::make_shared<const RemoteName>(RemoteName{
-                                          url, std::move(parts.client), std::move(version)}),
-                                      facts, access, std::move(folder), mode != IoMode::pread);
+                                          url, split_access(access).client, std::move(version)}),
+                                      facts, access, hold_cached(url, access),
+                                      mode != IoMode::pread);
 }
 
 RemoteFile::RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts,
-                       std::string access, std::shared_ptr<CacheFolder> folder, bool may_map)
+                       std::string access, std::shared_ptr<const CacheSet> set, bool may_map)
     : StoredFile(name->url, facts, kRemoteTraits),
       name_(std::move(name)),
       access_(std::move(access)),
-      folder_(std::move(folder)),
+      set_(std::move(set)),
       may_map_(may_map),
-      pieces_(name_) {
-  if (folder_ != nullptr) use_.emplace(folder_, path()).add_object(path(), bytes());
-}
+      pieces_(name_) {}
 
 RemoteFile::~RemoteFile() {
   forget_announced();
@@ -129,7 +133,7 @@ void RemoteFile::read(std::span<const ReadRange> ranges) const {
 
 const std::shared_ptr<CachedObject>& RemoteFile::cache() const noexcept {
   static const auto& none = *new std::shared_ptr<CachedObject>();  // threads may outlive statics
-  if (folder_ == nullptr) return none;
+  if (set_ == nullptr) return none;
   std::shared_ptr<CachedObject>* kept = cache_.load(std::memory_order_acquire);
   if (kept == nullptr) {
     // Without a lock, which a forked child could inherit: of two that are made, one is dropped.
@@ -153,7 +157,7 @@ std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
       identity += "\n" + place;
     }
     if (!facts().version_lasts) identity += "\n" + name_->access;
-    return CachedObject::open(folder_, path(), identity, bytes());
+    return CachedObject::open(set_, path(), identity, bytes());
   } catch (const std::exception&) {
     return nullptr;
   }
@@ -178,6 +182,7 @@ void RemoteFile::fetch(std::span<const FileRange> wanted,
     }
     pieces_.ask_for_all(pieces_.not_asked_for(missing.passing), is_urgent, cache);
   } catch (...) {
+    lock.unlock();
     for (const FileRange& each : missing.claimed) cache->release(each.offset, each.bytes);
     throw;
   }
@@ -218,8 +223,9 @@ std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges
 void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
                                  const std::shared_ptr<CachedObject>& cache) const {
   std::vector<ReadRange> rest = read_cached(ranges, *cache);
+  // After some rounds, it is asked for past the cache: so this ends whatever is in its files.
   bool is_patient = true;
-  while (!rest.empty()) {
+  for (int round = 1; !rest.empty(); ++round) {
     std::vector<FileRange> wanted;
     wanted.reserve(rest.size());
     for (const ReadRange& each : rest) wanted.push_back({each.offset, each.bytes});
@@ -237,7 +243,7 @@ void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
     dropped.clear();
     copy_all(copies);
     // Others fetch it, or have done so meanwhile.
-    is_patient = await_others(elsewhere, *cache) && is_patient;
+    is_patient = await_others(elsewhere, *cache) && is_patient && round < kMaxCacheRounds;
     rest = read_cached(elsewhere, *cache);
   }
   map_if_whole(*cache);
@@ -261,24 +267,43 @@ void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {
   if (!may_map_ || mapping() != nullptr) return;
   // What was announced still has to be taken.
   if (!pieces_.is_empty()) return;
-  if (const StoredFile* const whole = cache.whole(); whole != nullptr) {
-    become_local(whole->mapping(), whole->traits());
+  if (const std::uint8_t* const whole = cache.whole(); whole != nullptr) {
+    become_local(whole, kLocalTraits);
   }
 }
 
+std::shared_ptr<RemoteRequest> RemoteFile::fetch_anew(const FileRange& range) const {
+  const auto request = std::make_shared<RemoteRequest>();
+  request->object = name_;
+  request->offset = range.offset;
+  request->bytes = range.bytes;
+  await_answer(request);
+  return request;
+}
+
+// The bytes may have been damaged on their way here: then they match the cache's checksum. So they
+// are asked for once more, whatever that says.
 bool RemoteFile::mend(const FileRange& range) const noexcept {
   try {
     const std::shared_ptr<CachedObject>& kept = cache();
-    if (kept == nullptr) return false;
-    // Even if all is right now: another thread, or process, may have put it right since it was
-    // read. Reading a damaged object once more does no harm.
-    const bool was_wrong = kept->check_again(range.offset, range.bytes);
-    if (mapping() == nullptr || !was_wrong) return true;  // it is fetched when it is read again
-    // Some readers look at the mapping only, so it should be right there, if it can be written.
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(range.bytes));
-    const ReadRange all{range.offset, bytes.data(), bytes.size()};
-    read({&all, 1});
-    await_others({&all, 1}, *kept);
+    if (kept == nullptr || range.offset >= bytes()) return false;
+    const std::uint64_t wanted_end = range.offset + std::min(range.bytes, bytes() - range.offset);
+    const std::uint64_t end = std::min(
+        bytes(), (wanted_end + kCacheBlockBytes - 1) / kCacheBlockBytes * kCacheBlockBytes);
+    RemotePieces::Requests dropped;  // destroyed without the lock
+    {
+      const std::lock_guard lock(RemoteExchange::mutex());
+      pieces_.drop_wrong({range.offset, wanted_end - range.offset});
+      dropped = pieces_.take_dropped();
+    }
+    dropped.clear();
+    for (std::uint64_t at = range.offset / kCacheBlockBytes * kCacheBlockBytes; at < end;) {
+      const std::uint64_t count = std::min<std::uint64_t>(end - at, kRemoteTraits.request_bytes);
+      const auto answer = fetch_anew({at, count});
+      if (answer->state != State::done) return false;  // a fork's parent had asked for it
+      kept->replace(at, answer->bytes_read.data(), count);
+      at += count;
+    }
     return true;
   } catch (...) {
     return false;
@@ -291,7 +316,7 @@ void RemoteFile::count_mapped(std::uint64_t bytes) const noexcept {
 
 bool RemoteFile::is_cached(std::uint64_t offset) const noexcept {
   if (mapping() == nullptr) return false;
-  return cache()->mirror().is_cached(offset);
+  return cache()->is_in_memory(offset);
 }
 
 void RemoteFile::copy_all(std::vector<PieceCopy>& copies) const {
@@ -344,7 +369,7 @@ void RemoteFile::announce(std::span<const FileRange> ranges) const noexcept {
     const std::vector<FileRange> wanted = within(ranges);
     if (const auto& kept = cache(); kept != nullptr) {
       map_if_whole(*kept);
-      if (mapping() != nullptr) return kept->mirror().announce(ranges);
+      if (mapping() != nullptr) return kept->announce(ranges);
       std::unique_lock<std::mutex> lock;
       fetch(merged(wanted, 0), kept, false, lock);
       return pieces_.expect(wanted);
@@ -363,7 +388,7 @@ void RemoteFile::announce_rest(std::span<const FileRange> ranges) const noexcept
     {
       const std::lock_guard lock(RemoteExchange::mutex());
       rest = pieces_.not_asked_for(within(ranges));
-      if (folder_ == nullptr) {
+      if (set_ == nullptr) {
         pieces_.ask_for_all(rest, false, nullptr);
         return pieces_.expect(rest);
       }

@@ -5,13 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "core/storage/cache_use.h"
-#include "core/storage/cached_object.h"
+#include "core/storage/cache/cached_object.h"
 #include "core/storage/remote_exchange.h"
 #include "core/storage/remote_pieces.h"
 #include "core/storage/stored_file.h"
@@ -34,10 +32,10 @@ FileFacts examine_remote_file(const std::string& url, const std::string& access)
 // room. Once all of the object is there and was looked at, it is read like a file of this machine.
 class RemoteFile final : public StoredFile {
  public:
-  // `access` is what it was opened with. `folder` may be null; `may_map` says whether a whole copy
-  // may be mapped.
+  // `access` is what it was opened with. `set` is null without a cache; `may_map` says whether a
+  // whole copy may be mapped.
   RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts, std::string access,
-             std::shared_ptr<CacheFolder> folder, bool may_map);
+             std::shared_ptr<const CacheSet> set, bool may_map);
   ~RemoteFile() override;
 
   std::string access() const override { return access_; }
@@ -69,6 +67,8 @@ class RemoteFile final : public StoredFile {
   // Waits while others fetch any of the ranges. False if that took too long.
   bool await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
   void map_if_whole(const CachedObject& cache) const noexcept;
+  // Asks the network, whatever is there already.
+  std::shared_ptr<RemoteRequest> fetch_anew(const FileRange& range) const;
 
   std::vector<FileRange> within(std::span<const FileRange> ranges) const;
   void copy_all(std::vector<PieceCopy>& copies) const;
@@ -76,8 +76,7 @@ class RemoteFile final : public StoredFile {
 
   const std::shared_ptr<const RemoteName> name_;
   const std::string access_;
-  const std::shared_ptr<CacheFolder> folder_;
-  std::optional<CacheUse> use_;  // of the folder, if there is one
+  const std::shared_ptr<const CacheSet> set_;
   const bool may_map_;
   // Null until it is first needed. What it points at is null if there is none.
   mutable std::atomic<std::shared_ptr<CachedObject>*> cache_{nullptr};

@@ -142,6 +142,10 @@ void RemotePieces::drop_all() {
   while (!pieces_.empty()) drop(pieces_.begin());
 }
 
+void RemotePieces::drop_wrong(const FileRange& range) {
+  for_parts(range, [this](auto piece, std::uint64_t, std::uint64_t) { drop(piece); });
+}
+
 void RemotePieces::divide(const ReadRange& range, std::vector<ReadRange>& in_pieces,
                           std::vector<ReadRange>& others) {
   std::uint64_t at = range.offset;

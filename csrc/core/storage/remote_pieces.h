@@ -50,6 +50,8 @@ class RemotePieces {
   // They will not be read after all.
   void withdraw(std::span<const FileRange> ranges);
   void drop_all();
+  // Those that have any of the range. Whoever expects it asks again.
+  void drop_wrong(const FileRange& range);
 
   // Divides a range into the parts that pieces have and the others.
   void divide(const ReadRange& range, std::vector<ReadRange>& in_pieces,

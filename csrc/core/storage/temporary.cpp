@@ -75,6 +75,10 @@ bool is_new(const std::string& folder) {
 
 }  // namespace
 
+std::string scope_of_processes() {
+  return this_machine();
+}
+
 std::string temporary_name(const std::string& folder) {
   static std::atomic<unsigned> serial{0};
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();

@@ -10,6 +10,9 @@ std::uint32_t this_user() noexcept;
 // This user and root: who can do anything here already.
 bool is_trusted_user(std::uint32_t number) noexcept;
 std::string name_of_user(std::uint32_t number);  // for messages: "user 1000 (ada)"
-std::string home_folder();                       // $HOME, else the account's; may be empty
+// Whether a group has no other member than this user, as far as the system says: many systems give
+// each user a group of the same name.
+bool is_group_of_one(std::uint32_t group) noexcept;
+std::string home_folder();  // $HOME, else the account's; may be empty
 
 }  // namespace tfrfast

@@ -1,4 +1,4 @@
-#include "core/storage/cache_writer.h"
+#include "core/storage/cache/cache_writer.h"
 
 #include <chrono>
 #include <exception>
@@ -7,7 +7,6 @@
 
 #include "core/base/fork.h"
 #include "core/base/thread.h"
-#include "core/storage/cached_object.h"
 
 namespace tfrfast {
 namespace {
@@ -21,7 +20,7 @@ constinit CacheWriter* the_writer = nullptr;
 
 void mend_cache_writer_in_child() noexcept {
   if (the_writer == nullptr) return;
-  for (CacheWriter::Request& each : the_writer->queue_) {
+  for (CacheWriter::Piece& each : the_writer->queue_) {
     the_writer->lost_.push_back(std::move(each));
   }
   the_writer->queue_.clear();
@@ -52,15 +51,16 @@ CacheWriter& CacheWriter::instance() {
   return *made;
 }
 
-void CacheWriter::add(Request request) noexcept {
-  request->cache->count_fetched(request->bytes);
+void CacheWriter::add(std::shared_ptr<CachedObject> object, std::uint64_t offset,
+                      std::shared_ptr<const std::uint8_t> bytes, std::uint64_t count) noexcept {
+  object->count_fetched(count);
   try {
     const std::lock_guard lock(mutex());
-    if (queued_bytes_ + request->bytes <= kMaxQueuedBytes || queued_bytes_ == 0) {
+    if (queued_bytes_ + count <= kMaxQueuedBytes || queued_bytes_ == 0) {
       if (!is_running_) start_thread([this] { work(); }).detach();
       is_running_ = true;
-      queue_.push_back(request);
-      queued_bytes_ += request->bytes;
+      queue_.push_back({object, std::move(bytes), offset, count});
+      queued_bytes_ += count;
       changed_->notify_all();
       return;
     }
@@ -68,7 +68,7 @@ void CacheWriter::add(Request request) noexcept {
     // No memory, or no threads.
   }
   // Others need not wait for it.
-  request->cache->release(request->offset, request->bytes);
+  object->release(offset, count);
 }
 
 void CacheWriter::finish(int max_wait_ms) noexcept {
@@ -81,16 +81,16 @@ void CacheWriter::work() {
   std::unique_lock lock(mutex());
   for (;;) {
     changed_->wait(lock, [this] { return !queue_.empty(); });
-    Request request = std::move(queue_.front());
+    Piece piece = std::move(queue_.front());
     queue_.pop_front();
     is_writing_ = true;
     lock.unlock();
-    const std::uint64_t bytes = request->bytes;
-    request->cache->keep(request->offset, request->bytes_read.data(), bytes);
-    request = nullptr;
+    const std::uint64_t count = piece.count;
+    piece.object->keep(piece.offset, piece.bytes.get(), count);
+    piece = {};
     lock.lock();
     is_writing_ = false;
-    queued_bytes_ -= bytes;
+    queued_bytes_ -= count;
     if (queue_.empty()) changed_->notify_all();
   }
 }

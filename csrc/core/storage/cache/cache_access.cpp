@@ -1,4 +1,4 @@
-#include "core/storage/cache_access.h"
+#include "core/storage/cache/cache_access.h"
 
 #include <charconv>
 #include <cstddef>
