@@ -13,6 +13,7 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast.columns import Bytes, Column, Ragged, Sparse
+from tfrfast.features import FixedLenSequence, VarLen
 
 if TYPE_CHECKING:
     from tfrfast.loader import Loader
@@ -32,6 +33,10 @@ class KerasEpochs(_Base):  # type: ignore[misc]
 
     Before each pass Keras asks how many batches there are. If all of this epoch's were asked for by
     then, the next epoch begins.
+
+    Over TensorFlow, Keras looks at batches 0 and 1 before its epochs begin. A column that has one
+    size in both must have it in all. So where sizes may differ, the batch 1 that it looks at is
+    wider than the one that it trains on.
     """
 
     def __init__(self, loader: Loader, inputs: Sequence[str], label: str | None) -> None:
@@ -41,12 +46,18 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         self._label = label
         self._steps = len(loader)
         self._home = _native.HomeProcess()
+        self._looks = _HAS_PY_DATASET and keras.backend.backend() == "tensorflow"
+        self._widths: dict[str, int] = {}  # of what Keras has been shown of batch 0
         self._lock = threading.Lock()
         #: The epoch that Keras is being given.
         self.epoch = loader.epoch
         self._places: dict[int, int] = {}  # which of the epoch's batches a number stands for
         self._next = (self.epoch, 0)  # the epoch and place of the batch that the iterator is at
         self._batches: Iterator[Any] | None = None
+
+    def on_epoch_begin(self) -> None:
+        """Of Keras: from here on it trains on what it asks for."""
+        self._looks = False
 
     @property
     def num_batches(self) -> int:
@@ -73,7 +84,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
             place = self._places.get(number, len(self._places))
             batch = self._batch_at(place)
             self._places[number] = place
-        return self._for_keras(batch)
+        return self._for_keras(batch, number)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -111,14 +122,25 @@ class KerasEpochs(_Base):  # type: ignore[misc]
             self._next = self.epoch + 1, 0
         return batch
 
-    def _for_keras(self, batch: Any) -> tuple[Any, ...]:
-        inputs = {name: _taken(name, batch[name]) for name in self._inputs}
+    def _for_keras(self, batch: Any, number: int) -> tuple[Any, ...]:
+        inputs = {name: self._taken(name, batch, number) for name in self._inputs}
         parts = [inputs if len(inputs) > 1 else inputs[self._inputs[0]]]
         if self._label is not None:
-            parts.append(_taken(self._label, batch[self._label]))
+            parts.append(self._taken(self._label, batch, number))
         if self._loader.plan.remainder == "pad":
             parts.append(batch.valid.astype(np.float32))
         return tuple(parts)
+
+    def _taken(self, name: str, batch: Any, number: int) -> Any:
+        """A column in the form that Keras takes."""
+        value = _taken(name, batch[name])
+        if not self._looks or number > 1 or not _has_any_width(self._loader, name):
+            return value
+        width = int(value.shape[1])
+        if number == 0:
+            self._widths[name] = width
+            return value
+        return _widened(value, 1 if width + 1 != self._widths.get(name) else 2)
 
 
 def keras_epochs(loader: Loader, features: str | Sequence[str], label: str | None) -> KerasEpochs:
@@ -147,6 +169,25 @@ def keras_epochs(loader: Loader, features: str | Sequence[str], label: str | Non
             'label. Give a label, or use remainder="keep" or "drop".'
         )
     return KerasEpochs(loader, inputs, label)
+
+
+def _has_any_width(loader: Loader, name: str) -> bool:
+    """Whether the second dimension of a column may differ between batches."""
+    spec = (loader.features or {}).get(name)
+    return isinstance(spec, FixedLenSequence) or (isinstance(spec, VarLen) and spec.sparse)
+
+
+def _widened(value: Any, by: int) -> Any:
+    """With so many more columns of padding."""
+    import tensorflow as tf
+
+    if isinstance(value, tf.SparseTensor):
+        rows, width = value.dense_shape.numpy()
+        return tf.SparseTensor(value.indices, value.values, (rows, width + by))
+    padding = [(0, by if axis == 1 else 0) for axis in range(len(value.shape))]
+    if isinstance(value, np.ndarray):
+        return np.pad(value, padding)
+    return tf.pad(value, padding, constant_values="")
 
 
 def _taken(name: str, column: Column) -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 import tfrfast as tfr
 from example_files import write_examples
-from record_files import flip_byte
+from record_files import flip_byte, write_shard
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
@@ -251,3 +251,36 @@ class TestRefuses:
             pickle.dumps(data)
         with pytest.raises(ValueError, match="workers must be 1"):
             data.workers = 4
+
+
+@pytest.mark.parametrize("longest", [[1, 1, 3, 2, 1], [2, 1, 4, 1, 1], [1, 2, 1, 3, 5]])
+def test_columns_of_any_width_may_differ_in_every_batch(tmp_path: Path, longest: list[int]) -> None:
+    """Keras takes its shapes from batches 0 and 1."""
+    records = [
+        tfr.encode_example({"ids": [1] * width, "words": [b"a"] * width, "far": [1.0] * width})
+        for width in longest
+        for _ in range(4)
+    ]
+    path = write_shard(tmp_path / "shard", records)
+    features = {
+        "ids": tfr.FixedLenSequence((), "int64"),
+        "words": tfr.FixedLenSequence((), "bytes"),
+        "far": tfr.VarLen("float32", sparse=True),
+    }
+    loader = tfr.Loader(path, 4, features=features, shuffle=False)
+    data = loader.to_keras(features=list(features))
+
+    class Widths(keras.Model):  # type: ignore[misc]
+        def call(self, inputs: Any) -> Any:
+            ids = tf.cast(inputs["ids"], tf.float32)
+            words = tf.cast(tf.strings.length(inputs["words"]), tf.float32)
+            parts = ids, words, tf.sparse.to_dense(inputs["far"])
+            widths = tf.ones_like(ids) * tf.cast(tf.shape(ids)[1], tf.float32)
+            return tf.stack([*(tf.reduce_sum(p, 1) for p in parts), tf.reduce_mean(widths, 1)], 1)
+
+    expected = [[width] * 4 for width in longest for _ in range(4)]
+    model = Widths()
+    for _ in range(2):
+        predicted = model.predict(loader.to_keras(features=list(features)), verbose=0)
+        assert predicted.tolist() == expected
+    assert [data[number][0]["ids"].shape[1] for number in range(5)][2:] == longest[2:]
