@@ -67,6 +67,7 @@ class RangeServer:
     strong: bool = True  # whether answers have ETags
     honours_conditions: bool = True
     trouble: Callable[[Seen, int], Trouble | None] = lambda seen, number: None
+    lists_without_end: bool = False
     seen: list[Seen] = field(default_factory=list)
     url: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -286,10 +287,13 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<Contents><Key>{escape(name)}</Key><LastModified>{iso}</LastModified>"
                 f"<ETag>{escape(stored.etag or '')}</ETag><Size>{len(stored.data)}</Size></Contents>"
             )
+        more = "<IsTruncated>false</IsTruncated>"
+        if state.lists_without_end:
+            more = "<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>"
         text = (
             f"<EnumerationResults><Blobs>{''.join(found)}</Blobs><NextMarker/></EnumerationResults>"
             if is_azure
-            else f"<ListBucketResult><IsTruncated>false</IsTruncated>{''.join(found)}</ListBucketResult>"
+            else f"<ListBucketResult>{more}{''.join(found)}</ListBucketResult>"
         )
         self._send(200, f'<?xml version="1.0" encoding="utf-8"?>{text}'.encode(), {}, True)
 

@@ -41,6 +41,10 @@ class BadAnswerError(Exception):
     """An answer that does not hold what was asked for."""
 
 
+class EndlessListingError(Exception):
+    """A listing that is given up, with the reason."""
+
+
 class OtherVersionError(Exception):
     """An answer with bytes of another version of the object."""
 
@@ -49,6 +53,9 @@ _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error 
 _EXPIRED = re.compile(
     r"ExpiredToken|TokenRefreshRequired|InvalidToken|token (?:has )?expired", re.I
 )
+#: An address where nothing listens, and only root could. Requests that would carry secrets to
+#: another host go there.
+NOWHERE = "http://127.0.0.1:1"
 _NO_RANGES = "Received non-partial response when range requested"
 _WAIT = (408, 425, 429)
 _WRONG_REGION = re.compile(r"Generic S3 error.*Received redirect without LOCATION")
@@ -79,6 +86,8 @@ def judge(error: BaseException) -> Verdict:
         return Verdict.HOPELESS
     if "TooManyRedirects" in text or says_no_size(error) or _NO_RANGES in text:
         return Verdict.HOPELESS
+    if isinstance(error, EndlessListingError) or _was_led_away(error):
+        return Verdict.HOPELESS
     if isinstance(error, (ValueError, TypeError, NotImplementedError)) or "builder error" in text:
         return Verdict.HOPELESS
     if name in ("NotSupportedError", "InvalidPathError", "UnknownConfigurationKeyError"):
@@ -90,6 +99,11 @@ def status_of(error: BaseException) -> int:
     """The status of the answer, or 0."""
     match = _STATUS.search(str(error))
     return int(match.group(1) or match.group(2)) if match else 0
+
+
+def _was_led_away(error: BaseException) -> bool:
+    """Whether it went where stores.py leads requests to other hosts."""
+    return f" {NOWHERE.partition('//')[2]}," in str(error)
 
 
 def says_no_size(error: BaseException) -> bool:
@@ -163,6 +177,11 @@ def in_words(error: BaseException, secrets: Iterable[str]) -> str:
         )
     if timed_out(error):
         return "no answer in time"
+    if _was_led_away(error):
+        return (
+            "the server redirects to another host, which would get the headers or the session "
+            "token that were given for this one. Name the other host in the URL or the endpoint"
+        )
     if "TooManyRedirects" in str(error):
         return "the server redirects without end"
     if says_no_size(error) or _NO_RANGES in str(error):

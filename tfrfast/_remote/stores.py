@@ -8,7 +8,9 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+from tfrfast._remote.failures import NOWHERE
 from tfrfast._remote.library import obstore
 from tfrfast._remote.options import public_options, secrets_for
 from tfrfast._remote.profiles import profile_options
@@ -111,11 +113,46 @@ def _make(
         headers["Authorization"] = f"Bearer {config.pop('token')}"
     if headers:
         client["default_headers"] = headers
+    if set(headers) - {"Authorization"} or _has_session_token(location.scheme, config):
+        client.update(_kept_at_home(location, endpoint))
     # Attempts to read are counted elsewhere, where they can be told of and interrupted.
     own = (retries, retry_seconds) if is_for_writing else (0, 3600.0)
     retry = {"max_retries": own[0], "retry_timeout": timedelta(seconds=own[1])}
     native = _native_store(location, config, client, retry)
     return Store(native, retries, retry_seconds, timeout, hidden, given)
+
+
+#: Hosts that get session tokens of Amazon's, and those of credentials on the machine itself.
+_AMAZON = ("amazonaws.com", "amazonaws.com.cn", "169.254.0.0/16", "fd00:ec2::/32")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+def _has_session_token(scheme: str, config: dict[str, Any]) -> bool:
+    if scheme != "s3" or config.get("anonymous"):
+        return False
+    return (
+        "session_token" in config
+        or "credential_provider" in config
+        or any(os.environ.get(name) for name in ("AWS_SESSION_TOKEN", "AWS_TOKEN"))
+    )
+
+
+def _kept_at_home(location: Location, endpoint: str) -> dict[str, str]:
+    """The library follows redirects, and drops only Authorization and cookies on the way.
+
+    So requests to other hosts go to a proxy that is not there. A proxy of the user's stays.
+    """
+    if any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
+        return {}
+    if location.scheme in ("https", "http"):
+        hosts: tuple[str, ...] = (_host_of(f"//{location.bucket}"),)
+    else:
+        hosts = (_host_of(endpoint),) if endpoint else _AMAZON
+    return {"proxy_url": NOWHERE, "proxy_excludes": ",".join(hosts)}
+
+
+def _host_of(url: str) -> str:
+    return urlsplit(url).hostname or ""
 
 
 def _endpoint_of_environment(scheme: str) -> str:
