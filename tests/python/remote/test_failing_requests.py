@@ -131,7 +131,7 @@ def test_a_batch_that_failed_is_tried_again_at_its_place(
     ranges = len(server.reads())
     server.trouble = lambda seen, _: (
         Trouble(500)
-        if failing and seen.begin is not None and len(server.reads()) > ranges + 3
+        if failing and seen.begin is not None and len(server.reads()) > ranges
         else None
     )
     it = iter(loader)

@@ -10,9 +10,9 @@ import pytest
 import tfrfast as tfr
 from range_server import RangeServer, Seen, fails_at_first
 from record_files import flip_payload_byte, some_records, write_shard
-from tfrfast._shuffle import far_folder
 from tfrfast._shuffle import inputs as shuffle_inputs
 from tfrfast._shuffle import job as shuffle_job
+from tfrfast._shuffle import work_folder
 from tfrfast._shuffle.far_folder import can_resume_far
 
 pytest.importorskip("obstore", reason="needs obstore")
@@ -209,7 +209,7 @@ def test_a_shuffle_to_a_url_goes_on_where_it_was_interrupted(
             tfr.shuffle(shards, prefix, **options)
     assert can_resume_far(prefix, work)
     (held,) = work.iterdir()
-    with far_folder.held(str(held)), pytest.raises(BlockingIOError, match="Another process"):
+    with work_folder.held(str(held)), pytest.raises(BlockingIOError, match="Another process"):
         tfr.shuffle(shards, prefix, **options)
     with monkeypatch.context() as patch:
         patch.setattr(shuffle_inputs.IntactRecords, "add_shard", interrupt)
