@@ -22,7 +22,7 @@
 #include "core/crc32c/crc32c.h"
 #include "core/storage/beyond_posix.h"
 #include "core/storage/cache/cache_access.h"
-#include "core/storage/cache/cached_object.h"
+#include "core/storage/cache/cache_file.h"
 #include "core/storage/folders.h"
 #include "core/storage/users.h"
 
@@ -282,7 +282,7 @@ std::uint64_t CacheFolder::room_for(std::uint64_t bytes) noexcept {
   // One thread looks for more. Nobody waits for it.
   const std::int64_t now_ms = steady_ms();
   std::int64_t next_ms = next_search_ms_;
-  if (now_ms >= next_ms && next_search_ms_.compare_exchange_strong(next_ms, INT64_MAX)) {
+  if (now_ms >= next_ms && next_search_ms_.compare_exchange_strong(next_ms, now_ms + kBrokenMs)) {
     bool has_found = false;
     if (Account account(*this); account.is_open()) {
       const std::uint64_t somewhat_more = std::min(limit_bytes_ / 64, kMaxFreedBytes);

@@ -49,8 +49,7 @@ std::vector<std::uint8_t> CacheHeader::encode() const {
   return out;
 }
 
-std::optional<CacheHeader> CacheHeader::decode(std::span<const std::uint8_t> bytes,
-                                               std::size_t* header_bytes) {
+std::optional<CacheHeader> CacheHeader::decode(std::span<const std::uint8_t> bytes) {
   FixedHeader fixed;
   if (bytes.size() < sizeof fixed) return {};
   std::memcpy(&fixed, bytes.data(), sizeof fixed);
@@ -62,7 +61,6 @@ std::optional<CacheHeader> CacheHeader::decode(std::span<const std::uint8_t> byt
   if (text_bytes > bytes.size() - sizeof fixed) return {};
   const std::string text(reinterpret_cast<const char*>(bytes.data()) + sizeof fixed, text_bytes);
   if (crc_of(text) != fixed.text_crc) return {};
-  *header_bytes = sizeof fixed + text_bytes;
   return CacheHeader{text.substr(0, fixed.url_bytes), text.substr(fixed.url_bytes),
                      fixed.object_bytes};
 }

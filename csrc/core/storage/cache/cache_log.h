@@ -18,6 +18,10 @@ inline constexpr std::uint64_t kCacheBlockPages = 16;
 inline constexpr std::uint64_t kCacheBlockBytes = kCachePageBytes * kCacheBlockPages;
 using PageMask = std::uint16_t;
 
+inline std::uint64_t cache_pages_of(std::uint64_t bytes) noexcept {
+  return bytes / kCachePageBytes + (bytes % kCachePageBytes != 0);
+}
+
 // Which object and version a file is of. The header comes first, and lines follow it.
 struct CacheHeader {
   std::string url;
@@ -27,9 +31,8 @@ struct CacheHeader {
   static constexpr std::size_t kMaxBytes = 4096;
   // Empty if it is too long.
   std::vector<std::uint8_t> encode() const;
-  // Nothing if these bytes do not begin with a whole header. `header_bytes` is its length.
-  static std::optional<CacheHeader> decode(std::span<const std::uint8_t> bytes,
-                                           std::size_t* header_bytes);
+  // Nothing if these bytes do not begin with a whole header.
+  static std::optional<CacheHeader> decode(std::span<const std::uint8_t> bytes);
 };
 
 enum class CacheLineKind : std::uint16_t {

@@ -5,14 +5,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/storage/cache/cache_file.h"
 #include "core/storage/cache/cache_folder.h"
 #include "core/storage/cache/cache_log.h"
+#include "core/storage/cache/page_claims.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {
@@ -86,63 +87,46 @@ class CachedObject {
     PageMask present = 0;
     PageMask known = 0;
   };
-  struct Claim {
-    std::uint32_t process = 0;
-    std::uint32_t claimer = 0;
-    std::uint32_t ticks = 0;
-    PageMask pages = 0;
-  };
-  using Descriptor = std::shared_ptr<const FileDescriptor>;
-
-  CachedObject(std::shared_ptr<const CacheSet> set, std::string name, std::uint64_t bytes);
-  bool begin(const CacheHeader& header);
-  bool make(const CacheHeader& header);
-  bool open_file(const CacheHeader& header);
-  Descriptor descriptor() const noexcept;
+  CachedObject(std::shared_ptr<const CacheSet> set, const CacheHeader& header);
+  bool begin();
 
   Block block(std::uint64_t number) const noexcept;
   bool exchange(std::uint64_t number, Block& expected, Block desired) const noexcept;
+  void forget_known(std::uint64_t number) const noexcept;
   void verify(std::uint64_t number) const noexcept;
+  bool is_there(std::uint64_t page) const noexcept;
   bool is_known(std::uint64_t page) const noexcept;
   PageMask pages_of_block(std::uint64_t number) const noexcept;
-  std::size_t page_bytes(std::uint64_t page) const noexcept;
+  std::uint64_t bytes_of_pages(std::uint64_t first, std::uint64_t end) const noexcept;
 
   // Reads the lines that were appended since. Call it with cache_mutex() held.
   void refresh(const FileDescriptor& file) const noexcept;
   void take_line(const CacheLine& line) const;
-  PageMask claimed_pages(std::uint64_t number, bool only_own) const noexcept;
-  bool is_active(const Claim& claim) const noexcept;
-  bool is_own(const Claim& claim) const noexcept;
+  std::vector<FileRange> spans_around(std::span<const FileRange> wanted,
+                                      std::uint64_t gap_bytes) const;
+  // Call these with cache_mutex() held.
+  std::vector<CacheLine> lines_to_claim(std::span<const FileRange> spans,
+                                        std::span<const FileRange> wanted,
+                                        std::uint64_t room_pages) const;
+  void add_own(const CacheLine& claim, std::vector<FileRange>& claimed) const;
+  void add_passing(const FileRange& wanted, std::vector<FileRange>& passing) const;
 
-  int append(const FileDescriptor& file, std::span<const CacheLine> lines) const noexcept;
   int write_pages(const FileDescriptor& file, std::uint64_t offset, const std::uint8_t* bytes,
                   std::uint64_t count, bool only_missing) noexcept;
-  void add_passing(const FileRange& wanted, std::vector<FileRange>& passing) const;
   void count(std::uint64_t served, std::uint64_t fetched) const noexcept;
   void write_counts() const noexcept;
 
-  const std::shared_ptr<const CacheSet> set_;
-  const std::string name_;
+  mutable CacheFile file_;
   const std::uint64_t bytes_;
   const std::uint64_t page_count_;
-  const std::uint64_t log_begin_;  // in the file
-  const std::uint32_t claimer_;
-  std::uint64_t device_ = 0;
-  std::uint64_t inode_ = 0;
   void* file_mapping_ = nullptr;
   const std::uint8_t* mapping_ = nullptr;  // of the object
-  mutable std::atomic<bool> was_removed_{false};
   mutable std::vector<std::atomic<std::uint64_t>> blocks_;
   mutable std::atomic<std::uint64_t> whole_blocks_{0};
-  // Guarded by cache_mutex(). Claims are by block, the first one first.
-  mutable std::uint64_t log_end_ = 0;
-  mutable std::multimap<std::uint64_t, Claim> claims_;
+  mutable PageClaims claims_;  // guarded by cache_mutex()
   // What is not in the log yet.
   mutable std::atomic<std::uint64_t> served_{0};
   mutable std::atomic<std::uint64_t> fetched_{0};
 };
-
-// What a file of a cache is of, and how much of it was read. False if it is not one.
-bool describe_cached(int folder, const std::string& name, CacheEntry& entry) noexcept;
 
 }  // namespace tfrfast
