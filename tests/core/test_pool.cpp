@@ -50,6 +50,22 @@ TEST_CASE("the pool keeps no more than its bound") {
   pool_trim();
 }
 
+TEST_CASE("sizes that nobody wants any more make room for those that are wanted") {
+  pool_trim();
+  {
+    std::vector<PooledBuffer> many;
+    for (int i = 0; i < 40; ++i) many.emplace_back(std::size_t{8} << 20);
+  }
+  CHECK(pool_retained_bytes() > kPoolRetainedBytes - (std::size_t{8} << 20));
+  for (const std::size_t bytes : {std::size_t{3} << 20, std::size_t{50} << 20}) {
+    CAPTURE(bytes);
+    const std::uint8_t* const first = PooledBuffer(bytes).data();
+    CHECK(PooledBuffer(bytes).data() == first);
+  }
+  CHECK(pool_retained_bytes() <= kPoolRetainedBytes);
+  pool_trim();
+}
+
 TEST_CASE("large batches that come again find their memory") {
   pool_trim();
   constexpr std::size_t kBytes = kPoolRetainedBytes + (std::size_t{44} << 20);

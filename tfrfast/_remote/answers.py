@@ -33,6 +33,8 @@ _STUCK_S = 10.0
 _CHUNK_BYTES = 256 << 10
 _SLOW_CHUNK_BYTES = 16 << 10
 _LEAST_BYTES_PER_S = 1 << 10
+#: Of the time for which nothing may come. An answer that takes less is not handed on in pieces.
+_QUICK = 0.05
 #: A server that gives less in an attempt is not asked for ever.
 _PROGRESS_BYTES = 16 << 10
 # What servers say that answer GET alone.
@@ -128,7 +130,7 @@ class _Reading:
     async def go_on(self, store: Store, put: Put) -> None:
         """Asks for what is missing, in one request or, at a slow pace, in several."""
         while self.done < self._count:
-            asked = time.monotonic()
+            asked, had = time.monotonic(), self.done
             began = await self._pace.begin()
             self.waited_s += began - asked
             patience = _Patience(store.timeout + _STUCK_S)
@@ -142,7 +144,7 @@ class _Reading:
             finally:
                 patience.end()
                 self._pace.end()
-            self._pace.answered()
+            self._pace.answered(self.done - had, time.monotonic() - began)
 
     async def _request(self, store: Store, put: Put, patience: _Patience) -> None:
         first = self._offset + self.done
@@ -159,7 +161,8 @@ class _Reading:
         if begin != first or end > first + wanted:
             raise BadAnswerError(f"the answer had bytes {begin} to {end - 1} of the object")
         chunk_bytes = _SLOW_CHUNK_BYTES if self._pace.is_slow else _CHUNK_BYTES
-        if wanted <= chunk_bytes:
+        # What is quick would only be slower in pieces.
+        if wanted <= chunk_bytes or self._pace.expected_s(wanted) < store.timeout * _QUICK:
             self._take(await result.bytes_async(), first + wanted, put)
         else:
             chunks = result.stream(min_chunk_size=chunk_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 
@@ -21,6 +22,7 @@ class Pace:
     def __init__(self) -> None:
         self.at_once = _MAX_AT_ONCE
         self.request_bytes = _MAX_REQUEST_BYTES
+        self._s_per_byte: float | None = None  # of large answers
         self._running = 0
         self._answers = 0
         self._slowed_s = 0.0
@@ -49,7 +51,14 @@ class Pace:
         self._running -= 1
         self._let_next()
 
-    def answered(self) -> None:
+    def expected_s(self, count: int) -> float:
+        """How long an answer of so many bytes takes, as far as is known; else infinite."""
+        return math.inf if self._s_per_byte is None else count * self._s_per_byte
+
+    def answered(self, count: int, took_s: float) -> None:
+        if count >= _MIN_REQUEST_BYTES:
+            known = self._s_per_byte
+            self._s_per_byte = took_s / count if known is None else (known + took_s / count) / 2
         if not self.is_slow and self.at_once == _MAX_AT_ONCE:
             return
         self._answers += 1
@@ -64,6 +73,7 @@ class Pace:
         if began_s < self._slowed_s:
             return
         self._slowed_s = time.monotonic()
+        self._s_per_byte = None
         self._answers = 0
         self.at_once = max(1, min(self.at_once, self._running) // 4)
         self.request_bytes = max(_MIN_REQUEST_BYTES, self.request_bytes // 4)

@@ -71,6 +71,7 @@ class Pool {
     {
       std::lock_guard lock(mutex_);
       lent_ += size.bytes;
+      last_taken_[size.number] = ++taken_;
       auto& shelf = shelves_[size.number];
       if (!shelf.empty()) {
         std::uint8_t* data = shelf.back();
@@ -96,18 +97,25 @@ class Pool {
 
   void put(std::uint8_t* data, SizeClass size) noexcept {
     std::size_t bound;
+    std::array<Piece, kMaxStale> stale;
+    std::size_t stale_count = 0;
     {
       std::lock_guard lock(mutex_);
       bound = std::max(kPoolRetainedBytes, std::min(lent_ + lent_ / 8, max_retained_bytes()));
       lent_ -= size.bytes;
       // A size that was needed once may not come again.
       const std::size_t own_bound = was_wanted_[size.number] ? bound : kPoolRetainedBytes;
+      while (retained_ + size.bytes > own_bound && stale_count < kMaxStale &&
+             take_stale(size, &stale[stale_count])) {
+        ++stale_count;
+      }
       if (retained_ + size.bytes <= own_bound && shelve(data, size)) {
         retained_ += size.bytes;
         data = nullptr;
       }
     }
     if (data != nullptr) discard(data, size.bytes);
+    for (std::size_t i = 0; i < stale_count; ++i) discard(stale[i].data, stale[i].bytes);
     // Small buffers come back between two batches, too, when less is in use than before and after.
     if (size.bytes >= kPoolRetainedBytes / 16) shrink_to(bound);
   }
@@ -142,6 +150,26 @@ class Pool {
     return base + (number % kStepsPerDoubling) * (base / kStepsPerDoubling);
   }
 
+  struct Piece {
+    std::uint8_t* data;
+    std::size_t bytes;
+  };
+  static constexpr std::size_t kMaxStale = 8;
+
+  // Takes a buffer of the size that has gone unused the longest off its shelf. False if that is
+  // this size: others that were asked for before would else keep it out for ever.
+  bool take_stale(SizeClass size, Piece* piece) noexcept {
+    unsigned stalest = size.number;
+    for (unsigned number = 0; number < kClasses; ++number) {
+      if (!shelves_[number].empty() && last_taken_[number] < last_taken_[stalest]) stalest = number;
+    }
+    if (stalest == size.number) return false;
+    *piece = {shelves_[stalest].back(), bytes_of(stalest)};
+    shelves_[stalest].pop_back();
+    retained_ -= piece->bytes;
+    return true;
+  }
+
   bool shelve(std::uint8_t* data, SizeClass size) noexcept {
     try {
       shelves_[size.number].push_back(data);
@@ -159,6 +187,8 @@ class Pool {
   std::size_t lent_ = 0;
   std::size_t retained_ = 0;
   std::array<std::vector<std::uint8_t*>, kClasses> shelves_;
+  std::uint64_t taken_ = 0;                           // buffers, ever
+  std::array<std::uint64_t, kClasses> last_taken_{};  // which of them was of that class
   // For each class, whether it was asked for once, and again, while its shelf was empty.
   std::array<bool, kClasses> was_missed_{};
   std::array<bool, kClasses> was_wanted_{};
