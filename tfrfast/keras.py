@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from tfrfast import _native
-from tfrfast.columns import Bytes, Column, Ragged, Sparse
+from tfrfast.columns import Batch, Bytes, Column, Ragged, Sparse
 from tfrfast.features import FixedLenSequence, VarLen
 
 if TYPE_CHECKING:
@@ -128,6 +128,11 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         if self._label is not None:
             parts.append(self._taken(self._label, batch, number))
         if self._loader.plan.remainder == "pad":
+            if not isinstance(batch, Batch):
+                raise TypeError(
+                    'With remainder="pad", transform must return the Batch it was given, in which '
+                    f"it may replace columns, not {type(batch).__name__}: its rows have weights."
+                )
             parts.append(batch.valid.astype(np.float32))
         return tuple(parts)
 
@@ -146,16 +151,16 @@ class KerasEpochs(_Base):  # type: ignore[misc]
 def keras_epochs(loader: Loader, features: str | Sequence[str], label: str | None) -> KerasEpochs:
     """See `Loader.to_keras`."""
     inputs = [features] if isinstance(features, str) else list(features)
-    if loader.features is None:
+    if loader.features is None and loader.transform is None:
         raise ValueError(
             "to_keras() needs columns. Give the Loader features=, which says what to decode."
         )
     if not inputs:
         raise ValueError("features must name at least one column.")
     for name in (*inputs, *([] if label is None else [label])):
-        if name not in loader.features:
+        if loader.transform is None and name not in (loader.features or {}):
             raise ValueError(
-                f"There is no column {name!r}. The Loader has {', '.join(loader.features)}."
+                f"There is no column {name!r}. The Loader has {', '.join(loader.features or {})}."
             )
     if loader.step or loader.state_dict()["position"]:
         raise ValueError(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from types import EllipsisType
 from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast._base.arguments import Remainder, epoch_number
@@ -18,6 +22,7 @@ from tfrfast._loading.far_records import warn_of_requests
 from tfrfast._loading.loader_state import check_loader_state, loader_state
 from tfrfast._loading.planned_features import planned_features
 from tfrfast._loading.records import open_reader, order_of, with_lengths
+from tfrfast._loading.transforming import TransformingLoader
 from tfrfast._loading.worker_share import WorkerShare
 from tfrfast.columns import Batch
 from tfrfast.features import AnyFeatures, Features
@@ -63,7 +68,11 @@ class Loader:
         `InOrder()`.
       rank, world, remainder: as in Plan; `world` is 1 by default. In a worker of PyTorch's
         DataLoader they must say that worker's share, else iterating is an error.
-      threads: workers that read ahead; by default one for each processor this process may use.
+      transform: called with each batch, in threads, ahead of the consumer; what it returns is
+        delivered, in order. An error in it is raised where its batch would have been delivered.
+        Decoding an image goes here. To pickle the Loader, it must be a function that pickles.
+      threads: workers that read ahead, and as many that transform; by default one for each
+        processor this process may use.
       prefetch: batches read, or being read, ahead of the consumer; by default two more than
         threads.
 
@@ -89,6 +98,7 @@ class Loader:
         rank: SupportsIndex = 0,
         world: SupportsIndex | None = None,
         remainder: Remainder = "keep",
+        transform: Callable[[Any], Any] | None = None,
         threads: int | None = None,
         prefetch: int | None = None,
     ) -> None:
@@ -106,7 +116,7 @@ class Loader:
         )
         warn_of_requests(reader, plan.order.is_scattered, plan.batch_size or 1)
         compiled = planned_features(features, reader, plan.order)
-        self._set_up(reader, plan, compiled, threads, prefetch)
+        self._set_up(reader, plan, compiled, transform, threads, prefetch)
         self._share = WorkerShare(world)
 
     def _set_up(
@@ -114,6 +124,7 @@ class Loader:
         reader: Reader,
         plan: Plan,
         compiled: CompiledFeatures | None,
+        transform: Callable[[Any], Any] | None,
         threads: int | None,
         prefetch: int | None,
     ) -> None:
@@ -126,9 +137,20 @@ class Loader:
         self._compiled = compiled
         self.features: Features | None = None if compiled is None else compiled.specs
         feature_schema = None if compiled is None else compiled.schema
-        self._core = _native.Loader(
+        core = _native.Loader(
             reader._core, plan._core, threads, prefetch or threads + 2, feature_schema
         )
+        self.transform = transform
+        self._core: _native.Loader | TransformingLoader = core
+        #: Makes of what the core gives what the user receives.
+        self._received: Callable[[Any], Any] = _Assembly(compiled, reader._source_starts)
+        if transform is not None:
+            assembled, self._received = self._received, itemgetter(0)
+
+            def work(batch: Any) -> Any:
+                return transform(assembled(batch))
+
+            self._core = TransformingLoader(core, work, threads)
         self._earlier_stats: dict[str, Any] = {}
 
     @property
@@ -163,7 +185,8 @@ class Loader:
             remainder=plan.remainder,
         )
         old, stats, share = self._core, self.stats()._asdict(), self._share
-        self._set_up(self.reader, changed, self._compiled, self._threads, self._prefetch)
+        rest = self._compiled, self.transform, self._threads, self._prefetch
+        self._set_up(self.reader, changed, *rest)
         self._share, self._earlier_stats = share, stats
         old.seek(old.place()[0] + 1, 0)  # ends a `for` that is running
 
@@ -225,6 +248,11 @@ class Loader:
 
     def describe(self) -> LoaderDescription:
         """This loader as values, from where it stands: for adapters to other frameworks."""
+        if self.transform is not None:
+            raise TypeError(
+                "TensorFlow reads these batches itself, and cannot call transform. Leave it out, "
+                "and give what it does to the dataset's map(); or use to_keras()."
+            )
         state = self.state_dict()
         return LoaderDescription(
             source=self.reader.describe(),
@@ -309,6 +337,7 @@ class Loader:
             self.reader,
             self.plan,
             self.features,
+            self.transform,
             self._threads,
             self._prefetch,
             self.state_dict(),
@@ -318,22 +347,16 @@ class Loader:
         return f"Loader({self.reader!r}, {self.plan!r}, epoch={self.epoch}, step={self.step})"
 
 
-class _Epoch:
-    """One `for` loop's iterator."""
+class _Assembly:
+    """Makes a RecordBatch, or a Batch of columns, of what the core delivers."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._compiled = loader._compiled
-        self._source_starts = loader.reader._source_starts
-        self._next = loader._core.begin().next
+    def __init__(
+        self, compiled: CompiledFeatures | None, source_starts: npt.NDArray[np.int64]
+    ) -> None:
+        self._compiled = compiled
+        self._source_starts = source_starts
 
-    def __iter__(self) -> _Epoch:
-        return self
-
-    def __next__(self) -> _native.RecordBatch | Batch:
-        batch = self._next()
-        if batch is None:
-            show_core_warnings()
-            raise StopIteration
+    def __call__(self, batch: Any) -> _native.RecordBatch | Batch:
         if self._compiled is None:
             records: _native.RecordBatch = batch
             return records
@@ -341,16 +364,35 @@ class _Epoch:
         return Batch(self._compiled.assemble(columns), indices, valid, self._source_starts)
 
 
+class _Epoch:
+    """One `for` loop's iterator."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._received = loader._received
+        self._next = loader._core.begin().next
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __next__(self) -> Any:
+        batch = self._next()
+        if batch is None:
+            show_core_warnings()
+            raise StopIteration
+        return self._received(batch)
+
+
 def _restore(
     reader: Reader,
     plan: Plan,
     features: Features | None,
+    transform: Callable[[Any], Any] | None,
     threads: int | None,
     prefetch: int | None,
     state: dict[str, Any],
 ) -> Loader:
     loader = Loader.__new__(Loader)
     compiled = None if features is None else compile_features(features)
-    loader._set_up(reader, plan, compiled, threads, prefetch)
+    loader._set_up(reader, plan, compiled, transform, threads, prefetch)
     loader.load_state_dict(state)
     return loader

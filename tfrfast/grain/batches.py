@@ -108,6 +108,8 @@ class _Batches(grain.DatasetIterator):
         if self._end is not None and epoch >= self._end:
             raise StopIteration
         batch = read_rows(self._loader.reader, self._loader.features, *plan.rows(epoch, step))
+        if self._loader.transform is not None:
+            batch = self._loader.transform(batch)
         # The batch counts as delivered only now that it could be read.
         if epoch != self._epoch:
             self._epoch, self._position, self._plan = epoch, 0, plan

@@ -38,7 +38,7 @@ class Loader:
     def __init__(
         self, loader: ColumnLoader, sharding: Any = None, *, ahead: SupportsIndex = 1
     ) -> None:
-        if loader.features is None:
+        if loader.features is None and loader.transform is None:
             raise ValueError("The Loader decodes nothing: give it features.")
         if sharding is not None and sharding.num_devices > 1 and loader.plan.remainder == "keep":
             raise ValueError(
@@ -139,6 +139,11 @@ class _Epoch:
         try:
             if self._taken is None:
                 self._taken = next(columns)
+            if not isinstance(self._taken, Batch):
+                raise TypeError(
+                    "transform must return the Batch it was given, in which it may replace "
+                    f"columns, not {type(self._taken).__name__}."
+                )
             batch = place(self._taken, owner._sharding)
         except StopIteration:
             self._is_over = True

@@ -116,6 +116,7 @@ class Loader:
         options["threads"] = self._threads()
         # In workers of a DataLoader, a Loader that was told nothing must know that.
         options["world"] = world if self._share.given or world > 1 else None
+        options["transform"] = self._output.work()
         return ColumnLoader(self._source, features=features, rank=rank, **options)
 
     def _threads(self) -> int:
@@ -239,7 +240,8 @@ class Loader:
 
     def _delivered(self, columns: Iterator[Any], before: int) -> Iterator[Placed]:
         """The rest of an epoch, as it is delivered."""
-        return self._output.of(self._taken(columns, before), self._threads())
+        worked_on = self._loader.transform is not None
+        return self._output.of(self._taken(columns, before), worked_on=worked_on)
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = self._source, self.features, self._share, self._options, self._output
@@ -260,6 +262,8 @@ class _Epoch:
         self._ended = False
         self._columns: Iterator[Any] | None = None  # until it is asked for its first batch
         self._batches: Iterator[Placed] | None = None
+        self._was_forked = False
+        self._before = 0  # batches of the epoch that came before `_columns`
 
     def __iter__(self) -> _Epoch:
         return self
@@ -273,14 +277,19 @@ class _Epoch:
             loader = self._loader
             if self._columns is None:
                 self._columns = loader._begin()
-                self._batches = loader._delivered(self._columns, 0)
+                self._batches, self._before = loader._delivered(self._columns, 0), 0
             if loader._running is not self._columns:
                 next(self._columns)  # raises, as this iteration was ended, and says by what
             if self._batches is None:  # an error has ended them
-                # Goes on after what was delivered. What was in work then is read again.
-                loader._rewind()
-                self._columns = loader._running = iter(loader._loader)
-                self._batches = loader._delivered(self._columns, loader.step)
+                epoch, _, position = loader._loader._core.place()
+                delivered = loader._place[0], loader._place[2]
+                if self._was_forked or (epoch, position) != delivered:
+                    self._was_forked = False
+                    # Goes on after what was delivered. What was in work then is read again.
+                    loader._rewind()
+                    self._columns = loader._running = iter(loader._loader)
+                    self._before = loader.step
+                self._batches = loader._delivered(self._columns, self._before)
             try:
                 place, batch = next(self._batches)
             except StopIteration:
@@ -297,6 +306,7 @@ class _Epoch:
         """In a forked child, goes on where the parent was: its threads are not here."""
         _left_behind.append(self._batches)  # ending them would wait for these threads
         self._batches = None
+        self._was_forked = True
         self._lock = threading.Lock()
         self._home = HomeProcess()
         self._loader._settle_in_this_process()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tfrfast.columns import Batch as Columns
-from tfrfast.torch.ahead import copied_to_gpu, in_order
+from tfrfast.torch.ahead import copied_to_gpu
 from tfrfast.torch.batch import as_tensors, on_tensors, pinned
 
 __all__ = ["Output", "Placed"]
@@ -17,39 +17,41 @@ __all__ = ["Output", "Placed"]
 Placed = tuple[tuple[int, int, int], Any]  # where the user stands after a batch, and the batch
 
 
-@dataclass(frozen=True)
+@dataclass
 class Output:
     """Tensors, transformed, pinned, on a device. What would keep the user waiting is done ahead."""
 
     transform: Callable[[Any], Any] | None
     pin_memory: bool
     device: torch.device | None
+    _pins_for: torch.device | None = None
 
-    def of(self, batches: Iterator[Placed], threads: int) -> Iterator[Placed]:
+    def work(self) -> Callable[[Any], Any] | None:
+        """What a Loader's threads do to each batch; None if that is not worth a thread."""
+        goes_to_gpu = self.device is not None and self.device.type == "cuda"
+        return self._prepared if self.transform or self.pin_memory or goes_to_gpu else None
+
+    def _prepared(self, batch: Any) -> Any:
+        batch = _tensors_of(batch)
+        if self.transform is not None:
+            batch = self.transform(batch)
+        if self._pins_for is not None:
+            with torch.cuda.device(self._pins_for):  # else each thread would use the first GPU
+                batch = pinned(batch)
+        return batch
+
+    def of(self, batches: Iterator[Placed], *, worked_on: bool) -> Iterator[Placed]:
         """Each batch as it is delivered."""
         device = self.device
-        gpu = self._gpu()
-
-        def prepare(item: Placed) -> Placed:
-            place, batch = item
-            if isinstance(batch, Columns):
-                batch = as_tensors(batch)
-            if self.transform is not None:
-                batch = self.transform(batch)
-            if gpu is not None:
-                with torch.cuda.device(gpu):  # else each thread would begin to use the first GPU
-                    batch = pinned(batch)
-            return place, batch
-
-        if self.transform is None and gpu is None:
-            ready: Iterator[Placed] = (prepare(item) for item in batches)
-        else:
-            ready = in_order(prepare, batches, threads)
+        # Asked when an epoch begins: by then the user has chosen a GPU, and forks are made.
+        gpu = self._pins_for = self._gpu()
+        if not worked_on:
+            batches = ((place, _tensors_of(batch)) for place, batch in batches)
         if device is None or device.type == "cpu":
-            return ready
+            return batches
         if gpu is not None and device.type == "cuda":
-            return copied_to_gpu(ready, gpu)
-        return ((place, on_tensors(lambda each: each.to(device), batch)) for place, batch in ready)
+            return copied_to_gpu(batches, gpu)
+        return ((at, on_tensors(lambda each: each.to(device), batch)) for at, batch in batches)
 
     def _gpu(self) -> torch.device | None:
         """The GPU for which batches are pinned, with its number: to a thread, "cuda" is the first.
@@ -62,3 +64,7 @@ class Output:
         if self.pin_memory and torch.cuda.is_available():
             return torch.device("cuda", torch.cuda.current_device())
         return None
+
+
+def _tensors_of(batch: Any) -> Any:
+    return as_tensors(batch) if isinstance(batch, Columns) else batch

@@ -23,6 +23,22 @@ def loader(shards: list[str], **options: Any) -> tfr.Loader:
     return tfr.Loader(shards, **{"batch_size": 7, "features": ID, "seed": 3, **options})
 
 
+def test_a_transform_runs_in_the_iterator_and_in_workers(shards: list[str]) -> None:
+    plain = epochs_of(loader(shards), 2)
+    dataset = tg.IterDataset(loader(shards, transform=lambda batch: batch["id"] + 1), epochs=2)
+    expected = [[number + 1 for number in batch] for batch in plain]
+    iterator = iter(dataset)
+    first = [next(iterator).tolist() for _ in range(3)]
+    state = iterator.get_state()
+    assert first + [batch.tolist() for batch in iterator] == expected
+    again = iter(dataset)
+    again.set_state(state)
+    assert [batch.tolist() for batch in again] == expected[3:]
+    part = tg.IterDataset(loader(shards, transform=lambda batch: batch["id"] + 1), epochs=2)
+    part.set_slice(slice(1, None, 2))
+    assert [batch.tolist() for batch in part] == expected[1::2]
+
+
 def epochs_of(plain: tfr.Loader, count: int) -> list[list[int]]:
     return [batch for _ in range(count) for batch in ids(plain)]
 
@@ -195,7 +211,7 @@ def test_an_error_comes_at_its_place_each_time(damaged: list[str], sliced: bool)
 
 @pytest.mark.parametrize("sliced", [False, True])
 def test_without_records_there_are_no_batches(shards: list[str], sliced: bool) -> None:
-    dataset = tg.IterDataset(loader(shards, order=tfr.InOrder(indices=[])), epochs=None)
+    dataset = tg.IterDataset(loader(shards, seed=None, order=tfr.InOrder(indices=[])), epochs=None)
     if sliced:
         dataset.set_slice(slice(0, None, 2))
     assert list(dataset) == []

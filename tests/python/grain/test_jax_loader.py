@@ -179,3 +179,17 @@ def test_two_processes_give_the_rows_of_global_arrays(shards: list[str], tmp_pat
         assert ours[:2] == theirs[:2] == [8, sum(ours[2:]) + sum(theirs[2:])]
     seen = flat([step[2:] for rank in steps for step in rank])
     assert sorted(seen) == list(range(NUM_RECORDS))
+
+
+def test_a_transform_replaces_columns(shards: list[str]) -> None:
+    def halved(batch: tfr.Batch) -> tfr.Batch:
+        batch["half"] = batch["id"].astype(np.float32) / 2
+        return batch
+
+    plain = columns(shards)
+    ours = tj.Loader(columns(shards, transform=halved), ahead=3)
+    for expected, batch in zip(plain, ours, strict=True):
+        assert np.asarray(batch["half"]).tolist() == (expected["id"] / 2).tolist()
+        assert ours.state_dict() == plain.state_dict()
+    with pytest.raises(TypeError, match="transform must return the Batch it was given"):
+        next(iter(tj.Loader(columns(shards, transform=len))))

@@ -284,3 +284,25 @@ def test_columns_of_any_width_may_differ_in_every_batch(tmp_path: Path, longest:
         predicted = model.predict(loader.to_keras(features=list(features)), verbose=0)
         assert predicted.tolist() == expected
     assert [data[number][0]["ids"].shape[1] for number in range(5)][2:] == longest[2:]
+
+
+def test_a_transform_makes_columns_for_keras(files: list[str]) -> None:
+    def doubled(batch: tfr.Batch) -> tfr.Batch:
+        batch["twice"] = batch["dense"] * 2
+        return batch
+
+    loader = loader_of(files, transform=doubled, remainder="pad")
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mae", weighted_metrics=[TimesSeen()])
+    history = model.fit(loader.to_keras(features="twice", label="id"), epochs=2, verbose=0).history
+    assert history["times"] == [ONCE] * 2
+    data, plain = (
+        each.to_keras(features=name, label="id")
+        for each, name in ((loader, "twice"), (loader_of(files), "dense"))
+    )
+    np.testing.assert_array_equal(data[0][0], plain[0][0] * 2)
+    with pytest.raises(TypeError, match="cannot call transform"):
+        loader.to_tf_dataset()
+    broken = loader_of(files, transform=dict, remainder="pad")
+    with pytest.raises(TypeError, match="transform must return the Batch it was given"):
+        broken.to_keras(features="dense", label="id")[0]

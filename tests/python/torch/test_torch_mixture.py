@@ -76,7 +76,7 @@ def test_the_sampler_and_the_dataset_agree(mixture: tfr.Mixture) -> None:
 
 def test_a_sampler_of_all_records_would_drop_the_weights(mixture: tfr.Mixture) -> None:
     dataset = tt.Dataset(mixture, features=ID)
-    with pytest.raises(TypeError, match=r"drop the weights .* BatchSampler\(mixture, 256\)"):
+    with pytest.raises(TypeError, match=r"drop the weights .*BatchSampler\(mixture, 256\)"):
         tt.BatchSampler(len(dataset), 16)
     with pytest.raises(TypeError, match="drop the weights"):
         DataLoader(dataset, batch_size=16, shuffle=True)

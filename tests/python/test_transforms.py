@@ -1,0 +1,194 @@
+"""Loader(transform=): what threads make of batches ahead, in order, with states and errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from record_files import write_shard
+
+COUNT, ROWS = 50, 4
+STEPS = 13
+ID = {"id": tfr.FixedLen((), "int64")}
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
+    records = [tfr.encode_example({"id": number}) for number in range(COUNT)]
+    return write_shard(tmp_path_factory.mktemp("data") / "shard", records)
+
+
+def ids(batch: Any) -> list[int]:
+    return batch["id"].tolist()
+
+
+def slow_ids(batch: Any) -> list[int]:
+    """The later ones of a few batches are ready first."""
+    time.sleep(0.01 * (3 - batch["id"][0] % 3))
+    return ids(batch)
+
+
+def loader_of(shard: str, transform: Any = ids, **options: Any) -> tfr.Loader:
+    return tfr.Loader(shard, ROWS, features=ID, seed=3, transform=transform, **options)
+
+
+@pytest.fixture(scope="module")
+def expected(shard: str) -> list[list[list[int]]]:
+    plain = tfr.Loader(shard, ROWS, features=ID, seed=3)
+    return [[ids(batch) for batch in plain] for _ in range(3)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_results_come_in_order(shard: str, expected: Any, threads: int) -> None:
+    loader = loader_of(shard, slow_ids, threads=threads)
+    assert [list(loader) for _ in range(3)] == expected
+    assert (loader.epoch, loader.step) == (3, 0)
+
+
+def test_work_is_done_ahead_by_other_threads(shard: str) -> None:
+    seen: list[tuple[int, str]] = []
+    third = threading.Event()
+
+    def note(batch: Any) -> int:
+        seen.append((threading.get_ident(), threading.current_thread().name))
+        if len(seen) == 3:
+            third.set()
+        return len(ids(batch))
+
+    batches = iter(loader_of(shard, note, threads=2))
+    assert next(batches) == ROWS
+    assert third.wait(10)
+    assert threading.get_ident() not in dict(seen)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 5, STEPS])
+def test_a_state_is_of_what_was_handed_out(shard: str, expected: Any, taken: int) -> None:
+    loader = loader_of(shard, threads=2)
+    batches = iter(loader)
+    assert [next(batches) for _ in range(taken)] == expected[0][:taken]
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert (state["epoch"], state["position"]) == (0, min(taken * ROWS, COUNT))
+    assert loader.step == taken
+    plain = tfr.Loader(shard, ROWS, features=ID, seed=3)
+    plain.load_state_dict(state)
+    assert [ids(batch) for batch in plain] == expected[0][taken:]
+    for other in (loader_of(shard), pickle.loads(pickle.dumps(loader))):
+        other.load_state_dict(state)
+        assert list(other) == expected[0][taken:]
+        assert list(other) == expected[1]
+    assert list(batches) == expected[0][taken:]
+
+
+def test_an_error_comes_in_its_place_and_is_tried_again(shard: str, expected: Any) -> None:
+    failing = {3, 4}
+
+    def fails_once(batch: Any) -> list[int]:
+        step = expected[0].index(ids(batch))
+        if step in failing:
+            failing.discard(step)
+            raise ZeroDivisionError(step)
+        return ids(batch)
+
+    loader = loader_of(shard, fails_once, threads=3)
+    received: list[Any] = []
+    batches = iter(loader)
+    while len(received) < STEPS + 2:
+        try:
+            received.append(next(batches))
+        except ZeroDivisionError as error:
+            assert loader.step == error.args[0]
+            received.append(error.args[0])
+    assert received == [*expected[0][:3], 3, expected[0][3], 4, *expected[0][4:]]
+
+
+def test_a_stop_iteration_does_not_end_the_epoch(shard: str) -> None:
+    def stops(batch: Any) -> None:
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="transform raised StopIteration"):
+        list(loader_of(shard, stops))
+
+
+def test_a_damaged_record_is_an_error_after_what_comes_before(shard: str, tmp_path: Path) -> None:
+    data = bytearray(Path(shard).read_bytes())
+    data[len(data) * 3 // 4] ^= 1
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(data)
+    loader = tfr.Loader(str(damaged), ROWS, features=ID, shuffle=False, transform=ids, threads=2)
+    received = []
+    with pytest.raises(tfr.CorruptRecordError):
+        for batch in loader:
+            received += batch
+    assert received == list(range(len(received)))
+    assert loader.state_dict()["position"] == len(received) > COUNT // 2
+
+
+def test_another_iteration_ends_the_first(shard: str, expected: Any) -> None:
+    loader = loader_of(shard)
+    first = iter(loader)
+    next(first)
+    second = iter(loader)
+    with pytest.raises(RuntimeError, match="Another iteration"):
+        next(first)
+    assert list(second) == expected[1]
+    third = iter(loader)
+    next(third)
+    loader.set_epoch(0)
+    with pytest.raises(RuntimeError, match="moved this loader"):
+        next(third)
+    assert list(loader) == expected[0]
+    loader.close()
+    with pytest.raises(ValueError, match="closed"):
+        next(iter(loader))
+
+
+def test_threads_share_an_iterator(shard: str, expected: Any) -> None:
+    batches = iter(loader_of(shard, slow_ids, threads=2))
+    received: list[Any] = []
+    threads = [threading.Thread(target=lambda: received.extend(batches)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(received) == sorted(expected[0])
+
+
+def test_a_forked_child_goes_on_where_the_parent_was(shard: str, expected: Any) -> None:
+    loader = loader_of(shard, threads=2)
+    batches = iter(loader)
+    assert [next(batches) for _ in range(3)] == expected[0][:3]
+    for inherited in (True, False):
+        child = os.fork()
+        if child == 0:
+            rest = list(batches if inherited else loader)
+            good = rest == expected[0][3:] and list(loader) == expected[1]
+            os._exit(0 if good else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    assert list(batches) == expected[0][3:]
+
+
+def test_weights_change_where_the_user_stands(shard: str) -> None:
+    mixture = tfr.Mixture({"a": (tfr.Reader(shard), 1), "b": (tfr.Reader(shard), 1)}, seed=1)
+    loader = tfr.Loader(
+        mixture, ROWS, features=ID, threads=3, transform=lambda batch: batch.sources.tolist()
+    )
+    batches = iter(loader)
+    for _ in range(2):
+        next(batches)
+    loader.change_weights({"a": 0, "b": 1})
+    assert loader.state_dict()["position"] == 2 * ROWS
+    assert np.concatenate(list(loader)).min() == 1
+
+
+def test_records_that_are_not_decoded_are_transformed_too(shard: str) -> None:
+    loader = tfr.Loader(shard, ROWS, shuffle=False, transform=lambda batch: batch.tolist())
+    assert [record for batch in loader for record in batch] == list(tfr.Reader(shard))
