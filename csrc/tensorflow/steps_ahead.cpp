@@ -28,10 +28,12 @@ StepsAhead::StepsAhead(Course course, std::int64_t first)
       times_forgotten_(course_.source->reader()->times_forgotten()),
       read_ahead_(course_.source->reader()->mean_record_bytes(), true) {
   const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(course_.steps - first, 1));
-  distance_ = far_ahead(course_.source->reader()->mean_record_bytes(), left,
-                        [this, first](std::uint64_t batch) {
-                          return course_.records(first + static_cast<std::int64_t>(batch));
-                        });
+  distance_ = far_ahead(
+      course_.source->reader()->mean_record_bytes(), left,
+      [this, first](std::uint64_t batch) {
+        return course_.records(first + static_cast<std::int64_t>(batch));
+      },
+      course_.together_bytes);
   distance_.batches = std::min(distance_.batches, kMaxSteps);
   slack_ = static_cast<std::int64_t>(
       std::clamp(kSlackBytes / distance_.batch_bytes, kMinSlack, kMaxSlack));

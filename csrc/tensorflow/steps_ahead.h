@@ -21,6 +21,7 @@ struct Course {
   std::string name;  // courses of one source and one name are the same
   std::int64_t steps = 0;
   std::function<std::vector<std::int64_t>(std::int64_t step)> records;  // may throw Error
+  std::uint64_t together_bytes = kTogetherBytes;  // of steps that share requests
 };
 
 // One iteration's place in a course: which steps are announced, and which of them have been taken.

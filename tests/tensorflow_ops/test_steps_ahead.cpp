@@ -163,7 +163,8 @@ struct Fixture {
   Course course(std::uint64_t seed = 1) const {
     return {
         source, "seed " + std::to_string(seed), part->batch_count(sequence),
-        [this, seed](std::int64_t step) { return part->records_of_batch(sequence, seed, step); }};
+        [this, seed](std::int64_t step) { return part->records_of_batch(sequence, seed, step); },
+        together_bytes};
   }
   bool come_to(PlaceHolder& place, std::int64_t step, std::uint64_t seed = 1) const {
     return place.come_to(source, step, [&] { return course(seed); });
@@ -175,6 +176,7 @@ struct Fixture {
   }
 
   Ledger& ledger = Ledger::instance();
+  std::uint64_t together_bytes = 0;  // so that each step is announced by itself
   Sequence sequence;
   std::shared_ptr<const Source> source;
   std::shared_ptr<const Part> part;
@@ -192,6 +194,17 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: a step and those after it are announced
   CHECK(ledger.records_announced() == kAhead * kRows);
   read(place, 1);
   CHECK(ledger.records_announced() == kAhead * kRows);
+  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.most_announced_in_all() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "steps ahead: steps that share requests are announced together") {
+  together_bytes = kTogetherBytes;
+  PlaceHolder place;
+  for (std::int64_t step = 0; step < part->batch_count(sequence); ++step) {
+    read(place, step);
+    CHECK(ledger.records_announced() == kRecords - (step + 1) * kRows);
+  }
   CHECK(ledger.read_unannounced == 0);
   CHECK(ledger.most_announced_in_all() == 1);
 }

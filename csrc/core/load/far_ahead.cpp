@@ -16,8 +16,6 @@ constexpr std::uint64_t kAheadBytes = std::uint64_t{128} << 20;
 constexpr std::uint64_t kAheadRows = 1024;
 constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kMaxTogether = 1024;
-// Batches that draw on the same blocks are announced together, so that each block is one request.
-constexpr std::uint64_t kTogetherBytes = std::uint64_t{128} << 20;
 constexpr std::uint64_t kTogetherRows = std::uint64_t{1} << 18;
 constexpr std::uint64_t kTogetherBatches = std::uint64_t{1} << 14;
 // Whether records are read in order shows in so many.
@@ -55,10 +53,11 @@ Requests requests_for(std::vector<std::int64_t> records, std::uint64_t mean_reco
 // get much that is not read.
 std::uint64_t worth_together(
     std::uint64_t mean_record_bytes, std::uint64_t rows, std::uint64_t batch_count,
-    const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of) {
+    const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of,
+    std::uint64_t together_bytes) {
   const std::uint64_t bytes = std::max<std::uint64_t>(rows * mean_record_bytes, 1);
   const std::uint64_t together =
-      std::min({kTogetherBytes / bytes, kTogetherRows / rows, kTogetherBatches, batch_count});
+      std::min({together_bytes / bytes, kTogetherRows / rows, kTogetherBatches, batch_count});
   if (together < 2) return 1;
   std::uint64_t apart = 0;
   std::vector<std::int64_t> all;
@@ -77,7 +76,8 @@ std::uint64_t worth_together(
 }  // namespace
 
 FarAhead far_ahead(std::uint64_t mean_record_bytes, std::uint64_t batch_count,
-                   const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of) {
+                   const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of,
+                   std::uint64_t together_bytes) {
   std::vector<std::int64_t> first;  // a batch alone may be too small to tell
   std::uint64_t rows = 1;           // in a batch
   for (std::uint64_t batch = 0; batch < std::min(batch_count, kBatchesToTell); ++batch) {
@@ -89,7 +89,8 @@ FarAhead far_ahead(std::uint64_t mean_record_bytes, std::uint64_t batch_count,
   const std::uint64_t bytes = std::max<std::uint64_t>(rows * mean_record_bytes, 1);
   const std::uint64_t batches = kAheadBytes / bytes;
   if (!are_neighbours(first)) {
-    const std::uint64_t together = worth_together(mean_record_bytes, rows, batch_count, records_of);
+    const std::uint64_t together =
+        worth_together(mean_record_bytes, rows, batch_count, records_of, together_bytes);
     if (together > 1) return {batches / 2, together, bytes};
     return {std::min(batches, kAheadRows / rows), 1, bytes};
   }
