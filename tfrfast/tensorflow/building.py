@@ -7,10 +7,10 @@ from typing import Any
 
 from tfrfast.tensorflow import graphs
 from tfrfast.tensorflow.batches import Batches
+from tfrfast.tensorflow.functions import parallel_map
 from tfrfast.tensorflow.lifting.batches import lifted_batches
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.sequence import Batch, Sequence
-from tfrfast.tensorflow.source import Source
 
 
 def build(pipeline: Pipeline) -> Any:
@@ -20,22 +20,52 @@ def build(pipeline: Pipeline) -> Any:
     if sequence is None:
         records = source.stream()
     elif source.takes_turns and sequence.shuffle is None:
-        records = _streamed(source, sequence)
+        records = _asked_of(source.stream(), sequence)  # without indexes
     elif sequence.shuffle is None:
         records = source.shards().records(sequence)
     else:
         assert source.plan is not None
         records = graphs.planned_records(source.plan, sequence)
+    return _followed(pipeline, _each_made(pipeline, records))
+
+
+def build_on_theirs(pipeline: Pipeline) -> Any | None:
+    """The same elements, from TensorFlow's own reader; None where it does not read such a source.
+
+    TensorFlow's fingerprints of a graph with functions that return datasets, as ours have, are not
+    the same each time. Those of its own reader are.
+    """
+    shuffle = pipeline.shuffle
+    theirs = pipeline.source.stream_of_theirs()
+    if theirs is None or (shuffle is not None and shuffle.turns is None):
+        return None
+    sequence, batch = pipeline.sequence, pipeline.batch
+    if sequence is not None:
+        theirs = _asked_of(theirs, replace(sequence, repeated=False))
+    theirs = _each_made(pipeline, theirs)
+    if sequence is not None and sequence.repeated and not (batch and batch.ends_with_epoch):
+        theirs = theirs.repeat(sequence.epochs)
+    if sequence is not None and batch is not None:
+        theirs = theirs.batch(batch.rows, batch.drop_remainder)
+        if pipeline.features is not None:
+            theirs = parallel_map(theirs, pipeline.features.parse)
+        if batch.ends_with_epoch:
+            theirs = theirs.repeat(sequence.epochs)
+    return _followed(pipeline, theirs)
+
+
+def _each_made(pipeline: Pipeline, records: Any) -> Any:
+    """What caches, maps and filters make of single records."""
     if pipeline.cached:
         records = records.cache()
     for apply in pipeline.elementwise:
         records = apply(records)
-    return _followed(pipeline, records)
+    return records
 
 
-def _streamed(source: Source, sequence: Sequence) -> Any:
-    """Single records of files that take turns, without indexes."""
-    records, wanted = source.stream(), sequence.records
+def _asked_of(records: Any, sequence: Sequence) -> Any:
+    """What a sequence that shuffles nothing takes of records in their order."""
+    wanted = sequence.positions or sequence.records
     if wanted.first:
         records = records.skip(wanted.first)
     if wanted.stride > 1:

@@ -8,10 +8,19 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow.building import build_on_theirs
 from tfrfast.tensorflow.history import Refusal, call_text
+from tfrfast.tensorflow.lifting import internals
 from tfrfast.tensorflow.remembering import ENDED, RememberingDataset
 
 _ONE_BY_ONE = Refusal("it handles elements one by one", "batch() first, if batches will do")
+_READ_BY_THEIRS = Refusal(
+    "TensorFlow's own reader reads for it, so that it finds in each run what it has written"
+)
+_WRITTEN_AGAIN = Refusal(
+    "it writes its files again in each run",
+    "snapshot() of files on a disk, before shuffle(), and tf.data's other methods after it",
+)
 _OTHERS = {
     "bucket_by_sequence_length": _ONE_BY_ONE,
     "concatenate": Refusal("it joins two datasets", "one TFRecordDataset of all files"),
@@ -23,7 +32,6 @@ _OTHERS = {
     "ragged_batch": Refusal("it makes ragged batches", "batch() and parse_example()"),
     "rejection_resample": _ONE_BY_ONE,
     "scan": _ONE_BY_ONE,
-    "snapshot": Refusal("it writes files"),
     "sparse_batch": Refusal("it makes sparse batches", "batch() and parse_example()"),
     "take_while": _ONE_BY_ONE,
     "unbatch": Refusal("it makes single elements"),
@@ -46,6 +54,26 @@ def _wrapped(method: str, refusal: Refusal) -> Callable[..., Any]:
 
 class WithOtherMethods(RememberingDataset):
     """Has all of them."""
+
+    def snapshot(self, *arguments: Any, **options: Any) -> Any:
+        call, theirs = call_text("snapshot", *arguments, **options), _on_theirs(self)
+        made = tf.data.Dataset.snapshot(
+            self._saved_whole() if theirs is None else theirs, *arguments, **options
+        )
+        return self._plain(made, call, _WRITTEN_AGAIN if theirs is None else _READ_BY_THEIRS)
+
+
+def _on_theirs(dataset: RememberingDataset) -> Any | None:
+    """The same elements from TensorFlow's own reader, if build_on_theirs() can give them."""
+    if dataset._pipeline is not None:
+        return build_on_theirs(dataset._pipeline)
+    if dataset._history.source == "tf.data.TFRecordDataset":
+        return dataset
+    made = dataset._built
+    if not internals.can_be_moved(made) or not isinstance(made._input_dataset, RememberingDataset):
+        return None
+    theirs = _on_theirs(made._input_dataset)
+    return None if theirs is None else internals.moved(made, theirs)
 
 
 for _method, _refusal in _OTHERS.items():

@@ -124,6 +124,17 @@ class Source:
             self._stream_one, self.names.dataset, self.num_parallel_reads
         )
 
+    def stream_of_theirs(self) -> Any | None:
+        """The same by TensorFlow's own reader; None if it would read other records or none."""
+        names = self.names.known or self.names.in_any_order
+        if names is None or self.skip_damage or self.block_records != 1:
+            return None
+        if any(is_url(os.fsdecode(name)) for name in names):
+            return None
+        return readers.TFRecordDatasetV2(
+            self.names.dataset, self.compression, num_parallel_reads=self.num_parallel_reads
+        )
+
     def _stream_one(self, name: Any) -> Any:
         return self._stream_symbolic(tf.reshape(name, [1]))
 

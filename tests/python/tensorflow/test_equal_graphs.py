@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrfast as tfr
@@ -97,3 +98,47 @@ def test_a_seed_that_was_drawn_is_left_out_as_tensorflow_leaves_out_its_own(
     assert graph_digest(one) == graph_digest(other)
     theirs = [tf.data.TFRecordDataset(files).shuffle(50) for _ in range(2)]
     assert graph_digest(theirs[0]) == graph_digest(theirs[1])
+
+
+SNAPSHOTS: dict[str, Make] = {
+    "records": lambda source: source,
+    "a piece": lambda source: source.skip(2).take(20).shard(3, 1),
+    "epochs": lambda source: source.repeat(2).batch(3),
+    "epochs of batches": lambda source: source.batch(3, drop_remainder=True).repeat(2).prefetch(2),
+    "maps": lambda source: source.batch(3).map(tf.strings.length).map(tf.square),
+}
+
+
+@pytest.mark.parametrize("make", SNAPSHOTS.values(), ids=SNAPSHOTS)
+@pytest.mark.parametrize("reads", [None, 2])
+def test_a_snapshot_is_found_again(
+    files: list[str], tmp_path: Path, make: Make, reads: int | None
+) -> None:
+    def elements(source: Any) -> list[Any]:
+        return [each.tolist() for each in map(np.asarray, source.as_numpy_iterator())]
+
+    expected = elements(make(tf.data.TFRecordDataset(files, num_parallel_reads=reads)))
+    kept = tmp_path / "snapshot"
+    for _ in range(3):
+        source = make(tfr.TFRecordDataset(files, num_parallel_reads=reads)).snapshot(str(kept))
+        assert elements(source) == expected
+    if make is not SNAPSHOTS["maps"]:  # TensorFlow may give a function several fingerprints
+        assert len([each for each in kept.iterdir() if each.is_dir()]) == 1
+    assert "TensorFlow's own reader reads for it" in str(tfr.explain(source))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda files: tfr.TFRecordDataset(files).shuffle(1, seed=1).batch(3),
+        lambda files: tfr.TFRecordDataset(files, on_corruption="skip").batch(3),
+        lambda files: tfr.TFRecordDataset(files).batch(3).enumerate(),
+    ],
+    ids=["shuffled", "skip", "another method"],
+)
+def test_other_snapshots_hold_what_they_are_made_of_and_say_that_none_is_found(
+    files: list[str], tmp_path: Path, make: Make
+) -> None:
+    source = make(files).snapshot(str(tmp_path / "snapshot"))
+    assert len(list(source)) == 11
+    assert "it writes its files again in each run" in str(tfr.explain(source))
