@@ -201,7 +201,8 @@ def test_a_planted_link_leads_no_writer_elsewhere(folder: Path) -> None:
     link = shared / "w.tfrecord"
     as_user(STRANGER, lambda: os.symlink(victim, link))
     for writer in (lambda: tfr.Writer(link, overwrite=True), lambda: TFRecordWriter(str(link))):
-        with pytest.raises(OSError, match=f"link that belongs to user {STRANGER}"):
+        # TensorFlow's class of errors, where TensorFlow is imported.
+        with pytest.raises(Exception, match=f"link that belongs to user {STRANGER}|symbolic links"):
             writer()
     assert victim.read_bytes() == b"mine"
     shared.chmod(0o755)

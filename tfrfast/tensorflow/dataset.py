@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ from tensorflow.python.data.ops import readers
 from tfrfast._base.codecs import CODECS
 from tfrfast._remote.options import Storage
 from tfrfast.disk_cache import DiskCache, cache_text
+from tfrfast.tensorflow import processors
 from tfrfast.tensorflow.fused import FusedDataset
 from tfrfast.tensorflow.history import History, Step
 from tfrfast.tensorflow.integers import static_integer
@@ -23,9 +23,6 @@ from tfrfast.tensorflow.sequence import EVERYTHING
 from tfrfast.tensorflow.source import Source
 
 OnCorruption = Literal["raise", "skip"]
-
-# Where interleave() chooses how many files take turns, it allows so many threads for each.
-_THREADS_OF_A_FILE = 3
 
 
 class TFRecordDataset(FusedDataset):
@@ -124,13 +121,7 @@ def _turns(num_parallel_reads: Any, names: list[bytes] | None) -> int | None:
         return 1
     reads = static_integer(num_parallel_reads)
     if reads == tf.data.AUTOTUNE:  # the runtime chooses by the processors that it may use
-        reads = -(-_processors() // _THREADS_OF_A_FILE)
+        reads = processors.turns_of_the_runtime()
     if reads is None or reads < 1:
         return None
     return reads if names is None or len(names) > 1 else 1
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

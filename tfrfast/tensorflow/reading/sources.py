@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrfast._base.codecs import CODECS
+from tfrfast.tensorflow import processors
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.reading import nodes
@@ -15,8 +16,6 @@ from tfrfast.tensorflow.reading.names import Names, names_of
 from tfrfast.tensorflow.reading.opening import Opening, opening_of
 
 _READERS = {"TFRecordDatasetV1", "TFRecordDatasetV2"}
-# TensorFlow allows so many threads for each file where the runtime chooses how many are mixed.
-_THREADS_OF_A_FILE = 3
 
 
 class Records(NamedTuple):
@@ -87,7 +86,7 @@ def _read_by_class(dataset: Any) -> Records | Refusal:
     reads = nodes.attribute(dataset, "num_parallel_reads")
     turns = 1 if reads is None else static_integer(reads)
     if turns == tf.data.AUTOTUNE:
-        turns = _turns_of_the_runtime()
+        turns = processors.turns_of_the_runtime()
     if turns is None or turns < 1:
         return Refusal("how many files take turns is not known")
     return _mixed(names_of(nodes.attribute(dataset, "filenames")), Opening(text), _Mixing(turns))
@@ -99,7 +98,7 @@ def _one_by_one(_: Any, __: bool) -> _Mixing:
 
 def _interleaved(dataset: Any, _: bool) -> _Mixing | Refusal:
     """interleave() on the thread that asks."""
-    return _turns(dataset, _processors())
+    return _turns(dataset, processors.usable())
 
 
 def _parallel(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
@@ -107,7 +106,11 @@ def _parallel(dataset: Any, deterministic: bool) -> _Mixing | Refusal:
     calls = static_integer(nodes.attribute(dataset, "num_parallel_calls"))
     if calls is None:
         return Refusal("how many files are read at once is not known")
-    usual = _turns_of_the_runtime() if calls == tf.data.AUTOTUNE else min(calls, _processors())
+    usual = (
+        processors.turns_of_the_runtime()
+        if calls == tf.data.AUTOTUNE
+        else min(calls, processors.usable())
+    )
     turns = _turns(dataset, usual)
     if not isinstance(turns, Refusal) and calls != tf.data.AUTOTUNE and calls > (turns.turns or 0):
         return Refusal("TensorFlow refuses more calls than files that take turns")
@@ -139,13 +142,3 @@ _MIXINGS = {
     "_InterleaveDataset": _interleaved,
     "_ParallelInterleaveDataset": _parallel,
 }
-
-
-def _turns_of_the_runtime() -> int:
-    return -(-_processors() // _THREADS_OF_A_FILE)
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
