@@ -45,7 +45,7 @@ class InterleavedOrder::Epoch final : public EpochOrder {
       const std::int64_t lap = stretch.lap + passed / stretch.lap_records;
       std::int64_t within = passed % stretch.lap_records;
       const Active& slot = slot_with(active, stretch, within);
-      out[i] = lap * order_.block_records_ + slot.ahead + within;
+      out[i] = slot.first + (lap - slot.lap) * order_.block_records_ + within;
     }
   }
 
@@ -96,7 +96,7 @@ InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::
     : Order(sum_of(file_records), sum_of(file_records)),
       file_records_(std::move(file_records)),
       slots_(slots),
-      // No file has more than all records. So no product of a lap and a block overflows.
+      // No file has more than all records.
       block_records_(std::min(block_records, std::max<std::int64_t>(1, records()))) {
   if (slots < 1) refuse("the number of files that take turns", slots, "1 or more");
   if (block_records < 1) refuse("the number of records of a turn", block_records, "1 or more");
@@ -114,9 +114,8 @@ void InterleavedOrder::add_changes() {
     const auto [lap, slot] = empty.top();
     empty.pop();
     const std::int64_t whole = records / block_records_, rest = records % block_records_;
-    const std::int64_t ahead = first - lap * block_records_;
-    if (whole > 0) add_laps(lap, lap + whole, {slot, ahead, block_records_});
-    if (rest > 0) add_laps(lap + whole, lap + whole + 1, {slot, ahead, rest});
+    if (whole > 0) add_laps({slot, lap, first, block_records_}, whole);
+    if (rest > 0) add_laps({slot, lap + whole, first + whole * block_records_, rest}, 1);
     empty.push({lap + whole + 1, slot});
     first += records;
   }
@@ -126,9 +125,9 @@ void InterleavedOrder::add_changes() {
   });
 }
 
-void InterleavedOrder::add_laps(std::int64_t first, std::int64_t end, const Active& active) {
-  changes_.push_back({first, active, true});
-  changes_.push_back({end, active, false});
+void InterleavedOrder::add_laps(const Active& active, std::int64_t laps) {
+  changes_.push_back({active.lap, active, true});
+  changes_.push_back({active.lap + laps, active, false});
 }
 
 void InterleavedOrder::add_stretches() {

@@ -33,10 +33,11 @@ class InterleavedOrder final : public Order {
   const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;
 
-  // A slot that gives records: in lap n, so many from record n * block + `ahead` on.
+  // A slot that gives blocks of so many records: its first in lap `lap`, from record `first` on.
   struct Active {
     std::int64_t slot = 0;
-    std::int64_t ahead = 0;
+    std::int64_t lap = 0;
+    std::int64_t first = 0;
     std::int64_t records = 0;
   };
 
@@ -64,7 +65,7 @@ class InterleavedOrder final : public Order {
   };
 
   void add_changes();
-  void add_laps(std::int64_t first, std::int64_t end, const Active& active);
+  void add_laps(const Active& active, std::int64_t laps);
   void add_stretches();
   void change(std::vector<Active>& active, std::size_t begin, std::size_t end) const;
 
