@@ -21,6 +21,14 @@ def test_mnist_with_keras(tmp_path: Path, pixels: str) -> None:
     assert outcome.accuracy > 0.5
 
 
+def test_jpegs_are_decoded_for_keras(tmp_path: Path) -> None:
+    example = load_example("jpegs_keras")
+    example.write_images(tmp_path, 1000)
+    outcome = example.train_and_evaluate(tmp_path, epochs=8)
+    assert outcome.evaluated == 200
+    assert outcome.accuracy > 0.3
+
+
 def test_mnist_trains_on_all_digits_every_epoch(tmp_path: Path) -> None:
     digits = load_example("mnist_data").write_digits(tmp_path / "data", "floats", 500)
     example = load_example("mnist_keras")
