@@ -106,7 +106,7 @@ class Pool {
       // A size that was needed once may not come again.
       const std::size_t own_bound = was_wanted_[size.number] ? bound : kPoolRetainedBytes;
       while (retained_ + size.bytes > own_bound && stale_count < kMaxStale &&
-             take_stale(size, &stale[stale_count])) {
+             take_stale(&stale[stale_count])) {
         ++stale_count;
       }
       if (retained_ + size.bytes <= own_bound && shelve(data, size)) {
@@ -155,15 +155,19 @@ class Pool {
     std::size_t bytes;
   };
   static constexpr std::size_t kMaxStale = 8;
+  static constexpr std::uint64_t kStaleAfter = 64;  // buffers of other sizes
 
-  // Takes a buffer of the size that has gone unused the longest off its shelf. False if that is
-  // this size: others that were asked for before would else keep it out for ever.
-  bool take_stale(SizeClass size, Piece* piece) noexcept {
-    unsigned stalest = size.number;
+  // Takes a buffer of the size that has gone unused the longest off its shelf, if that is long:
+  // others that were asked for before would else keep newer sizes out for ever.
+  bool take_stale(Piece* piece) noexcept {
+    unsigned stalest = kClasses;
+    std::uint64_t since = taken_ - std::min(taken_, kStaleAfter);
     for (unsigned number = 0; number < kClasses; ++number) {
-      if (!shelves_[number].empty() && last_taken_[number] < last_taken_[stalest]) stalest = number;
+      if (shelves_[number].empty() || last_taken_[number] >= since) continue;
+      stalest = number;
+      since = last_taken_[number];
     }
-    if (stalest == size.number) return false;
+    if (stalest == kClasses) return false;
     *piece = {shelves_[stalest].back(), bytes_of(stalest)};
     shelves_[stalest].pop_back();
     retained_ -= piece->bytes;
