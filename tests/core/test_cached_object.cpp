@@ -48,6 +48,18 @@ std::uint64_t disk_bytes(const std::string& folder) {
   return total;
 }
 
+// What the folders take in which there is nothing.
+std::uint64_t empty_bytes(const std::string& folder) {
+  struct stat status;
+  std::uint64_t total = 0;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!each.is_directory() || !std::filesystem::is_empty(each.path())) continue;
+    REQUIRE(::stat(each.path().c_str(), &status) == 0);
+    total += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  return total;
+}
+
 class Cache {
  public:
   explicit Cache(std::uint64_t limit = 64 << 20) : limit_(limit) {}
@@ -434,8 +446,9 @@ TEST_CASE("cached object: many threads open, fill and give way at once") {
   for (std::thread& each : threads) each.join();
   CHECK(wrong == 0);
   CHECK(kept > 0);
+  const std::uint64_t taken = disk_bytes(cache.at / "cache") - empty_bytes(cache.at / "cache");
   CHECK(folder->totals().used_bytes <= kLimit);
-  CHECK(disk_bytes(cache.at / "cache") <= kLimit);
+  CHECK(taken <= folder->totals().used_bytes);
   folder->clear();
   CHECK(folder->entries().empty());
   CHECK(folder->totals().used_bytes == 16 << 10);

@@ -149,7 +149,9 @@ bool CacheFile::open_existing() {
 
 // In the place of whatever has the name. False if there is no room.
 bool CacheFile::make() {
-  constexpr std::uint64_t kNeeded = 2 * kCachePageBytes;  // with a part of the folder
+  // Its header, the first page of its log, which is appended to without the lock, and a part of its
+  // folder.
+  constexpr std::uint64_t kNeeded = 3 * kCachePageBytes;
   const std::vector<std::uint8_t> first = header_.encode();
   if (first.empty() || folder().room_for(kNeeded) < kNeeded) return false;
   CacheFolder::Account account(folder());

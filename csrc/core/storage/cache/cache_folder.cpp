@@ -373,7 +373,9 @@ std::vector<CacheFolder::FoundSet> CacheFolder::find_sets() const {
           ::fstatat(root_->get(), path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         continue;
       }
-      set.files.push_back({std::move(each), written_ns(status), disk_bytes_of(status)});
+      // The first page of its log may come at any time.
+      const std::uint64_t disk_bytes = std::max(disk_bytes_of(status), 2 * kCachePageBytes);
+      set.files.push_back({std::move(each), written_ns(status), disk_bytes});
       set.disk_bytes += set.files.back().disk_bytes;
     }
     std::sort(set.files.begin(), set.files.end(),

@@ -14,7 +14,10 @@
 //   something of it locks it alone. The lock belongs to the open folder: a forked child has it,
 //   too, and whatever way a process ends, the system gives the lock back.
 // - Files are made, written and removed by one thread of all processes at a time, which has locked
-//   `used`. So the limit holds at every moment. Only lines are appended without that lock.
+//   `used`, and has taken room for them. Only lines are appended without that lock: each file has
+//   room for a page of them, and a small part of the limit is left free for more. So the limit
+//   holds at every moment, but for the empty folders of data sets that found no room, which have to
+//   be there to be locked, and go when others give way.
 // - The folder is opened once. All its files are opened through that descriptor.
 //
 // What cannot be kept is not kept, and nothing here is an error of reading.
