@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from types import EllipsisType
 from typing import Any, NamedTuple, SupportsIndex
-
-import numpy as np
-import numpy.typing as npt
 
 from tfrfast import _native
 from tfrfast._base.arguments import Remainder, epoch_number
@@ -142,13 +138,17 @@ class Loader:
         )
         self.transform = transform
         self._core: _native.Loader | TransformingLoader = core
-        #: Makes of what the core gives what the user receives.
-        self._received: Callable[[Any], Any] = _Assembly(compiled, reader._source_starts)
         if transform is not None:
-            assembled, self._received = self._received, itemgetter(0)
+            starts = reader._source_starts
 
             def work(batch: Any) -> Any:
-                return transform(assembled(batch))
+                if compiled is not None:
+                    columns, indices, valid = batch
+                    batch = Batch(compiled.assemble(columns), indices, valid, starts)
+                result = transform(batch)
+                if result is None:
+                    raise TypeError("transform returned None: let it return what to deliver.")
+                return result
 
             self._core = TransformingLoader(core, work, threads)
         self._earlier_stats: dict[str, Any] = {}
@@ -347,28 +347,13 @@ class Loader:
         return f"Loader({self.reader!r}, {self.plan!r}, epoch={self.epoch}, step={self.step})"
 
 
-class _Assembly:
-    """Makes a RecordBatch, or a Batch of columns, of what the core delivers."""
-
-    def __init__(
-        self, compiled: CompiledFeatures | None, source_starts: npt.NDArray[np.int64]
-    ) -> None:
-        self._compiled = compiled
-        self._source_starts = source_starts
-
-    def __call__(self, batch: Any) -> _native.RecordBatch | Batch:
-        if self._compiled is None:
-            records: _native.RecordBatch = batch
-            return records
-        columns, indices, valid = batch
-        return Batch(self._compiled.assemble(columns), indices, valid, self._source_starts)
-
-
 class _Epoch:
     """One `for` loop's iterator."""
 
     def __init__(self, loader: Loader) -> None:
-        self._received = loader._received
+        # What a transform returns comes as it is.
+        self._compiled = loader._compiled if loader.transform is None else None
+        self._source_starts = loader.reader._source_starts
         self._next = loader._core.begin().next
 
     def __iter__(self) -> _Epoch:
@@ -379,7 +364,10 @@ class _Epoch:
         if batch is None:
             show_core_warnings()
             raise StopIteration
-        return self._received(batch)
+        if self._compiled is None:
+            return batch
+        columns, indices, valid = batch
+        return Batch(self._compiled.assemble(columns), indices, valid, self._source_starts)
 
 
 def _restore(

@@ -118,6 +118,11 @@ def test_a_stop_iteration_does_not_end_the_epoch(shard: str) -> None:
         list(loader_of(shard, stops))
 
 
+def test_a_transform_that_returns_nothing_is_an_error(shard: str) -> None:
+    with pytest.raises(TypeError, match="transform returned None"):
+        list(loader_of(shard, lambda batch: None))
+
+
 def test_a_damaged_record_is_an_error_after_what_comes_before(shard: str, tmp_path: Path) -> None:
     data = bytearray(Path(shard).read_bytes())
     data[len(data) * 3 // 4] ^= 1

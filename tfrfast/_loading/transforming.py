@@ -20,7 +20,7 @@ class TransformingLoader:
 
     Threads call `work` for batches that nobody has asked for yet, and their results come in order.
     The place counts what was handed out. An error of `work` is raised in its batch's place, and
-    asking again calls it again.
+    asking again calls it again. It never returns None.
     """
 
     def __init__(self, core: _native.Loader, work: Callable[[Any], Any], threads: int) -> None:
@@ -79,8 +79,8 @@ class TransformingPass:
         self._failure: Exception | None = None  # of reading, after what waits
         self._end: Place | None = None
 
-    def next(self) -> tuple[Any] | None:
-        """The next result, in a tuple. None at the end."""
+    def next(self) -> Any:
+        """The next result. None at the end."""
         if not self._home.is_this_one():
             self._settle_in_this_process()
         with self._lock:
@@ -89,7 +89,7 @@ class TransformingPass:
                 raise RuntimeError("This iteration has ended: the loader was moved.")
             self._read_ahead()
             if self._waiting:
-                return (self._finished(self._waiting[0]),)
+                return self._finished(self._waiting[0])
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
