@@ -123,7 +123,7 @@ def test_commands_run_on_ray(
     assert main(["index", "--ray", *data]) == 0
     assert "3 indexes built" in capsys.readouterr().out
     assert main(["verify", *data, "--ray"]) == 0
-    assert "1500 records in 3 shards" in capsys.readouterr().out
+    assert "1,500 records in 3 shards" in capsys.readouterr().out
     assert main(["keys", "--ray", *data, "--by", "id"]) == 0
     copying = ["--records", str(tmp_path / "numbers"), "--out", str(tmp_path / "x")]
     assert main(["copy", "--ray", *data, *copying]) == 0

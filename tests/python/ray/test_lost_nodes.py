@@ -38,7 +38,7 @@ def test_a_dataset_is_written_whole_though_a_node_dies(
         cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
     mark = tmp_path / "one-died"
-    dataset = tray.read(shards, features=ID, shuffle=3, override_num_blocks=9)
+    dataset = tray.read(shards, features=ID, order=tfr.Shuffle(3), override_num_blocks=9)
     some = dataset.map_batches(functools.partial(_die_once, mark=str(mark)), batch_size=None)
     done = tray.write(some, tmp_path / "out/train", num_shards=4, sync=False)
     assert mark.exists()

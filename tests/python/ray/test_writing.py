@@ -54,7 +54,7 @@ def test_what_was_read_is_written_byte_for_byte(
 def test_rows_keep_the_order_of_a_shuffle(
     local_ray: Any, shards: list[str], tmp_path: Path
 ) -> None:
-    dataset = tray.read(shards, features=ID, shuffle=9, override_num_blocks=6)
+    dataset = tray.read(shards, features=ID, order=tfr.Shuffle(9), override_num_blocks=6)
     done = tray.write(dataset, tmp_path / "train", num_shards=7, compression="GZIP", sync=False)
     ids = [row["id"] for row in tray.read(done.paths, features=ID, records=slice(None)).take_all()]
     assert ids == tfr.Permutation(1500, 9)[:].tolist()
