@@ -1,9 +1,12 @@
 #include "python/record_iterator.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "core/base/process.h"
 #include "core/read/reader.h"
@@ -17,17 +20,43 @@ namespace {
 // Large enough to keep the threads busy, small enough for the cache.
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 constexpr std::uint64_t kBatchRecords = 8192;
-// Over a network each batch takes a round trip, and its requests run at the same time.
-constexpr std::uint64_t kFarBatchBytes = 32 << 20;
+// Over a network, large requests run at the same time.
+constexpr std::uint64_t kFarBatchBytes = 8 << 20;
 constexpr std::uint64_t kFarBatchRecords = 1 << 17;
+// So much of what follows is asked for before, as shards may be small: at most as much again as was
+// read.
+constexpr std::uint64_t kMinAheadBytes = 32 << 20;
+constexpr std::uint64_t kMaxAheadBytes = 64 << 20;
+
+std::vector<std::int64_t> numbers(std::uint64_t begin, std::uint64_t end) {
+  std::vector<std::int64_t> result(static_cast<std::size_t>(end - begin));
+  std::iota(result.begin(), result.end(), static_cast<std::int64_t>(begin));
+  return result;
+}
+
+// Announces records that follow, up to `announced` before this call and after it. Opens far shards
+// at the same time, and so throws what the thread's WaitCheck throws.
+void announce_ahead(const Reader& reader, std::uint64_t begin, std::uint64_t& announced) {
+  const std::uint64_t mean = reader.mean_record_bytes() + 1;
+  const std::uint64_t least = kMinAheadBytes / mean + 1;
+  const std::uint64_t most = std::min(kMaxAheadBytes / mean + 1, kFarBatchRecords);
+  const std::uint64_t ahead = std::clamp(begin, std::min(least, most), most);
+  const std::uint64_t end = std::min(reader.record_count(), begin + ahead);
+  announced = std::max(announced, begin);
+  // Few large announcements, so that neighbours share requests.
+  if (announced >= end || (announced - begin > ahead / 2 && end < reader.record_count())) return;
+  ReadAhead lately(reader.mean_record_bytes(), true);
+  reader.announce(numbers(announced, end), lately);
+  announced = end;
+}
 
 }  // namespace
 
 // One batch, and its reading by the thread that made this object. Other threads wait for it.
 class RecordIterator::Reading {
  public:
-  Reading(std::shared_ptr<const Reader> reader, std::uint64_t begin)
-      : reader_(std::move(reader)), begin_(begin) {}
+  Reading(std::shared_ptr<const Reader> reader, std::uint64_t begin, std::uint64_t announced)
+      : reader_(std::move(reader)), begin_(begin), announced_(announced) {}
 
   bool is_of_this_process() const { return home_.is_this_one(); }
   std::uint64_t record_count() const { return reader_->record_count(); }
@@ -38,9 +67,11 @@ class RecordIterator::Reading {
     std::exception_ptr failure;
     try {
       const bool is_far = reader_->is_far();
-      const std::uint64_t end = reader_->range_end(begin_, is_far ? kFarBatchBytes : kBatchBytes,
-                                                   is_far ? kFarBatchRecords : kBatchRecords);
-      range = reader_->read_range(begin_, end);
+      if (is_far) announce_ahead(*reader_, begin_, announced_);
+      std::uint64_t end = reader_->range_end(begin_, is_far ? kFarBatchBytes : kBatchBytes,
+                                             is_far ? kFarBatchRecords : kBatchRecords);
+      if (is_far) end = std::min(end, announced_);
+      range = reader_->read_range(begin_, end, is_far);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -59,6 +90,9 @@ class RecordIterator::Reading {
     is_done_.wait(lock, [this] { return done_; });
   }
 
+  // The end of what was announced. Call it once it is done.
+  std::uint64_t announced() const noexcept { return announced_; }
+
   // Call it once it is done, with the GIL, on one thread.
   Reader::Range take() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -69,6 +103,7 @@ class RecordIterator::Reading {
   const HomeProcess home_;
   const std::shared_ptr<const Reader> reader_;
   const std::uint64_t begin_;
+  std::uint64_t announced_;
   std::mutex mutex_;
   std::condition_variable is_done_;
   bool done_ = false;
@@ -79,6 +114,15 @@ class RecordIterator::Reading {
 RecordIterator::RecordIterator(py::object reader)
     : owner_(std::move(reader)), reader_(owner_.cast<const OpenReader&>()) {
   reader_.get();
+}
+
+RecordIterator::~RecordIterator() {
+  if (announced_ <= next_) return;
+  try {
+    reader_.get()->withdraw(numbers(next_, announced_));
+  } catch (const std::exception&) {
+    // A reader that was closed has forgotten it.
+  }
 }
 
 py::bytes RecordIterator::next() {
@@ -98,7 +142,12 @@ void RecordIterator::read_on() {
   if (is_ours) {
     const std::shared_ptr<const Reader>& reader = reader_.get();
     if (next_ == reader->record_count()) throw py::stop_iteration();
-    reading_ = std::make_shared<Reading>(reader, next_);
+    // A read that fails makes the reader forget what was announced.
+    const std::uint64_t times_forgotten = reader->times_forgotten();
+    if (std::exchange(times_forgotten_, times_forgotten) != times_forgotten) {
+      announced_ = next_;
+    }
+    reading_ = std::make_shared<Reading>(reader, next_, announced_);
   }
   const std::shared_ptr<Reading> reading = reading_;
   {
@@ -113,6 +162,7 @@ void RecordIterator::read_on() {
   reading_ = nullptr;
   // A failure that is not one record's, such as a damaged index, ends the iteration.
   next_ = reading->record_count();
+  announced_ = reading->announced();
   Reader::Range range = reading->take();
   batch_ = std::move(range.batch);
   error_ = std::move(range.error);

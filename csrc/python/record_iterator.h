@@ -25,6 +25,9 @@ class RecordIterator {
  public:
   // Throws Error closed.
   explicit RecordIterator(pybind11::object reader);
+  ~RecordIterator();  // what it has asked for and not read is not fetched any more
+  RecordIterator(const RecordIterator&) = delete;
+  RecordIterator& operator=(const RecordIterator&) = delete;
 
   // Throws stop_iteration.
   pybind11::bytes next();
@@ -42,6 +45,8 @@ class RecordIterator {
   std::optional<Error> error_;  // after the batch
   std::size_t row_ = 0;
   std::uint64_t next_ = 0;
+  std::uint64_t announced_ = 0;        // the first record that was not
+  std::uint64_t times_forgotten_ = 0;  // by the reader, when this one last announced
 };
 
 }  // namespace tfrfast::python

@@ -405,14 +405,14 @@ void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_by
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
 }
 
-Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end) const {
+Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end, bool is_announced) const {
   end = std::min(end, record_count());
   begin = std::min(begin, end);
   Outcome outcome;
   try {
     outcome = read_rows(
         static_cast<std::size_t>(end - begin), [begin](std::size_t row) { return begin + row; },
-        ReadRequest{{}, nullptr, options_.threads, nullptr},
+        ReadRequest{{}, nullptr, options_.threads, nullptr, is_announced},
         options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
   } catch (Error& failure) {
     // A single record that memory cannot hold must not hide those after it.

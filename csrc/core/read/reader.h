@@ -105,7 +105,7 @@ class Reader {
     std::optional<Error> error;
     std::uint64_t next = 0;  // `end`, or the record after the one that failed
   };
-  Range read_range(std::uint64_t begin, std::uint64_t end) const;
+  Range read_range(std::uint64_t begin, std::uint64_t end, bool is_announced = false) const;
 
   // The end of a range that begins at `begin` and has about `target_bytes`, at least one record and
   // at most `max_records`. `begin` itself only at the end of the data.

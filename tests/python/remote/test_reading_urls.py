@@ -16,7 +16,14 @@ import pytest
 import tfrfast as tfr
 from orders import order_of
 from range_server import OLD, RangeServer, fails_at_first
-from record_files import cut, flip_payload_byte, frame_starts, some_records, write_shard
+from record_files import (
+    cut,
+    flip_payload_byte,
+    frame_starts,
+    some_records,
+    write_shard,
+    write_shards,
+)
 from tfrfast._indexing import objects
 from tfrfast._remote.options import Storage
 from tfrfast.cli import main
@@ -251,6 +258,26 @@ def test_small_batches_in_order_share_large_requests(server: RangeServer, tmp_pa
     assert [list(batch) for batch in tfr.Loader(reader, 2, order=tfr.InOrder(indices=[7, 3]))] == [
         [reader[7], reader[3]]
     ]
+
+
+def test_iterating_asks_for_the_shards_that_follow(server: RangeServer, tmp_path: Path) -> None:
+    shards = write_shards(tmp_path, [20] * 12, longest=20_000)
+    for shard in shards:
+        server.put(f"many/{Path(shard).name}", Path(shard).read_bytes())
+    reader = tfr.Reader([f"{server.url}/many/{Path(shard).name}" for shard in shards])
+    for _ in range(2):
+        server.forget()
+        server.delay_s = 0.05
+        assert list(reader) == list(tfr.Reader(shards))
+        assert server.most_running > 6
+        # Each byte once: nothing is left of what was asked for.
+        size = sum(len(server.objects[f"many/{Path(shard).name}"].data) for shard in shards)
+        assert (
+            sum(seen.end - seen.begin for seen in server.reads() if seen.begin is not None) == size
+        )
+    server.forget()
+    next(iter(reader))
+    assert len(list(reader)) == 240
 
 
 def test_records_of_the_same_blocks_share_requests(server: RangeServer, tmp_path: Path) -> None:
