@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.datasets import DATA_SETS, shards_of
-from tfrfast._bench.pipelines import Work
-from tfrfast._bench.shapes import SHAPES
+from tfrfast.bench.pipelines import Work
+from tfrfast.bench.shapes import SHAPES
 
 
 class Case(NamedTuple):

@@ -17,7 +17,7 @@ import tfrfast as tfr
 from benchmarks.cases import Case
 from benchmarks.rates import Builder
 from tfrfast import _native
-from tfrfast._bench.pipelines import (
+from tfrfast.bench.pipelines import (
     TENSORFLOW_WAYS,
     WINDOW,
     Epoch,

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from tfrfast._bench.shapes import write_shape
+from tfrfast.bench.shapes import write_shape
 
 
 class DataSet(NamedTuple):

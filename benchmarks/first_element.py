@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfrfast._bench.shapes import write_shape
-from tfrfast.encoding import encode_example
-from tfrfast.writer import Writer
+from tfrfast.bench.shapes import write_shape
+from tfrfast.example.encoding import encode_example
+from tfrfast.writing.writer import Writer
 
 SHAPES = {"mnist": 256, "ctr": 1024, "wide": 256}
 CLASSES = ("TensorFlow", "tfrfast")

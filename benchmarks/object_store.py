@@ -39,8 +39,8 @@ from typing import Any
 import numpy as np
 
 import tfrfast as tfr
-from tfrfast._bench.pipelines import import_tensorflow
-from tfrfast._bench.shapes import SHAPES, write_shape
+from tfrfast.bench.pipelines import import_tensorflow
+from tfrfast.bench.shapes import SHAPES, write_shape
 
 RECORD_BYTES = {"image": 110_000, "ctr": 274}
 SHARDS = 8

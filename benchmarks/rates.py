@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import tfrfast as tfr
-from tfrfast._bench.pipelines import Epoch
+from tfrfast.bench.pipelines import Epoch
 
 _IDLE_PROBE_S = 0.05
 

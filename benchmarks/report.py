@@ -32,9 +32,9 @@ from benchmarks.contenders import (
     contenders,
 )
 from benchmarks.rates import Rates, rates_in_turns
-from tfrfast._bench.machine import describe_machine
-from tfrfast._bench.ratio_chart import Bar, draw_ratios
-from tfrfast._bench.shapes import SHAPES, warm
+from tfrfast.bench.machine import describe_machine
+from tfrfast.bench.ratio_chart import Bar, draw_ratios
+from tfrfast.bench.shapes import SHAPES, warm
 
 _PACKAGES = (
     "numpy",
@@ -196,7 +196,7 @@ TEXT = """# Benchmarks
 {machine}
 
 `python benchmarks/report.py` measures this, after `pip install -r benchmarks/requirements.txt`. The
-data have three shapes ([shapes.py](../tfrfast/_bench/shapes.py)): `ctr` is 2,000,000 records of
+data have three shapes ([shapes.py](../tfrfast/bench/shapes.py)): `ctr` is 2,000,000 records of
 258 B, `mnist` is 60,000 of 3.2 KB, and `image` is 16,000 of 110 KB.
 
 - All contenders of a case take turns. Figures are medians of {rounds} rounds with the lowest and the

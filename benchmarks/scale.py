@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import tfrfast as tfr
-from tfrfast._bench.svg import Colour, Svg
+from tfrfast.bench.svg import Colour, Svg
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "scale.svg"

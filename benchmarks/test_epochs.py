@@ -17,7 +17,7 @@ import tfrfast as tfr
 from benchmarks.cases import Case, all_cases
 from benchmarks.contenders import contenders
 from benchmarks.rates import Turn, drop_from_memory, time_epoch
-from tfrfast._bench.shapes import warm
+from tfrfast.bench.shapes import warm
 
 ROUNDS = 3
 NAMES = (

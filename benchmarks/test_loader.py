@@ -13,8 +13,8 @@ import pytest
 import tfrfast as tfr
 from benchmarks.datasets import DATA_SETS, shards_of
 from benchmarks.rates import drop_from_memory
-from tfrfast._bench.duel import speedups, take_turns
-from tfrfast._bench.shapes import SHAPES
+from tfrfast.bench.duel import speedups, take_turns
+from tfrfast.bench.shapes import SHAPES
 
 
 @pytest.fixture(params=list(DATA_SETS))

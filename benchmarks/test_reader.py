@@ -16,7 +16,7 @@ import pytest
 
 import tfrfast as tfr
 from benchmarks.datasets import DATA_SETS, shards_of
-from tfrfast._bench.shapes import SHAPES, warm
+from tfrfast.bench.shapes import SHAPES, warm
 
 
 @pytest.fixture(params=list(DATA_SETS))

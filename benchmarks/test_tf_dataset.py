@@ -20,8 +20,8 @@ import pytest
 import tfrfast as tfr
 from benchmarks.datasets import DATA_SETS, shards_of
 from benchmarks.rates import Builder, rates_in_turns
-from tfrfast._bench.pipelines import WINDOW, Epoch, tensorflow_features
-from tfrfast._bench.shapes import SHAPES, warm
+from tfrfast.bench.pipelines import WINDOW, Epoch, tensorflow_features
+from tfrfast.bench.shapes import SHAPES, warm
 
 tf = pytest.importorskip("tensorflow")
 

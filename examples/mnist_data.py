@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import tfrfast as tfr
-from tfrfast._bench.digits import SIDE, draw_digit
+from tfrfast.bench.digits import SIDE, draw_digit
 
 PIXELS = SIDE * SIDE
 KERAS_FILE = Path("~/.keras/datasets/mnist.npz").expanduser()

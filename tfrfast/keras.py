@@ -6,20 +6,37 @@ import copy
 import operator
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, Protocol, SupportsIndex
 
 import keras
 import numpy as np
 
 from tfrfast import _native
 from tfrfast.columns import Batch, Bytes, Column, Ragged, Sparse
-from tfrfast.features import FixedLenSequence, VarLen
-
-if TYPE_CHECKING:
-    from tfrfast.loader import Loader
+from tfrfast.features import Features, FixedLenSequence, VarLen
+from tfrfast.order import Plan
 
 _HAS_PY_DATASET = hasattr(keras.utils, "PyDataset")
 _Base: Any = keras.utils.PyDataset if _HAS_PY_DATASET else keras.utils.Sequence
+
+
+class Epochs(Protocol):
+    """What Keras needs of a Loader."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def features(self) -> Features | None: ...
+    @property
+    def transform(self) -> Any: ...
+    @property
+    def plan(self) -> Plan: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class KerasEpochs(_Base):  # type: ignore[misc]
@@ -39,7 +56,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
     wider than the one that it trains on.
     """
 
-    def __init__(self, loader: Loader, inputs: Sequence[str], label: str | None) -> None:
+    def __init__(self, loader: Epochs, inputs: Sequence[str], label: str | None) -> None:
         super().__init__()
         self._loader = copy.copy(loader)  # which shares the reader
         self._inputs = tuple(inputs)
@@ -148,7 +165,7 @@ class KerasEpochs(_Base):  # type: ignore[misc]
         return _widened(value, 1 if width + 1 != self._widths.get(name) else 2)
 
 
-def keras_epochs(loader: Loader, features: str | Sequence[str], label: str | None) -> KerasEpochs:
+def keras_epochs(loader: Epochs, features: str | Sequence[str], label: str | None) -> KerasEpochs:
     """See `Loader.to_keras`."""
     inputs = [features] if isinstance(features, str) else list(features)
     if loader.features is None and loader.transform is None:
@@ -176,7 +193,7 @@ def keras_epochs(loader: Loader, features: str | Sequence[str], label: str | Non
     return KerasEpochs(loader, inputs, label)
 
 
-def _has_any_width(loader: Loader, name: str) -> bool:
+def _has_any_width(loader: Epochs, name: str) -> bool:
     """Whether the second dimension of a column may differ between batches."""
     spec = (loader.features or {}).get(name)
     return isinstance(spec, FixedLenSequence) or (isinstance(spec, VarLen) and spec.sparse)

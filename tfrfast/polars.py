@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from tfrfast import scanning
-from tfrfast._base.paths import Paths
 from tfrfast.features import AnyFeatures
 from tfrfast.reader import Reader
-from tfrfast.scanning import Scan
+from tfrfast.storage.paths import Paths
+from tfrfast.tables import scanning
+from tfrfast.tables.scanning import Scan
 
 __all__ = ["scan"]
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfrfast import _native
-from tfrfast._base.paths import Paths, encoded, expand_paths, written_file
-from tfrfast._base.progress import ProgressBar
-from tfrfast._base.warning import core_warnings, show_core_warnings
-from tfrfast._keys.key_file import key_path, open_key_file
-from tfrfast._keys.keyed import Keyed
-from tfrfast._remote.options import Storage, storage_of
-from tfrfast.disk_cache import DiskCache, cache_text
+from tfrfast.base.progress import ProgressBar
+from tfrfast.base.warning import core_warnings, show_core_warnings
+from tfrfast.keys.key_file import key_path, open_key_file
+from tfrfast.keys.keyed import Keyed
+from tfrfast.storage.disk_cache import DiskCache, cache_text
+from tfrfast.storage.paths import Paths, encoded, expand_paths, written_file
+from tfrfast.storage.remote.options import Storage, storage_of
 
 INDEX_USES = ("auto", "memory", "require")
 

@@ -32,7 +32,7 @@ PAGES = {
     "examples/README.md": "examples/index.md",
 }
 # Files whose code is shown, if a page links to them.
-CODE = ("examples/*.py", "tfrfast/_bench/shapes.py")
+CODE = ("examples/*.py", "tfrfast/bench/shapes.py")
 
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 

@@ -1,4 +1,4 @@
-// Decoded columns in the form that tfrfast/_features/compiled.py takes.
+// Decoded columns in the form that tfrfast/features/compiled.py takes.
 #pragma once
 
 #include <pybind11/numpy.h>

@@ -1,5 +1,5 @@
 // Permutation, the orders and Plan. Arguments arrive checked for type by
-// tfrfast/_base/arguments.py.
+// tfrfast/base/arguments.py.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 

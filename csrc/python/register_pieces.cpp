@@ -1,4 +1,4 @@
-// Functions with which tfrfast/_columns picks rows.
+// Functions with which tfrfast/columns picks rows.
 #include <pybind11/numpy.h>
 
 #include "core/base/error.h"

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tfrfast._bench.order_chart import Panel, draw_orders
-from tfrfast._bench.ratio_chart import Bar, draw_ratios
+from tfrfast.bench.order_chart import Panel, draw_orders
+from tfrfast.bench.ratio_chart import Bar, draw_ratios
 
 SVG = "{http://www.w3.org/2000/svg}"
 BARS = [

@@ -12,9 +12,9 @@ import pytest
 import tfrfast as tfr
 from cli_files import damage, run, write_examples
 from record_files import flip_payload_byte
-from tfrfast._base.sizes import counted
-from tfrfast.cli._ray import joined_addresses
-from tfrfast.cli.cache import data_set_of
+from tfrfast.base.sizes import counted
+from tfrfast.cli.commands.cache import data_set_of
+from tfrfast.cli.ray import joined_addresses
 
 
 @pytest.fixture

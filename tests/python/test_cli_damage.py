@@ -13,7 +13,7 @@ import pytest
 
 import tfrfast as tfr
 from cli_files import damage, run, write_examples
-from tfrfast.cli._advice import in_flags
+from tfrfast.cli.advice import in_flags
 
 Output = pytest.CaptureFixture[str]
 
@@ -106,7 +106,7 @@ def test_an_error_that_nobody_foresaw_is_exit_code_2(
     def fail(_: object) -> list[str]:
         raise KeyError("what")
 
-    monkeypatch.setattr("tfrfast.cli.cache.print_table", fail)
+    monkeypatch.setattr("tfrfast.cli.commands.cache.print_table", fail)
     monkeypatch.setattr("tfrfast._native.cached_indexes", lambda: fail(None))
     assert run("cache") == 2
     error = capsys.readouterr().err

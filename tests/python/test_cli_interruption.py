@@ -26,7 +26,7 @@ class Finder:
         if count == wanted:
             os.kill(os.getpid(), signal.SIGINT)
 
-import tfrfast.cli._interruption
+import tfrfast.cli.interruption
 sys.argv[1:] = {arguments!r}
 sys.meta_path.insert(0, Finder())
 from tfrfast.cli import main
@@ -98,7 +98,7 @@ def test_between_two_pieces_of_output_lines_are_whole(tmp_path: Path) -> None:
             writer.write(tfr.encode_example({"x": number}))
     script = AT_CALL.format(
         path=sys.path,
-        module="tfrfast.cli._json_lines",
+        module="tfrfast.cli.json_lines",
         before="",
         target="module.JsonLines.lines",
         times=3,
@@ -117,9 +117,9 @@ def test_an_interrupted_shuffle_says_that_it_goes_on(tmp_path: Path) -> None:
     arguments = ["shuffle", *shards, "--out", str(tmp_path / "out/x"), "--num-shards", "5"]
     script = AT_CALL.format(
         path=sys.path,
-        module="tfrfast._shuffle.job",
-        before="import tfrfast.shuffling\ntfrfast.shuffling._MIN_MEMORY_BYTES = 1\n"
-        "module._MIN_BUFFER_BYTES = 1\ntfrfast.shuffling._memory = lambda given: 4000",
+        module="tfrfast.jobs.shuffling.job",
+        before="import tfrfast.jobs.shuffling.shuffle\ntfrfast.jobs.shuffling.shuffle._MIN_MEMORY_BYTES = 1\n"
+        "module._MIN_BUFFER_BYTES = 1\ntfrfast.jobs.shuffling.shuffle._memory = lambda given: 4000",
         target="module.ShuffleJob._write_shard",
         times=3,
         arguments=arguments,
@@ -139,7 +139,7 @@ def test_a_shuffle_in_memory_begins_again(tmp_path: Path) -> None:
     shards = write_examples(tmp_path / "data")
     script = AT_CALL.format(
         path=sys.path,
-        module="tfrfast._shuffle.job",
+        module="tfrfast.jobs.shuffling.job",
         before="",
         target="module.ShuffleJob._write_shard",
         times=1,

@@ -13,6 +13,7 @@ import pytest
 
 import tfrfast as tfr
 from tfrecord_model import frame, header, masked, shard_of
+from tfrfast.reader import Skipped
 
 RECORDS = [b"%03d" % i * 10 for i in range(10)]
 FRAME = 46
@@ -81,7 +82,7 @@ def test_a_torn_tail_is_raised_at_opening(shard: Damaged, io: Any, cut: int) -> 
     assert f"'{shard.path}' is truncated: record 9 at byte 414 {what}" in str(error)
     reader = tfr.Reader(shard.path, io=io, on_corruption="skip")
     assert list(reader) == RECORDS[:9]
-    assert reader.skipped == [tfr.Skipped(shard.path, 414, 414 + cut, 1)]
+    assert reader.skipped == [Skipped(shard.path, 414, 414 + cut, 1)]
 
 
 def test_a_bad_payload_is_raised_when_it_is_read(shard: Damaged, io: Any, tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from record_files import flip_payload_byte
 from tfrecord_model import write_shard
-from tfrfast import _native, copying, verifying
-from tfrfast._jobs import cutting, running
-from tfrfast._jobs.cutting import grouped, part_bytes
-from tfrfast._jobs.rows import Rows, Shards, cut_rows
-from tfrfast._jobs.running import Advance, run_tasks
-from tfrfast._remote.options import Storage
+from tfrfast import _native
+from tfrfast.jobs import copying, cutting, running, verifying
+from tfrfast.jobs.cutting import grouped, part_bytes
+from tfrfast.jobs.rows import Rows, Shards, cut_rows
+from tfrfast.jobs.running import Advance, run_tasks
+from tfrfast.reader import Skipped
+from tfrfast.storage.remote.options import Storage
 
 
 class Twice(Executor):
@@ -386,14 +387,14 @@ def test_large_shards_are_divided_together(
     assert opened == [shards, [shards[0], *shards[2:]]]  # once more without that of no records
     assert len(tasks) > 12
     monkeypatch.undo()
-    whole = tfr.Skipped(shards[1], 0, 50_000, None)
+    whole = Skipped(shards[1], 0, 50_000, None)
     assert tfr.verify(shards, executor=executor, threads=3) == (4, 12_000, total, [whole])
 
 
 def test_damage_alone(tmp_path: Path, small_parts: None, executor: Executor | None) -> None:
     path = tmp_path / "shard"
     path.write_bytes(b"\xff" * 100_000)
-    whole = tfr.Skipped(str(path), 0, 100_000, None)
+    whole = Skipped(str(path), 0, 100_000, None)
     assert tfr.verify(path, executor=executor, threads=3) == (1, 0, 100_000, [whole])
 
 

@@ -15,9 +15,9 @@ import pytest
 import tfrfast as tfr
 from record_files import flip_payload_byte
 from tfrfast import _native
-from tfrfast import keys as keys_module
-from tfrfast._keys import entries as entries_module
-from tfrfast._keys.key_file import KeyHeader, write_keys
+from tfrfast.jobs import building_keys as keys_module
+from tfrfast.keys import entries as entries_module
+from tfrfast.keys.key_file import KeyHeader, write_keys
 
 COUNT = 3000
 

@@ -50,9 +50,9 @@ def start_and_wait(code: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("module", "target", "call"),
     [
-        ("tfrfast._publishing.shard_set", "tfr.copying.run_tasks", COPY),
-        ("tfrfast.keys", "tfrfast.keys.write_keys", KEYS),
-        ("tfrfast._tables.parquet", "tfrfast._tables.parquet.run_tasks", EXPORT),
+        ("tfrfast.jobs.copying", "tfrfast.jobs.copying.run_tasks", COPY),
+        ("tfrfast.jobs.building_keys", "tfrfast.jobs.building_keys.write_keys", KEYS),
+        ("tfrfast.jobs.parquet", "tfrfast.jobs.parquet.run_tasks", EXPORT),
     ],
     ids=["copy", "build_keys", "export"],
 )

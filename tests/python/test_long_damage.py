@@ -12,7 +12,7 @@ import pytest
 import tfrfast as tfr
 from record_files import flip_length_byte, frame_starts, some_records, write_shard
 from tfrecord_model import frame, rested, shard_of
-from tfrfast._base.progress import ProgressBar
+from tfrfast.base.progress import ProgressBar
 from tfrfast.cli import main
 
 RECORDS = some_records(100)

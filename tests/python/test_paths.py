@@ -181,7 +181,7 @@ OTHER_URLS = ["HTTPS://host/x", "hdfs://h/x", "abfs+x://y"]
 
 @pytest.mark.parametrize("url", OUR_URLS)
 def test_urls_need_obstore(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrfast._remote import library
+    from tfrfast.storage.remote import library
 
     monkeypatch.setattr(library, "_loaded", None)
     for name in ("obstore", "obstore._obstore"):

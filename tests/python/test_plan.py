@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tfrfast as tfr
 from orders import order_of
-from tfrfast._base.arguments import Remainder
+from tfrfast.base.arguments import Remainder
 
 SHUFFLES = st.one_of(
     st.booleans(),

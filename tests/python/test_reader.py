@@ -13,6 +13,7 @@ import pytest
 
 import tfrfast as tfr
 from tfrecord_model import write_shard
+from tfrfast.reader import Location
 
 RECORDS = [bytes([i]) * (i * 7 % 50) for i in range(100)]
 
@@ -154,7 +155,7 @@ def test_keys_that_are_no_numbers_are_refused(reader: tfr.Reader, key: Any) -> N
 
 def test_locate(reader: tfr.Reader) -> None:
     frames = [16 + len(record) for record in RECORDS]
-    assert reader.locate(3) == tfr.Location(0, sum(frames[:3]), len(RECORDS[3]))
+    assert reader.locate(3) == Location(0, sum(frames[:3]), len(RECORDS[3]))
     assert reader.locate(60) == (2, 0, len(RECORDS[60]))
     assert reader.locate(-1) == (2, sum(frames[60:99]), len(RECORDS[99]))
     assert reader.locate(np.int32(3)) == reader.locate(3)

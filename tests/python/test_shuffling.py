@@ -14,9 +14,9 @@ import pytest
 
 import tfrfast as tfr
 from tfrfast import _native
-from tfrfast._base.sizes import parse_bytes
-from tfrfast._shuffle.job import ShuffleJob
+from tfrfast.base.sizes import parse_bytes
 from tfrfast.cli import main
+from tfrfast.jobs.shuffling.job import ShuffleJob
 
 SMALL_MEMORY = 16 << 20
 KILLS = int(os.environ.get("TFRFAST_KILLS", "15")) // 3
@@ -271,7 +271,7 @@ class TestDamage:
 SCRIPT = """
 import sys
 import tfrfast as tfr
-from tfrfast._shuffle import job
+from tfrfast.jobs.shuffling import job
 job._STEP_BYTES = 1 << 20
 job._CHECKPOINT_BYTES = 4 << 20
 tfr.shuffle(sys.argv[1], sys.argv[2], num_shards=20, seed=3, max_memory=16 << 20, sync=False)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
-from tfrfast._shuffle import good_records, job
-from tfrfast._shuffle.job import ShuffleJob
+from tfrfast.jobs.shuffling import good_records, job
+from tfrfast.jobs.shuffling.job import ShuffleJob
 
 SMALL_MEMORY = 16 << 20
 

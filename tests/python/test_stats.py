@@ -14,8 +14,8 @@ import pytest
 import tfrfast as tfr
 from record_files import flip_payload_byte
 from tfrfast import _native
-from tfrfast._tables.statistics import statistics
 from tfrfast.cli import main
+from tfrfast.tables.statistics import statistics
 
 COUNT = 2500
 

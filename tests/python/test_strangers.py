@@ -13,7 +13,7 @@ import pytest
 import tfrfast as tfr
 from other_users import STRANGER, as_user, needs_root, open_folder
 from tfrfast import _native
-from tfrfast.record_writer import TFRecordWriter
+from tfrfast.writing.record_writer import TFRecordWriter
 
 COUNT = 1000
 

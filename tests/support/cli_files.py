@@ -9,6 +9,7 @@ import numpy as np
 import tfrfast as tfr
 from tfrecord_model import rested
 from tfrfast.cli import main
+from tfrfast.reader import Location
 
 
 def run(*arguments: str) -> int:
@@ -37,7 +38,7 @@ def write_examples(folder: Path) -> list[str]:
     return names
 
 
-def damage(path: str, record: int, byte: int = 12) -> tfr.Location:
+def damage(path: str, record: int, byte: int = 12) -> Location:
     """Flips a bit in the record's frame: by default in its payload, in its length with byte 0."""
     with tfr.Reader(path, index="memory") as reader:
         place = reader.locate(record)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tfrfast as tfr
-from tfrfast._remote import client
+from tfrfast.storage.remote import client
 
 
 def read_and_send(reader: tfr.Reader, numbers: list[int], results: Any) -> None:

@@ -5,12 +5,13 @@ from typing import Any
 from typing_extensions import assert_type
 
 import tfrfast as tfr
+from tfrfast.loading.loader import LoaderStats
 
 loader = tfr.Loader("data-*", 32, features={"x": tfr.FixedLen((), "int64")}, remainder="pad")
 tfr.Loader("data-*", 32, features=["x", "y"])
 tfr.Loader(tfr.Reader("data-*"), 32, features="infer")
 assert_type(len(loader), int)
-assert_type(loader.stats(), tfr.LoaderStats)
+assert_type(loader.stats(), LoaderStats)
 assert_type(loader.state_dict(), dict[str, Any])
 
 assert_type(tfr.parse_example([b""], "infer"), tfr.Batch)

@@ -6,6 +6,7 @@ import numpy as np
 from typing_extensions import assert_type
 
 import tfrfast as tfr
+from tfrfast.reader import Location
 
 with tfr.Reader([Path("train-*"), "more"], compression=None, threads=2) as reader:
     assert_type(reader, tfr.Reader)
@@ -13,7 +14,7 @@ with tfr.Reader([Path("train-*"), "more"], compression=None, threads=2) as reade
     assert_type(reader[-1], bytes)
     assert_type(reader[2:5], tfr.RecordBatch)
     assert_type(reader[np.arange(3)], tfr.RecordBatch)
-    assert_type(reader.locate(0), tfr.Location)
+    assert_type(reader.locate(0), Location)
     records: list[bytes] = list(reader)
 
 with tfr.Reader("s3://bucket/*", cache=tfr.DiskCache(Path("cache"), limit="1G")) as reader:

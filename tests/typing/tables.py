@@ -4,9 +4,10 @@ import numpy as np
 from typing_extensions import assert_type
 
 import tfrfast as tfr
+from tfrfast.tables.scanning import Scan
 
 scan = tfr.scan("data-*", features={"x": tfr.FixedLen((), "int64")}, records=slice(5), record=True)
-assert_type(scan, tfr.Scan)
+assert_type(scan, Scan)
 assert_type(scan.columns, list[str])
 assert_type(len(scan.part(["x"], rows=slice(3))), int)
 tfr.scan(tfr.Reader("data-*"), features="infer", records=np.arange(3), shard="file", tensors=True)

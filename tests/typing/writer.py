@@ -6,6 +6,7 @@ import numpy as np
 from typing_extensions import assert_type
 
 import tfrfast as tfr
+from tfrfast.jobs.shuffling.publication import Shuffled
 
 with tfr.Writer(Path("shard"), sync=False, index="folder") as writer:
     assert_type(writer, tfr.Writer)
@@ -25,7 +26,7 @@ assert_type(tfr.encode_example({"x": 1}), bytes)
 assert_type(tfr.encode_examples({"x": [1]}), tfr.RecordBatch)
 
 made = tfr.shuffle("in-*", "out/train", num_shards={"a": 1}, splits={"a": 1.0}, max_memory=1 << 30)
-assert_type(made, tfr.Shuffled)
+assert_type(made, Shuffled)
 assert_type(made.splits, dict[str, list[str]])
 
 with tfr.TFRecordWriter("shard", "GZIP") as drop_in:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command with `arguments`, or, as the program, with those of this process."""
     # Nothing else is imported before Ctrl-C is provided for.
-    from tfrfast.cli._interruption import EXIT_CODE, end_at_once, raised
+    from tfrfast.cli.interruption import EXIT_CODE, end_at_once, raised
 
     if arguments is None:
         end_at_once()
-    from tfrfast.cli._commands import parse, run
+    from tfrfast.cli.subcommands import parse, run
 
     options = parse(arguments)
     try:

@@ -9,9 +9,9 @@ from typing import Any, SupportsIndex
 
 import grain
 
-from tfrfast._loading.records import read_rows
-from tfrfast._loading.states import check_state
-from tfrfast.loader import Loader
+from tfrfast.loading.loader import Loader
+from tfrfast.loading.records import read_rows
+from tfrfast.loading.states import check_state
 from tfrfast.order import Plan
 
 __all__ = ["IterDataset"]

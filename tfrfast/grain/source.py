@@ -7,13 +7,13 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tfrfast._base.arguments import Int64Array, integer, integers, no_such
-from tfrfast._base.paths import Paths
-from tfrfast._loading.records import Records, chosen_order
+from tfrfast.base.arguments import Int64Array, integer, integers, no_such
 from tfrfast.columns import Batch, Sparse
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.loading.records import Records, chosen_order
 from tfrfast.order import Mixture, Order, Plan
 from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
 
 __all__ = ["Source"]
 

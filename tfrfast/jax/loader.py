@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
-from tfrfast._base.arguments import integer
+from tfrfast.base.arguments import integer
 from tfrfast.columns import Batch
 from tfrfast.jax.placing import place
-from tfrfast.loader import Loader as ColumnLoader
-from tfrfast.loader import LoaderStats
+from tfrfast.loading.loader import Loader as ColumnLoader
+from tfrfast.loading.loader import LoaderStats
 
 __all__ = ["Loader"]
 

@@ -7,7 +7,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from tfrfast import _native
-from tfrfast._base.arguments import IntegerArrayLike, integer, seed_number
+from tfrfast.base.arguments import IntegerArrayLike, integer, seed_number
 from tfrfast.order.in_order import InOrder
 from tfrfast.order.order import PlainOrder, record_numbers
 from tfrfast.order.shuffle import Shuffle

@@ -7,7 +7,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from tfrfast import _native
-from tfrfast._base.arguments import Int64Array, IntegerArrayLike, integer, integers
+from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integer, integers
 
 __all__ = ["ByTokens"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfrfast import _native
-from tfrfast._base.arguments import IntegerArrayLike
+from tfrfast.base.arguments import IntegerArrayLike
 from tfrfast.order.order import PlainOrder, record_numbers
 
 __all__ = ["InOrder"]

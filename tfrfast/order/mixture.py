@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, SupportsIndex, cast
 
 from tfrfast import _native
-from tfrfast._base.arguments import (
+from tfrfast.base.arguments import (
     IntegerArrayLike,
     as_number,
     epoch_number,
     integer,
     seed_number,
 )
-from tfrfast._base.paths import Paths
 from tfrfast.order.block_shuffle import BlockShuffle, shuffled
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.order import Order, record_numbers
@@ -21,6 +20,7 @@ from tfrfast.order.pickling import rebuild
 from tfrfast.order.shuffle import Shuffle
 from tfrfast.order.source_weights import Weight, reduced
 from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
 
 __all__ = ["Mixture", "Weight", "Weights"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfrfast import _native
-from tfrfast._base.arguments import Int64Array, IntegerArrayLike, integers
+from tfrfast.base.arguments import Int64Array, IntegerArrayLike, integers
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.pickling import rebuild
 

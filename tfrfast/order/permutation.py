@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from tfrfast import _native
-from tfrfast._base.arguments import (
+from tfrfast.base.arguments import (
     Int64Array,
     IntegerArrayLike,
     as_number,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
-from tfrfast._base.arguments import Int64Array, Remainder, epoch_number, integer
+from tfrfast.base.arguments import Int64Array, Remainder, epoch_number, integer
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.order import Order
 from tfrfast.order.pickling import rebuild

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import SupportsIndex
 
 from tfrfast import _native
-from tfrfast._base.arguments import IntegerArrayLike, seed_number
+from tfrfast.base.arguments import IntegerArrayLike, seed_number
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.order import PlainOrder, record_numbers
 

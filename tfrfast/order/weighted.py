@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
-from tfrfast._base.arguments import Int64Array, integer, seed_number
+from tfrfast.base.arguments import Int64Array, integer, seed_number
 from tfrfast.order.block_shuffle import BlockShuffle, shuffled
 from tfrfast.order.by_tokens import ByTokens
 from tfrfast.order.order import Order, spread

@@ -16,13 +16,13 @@ import ray
 from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
-from tfrfast._base.paths import absolute, absolute_path
 from tfrfast.errors import RecordError
 from tfrfast.order import Plan
 from tfrfast.ray.parts import Columns, Part, Shards
 from tfrfast.ray.ranges import ShardTable, cut
 from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import INDEX_USES, Reader
+from tfrfast.storage.paths import absolute, absolute_path
 
 __all__ = ["RecordSource"]
 

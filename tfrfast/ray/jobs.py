@@ -6,19 +6,27 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tfrfast import copying, exporting, indexing, verifying
-from tfrfast import keys as building
-from tfrfast._base.paths import PathLike, Paths, absolute, absolute_path, expand_paths, written_file
-from tfrfast._indexing.places import BuiltIndex, index_path
-from tfrfast._keys.key_file import key_path
-from tfrfast._remote.options import Storage, storage_of
-from tfrfast._remote.urls import is_url
-from tfrfast.copying import Copied
-from tfrfast.exporting import Exported
+from tfrfast.jobs import building_keys as building
+from tfrfast.jobs import copying, exporting, verifying
+from tfrfast.jobs.copying import Copied
+from tfrfast.jobs.exporting import Exported
+from tfrfast.jobs.indexing import building as indexing
+from tfrfast.jobs.indexing.places import BuiltIndex, index_path
+from tfrfast.jobs.verifying import Verified
+from tfrfast.keys.key_file import key_path
 from tfrfast.ray.executor import RayExecutor
 from tfrfast.ray.nodes import check_nodes
 from tfrfast.reader import INDEX_USES, Reader, Skipped
-from tfrfast.verifying import Verified
+from tfrfast.storage.paths import (
+    PathLike,
+    Paths,
+    absolute,
+    absolute_path,
+    expand_paths,
+    written_file,
+)
+from tfrfast.storage.remote.options import Storage, storage_of
+from tfrfast.storage.remote.urls import is_url
 
 __all__ = ["copy", "export", "index", "keys", "verify"]
 
@@ -150,7 +158,7 @@ def build_key_file(
     progress: bool | None = None,
     ray_options: Mapping[str, Any] | None = None,
 ) -> tuple[str, list[Skipped]]:
-    """As `tfrfast.keys.build_key_file`, for readers of absolute paths."""
+    """As `tfrfast.jobs.building_keys.build_key_file`, for readers of absolute paths."""
     executor = RayExecutor(ray_options)
     key_path(reader, feature, None if folder is None else os.fspath(folder))  # or ValueError
     check_nodes(reader._paths, [], reader._options["storage"])

@@ -12,8 +12,8 @@ from typing import Any
 import ray
 
 from tfrfast._native import crc32c
-from tfrfast._remote.options import Storage
-from tfrfast._remote.urls import is_url
+from tfrfast.storage.remote.options import Storage
+from tfrfast.storage.remote.urls import is_url
 
 __all__ = ["check_nodes"]
 
@@ -191,8 +191,8 @@ def _see(path: str, storage: Storage) -> tuple[int, int]:
 
 
 def _see_object(url: str, storage: Storage) -> tuple[int, int]:
-    from tfrfast._base.paths import reach
-    from tfrfast._remote.uploads import is_there
+    from tfrfast.storage.paths import reach
+    from tfrfast.storage.remote.uploads import is_there
 
     reach([url], storage)
     if not is_there(url, storage.access):

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tfrfast import _native, scanning
-from tfrfast._base.arguments import Int64Array
+from tfrfast import _native
+from tfrfast.base.arguments import Int64Array
 from tfrfast.errors import StaleIndexError
 from tfrfast.ray.blocks import blocks
 from tfrfast.reader import Reader
+from tfrfast.tables import scanning
 
 __all__ = ["Columns", "Part", "Shards"]
 

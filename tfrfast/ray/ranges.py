@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tfrfast._base.arguments import Int64Array
+from tfrfast.base.arguments import Int64Array
 
 __all__ = ["ShardTable", "cut"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from tfrfast import scanning
-from tfrfast._base.arguments import epoch_number
-from tfrfast._base.paths import Paths, absolute
-from tfrfast._columns.rows import row_numbers
-from tfrfast._loading.records import chosen_order, open_reader
+from tfrfast.base.arguments import epoch_number
+from tfrfast.columns.rows import row_numbers
 from tfrfast.features import AnyFeatures
+from tfrfast.loading.records import chosen_order, open_reader
 from tfrfast.order import InOrder, Mixture, Order, Plan
 from tfrfast.ray.nodes import check_nodes
 from tfrfast.ray.parts import Columns
 from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths, absolute
+from tfrfast.tables import scanning
 
 if TYPE_CHECKING:
     from ray.data import Dataset

@@ -12,20 +12,20 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from tfrfast import copying
-from tfrfast._base.paths import absolute
-from tfrfast._remote.options import Storage, storage_of
-from tfrfast._remote.urls import is_url
-from tfrfast._writing.options import Compression, FilePath, Index
-from tfrfast.copying import Copied
-from tfrfast.encoding import encoded_table
 from tfrfast.errors import RecordError
+from tfrfast.example.encoding import encoded_table
+from tfrfast.jobs import copying
+from tfrfast.jobs.copying import Copied
 from tfrfast.ray.columns import storage_columns
 from tfrfast.ray.executor import RayExecutor
 from tfrfast.ray.nodes import check_nodes
 from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import Reader
-from tfrfast.writer import ShardedWriter, Writer
+from tfrfast.storage.paths import absolute
+from tfrfast.storage.remote.options import Storage, storage_of
+from tfrfast.storage.remote.urls import is_url
+from tfrfast.writing.options import Compression, FilePath, Index
+from tfrfast.writing.writer import ShardedWriter, Writer
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -53,7 +53,7 @@ def write(
         tfrfast.ray.write(dataset, "out/train", num_shards=64)
 
     The rows keep the dataset's order. Each shard has a run of them, and shards differ by at most
-    one record. Returns a `tfr.Copied`: the new paths and the counts.
+    one record. Returns a `tfrfast.jobs.copying.Copied`: the new paths and the counts.
 
     First, Ray's tasks encode the dataset's blocks, wherever these are, into a hidden folder beside
     `out`. Then others copy the records to the shards, as `tfrfast.ray.copy` does. Meanwhile that
@@ -126,8 +126,8 @@ def _runs_beside(out: str, storage: Storage) -> Iterator[_Runs]:
     folder, name = os.path.split(out)
     place = os.path.join(folder, f".{name}.runs-{uuid.uuid4().hex[:12]}")
     if is_url(out):
-        from tfrfast._remote.listing import find_objects
-        from tfrfast._remote.uploads import remove_objects
+        from tfrfast.storage.remote.listing import find_objects
+        from tfrfast.storage.remote.uploads import remove_objects
 
         try:
             yield _Runs(place, None, storage)

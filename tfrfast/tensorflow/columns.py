@@ -9,8 +9,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import parsing_config
 
-from tfrfast._features.compiled import CompiledFeatures, Slot
-from tfrfast._features.specs import shape_of, type_name_of, understand
 from tfrfast.features import (
     FixedLen,
     FixedLenSequence,
@@ -18,6 +16,8 @@ from tfrfast.features import (
     SparseIndexed,
     VarLen,
 )
+from tfrfast.features.compiled import CompiledFeatures, Slot
+from tfrfast.features.specs import shape_of, type_name_of, understand
 from tfrfast.tensorflow.library import ops
 
 _PARTITIONS = {

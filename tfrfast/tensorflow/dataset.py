@@ -8,9 +8,9 @@ from typing import Any, Literal
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
-from tfrfast._base.codecs import CODECS
-from tfrfast._remote.options import Storage
-from tfrfast.disk_cache import DiskCache, cache_text
+from tfrfast.base.codecs import CODECS
+from tfrfast.storage.disk_cache import DiskCache, cache_text
+from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow import processors
 from tfrfast.tensorflow.fused import FusedDataset
 from tfrfast.tensorflow.history import History, Step

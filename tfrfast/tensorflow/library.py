@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast._remote import client
+from tfrfast.storage.remote import client
 
 _PATH = Path(__file__).resolve().parents[1] / "_tensorflow_ops.so"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast._loading.description import LoaderDescription
 from tfrfast.errors import StaleIndexError
+from tfrfast.loading.description import LoaderDescription
 from tfrfast.order import InOrder, Plan
 from tfrfast.tensorflow import keys
 from tfrfast.tensorflow.columns import TensorFeatures

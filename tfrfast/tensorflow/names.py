@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
-from tfrfast._base.paths import reach
-from tfrfast._remote.options import Storage
+from tfrfast.storage.paths import reach
+from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.library import end_waits_at_interrupts
 from tfrfast.tensorflow.listed_names import listed
 from tfrfast.tensorflow.patterns import expand_patterns

@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast._features.compiling import compile_features
-from tfrfast._features.inference import settle
-from tfrfast._features.samples import Sample
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.features.compiling import compile_features
+from tfrfast.features.inference import settle
+from tfrfast.features.samples import Sample
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.functions import parallel_map
 from tfrfast.tensorflow.history import Refusal

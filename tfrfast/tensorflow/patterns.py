@@ -7,8 +7,8 @@ import os
 
 import tensorflow as tf
 
-from tfrfast._base.paths import expand_paths, natural_key, reach
-from tfrfast._remote.options import Storage
+from tfrfast.storage.paths import expand_paths, natural_key, reach
+from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.schemes import has_scheme, is_ours
 
 

@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tfrfast._base.codecs import CODECS
-from tfrfast._base.progress import ProgressBar
+from tfrfast.base.codecs import CODECS
+from tfrfast.base.progress import ProgressBar
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.library import PROGRESS, calls, end_waits_at_interrupts
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrfast._features.compiling import compile_features
+from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow.columns import TensorFeatures
 
 # What decodes them gives tensors of different shapes, or takes longer than parsing.

@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast._remote.library import INSTALL
-from tfrfast._remote.urls import SCHEMES, is_url
+from tfrfast.storage.remote.library import INSTALL
+from tfrfast.storage.remote.urls import SCHEMES, is_url
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*://"
 

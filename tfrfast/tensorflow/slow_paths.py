@@ -6,8 +6,8 @@ import inspect
 import warnings
 from typing import Literal
 
-from tfrfast._loading.far_records import FarRecords
 from tfrfast.errors import SlowPathWarning
+from tfrfast.loading.far_records import FarRecords
 from tfrfast.tensorflow.history import Refusal
 
 _OWN = ("tfrfast", "tensorflow", "keras")

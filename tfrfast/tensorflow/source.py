@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
-from tfrfast._loading.far_records import FarRecords
-from tfrfast._remote.urls import is_url
+from tfrfast.loading.far_records import FarRecords
+from tfrfast.storage.remote.urls import is_url
 from tfrfast.tensorflow.file_order import Shards
 from tfrfast.tensorflow.functions import show_a_reader, unbatched
 from tfrfast.tensorflow.names import FileNames

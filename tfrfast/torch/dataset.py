@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch.utils.data
 
-from tfrfast._base.arguments import integers
-from tfrfast._base.paths import Paths
+from tfrfast.base.arguments import integers
 from tfrfast.features import AnyFeatures, Features
 from tfrfast.order import Mixture
 from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
 from tfrfast.torch.batch import Batch, Ragged
 from tfrfast.torch.records import Records
 

@@ -7,13 +7,13 @@ from typing import Any, SupportsIndex
 
 import torch.utils.data
 
-from tfrfast._base.arguments import Remainder, epoch_number
-from tfrfast._base.paths import Paths
-from tfrfast._loading.records import order_of, with_lengths
-from tfrfast._loading.states import check_state
+from tfrfast.base.arguments import Remainder, epoch_number
 from tfrfast.features import AnyFeatures, Features
+from tfrfast.loading.records import order_of, with_lengths
+from tfrfast.loading.states import check_state
 from tfrfast.order import Batching, Mixture, Order, Plan
 from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
 from tfrfast.torch.ahead import in_order
 from tfrfast.torch.epochs import EpochCounter
 from tfrfast.torch.records import Records

@@ -8,15 +8,15 @@ from typing import Any, SupportsIndex
 
 import torch
 
-from tfrfast._base.arguments import Remainder, epoch_number
-from tfrfast._base.paths import Paths
-from tfrfast._loading.records import open_reader
 from tfrfast._native import HomeProcess
+from tfrfast.base.arguments import Remainder, epoch_number
 from tfrfast.features import AnyFeatures, Features
-from tfrfast.loader import Loader as ColumnLoader
-from tfrfast.loader import LoaderStats
+from tfrfast.loading.loader import Loader as ColumnLoader
+from tfrfast.loading.loader import LoaderStats
+from tfrfast.loading.records import open_reader
 from tfrfast.order import Batching, Mixture, Order, Plan, Weight
 from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
 from tfrfast.torch.output import Output, Placed
 from tfrfast.torch.share import Share, remainder_for, share_of_processors
 

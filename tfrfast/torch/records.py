@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast import _native
-from tfrfast._base.arguments import Int64Array
-from tfrfast._loading import records
+from tfrfast.base.arguments import Int64Array
 from tfrfast.columns import Batch as Columns
+from tfrfast.loading import records
 from tfrfast.torch.batch import Batch, as_tensors
 
 __all__ = ["Records"]

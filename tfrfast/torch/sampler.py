@@ -7,9 +7,9 @@ from typing import Any, SupportsIndex
 
 import torch.utils.data
 
-from tfrfast._base.arguments import Remainder, epoch_number, integer
-from tfrfast._loading.records import order_of
-from tfrfast._loading.states import check_state
+from tfrfast.base.arguments import Remainder, epoch_number, integer
+from tfrfast.loading.records import order_of
+from tfrfast.loading.states import check_state
 from tfrfast.order import Batching, Mixture, Order, Plan
 from tfrfast.torch.dataset import Rows
 from tfrfast.torch.share import Share, with_share

@@ -8,7 +8,7 @@ from typing import Any
 import torch.distributed
 
 from tfrfast import _native
-from tfrfast._base.arguments import Remainder
+from tfrfast.base.arguments import Remainder
 from tfrfast.order import Plan
 
 __all__ = ["Share", "remainder_for", "share_of_processors", "with_share"]

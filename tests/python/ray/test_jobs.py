@@ -16,11 +16,11 @@ import pytest
 import tfrfast as tfr
 from patience import PATIENCE_S
 from record_files import flip_payload_byte
-from tfrfast._jobs import running
-from tfrfast._jobs.rows import Shards
-from tfrfast._jobs.running import run_tasks
-from tfrfast._publishing.shard_set import ShardSet
-from tfrfast.copying import plan_shards
+from tfrfast.jobs import running
+from tfrfast.jobs.copying import plan_shards
+from tfrfast.jobs.rows import Shards
+from tfrfast.jobs.running import run_tasks
+from tfrfast.writing.shard_set import ShardSet
 
 rays = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
 from tfrfast.ray import executor  # noqa: E402
@@ -197,8 +197,8 @@ def test_probes_are_removed_when_something_else_fails(
 
 
 def test_a_task_that_is_run_again_leaves_the_same_probe(tmp_path: Path) -> None:
-    from tfrfast._remote.options import Storage
     from tfrfast.ray import nodes
+    from tfrfast.storage.remote.options import Storage
 
     probes = {str(tmp_path): str(tmp_path / ".probe")}
     first, second = (nodes._answer([], probes, Storage(None)) for _ in range(2))

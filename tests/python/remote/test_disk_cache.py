@@ -24,10 +24,10 @@ from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import flip_payload_byte, some_records, write_shard
 from tfrfast import _native
-from tfrfast._loading import far_records
-from tfrfast._remote.options import Storage
 from tfrfast.cli import main
-from tfrfast.disk_cache import cache_text
+from tfrfast.loading import far_records
+from tfrfast.storage.disk_cache import cache_text
+from tfrfast.storage.remote.options import Storage
 
 pytest.importorskip("obstore", reason="needs obstore")
 

@@ -12,9 +12,9 @@ import pytest
 import tfrfast as tfr
 from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first
 from record_files import write_shard, write_shards
-from tfrfast._remote import failures
-from tfrfast._remote.options import Storage
-from tfrfast.disk_cache import cache_text
+from tfrfast.storage.disk_cache import cache_text
+from tfrfast.storage.remote import failures
+from tfrfast.storage.remote.options import Storage
 
 pytest.importorskip("obstore", reason="needs obstore")
 

@@ -10,9 +10,9 @@ import pytest
 
 import tfrfast as tfr
 from range_server import RangeServer
-from tfrfast._remote import answers
-from tfrfast._remote.listing import find_objects
-from tfrfast._remote.options import Storage
+from tfrfast.storage.remote import answers
+from tfrfast.storage.remote.listing import find_objects
+from tfrfast.storage.remote.options import Storage
 
 pytest.importorskip("obstore", reason="needs obstore")
 

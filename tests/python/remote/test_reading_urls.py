@@ -24,10 +24,10 @@ from record_files import (
     write_shard,
     write_shards,
 )
-from tfrfast._indexing import objects
-from tfrfast._remote.options import Storage
 from tfrfast.cli import main
-from tfrfast.verifying import plan_verification
+from tfrfast.jobs.indexing import objects
+from tfrfast.jobs.verifying import plan_verification
+from tfrfast.storage.remote.options import Storage
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -302,7 +302,7 @@ def test_records_of_the_same_blocks_share_requests(server: RangeServer, tmp_path
     ("size", "batch_size"), [(600, 4096), (600, 32), (8_000, 64), (50_000, 32)]
 )
 def test_the_requests_that_are_said_are_those_that_come(size: int, batch_size: int) -> None:
-    from tfrfast._loading.far_records import _shared
+    from tfrfast.loading.far_records import _shared
 
     records = 400_000
     order = np.random.default_rng(0).permutation(records)
@@ -337,7 +337,7 @@ def test_the_next_epoch_is_read_ahead_once_it_is_known_to_come(
 def test_a_request_a_record_is_said_once(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfrfast._loading import far_records
+    from tfrfast.loading import far_records
 
     far_records._said = False
     monkeypatch.setattr(far_records, "_shared", lambda records, *_: records)
@@ -360,7 +360,7 @@ def test_a_request_a_record_is_said_once(
 def test_what_is_compressed_is_asked_for_once_if_memory_holds_it(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfrfast._loading import far_records
+    from tfrfast.loading import far_records
 
     far_records._said = False
     with tfr.Writer(tmp_path / "small.gz", compression="GZIP") as writer:

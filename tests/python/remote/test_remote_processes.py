@@ -17,7 +17,7 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from range_server import RangeServer, Trouble
 from record_files import some_records, write_shard
-from tfrfast._remote import client
+from tfrfast.storage.remote import client
 
 pytest.importorskip("obstore", reason="needs obstore")
 

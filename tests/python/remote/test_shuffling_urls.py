@@ -10,21 +10,22 @@ import pytest
 import tfrfast as tfr
 from range_server import RangeServer, Seen, fails_at_first
 from record_files import flip_payload_byte, some_records, write_shard
-from tfrfast._shuffle import inputs as shuffle_inputs
-from tfrfast._shuffle import job as shuffle_job
-from tfrfast._shuffle import work_folder
-from tfrfast._shuffle.far_folder import can_resume_far
+from tfrfast.jobs.shuffling import inputs as shuffle_inputs
+from tfrfast.jobs.shuffling import job as shuffle_job
+from tfrfast.jobs.shuffling import work_folder
+from tfrfast.jobs.shuffling.far_folder import can_resume_far
+from tfrfast.jobs.shuffling.publication import Shuffled
 
 pytest.importorskip("obstore", reason="needs obstore")
 
 _REQUEST_BYTES = 8 << 20
 
 
-def shuffled(paths: Any, out: Path, **options: Any) -> tfr.Shuffled:
+def shuffled(paths: Any, out: Path, **options: Any) -> Shuffled:
     return tfr.shuffle(paths, str(out), **{"num_shards": 3, "seed": 5, **options})
 
 
-def records_of(made: tfr.Shuffled) -> list[bytes]:
+def records_of(made: Shuffled) -> list[bytes]:
     return list(tfr.Reader(made.paths))
 
 
@@ -41,7 +42,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is read between two checkpoints, and goes through buckets on the disk."""
     monkeypatch.setattr(shuffle_job, "_STEP_BYTES", 100_000)
     monkeypatch.setattr(shuffle_job, "_CHECKPOINT_BYTES", 100_000)
-    monkeypatch.setattr("tfrfast.shuffling._MIN_MEMORY_BYTES", 1 << 17)
+    monkeypatch.setattr("tfrfast.jobs.shuffling.shuffle._MIN_MEMORY_BYTES", 1 << 17)
 
 
 def test_the_order_is_that_of_the_files(

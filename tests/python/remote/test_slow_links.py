@@ -12,9 +12,9 @@ import pytest
 import tfrfast as tfr
 from range_server import RangeServer, Seen, Trouble
 from record_files import write_shard
-from tfrfast._remote import parts_under_way
-from tfrfast._remote.pace import Pace
-from tfrfast._remote.parts_under_way import PartsUnderWay
+from tfrfast.storage.remote import parts_under_way
+from tfrfast.storage.remote.pace import Pace
+from tfrfast.storage.remote.parts_under_way import PartsUnderWay
 
 pytest.importorskip("obstore", reason="needs obstore")
 

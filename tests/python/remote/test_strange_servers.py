@@ -10,7 +10,7 @@ import pytest
 
 import tfrfast as tfr
 from range_server import RangeServer, Trouble, range_server
-from tfrfast._remote import listing
+from tfrfast.storage.remote import listing
 
 pytest.importorskip("obstore", reason="needs obstore")
 

@@ -15,7 +15,7 @@ import pytest
 
 import tfrfast as tfr
 from patience import PATIENCE_S
-from tfrfast._remote import client, streaming
+from tfrfast.storage.remote import client, streaming
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -188,7 +188,7 @@ def test_an_index_that_cannot_be_written_is_another_matter(
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No room")
 
-    monkeypatch.setattr("tfrfast._writing.far_output.publish_indexes", fail)
+    monkeypatch.setattr("tfrfast.writing.far_output.publish_indexes", fail)
     writer = tfr.Writer(f"{ROOT}/x", storage=storage)
     writer.write_batch(records_of(6))
     with pytest.raises(OSError, match="No room. All shards have appeared, but not their index"):
@@ -365,7 +365,7 @@ def test_an_object_that_cannot_be_completed_leaves_no_parts_of_the_others(
         raise OSError("this storage is full")
 
     monkeypatch.setattr(S3Backend, "complete_multipart_upload", fail)
-    monkeypatch.setattr("tfrfast._remote.uploads._PART_BYTES", PART)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", PART)
     writer = tfr.ShardedWriter(f"{ROOT}/x", max_bytes=6 * RECORD, storage=storage)
     writer.write_batch(records_of(30))
     with pytest.raises(OSError, match="Nothing appeared under that name.*All shards are complete"):
@@ -387,7 +387,7 @@ def test_an_object_that_is_there_has_appeared_though_the_answer_was_lost(
         raise OSError("the line is cut")
 
     monkeypatch.setattr(S3Backend, "complete_multipart_upload", lose)
-    monkeypatch.setattr("tfrfast._remote.uploads._PART_BYTES", PART)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", PART)
     with tfr.ShardedWriter(f"{ROOT}/x", storage=storage, **size) as writer:  # type: ignore[arg-type]
         writer.write_batch(records_of(12))
     read = tfr.Reader(f"{ROOT}/x-*", storage=storage, index="require")

@@ -12,6 +12,7 @@ import pytest
 
 import tfrfast as tfr
 from range_server import RangeServer, Trouble
+from tfrfast.tfds_folder.tfds import TfdsSplit
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -46,12 +47,12 @@ def in_bucket(bucket: Any) -> str:
     return "s3://somebucket/sets/little/1.0.0"
 
 
-def elements(split: tfr.TfdsSplit) -> list[bytes]:
+def elements(split: TfdsSplit) -> list[bytes]:
     indices = np.arange(len(split.reader)) if split.indices is None else split.indices
     return list(split.reader.read(indices))
 
 
-def assert_alike(there: tfr.TfdsSplit, here: tfr.TfdsSplit) -> None:
+def assert_alike(there: TfdsSplit, here: TfdsSplit) -> None:
     assert elements(there) == elements(here)
     assert there.features == here.features
     np.testing.assert_array_equal(there.indices, here.indices)

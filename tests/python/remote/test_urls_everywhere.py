@@ -13,7 +13,7 @@ import pytest
 import tfrfast as tfr
 from cli_files import run, write_examples
 from range_server import RangeServer
-from tfrfast.cli._commands import _COMMANDS
+from tfrfast.cli.subcommands import _COMMANDS
 
 pytest.importorskip("obstore", reason="needs obstore")
 

@@ -18,9 +18,10 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from range_server import RangeServer, Seen, Trouble
 from record_files import some_records, write_shard
-from tfrfast._remote import uploads
-from tfrfast._remote.leftovers import abort_uploads, unfinished_uploads
 from tfrfast.cli import main
+from tfrfast.jobs.shuffling.publication import Shuffled
+from tfrfast.storage.remote import uploads
+from tfrfast.storage.remote.leftovers import abort_uploads, unfinished_uploads
 
 pytest.importorskip("obstore", reason="needs obstore")
 
@@ -165,7 +166,7 @@ def test_copies_without_index_or_with_one_elsewhere(
 def test_a_shuffle_with_splits(
     bucket: Any, storage: dict[str, Any], shards: list[str], tmp_path: Path
 ) -> None:
-    def shuffled(out: str, **options: Any) -> tfr.Shuffled:
+    def shuffled(out: str, **options: Any) -> Shuffled:
         splits = {"train": 0.9, "test": 0.1}
         return tfr.shuffle(shards, out, num_shards=4, splits=splits, seed=3, **options)
 
@@ -207,7 +208,7 @@ def test_indexes_are_published_on_request(
 def test_large_objects_go_in_parts(
     bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfrfast._remote.uploads._PART_BYTES", 5 << 20)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", 5 << 20)
     records = [bytes([number]) * (1 << 20) for number in range(12)]
     with tfr.ShardedWriter(f"{ROOT}/large", max_bytes=1 << 30, storage=storage) as writer:
         writer.write_batch(records)
@@ -223,9 +224,9 @@ def test_a_large_index_goes_in_parts(
     request: pytest.FixtureRequest,
 ) -> None:
     """Parts take no conditions. Another one's sections are kept all the same."""
-    monkeypatch.setattr("tfrfast._remote.uploads._PART_BYTES", 5 << 20)
-    monkeypatch.setattr("tfrfast._remote.uploads._MAX_PUT_BYTES", 100)
-    monkeypatch.setattr("tfrfast._remote.publishing._ATTEMPTS", 2)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads._PART_BYTES", 5 << 20)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads._MAX_PUT_BYTES", 100)
+    monkeypatch.setattr("tfrfast.storage.remote.publishing._ATTEMPTS", 2)
     publish = uploads.replace_by_file
     between = [lambda: write("between")]
 
@@ -315,7 +316,7 @@ def test_ctrl_c_keeps_the_shards(server: RangeServer, monkeypatch: pytest.Monkey
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tfrfast._remote.uploads.upload_files", interrupt)
+    monkeypatch.setattr("tfrfast.storage.remote.uploads.upload_files", interrupt)
     writer = tfr.Writer("s3://bucket/set/x", storage=storage)
     writer.write(b"record")
     with pytest.raises(KeyboardInterrupt, match="All shards are complete in") as caught:

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("tensorflow")
 
 import tfrfast as tfr
-from tfrfast._demo import exactly_once
-from tfrfast._demo import run as demo
 from tfrfast.cli import main
+from tfrfast.cli.demo import exactly_once
+from tfrfast.cli.demo import run as demo
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import tfrfast as tfr
 
 tf = pytest.importorskip("tensorflow")
 
-from tfrfast._features.compiling import compile_features  # noqa: E402
+from tfrfast.features.compiling import compile_features  # noqa: E402
 from tfrfast.tensorflow.library import ops  # noqa: E402
 from tfrfast.tensorflow.planning import open_plan  # noqa: E402
 from tfrfast.tensorflow.sequence import Batch, Progression, Sequence  # noqa: E402

@@ -22,7 +22,7 @@ from example_files import plain, write_examples
 from patience import PATIENCE_S
 from range_server import OLD, RangeServer, Seen, Trouble, fails_at_first, range_server
 from record_files import flip_payload_byte, some_records, write_shard, write_shards
-from tfrfast._remote import client
+from tfrfast.storage.remote import client
 
 tf = pytest.importorskip("tensorflow")
 pytest.importorskip("obstore", reason="needs obstore")
@@ -74,7 +74,7 @@ def test_elements_are_those_of_the_files(urls: list[str], shards: list[str], nam
 def test_a_request_a_record_is_said_once(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfrfast._loading import far_records
+    from tfrfast.loading import far_records
     from tfrfast.tensorflow import slow_paths
 
     monkeypatch.setattr(far_records, "_shared", lambda records, *_: records)

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast._features.compiling import compile_features
+from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.variable import Kind, Part

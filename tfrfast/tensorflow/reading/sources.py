@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrfast._base.codecs import CODECS
+from tfrfast.base.codecs import CODECS
 from tfrfast.tensorflow import processors
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer

@@ -1,1 +1,0 @@
-"""The columns of a batch, with a file for each class. Users import them from tfrfast."""

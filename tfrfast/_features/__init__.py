@@ -1,1 +1,0 @@
-"""What becomes of a feature description: it is read, compiled, inferred, checked, remembered."""

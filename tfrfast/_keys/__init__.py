@@ -1,1 +1,0 @@
-"""Key files: how they are named, written and read."""

@@ -1,1 +1,0 @@
-"""What Loaders settle before they read, and what adapters to other frameworks share."""

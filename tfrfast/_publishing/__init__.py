@@ -1,1 +1,0 @@
-"""Shards that are written apart, by whoever, and published together."""

@@ -1,1 +1,0 @@
-"""Tables for the command line: conditions, Parquet, statistics."""

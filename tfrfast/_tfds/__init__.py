@@ -1,1 +1,0 @@
-"""What `tfr.tfds` knows of the folders that TensorFlow Datasets writes."""

@@ -1,1 +1,0 @@
-"""Options that the writers share, and compressed files that grow."""

@@ -1,0 +1,71 @@
+"""A progress bar on stderr, for work that takes more than a moment."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from tfrfast.base.sizes import format_bytes
+
+_PATIENCE_S = 1.0
+_REDRAW_S = 0.1
+_BAR_CELLS = 30
+
+
+class ProgressBar:
+    """Draws `done` of `total` bytes. By default it appears only on a terminal, after a second.
+
+    `show` may be True or False to force it. `unit` is what is counted, if not bytes. Use it as a
+    context manager, so that the line is finished at the end.
+    """
+
+    def __init__(self, label: str, show: bool | None = None, unit: str | None = None) -> None:
+        self._label = label
+        self._unit = unit
+        self._enabled = sys.stderr.isatty() if show is None else show
+        self._started = time.monotonic()
+        self._next_draw = self._started + (0.0 if show else _PATIENCE_S)
+        self._drawn = False
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._drawn:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+    def update(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        finished = done >= total
+        if not self._enabled or (now < self._next_draw and not (finished and self._drawn)):
+            return
+        self._next_draw = now + _REDRAW_S
+        self._drawn = True
+        share = done / total if total else 1.0
+        cells = round(share * _BAR_CELLS)
+        elapsed = now - self._started
+        rate = done / elapsed if elapsed > 0 else 0.0
+        left = f"{(total - done) / rate:4.0f} s left" if rate > 0 else ""
+        sys.stderr.write(
+            f"\r{self._label} [{'#' * cells}{'.' * (_BAR_CELLS - cells)}] {share:4.0%}  "
+            f"{self._amounts(done, total, rate)}  {left}\033[K"
+        )
+        sys.stderr.flush()
+
+    def adding(self, total: int) -> Callable[[int], None]:
+        """A function that is told how much more is done, by one thread at a time."""
+        done = 0
+
+        def advance(newly: int) -> None:
+            nonlocal done
+            done += newly
+            self.update(done, total)
+
+        return advance
+
+    def _amounts(self, done: int, total: int, rate: float) -> str:
+        if self._unit is not None:
+            return f"{done} of {total} {self._unit}"
+        return f"{format_bytes(done)} of {format_bytes(total)}  {format_bytes(rate)}/s"

@@ -1,0 +1,146 @@
+"""Times a user's own shards beside TensorFlow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tfrfast.bench.compare import Comparison, compare, timed_passes
+from tfrfast.bench.pipelines import Weighed, Work, import_tensorflow
+from tfrfast.bench.shapes import warm
+from tfrfast.errors import FeatureError
+from tfrfast.example.parsing import infer_features
+from tfrfast.features import Features
+from tfrfast.order import Mixture, Weight
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths, expand_paths, refuse_urls
+
+_BATCH_BYTES = 1 << 20
+_MIN_BATCH_ROWS, _MAX_BATCH_ROWS = 32, 4096
+
+
+class Measured(NamedTuple):
+    """The comparisons, and the shards that they read."""
+
+    shards: list[str]
+    records: int
+    batch_size: int
+    features: Features | None
+    comparisons: list[Comparison]
+
+
+def measure(
+    paths: Paths,
+    *,
+    batch_size: int | None = None,
+    max_bytes: int,
+    rounds: int = 3,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Measured:
+    """Times reading records, and decoding them if they are Examples, in order and shuffled.
+
+    Reads only the first shards that together have `max_bytes`, and at most that much of them.
+    """
+    found = expand_paths(paths)
+    refuse_urls(found, "beside files tfrfast bench times only")
+    import_tensorflow()
+    shards = _first(found, max_bytes)
+    warm(shards)
+    with Reader(shards) as reader:
+        if not len(reader):
+            raise ValueError("these files have no records to time.")
+        mean_bytes = sum(shard.num_bytes for shard in reader.shards) / len(reader)
+        rows = batch_size or batch_size_of(mean_bytes)
+        max_batches = max(1, int(max_bytes / mean_bytes / rows))
+        features = features_of(reader)
+        works = [
+            Work(shards, rows, shuffled, each)
+            for each in ([None] if features is None else [None, features])
+            for shuffled in (False, True)
+        ]
+        compared = _compared("these files", works, reader, rounds, max_batches, progress)
+        return Measured(shards, len(reader), rows, features, compared)
+
+
+def measure_mixture(
+    sources: Sequence[tuple[Paths, Weight]],
+    *,
+    batch_size: int | None = None,
+    max_bytes: int,
+    rounds: int = 3,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Measured:
+    """Times a mixture of data sets beside sample_from_datasets: records, and Examples decoded.
+
+    Reads only the first shards of each set that together have `max_bytes`, and at most that much
+    of the mixture.
+    """
+    mixed = []
+    for paths, weight in sources:
+        found = expand_paths(paths)
+        refuse_urls(found, "beside files tfrfast bench times only")
+        mixed.append(Weighed(_first(found, max_bytes), weight))
+    import_tensorflow()
+    shards = [path for each in mixed for path in each.files]
+    warm(shards)
+    mixture = Mixture({str(n): (each.files, each.weight) for n, each in enumerate(mixed)})
+    with mixture.reader as reader:
+        records = mixture.length()
+        if not records:
+            raise ValueError("these files have no records to time.")
+        mean_bytes = sum(shard.num_bytes for shard in reader.shards) / len(reader)
+        rows = batch_size or batch_size_of(mean_bytes)
+        max_batches = max(1, int(max_bytes / mean_bytes / rows))
+        features = features_of(reader)
+        works = [
+            Work([], rows, True, each, tuple(mixed), records)
+            for each in ([None] if features is None else [None, features])
+        ]
+        compared = _compared("this mixture", works, mixture, rounds, max_batches, progress)
+        return Measured(shards, records, rows, features, compared)
+
+
+def _compared(
+    data: str,
+    works: Sequence[Work],
+    source: Reader | Mixture,
+    rounds: int,
+    max_batches: int,
+    progress: Callable[[int, int], None],
+) -> list[Comparison]:
+    done, total = 0, len(works) * timed_passes(rounds)
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        progress(done, total)
+
+    return [
+        compare(data, work, source, rounds=rounds, max_batches=max_batches, progress=advance)
+        for work in works
+    ]
+
+
+def _first(shards: list[str], max_bytes: int) -> list[str]:
+    chosen, total = [], 0
+    for shard in shards:
+        if total >= max_bytes:
+            break
+        chosen.append(shard)
+        total += os.path.getsize(shard)
+    return chosen
+
+
+def batch_size_of(mean_bytes: float) -> int:
+    """A power of two, so that a batch has about a mebibyte."""
+    rows = 1 << max(0, round(_BATCH_BYTES / mean_bytes) - 1).bit_length()
+    return min(max(rows, _MIN_BATCH_ROWS), _MAX_BATCH_ROWS)
+
+
+def features_of(reader: Reader) -> Features | None:
+    """Specs for what the records hold. None if they are not Examples, or empty ones."""
+    try:
+        return infer_features(reader) or None
+    except FeatureError:
+        return None

@@ -1,0 +1,187 @@
+"""Ways to read shards in batches: TensorFlow's, as its guides tune them, and ours.
+
+A dataset is built once and a reader is opened once, as for training. A way is a function that
+starts an epoch and returns an iterable of its batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from tfrfast.features import Features, FixedLen, VarLen
+from tfrfast.loading.loader import Loader
+from tfrfast.order import Mixture, Weight
+from tfrfast.reader import Reader
+
+WINDOW = 8192
+TENSORFLOW_WAYS = ("file after file", "interleave")
+_FILES_AT_ONCE = 4
+
+Epoch = Callable[[], Iterable[Any]]
+
+
+class Weighed(NamedTuple):
+    """A data set of a mixture."""
+
+    files: list[str]
+    weight: Weight
+
+
+class Work(NamedTuple):
+    """What to read, in what order, and as what."""
+
+    files: list[str]
+    batch_size: int
+    shuffled: bool
+    features: Features | None = None
+    """None for records as they are."""
+    mixed: tuple[Weighed, ...] = ()
+    """The data sets of a mixture. Then there are no other files."""
+    records: int | None = None
+    """How many to read of what has no end."""
+
+    def __str__(self) -> str:
+        order = "mixed" if self.mixed else "shuffled" if self.shuffled else "in order"
+        return f"{'records' if self.features is None else 'decoded'}, {order}"
+
+
+def import_tensorflow() -> Any:
+    """TensorFlow, without its log messages. Raises an ImportError that says how to install it."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ImportError(
+            f"this compares with TensorFlow, which cannot be imported ({error}). "
+            "Install it: pip install tensorflow"
+        ) from error
+    return tensorflow
+
+
+def tensorflow_ways(work: Work) -> dict[str, Epoch]:
+    """The configurations that TensorFlow's guides recommend. The fastest is the one to beat."""
+    return {way: tensorflow_way(work, way) for way in TENSORFLOW_WAYS}
+
+
+def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
+    """TensorFlow's pipeline. `way` says whether files are interleaved or read one by one."""
+    tf = import_tensorflow()
+    auto = tf.data.AUTOTUNE
+    if work.mixed:
+        sources = [_tensorflow_records(each.files, True, way).repeat() for each in work.mixed]
+        total = sum(each.weight for each in work.mixed)
+        weights = [float(each.weight / total) for each in work.mixed]
+        dataset = tf.data.Dataset.sample_from_datasets(sources, weights).take(work.records)
+    else:
+        dataset = _tensorflow_records(work.files, work.shuffled, way)
+    dataset = dataset.batch(work.batch_size)
+    if work.features is not None:
+        specs = tensorflow_features(work.features)
+        dataset = dataset.map(
+            lambda records: tf.io.parse_example(records, specs), num_parallel_calls=auto
+        )
+    return _epochs_of(dataset.prefetch(auto), threads)
+
+
+def _tensorflow_records(files: list[str], shuffled: bool, way: str) -> Any:
+    tf = import_tensorflow()
+    if way == "interleave":
+        names = tf.data.Dataset.from_tensor_slices(files)
+        if shuffled:
+            names = names.shuffle(len(files))
+        dataset = names.interleave(
+            tf.data.TFRecordDataset,
+            cycle_length=min(_FILES_AT_ONCE, len(files)),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=False,
+        )
+    else:
+        dataset = tf.data.TFRecordDataset(files)
+    return dataset.shuffle(WINDOW) if shuffled else dataset
+
+
+def tensorflow_usual_way(work: Work, threads: int | None = None) -> Epoch:
+    """The pipeline of most programs: AUTOTUNE reads files, and each record is parsed alone."""
+    return _usual(import_tensorflow().data.TFRecordDataset, work, threads)
+
+
+def dataset_usual_way(work: Work, threads: int | None = None) -> Epoch:
+    """The same pipeline with only the dataset's name changed."""
+    from tfrfast.tensorflow import TFRecordDataset
+
+    return _usual(TFRecordDataset, work, threads)
+
+
+def _usual(dataset_class: Any, work: Work, threads: int | None) -> Epoch:
+    tf = import_tensorflow()
+    auto = tf.data.AUTOTUNE
+    dataset = dataset_class(work.files, num_parallel_reads=auto)
+    if work.shuffled:
+        dataset = dataset.shuffle(WINDOW)
+    if work.features is not None:
+        specs = tensorflow_features(work.features)
+        dataset = dataset.map(
+            lambda record: tf.io.parse_single_example(record, specs), num_parallel_calls=auto
+        )
+    return _epochs_of(dataset.batch(work.batch_size).prefetch(auto), threads)
+
+
+def dataset_way(work: Work, threads: int | None = None) -> Epoch:
+    """The drop-in in a pipeline like TensorFlow's, with `parse_example` as a method."""
+    tf = import_tensorflow()
+    from tfrfast.tensorflow import TFRecordDataset
+
+    dataset = TFRecordDataset(work.files)
+    if work.shuffled:
+        dataset = dataset.shuffle(WINDOW)
+    dataset = dataset.batch(work.batch_size)
+    if work.features is not None:
+        dataset = dataset.parse_example(work.features)
+    return _epochs_of(dataset.prefetch(tf.data.AUTOTUNE), threads)
+
+
+def loader_dataset_way(work: Work, data: Reader | Mixture) -> Epoch:
+    """A Loader's batches as a dataset."""
+    loader = _loader(work, data, None)
+    return lambda: loader.to_tf_dataset()
+
+
+def loader_way(work: Work, data: Reader | Mixture, threads: int | None = None) -> Epoch:
+    """Batches for NumPy. Each epoch makes a new loader, so that nothing was read ahead before."""
+
+    def start() -> Iterable[Any]:
+        loader = _loader(work, data, threads)
+        yield from loader
+        loader.close()
+
+    return start
+
+
+def _loader(work: Work, data: Reader | Mixture, threads: int | None) -> Any:
+    options: dict[str, Any] = {} if work.mixed else {"shuffle": work.shuffled}
+    return Loader(data, work.batch_size, features=work.features, threads=threads, **options)
+
+
+def _epochs_of(dataset: Any, threads: int | None) -> Epoch:
+    if threads is not None:
+        options = import_tensorflow().data.Options()
+        options.threading.private_threadpool_size = threads
+        dataset = dataset.with_options(options)
+    return lambda: dataset
+
+
+def tensorflow_features(features: Features) -> dict[str, Any]:
+    """The same features as tf.io's specs."""
+    tf = import_tensorflow()
+    kinds = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
+    made = {}
+    for name, spec in features.items():
+        if isinstance(spec, FixedLen):
+            made[name] = tf.io.FixedLenFeature(spec.shape, kinds[spec.dtype], spec.default)
+        elif isinstance(spec, VarLen):
+            made[name] = tf.io.RaggedFeature(kinds[spec.dtype], row_splits_dtype=tf.int64)
+        else:
+            raise TypeError(f"{name!r}: {spec!r} has no counterpart here.")
+    return made

@@ -1,0 +1,151 @@
+"""`tfrfast bench`: times these files on this machine beside TensorFlow."""
+
+from __future__ import annotations
+
+import argparse
+from fractions import Fraction
+from typing import Any
+
+from tfrfast.base.progress import ProgressBar
+from tfrfast.base.sizes import format_bytes
+from tfrfast.base.tables import format_table
+from tfrfast.bench.compare import DATASET, LOADER_DATASET
+from tfrfast.bench.far_shards import (
+    FarMeasured,
+    far_header,
+    far_row,
+    measure_far,
+    measure_far_mixture,
+)
+from tfrfast.bench.machine import describe_machine
+from tfrfast.bench.own_files import measure, measure_mixture
+from tfrfast.bench.table import header_of, row_of, where_slower
+from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
+from tfrfast.storage.paths import expand_paths
+from tfrfast.storage.remote.urls import is_url
+
+_PACKAGES = ("tfrfast", "numpy", "tensorflow", "tensorflow-cpu")
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "bench",
+        run,
+        help=help,
+        description="Read the files in order and shuffled, as records and (tf.train.Examples) "
+        "decoded, with tfr.TFRecordDataset, tfr.Loader and the fastest of several configurations "
+        "of tf.data.TFRecordDataset, in turns, from a warm page cache. Needs TensorFlow. URLs are "
+        "read beside plain requests for 8 MiB each, which TensorFlow is not needed for.",
+    )
+    parser.add_argument(
+        "--weights",
+        type=_weights,
+        metavar="W,W,...",
+        help="read the PATHS as the data sets of a mixture with these weights, one for each "
+        "argument, beside sample_from_datasets",
+    )
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", help="records in a batch (default: about 1 MiB)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="turns for each (default: 3)"
+    )
+    parser.add_argument(
+        "--max-bytes",
+        type=parse_size,
+        default=1 << 30,
+        metavar="BYTES",
+        help="read at most about BYTES of the first shards (default: 1GiB)",
+    )
+
+
+def _weights(text: str) -> list[Fraction]:
+    try:
+        return [Fraction(each.strip()) for each in text.split(",")]
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no list of weights such as 7,3 or 0.7,0.3"
+        ) from None
+
+
+def run(options: argparse.Namespace) -> int:
+    for name in ("batch_size", "rounds", "max_bytes"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}.")
+    weights = options.weights
+    if weights is not None and len(weights) != len(options.paths):
+        raise ValueError(
+            f"--weights has {len(weights)} weights for {len(options.paths)} data sets. Each "
+            "argument is a data set: quote its glob."
+        )
+    expand_paths(options.paths)  # before TensorFlow is imported
+    far = None
+    with ProgressBar("Timing", options.progress, unit="passes") as bar:
+        arguments: dict[str, Any] = {
+            "batch_size": options.batch_size,
+            "max_bytes": options.max_bytes,
+            "rounds": options.rounds,
+            "progress": bar.update,
+        }
+        weighed = list(zip(options.paths, weights or (), strict=weights is not None))
+        if all(map(is_url, options.paths)):
+            far = (
+                measure_far_mixture(weighed, **arguments)
+                if weights
+                else measure_far(options.paths, **arguments)
+            )
+        elif weights is None:
+            measured = measure(options.paths, **arguments)
+        else:
+            measured = measure_mixture(weighed, **arguments)
+    machine = describe_machine(_PACKAGES)
+    shown = measured if far is None else far
+    if options.json:
+        print_json(
+            {
+                "machine": machine,
+                "shards": shown.shards,
+                "batch_size": shown.batch_size,
+                "comparisons": [each.facts() for each in shown.comparisons],
+            }
+        )
+        return 0
+    for name, fact in machine.items():
+        say(f"{name}: {fact}")
+    if far is not None:
+        _print_far(far, options.rounds)
+        return 0
+    read = measured.comparisons[0]
+    print(
+        f"\n{read.records:,} records ({format_bytes(read.payload_bytes)}) of "
+        f"{len(measured.shards)} shards, batches of {measured.batch_size}, "
+        f"median of {options.rounds} rounds. The ratios say how many times as fast\n"
+        "as TensorFlow's fastest configuration each is; processor time is TensorFlow's, the "
+        "dataset's, the Loader's.\n"
+    )
+    print(
+        "\n".join(
+            format_table(
+                header_of(DATASET if weights is None else LOADER_DATASET),
+                map(row_of, measured.comparisons),
+            )
+        )
+    )
+    if measured.features is None:
+        print("\nThe records are not tf.train.Examples, so decoding was not timed.")
+    for line in where_slower(measured.comparisons):
+        print(line)
+    return 0
+
+
+def _print_far(measured: FarMeasured, rounds: int) -> None:
+    read = measured.comparisons[0]
+    print(
+        f"\n{read.records:,} records ({format_bytes(read.num_bytes)}) of "
+        f"{len(measured.shards)} shards, batches of {measured.batch_size}, median of {rounds} "
+        "rounds. The ratios say what part\nof the bytes a second of plain requests in order each "
+        "reaches.\n"
+    )
+    print("\n".join(format_table(far_header(measured), map(far_row, measured.comparisons))))

@@ -1,0 +1,290 @@
+"""`tfrfast cache`: the files that opening shards has left in the user's cache.
+
+These are indexes, and proofs of 64 bytes, each of which says that an index elsewhere fits. Bytes of
+objects are in a `DiskCache`, which `--disk` names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+from collections import defaultdict
+from typing import NamedTuple
+
+from tfrfast import _native
+from tfrfast.base.sizes import format_bytes
+from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, print_table
+from tfrfast.storage.remote.leftovers import abort_uploads, unfinished_uploads
+from tfrfast.storage.remote.urls import is_url
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "cache",
+        run,
+        help=help,
+        description="List the data sets in the index cache, least recently used first. "
+        "$TFRFAST_CACHE_DIR says where the cache is and $TFRFAST_CACHE_BYTES how large it may grow "
+        "(4 GiB).",
+        paths=False,
+        progress=False,
+    )
+    parser.add_argument(
+        "--prune",
+        nargs="?",
+        const=0,
+        type=parse_size,
+        metavar="BYTES",
+        help="remove the least recently used until BYTES are left (512M, 2G; default: all)",
+    )
+    parser.add_argument(
+        "--uploads",
+        metavar="URL",
+        help="instead, list uploads to s3:// URLs that begin like this and were never finished: "
+        "nobody sees them, and they cost money",
+    )
+    parser.add_argument(
+        "--abort",
+        metavar="AGE",
+        type=_seconds,
+        help="with --uploads: end those that began longer ago (90m, 12h, 7d; 0: all), and free "
+        "their space",
+    )
+    parser.add_argument(
+        "--disk",
+        metavar="FOLDER",
+        help="instead, list the data sets whose bytes this tfr.DiskCache keeps",
+    )
+    parser.add_argument(
+        "--clear",
+        action="store_true",
+        help="with --disk: remove what no process uses",
+    )
+    parser.add_argument("--files", action="store_true", help="list every file")
+
+
+Cached = tuple[str, int, int]  # path, bytes, when it was last used, in ns
+
+
+class DataSet(NamedTuple):
+    """Shards of one folder whose names differ in a number alone."""
+
+    folder: str
+    """A mark of the folder, the same for all its shards. The cache does not know its name."""
+    shards: str
+    """Their names, with a star for the number."""
+
+
+class Kept(NamedTuple):
+    """An object of which a DiskCache keeps something."""
+
+    url: str
+    object_bytes: int
+    kept_bytes: int
+    """What is kept, and its bookkeeping."""
+    last_used: int
+    in_use: bool
+    served_bytes: int
+    """What was read from the cache, as far as processes have added it up."""
+    fetched_bytes: int
+    """What has come from the network."""
+
+
+def data_set_of(path: str) -> DataSet:
+    file = os.path.basename(path)
+    folder, name = file[:8], re.sub(r"^[0-9a-f]{16}-|(\.proof)?\.\w+$", "", file)
+    number = r"\d+(?=-of-\d)" if re.search(r"\d-of-\d", name) else r"\d+(?=\D*$)"
+    return DataSet(folder, re.sub(number, "*", name))
+
+
+def count(files: int) -> str:
+    return "1 file" if files == 1 else f"{files:,} files"
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.uploads is not None:
+        return _show_uploads(options)
+    if options.abort is not None:
+        raise ValueError("--abort goes with --uploads URL.")
+    if options.disk is not None:
+        if options.prune is not None:
+            raise ValueError("--prune removes indexes. With --disk FOLDER, use --clear.")
+        return _show_disk_cache(options)
+    if options.clear:
+        raise ValueError("--clear goes with --disk FOLDER. --prune removes indexes.")
+    removed = None
+    if options.prune is not None:
+        removed = _native.prune_index_cache(options.prune)
+    cached = _native.cached_indexes()
+    total = sum(size for _, size, _ in cached)
+    folder = _native.index_cache_folder()
+    if options.json:
+        print_json(
+            {
+                "folder": folder,
+                "limit_bytes": _native.index_cache_limit_bytes(),
+                "bytes": total,
+                "removed": removed,
+                "data_sets": [
+                    {
+                        **data_set._asdict(),
+                        "files": len(files),
+                        "bytes": sum(size for _, size, _ in files),
+                        "last_used": _last_use(files) / 1e9,
+                    }
+                    for data_set, files in _by_data_set(cached).items()
+                ],
+                "indexes": [
+                    {"path": path, "bytes": size, "last_used": used / 1e9}
+                    for path, size, used in cached
+                ],
+            }
+        )
+        return 0
+    if removed is not None:
+        print(f"{count(removed)} removed")
+    if not folder:
+        print("There is no cache: you have no home folder. TFRFAST_CACHE_DIR may name a folder.")
+        return 0
+    limit = format_bytes(_native.index_cache_limit_bytes())
+    print(f"{folder}: {count(len(cached))}, {format_bytes(total)} of at most {limit}")
+    if cached and options.files:
+        print_table(
+            ["last used", "bytes", "file"],
+            [(_date(used), size, path) for path, size, used in cached],
+        )
+    elif cached:
+        print_table(
+            ["last used", "files", "bytes", "folder", "shards"],
+            [
+                (_date(_last_use(files)), len(files), sum(size for _, size, _ in files), *data_set)
+                for data_set, files in _by_data_set(cached).items()
+            ],
+        )
+    return 0
+
+
+def _by_data_set(cached: list[Cached]) -> dict[DataSet, list[Cached]]:
+    groups: dict[DataSet, list[Cached]] = defaultdict(list)
+    for each in cached:
+        groups[data_set_of(each[0])].append(each)
+    return dict(sorted(groups.items(), key=lambda group: _last_use(group[1])))
+
+
+def _last_use(files: list[Cached]) -> int:
+    return max(used for _, _, used in files)
+
+
+def _date(used_ns: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(used_ns / 1e9))
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+)([smhd]?)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age. Write 90m, 12h or 7d.")
+    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+
+
+def _show_uploads(options: argparse.Namespace) -> int:
+    found = unfinished_uploads(options.uploads)
+    old = [] if options.abort is None else [each for each in found if each.age_s >= options.abort]
+    abort_uploads(options.uploads, old)
+    if options.json:
+        print_json(
+            {
+                "uploads": [
+                    {"url": each.url, "age_seconds": each.age_s, "aborted": each in old}
+                    for each in found
+                ]
+            }
+        )
+        return 0
+    print(
+        f"{len(found)} unfinished upload{'s' * (len(found) != 1)}"
+        + (f", {len(old)} aborted" if old else "")
+    )
+    if found:
+        print_table(
+            ["hours ago", "", "object"],
+            [(f"{each.age_s / 3600:.1f}", "aborted" * (each in old), each.url) for each in found],
+        )
+    return 0
+
+
+def _show_disk_cache(options: argparse.Namespace) -> int:
+    if is_url(options.disk):
+        raise ValueError(f"{options.disk!r} is a URL. A tfr.DiskCache is a folder on a local disk.")
+    if not os.path.isdir(os.path.join(options.disk, "v2")):
+        raise FileNotFoundError(2, f"There is no cache in {options.disk!r}", options.disk)
+    folder = os.path.abspath(options.disk)
+    removed = _native.clear_disk_cache(os.fsencode(folder)) if options.clear else None
+    cache = _native.describe_disk_cache(os.fsencode(folder))
+    sets: dict[str, list[Kept]] = defaultdict(list)
+    for each in map(Kept._make, cache["objects"]):
+        sets[each.url.rpartition("/")[0] + "/"].append(each)
+    objects_read = [each for objects in sets.values() for each in objects]
+    served = cache["past_served_bytes"] + sum(each.served_bytes for each in objects_read)
+    fetched = cache["past_fetched_bytes"] + sum(each.fetched_bytes for each in objects_read)
+    if options.json:
+        print_json(
+            {
+                "folder": folder,
+                "limit_bytes": cache["limit_bytes"],
+                "bytes": cache["used_bytes"],
+                "removed_bytes": removed,
+                "served_bytes": served,
+                "fetched_bytes": fetched,
+                "data_sets": [
+                    {
+                        "url": url,
+                        "objects": len(objects),
+                        "object_bytes": sum(each.object_bytes for each in objects),
+                        "bytes": sum(each.kept_bytes for each in objects),
+                        "last_used": max(each.last_used for each in objects),
+                        "in_use": any(each.in_use for each in objects),
+                        "served_bytes": sum(each.served_bytes for each in objects),
+                        "fetched_bytes": sum(each.fetched_bytes for each in objects),
+                    }
+                    for url, objects in sets.items()
+                ],
+            }
+        )
+        return 0
+    if removed is not None:
+        print(f"{format_bytes(removed)} removed" + (", the rest is in use" if sets else ""))
+    used, limit = format_bytes(cache["used_bytes"]), format_bytes(cache["limit_bytes"])
+    print(f"{folder}: {used} of at most {limit}")
+    if served + fetched > 0:
+        print(f"{format_bytes(served)} read from it, {format_bytes(fetched)} from the network")
+    if sets:
+        print_table(
+            ["last used", "objects", "bytes", "kept", "read from it", "", "set"],
+            [
+                (
+                    _date(max(each.last_used for each in objects) * 1_000_000_000),
+                    len(objects),
+                    sum(each.object_bytes for each in objects),
+                    sum(each.kept_bytes for each in objects),
+                    _hits(objects),
+                    "in use" * any(each.in_use for each in objects),
+                    url,
+                )
+                for url, objects in sets.items()
+            ],
+        )
+    return 0
+
+
+def _hits(objects: list[Kept]) -> str:
+    """How much of what was read came from the cache, as a bar and a number."""
+    width = 10
+    served = sum(each.served_bytes for each in objects)
+    read = served + sum(each.fetched_bytes for each in objects)
+    if read == 0:
+        return ""
+    bar = "#" * (width * served // read)
+    return f"{bar:.<{width}} {100 * served // read:3} %"

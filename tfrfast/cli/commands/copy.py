@@ -1,0 +1,93 @@
+"""`tfrfast copy`: writes chosen records to new shards."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrfast.base.sizes import counted, format_bytes
+from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, print_json
+from tfrfast.cli.new_shards import add_output, add_writing, print_left_out, writing_arguments
+from tfrfast.cli.ray import add_ray, on_ray
+from tfrfast.jobs.copying import Copied, copy
+from tfrfast.reader import Reader
+from tfrfast.tables.selecting import records_where
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "copy",
+        run,
+        help=help,
+        description="Write chosen records, verified and byte for byte, to new shards in the order "
+        "given.",
+        skip_corrupt=LEAVES_OUT,
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--records",
+        metavar="FILE",
+        help="a file with a record number a line, or a .npy file; - reads stdin",
+    )
+    which.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="a condition on features in SQL, like 'label == 3'; takes DuckDB or Polars",
+    )
+    add_output(
+        parser,
+        "out/cats makes out/cats-00000-of-00008",
+        num_shards="how many shards (default: 1)",
+        required=False,
+    )
+    add_writing(parser)
+    add_ray(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    on_corruption: Any = "skip" if options.skip_corrupt else "raise"
+    with Reader(options.paths, on_corruption=on_corruption, progress=options.progress) as reader:
+        records = (
+            records_where(reader, options.where)
+            if options.where is not None
+            else _numbers_in(options.records)
+        )
+        write = copy if options.ray is None else on_ray(options.ray).copy
+        made: Copied = write(reader, records, options.out, **writing_arguments(options))
+    if options.json:
+        print_json({**made._asdict(), "skipped": [each._asdict() for each in made.skipped]})
+    else:
+        count, shards = counted(made.num_records, "records"), counted(len(made.paths), "shards")
+        print(f"{count}, {format_bytes(made.num_bytes)}, {shards}")
+        if options.where is not None and made.num_records == 0:
+            print(f"No record matches {options.where!r}.")
+        print_left_out(made.skipped)
+    return 1 if made.skipped else 0
+
+
+def _numbers_in(name: str) -> Any:
+    if name.endswith(".npy"):
+        return np.load(name, allow_pickle=False)
+    if name == "-":
+        return _numbers(sys.stdin.read().split(), "stdin")
+    with open(name, encoding="utf-8") as file:
+        return _numbers(file.read().split(), name)
+
+
+def _numbers(words: Sequence[str], where: str) -> Any:
+    return np.array([_number(word, where) for word in words], np.int64)
+
+
+def _number(word: str, where: str) -> int:
+    try:
+        number = int(word)
+    except ValueError:
+        raise ValueError(f"{where} has {word!r}, which is not a record number.") from None
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{where} has {word!r}, and no data set has so many records.")
+    return number

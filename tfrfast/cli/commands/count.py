@@ -1,0 +1,28 @@
+"""`tfrfast count`: counts records."""
+
+from __future__ import annotations
+
+import argparse
+
+from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command
+from tfrfast.cli.records import Records
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    add_command(
+        subparsers,
+        "count",
+        run,
+        help=help,
+        description="Print the number of records, and nothing else. Payloads are not read: "
+        "`tfrfast verify` does that.",
+        progress=False,
+        json=False,
+        skip_corrupt=LEAVES_OUT,
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    with Records(options) as records:
+        print(records.count())
+        return records.status()

@@ -1,0 +1,64 @@
+"""`tfrfast export`: writes the features of Examples to Parquet."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tfrfast.base.sizes import counted, format_bytes
+from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, print_json
+from tfrfast.cli.ray import add_ray, on_ray
+from tfrfast.jobs.exporting import Exported, export
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "export",
+        run,
+        help=help,
+        description="Write the features of tf.train.Examples to a Parquet file, which appears when "
+        "it is complete. The last argument is its name. Takes PyArrow.",
+        skip_corrupt=LEAVES_OUT,
+    )
+    parser.add_argument("out", metavar="OUT.parquet", help="the new file")
+    parser.add_argument(
+        "--num-shards",
+        type=int,
+        metavar="N",
+        help="write many files: out.parquet makes out-00000-of-00008.parquet",
+    )
+    parser.add_argument("--columns", metavar="A,B", help="only these features, in this order")
+    parser.add_argument(
+        "--text", metavar="A,B", default="", help="features that hold text, and become strings"
+    )
+    parser.add_argument("--record", action="store_true", help="add a column of record numbers")
+    parser.add_argument("--overwrite", action="store_true", help="replace files of these names")
+    add_ray(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    on_corruption: Any = "skip" if options.skip_corrupt else "raise"
+    columns = None if options.columns is None else options.columns.split(",")
+    if options.record and columns is not None:
+        columns.append("record")
+    write = export if options.ray is None else on_ray(options.ray).export
+    made: Exported = write(
+        options.paths,
+        options.out,
+        num_shards=options.num_shards,
+        columns=columns,
+        record=options.record,
+        text=[name for name in options.text.split(",") if name],
+        overwrite=options.overwrite,
+        progress=options.progress,
+        on_corruption=on_corruption,
+    )
+    damage = made.skipped
+    if options.json:
+        print_json({**made._asdict(), "skipped": [each._asdict() for each in damage]})
+    else:
+        count, files = counted(made.num_records, "records"), counted(len(made.paths), "files")
+        left_out = f", {counted(len(damage), 'damaged places')} left out" if damage else ""
+        print(f"{count}, {format_bytes(made.num_bytes)}, {files}{left_out}")
+    return 1 if damage else 0

@@ -1,0 +1,64 @@
+"""`tfrfast keys`: builds the key file by which `Reader.by` finds records."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from tfrfast.base.sizes import format_bytes
+from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, parse_size, print_json, say
+from tfrfast.cli.new_shards import print_left_out
+from tfrfast.cli.ray import add_ray, on_ray
+from tfrfast.jobs.building_keys import build_key_file
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import absolute, expand_paths
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "keys",
+        run,
+        help=help,
+        description="Build the key file by which reader.by(FEATURE) finds records, beside the "
+        "indexes.",
+        skip_corrupt=LEAVES_OUT,
+    )
+    parser.add_argument("--by", required=True, metavar="FEATURE", help="what the keys are")
+    parser.add_argument("--folder", help="save here instead; reader.by() then needs folder=FOLDER")
+    parser.add_argument(
+        "--max-memory",
+        type=parse_size,
+        default=1 << 30,
+        metavar="BYTES",
+        help="how much to sort in memory (default: 1GiB)",
+    )
+    add_ray(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    settled: dict[str, Any] = {
+        "folder": options.folder,
+        "max_memory": options.max_memory,
+        "progress": options.progress,
+    }
+    with Reader(
+        options.paths if options.ray is None else absolute(expand_paths(options.paths)),
+        on_corruption="skip" if options.skip_corrupt else "raise",
+        progress=options.progress,
+    ) as reader:
+        if options.ray is None:
+            path, damage = build_key_file(
+                reader, options.by, threads=None, executor=None, **settled
+            )
+        else:
+            path, damage = on_ray(options.ray).jobs.build_key_file(reader, options.by, **settled)
+        damage = sorted({*damage, *reader.skipped}, key=lambda each: each[:3])
+    size = os.path.getsize(path)
+    if options.json:
+        print_json({"path": path, "bytes": size, "skipped": [each._asdict() for each in damage]})
+    else:
+        say(f"{path}, {format_bytes(size)}")
+        print_left_out(damage)
+    return 1 if damage else 0

@@ -1,0 +1,78 @@
+"""`tfrfast schema`: infers what the Examples of a data set hold."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+
+import numpy as np
+
+from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, print_json, print_table
+from tfrfast.cli.records import Records
+from tfrfast.example.parsing import infer_features
+from tfrfast.features import FixedLen, VarLen
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "schema",
+        run,
+        help=help,
+        description="Infer the features of tf.train.Examples from the first records. Print them as "
+        "a table, and as the Python code that parses them.",
+        progress=False,
+        skip_corrupt=LEAVES_OUT,
+    )
+    parser.add_argument("--sample", type=int, default=1000, help="records to examine (1000)")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.sample < 1:
+        raise ValueError(f"--sample must be at least 1, not {options.sample}.")
+    with Records(options) as records:
+        batches = records.batches(records.between(0, options.sample))
+        looked_at = list(itertools.chain.from_iterable(batches))
+        features = infer_features(looked_at, options.sample)
+        status = records.status()
+    rows = [(name, *_describe(spec)) for name, spec in sorted(features.items())]
+    if options.json:
+        facts: dict[str, dict[str, object]] = {
+            name: {"kind": kind, "dtype": dtype, "shape": shape}
+            | ({} if default is None else {"default": default})
+            for name, kind, dtype, shape, default in rows
+        }
+        print_json({"records_looked_at": len(looked_at), "features": facts})
+        return status
+    if not features:
+        print(f"No features in the first {len(looked_at)} records: are they tf.train.Examples?")
+        return status
+    print_table(
+        ["feature", "kind", "dtype", "shape", "default"],
+        [
+            (name, kind, dtype, "" if shape is None else shape, "" if default is None else default)
+            for name, kind, dtype, shape, default in rows
+        ],
+    )
+    print("\nfeatures = {")
+    for name, spec in sorted(features.items()):
+        print(f"    {name!r}: {_as_python(spec)},")
+    print("}")
+    return status
+
+
+def _describe(
+    spec: FixedLen | VarLen,
+) -> tuple[str, str, list[int] | None, int | float | str | None]:
+    if isinstance(spec, FixedLen):
+        shape = list(np.atleast_1d(spec.shape).astype(int).tolist())
+        default = spec.default.decode() if isinstance(spec.default, bytes) else spec.default
+        return "fixed", str(spec.dtype), shape, default
+    return "variable", str(spec.dtype), None, None
+
+
+def _as_python(spec: FixedLen | VarLen) -> str:
+    if isinstance(spec, FixedLen):
+        default = "" if spec.default is None else f", default={spec.default!r}"
+        return f'tfr.FixedLen({spec.shape!r}, "{spec.dtype}"{default})'
+    return f'tfr.VarLen("{spec.dtype}")'

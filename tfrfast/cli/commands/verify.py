@@ -1,0 +1,51 @@
+"""`tfrfast verify`: checks every CRC of every record."""
+
+from __future__ import annotations
+
+import argparse
+
+from tfrfast.base.sizes import counted
+from tfrfast.cli.common import LEAVES_OUT_ANYWAY, Subparsers, add_command, print_json, print_table
+from tfrfast.cli.ray import add_ray, on_ray
+from tfrfast.jobs.verifying import Verified, verify
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "verify",
+        run,
+        help=help,
+        description="Read every record and check both its CRCs. If any are wrong, list the damaged "
+        "byte ranges and exit with code 1.",
+        skip_corrupt=LEAVES_OUT_ANYWAY,
+    )
+    add_ray(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    check = verify if options.ray is None else on_ray(options.ray).verify
+    found: Verified = check(options.paths, progress=options.progress)
+    damage = found.damage
+    if options.json:
+        print_json(
+            {
+                "good_records": found.num_records,
+                "bytes": found.num_bytes,
+                "damage": [each._asdict() for each in damage],
+            }
+        )
+    elif damage:
+        good = counted(found.num_records, "good records")
+        print(f"{good}, {counted(len(damage), 'damaged places')}:")
+        print_table(
+            ["from", "to", "records lost", "shard"],
+            [(d.begin, d.end, d.records or "unknown", d.path) for d in damage],
+        )
+    else:
+        print(
+            f"{counted(found.num_records, 'records')} in {counted(found.num_shards, 'shards')}, "
+            f"{counted(found.num_bytes, 'bytes')}: "
+            "all good"
+        )
+    return 1 if damage else 0

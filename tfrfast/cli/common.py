@@ -1,0 +1,86 @@
+"""What subcommands share: arguments, tables, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tfrfast._native import printable
+from tfrfast.base.sizes import parse_bytes
+from tfrfast.base.tables import format_table
+
+LEAVES_OUT = "leave damaged records out; the exit code is 1 if there are any"
+LEAVES_OUT_ANYWAY = "this command always leaves damaged records out, and lists them"
+Subparsers = Any  # argparse has no public name for it
+
+
+def add_command(
+    subparsers: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    help: str,
+    description: str,
+    paths: bool = True,
+    progress: bool = True,
+    json: bool = True,
+    skip_corrupt: str = "",
+) -> argparse.ArgumentParser:
+    """The subcommand `name`, with the arguments that many subcommands have."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=help, description=description
+    )
+    parser.set_defaults(run=run)
+    if paths:
+        parser.add_argument(
+            "paths", nargs="+", metavar="PATHS", help="shards, URLs, or quoted globs"
+        )
+    if skip_corrupt:
+        parser.add_argument(
+            "--skip-corrupt",
+            action="store_true",
+            help=skip_corrupt,
+        )
+    if progress:
+        parser.add_argument(
+            "--progress",
+            action=argparse.BooleanOptionalAction,
+            default=None,
+            help="draw a progress bar on stderr (default: on a terminal, when it takes long)",
+        )
+    if json:
+        parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    return parser
+
+
+def parse_size(text: str) -> int:
+    """An argument like 200M or 2GiB."""
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def parse_record_number(text: str) -> int:
+    """An argument like 7 or -1."""
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"no data set has {text} records")
+    return number
+
+
+def print_json(value: object) -> None:
+    json.dump(value, sys.stdout, indent=2)
+    print()
+
+
+def say(text: str) -> None:
+    """Prints lines that may hold what a stranger wrote, with escapes for what cannot be printed."""
+    print("\n".join(map(printable, text.split("\n"))))
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    print("\n".join(format_table(header, rows)))

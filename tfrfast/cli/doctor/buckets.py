@@ -1,0 +1,67 @@
+"""What buckets say about shards, and how long they take to say it."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from tfrfast.storage.remote.urls import locate
+
+__all__ = ["Bucket", "look_at_buckets"]
+
+_REQUESTS = 4  # the first of which may have to connect
+
+
+class Bucket(NamedTuple):
+    """The shards in one bucket, or on one server."""
+
+    scheme: str
+    root: str
+    sizes: dict[str, int]
+    has_versions: bool
+    """Whether every change gives an object another version."""
+    request_ms: float | None
+    """How long the fastest of some requests for a byte took. None if there are no bytes."""
+
+
+def look_at_buckets(urls: list[str]) -> list[Bucket]:
+    """Raises OSError if one of the objects cannot be reached."""
+    if not urls:
+        return []
+    from tfrfast.storage.remote.looking import look_at_objects
+
+    facts = look_at_objects(urls, "")
+    groups: dict[tuple[str, str], list[str]] = {}
+    for url in facts:
+        location = locate(url)
+        groups.setdefault((location.scheme, location.root), []).append(url)
+    return [
+        Bucket(
+            scheme,
+            root,
+            {url: facts[url].size for url in some},
+            all(facts[url].etag for url in some),
+            _request_ms({url: facts[url].encode() for url in some if facts[url].size}),
+        )
+        for (scheme, root), some in groups.items()
+    ]
+
+
+def _drop(_: int, __: object) -> None:
+    pass
+
+
+def _request_ms(versions: dict[str, str]) -> float | None:
+    from tfrfast.storage.remote import answers
+    from tfrfast.storage.remote.client import use_client
+    from tfrfast.storage.remote.failures import GivenUpError
+
+    took = []
+    for url, version in list(versions.items())[:1] * _REQUESTS:
+        begin = time.perf_counter()
+        try:
+            use_client().run(answers.read(url, "", version, 0, 1, _drop))
+        except GivenUpError as failure:
+            raise OSError(failure.number, failure.text) from None
+        took.append(time.perf_counter() - begin)
+    return 1000 * min(took) if took else None

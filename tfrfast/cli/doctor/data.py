@@ -1,0 +1,113 @@
+"""How tfrfast would read the shards that paths name."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from tfrfast import _native
+from tfrfast.cli.doctor.buckets import look_at_buckets
+from tfrfast.cli.doctor.filesystems import Filesystem, Mounts
+from tfrfast.errors import RecordError
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths, expand_paths
+from tfrfast.storage.remote.urls import is_url
+
+__all__ = ["Data", "Place", "look_at_data"]
+
+
+class Place(NamedTuple):
+    """The shards on one filesystem, or in one bucket."""
+
+    filesystem: str
+    """Its kind, or the scheme of the bucket's URL."""
+    mounted_at: str
+    """Where it is mounted, or the bucket's URL."""
+    shards: int
+    bytes: int
+    is_mapped: bool
+    """Else they are read with pread, as those of networks are."""
+    identity_lasts: bool
+    """Whether a changed file is noticed even if its size and time are the same."""
+    request_ms: float | None = None
+    """Of a bucket: how long a request for one byte takes."""
+
+
+class Data(NamedTuple):
+    places: list[Place]
+    shards: int
+    bytes: int
+    records: int | None
+    """None where not all shards have an index."""
+    compression: list[str]
+    """Of those shards that are indexed."""
+    indexes: dict[str, int]
+    """How many shards have an index in each folder."""
+    no_index: str | None
+    """Why not all shards have a usable index."""
+
+
+def look_at_data(paths: Paths) -> Data:
+    """Opens no more than it needs to, and builds nothing."""
+    shards = expand_paths(paths)
+    mounts = Mounts()
+    groups: dict[Filesystem, list[str]] = {}
+    sizes = {shard: _size(shard) for shard in shards if not is_url(shard)}
+    for shard in shards:
+        if shard in sizes:
+            groups.setdefault(mounts.of(shard), []).append(shard)
+    places = []
+    for (kind, mounted_at), members in groups.items():
+        example = os.fsencode(max(members, key=lambda shard: sizes[shard]))  # empty files are not
+        places.append(
+            Place(
+                filesystem=kind,
+                mounted_at=mounted_at,
+                shards=len(members),
+                bytes=sum(sizes[shard] for shard in members),
+                is_mapped=_native.is_mapped(example),
+                identity_lasts=_native.identity_lasts(example),
+            )
+        )
+    for bucket in look_at_buckets([shard for shard in shards if is_url(shard)]):
+        sizes |= bucket.sizes
+        places.append(
+            Place(
+                filesystem=bucket.scheme,
+                mounted_at=bucket.root,
+                shards=len(bucket.sizes),
+                bytes=sum(bucket.sizes.values()),
+                is_mapped=False,
+                identity_lasts=bucket.has_versions,
+                request_ms=bucket.request_ms,
+            )
+        )
+    records, no_index = None, None
+    compression: set[str] = set()
+    indexes: dict[str, int] = {}
+    try:
+        with Reader(shards, index="require", on_corruption="skip") as reader:
+            records = len(reader)
+            for each in reader.shards:
+                compression.add(each.compression or "none")
+                folder = os.path.dirname(each.index or "")  # of a URL, too
+                indexes[folder] = indexes.get(folder, 0) + 1
+    except RecordError as error:
+        no_index = str(error).partition(" (looked at ")[0]
+    return Data(
+        places,
+        len(shards),
+        sum(sizes.values()),
+        records,
+        sorted(compression),
+        indexes,
+        no_index,
+    )
+
+
+def _size(shard: str) -> int:
+    try:
+        return os.path.getsize(shard)
+    except OSError:
+        _native.is_mapped(os.fsencode(shard))  # raises what is wrong, with the name
+        raise

@@ -1,0 +1,108 @@
+"""What tfrfast finds on this machine: software, processors, kernels, libraries, the index cache."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from typing import NamedTuple
+
+from tfrfast import __version__, _native
+from tfrfast.bench.machine import memory_bytes, processor_name, version_of
+
+_PACKAGES = (
+    "tensorflow",
+    "tensorflow-cpu",
+    "keras",
+    "torch",
+    "jax",
+    "grain",
+    "pyarrow",
+    "polars",
+    "tensorflow-datasets",
+    "obstore",
+    "boto3",
+    "ray",
+)
+
+
+class Machine(NamedTuple):
+    versions: dict[str, str]
+    """tfrfast, Python, NumPy, and those packages that tfrfast works with and that are installed."""
+    system: str
+    processor: str
+    processors: int
+    usable_processors: int
+    memory_bytes: int
+    crc32c_kernel: str
+    varint_kernel: str
+    inflates_with: str | None
+    zlib_version: str | None
+    cache_folder: str
+    """Empty if there is none."""
+    cache_is_used: bool
+    cache_files: int
+    cache_bytes: int
+    cache_limit_bytes: int
+    settings: dict[str, str]
+    """Environment variables that change what tfrfast does."""
+
+
+def look_at_machine() -> Machine:
+    isal, zlib = _native.inflaters()
+    folder = _native.index_cache_folder()
+    try:
+        cached = _native.cached_indexes()
+    except OSError:
+        cached = []
+    versions = {
+        "tfrfast": __version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "numpy": importlib.metadata.version("numpy"),
+    }
+    versions |= {name: found for name in _PACKAGES if (found := version_of(name))}
+    return Machine(
+        versions=versions,
+        system=_system(),
+        processor=processor_name(),
+        processors=os.cpu_count() or 1,
+        usable_processors=_native.usable_processors(),
+        memory_bytes=memory_bytes(),
+        crc32c_kernel=_native.crc32c_kernel(),
+        varint_kernel=_native.varint_kernel(),
+        inflates_with=isal or (f"zlib {zlib}" if zlib else None),
+        zlib_version=zlib,
+        cache_folder=folder,
+        cache_is_used=_cache_is_used(folder),
+        cache_files=len(cached),
+        cache_bytes=sum(size for _, size, _ in cached),
+        cache_limit_bytes=_native.index_cache_limit_bytes(),
+        settings={
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith("TFRFAST_") or name == "XDG_CACHE_HOME"
+        },
+    )
+
+
+def _system() -> str:
+    library, version = platform.libc_ver()
+    parts = [platform.system(), platform.release(), platform.machine(), library, version]
+    built_for = "" if sys.maxsize > 2**32 else "32-bit Python"
+    return " ".join(part for part in (*parts, built_for) if part)
+
+
+def _cache_is_used(folder: str) -> bool:
+    """Whether indexes can be kept there: this user alone can write to the folder, or make it."""
+    if not folder:
+        return False
+    existing = folder
+    while not os.path.lexists(existing) and existing != os.path.dirname(existing):
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing) or not os.access(existing, os.W_OK | os.X_OK):
+        return False
+    if existing != folder:
+        return True
+    status = os.stat(folder)
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022

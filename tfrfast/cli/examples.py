@@ -1,0 +1,108 @@
+"""The features of records, as columns and as text."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrfast._native import RecordBatch, printable
+from tfrfast.columns import Bytes, Ragged
+from tfrfast.errors import FeatureError
+from tfrfast.example.parsing import infer_features, parse_example
+from tfrfast.features import VarLen
+
+
+class Piece(NamedTuple):
+    """Some records and their features. A record has the features of which it has values.
+
+    `found` names all features of the records, and `columns` has those that are shown.
+    """
+
+    batch: RecordBatch
+    found: set[str]
+    columns: dict[str, Ragged]
+
+    def numbers(self) -> list[int]:
+        numbers: list[int] = np.asarray(self.batch.indices).tolist()
+        return numbers
+
+
+def pieces_of(batches: Iterable[RecordBatch], fields: Sequence[str] | None) -> Iterator[Piece]:
+    """The records with all their features, or with those in `fields`.
+
+    A batch whose records do not agree on the type of a feature, or are not all Examples, becomes
+    pieces of one record.
+    """
+    for batch in batches:
+        try:
+            yield _piece(batch, fields)
+            continue
+        except (FeatureError, UnicodeDecodeError):
+            pass
+        for row in range(len(batch)):
+            alone = batch[row : row + 1]
+            try:
+                yield _piece(alone, fields)
+            except (FeatureError, UnicodeDecodeError):
+                yield Piece(alone, set(), {})
+
+
+def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> Piece:
+    found = infer_features(batch, len(batch))
+    names = sorted(found) if fields is None else [name for name in fields if name in found]
+    if not names:
+        return Piece(batch, set(found), {})
+    parsed = parse_example(batch, {name: VarLen(found[name].dtype) for name in names})
+    return Piece(batch, set(found), {name: parsed[name] for name in names})
+
+
+def rows_of(values: Sequence[Any], column: Ragged, limit: int | None) -> Iterator[Sequence[Any]]:
+    """The column's `values`, or what was made of each, row by row, at most `limit` of each row."""
+    splits = np.asarray(column.row_splits)
+    begins, ends = splits[:-1], splits[1:]
+    if limit is not None:
+        ends = np.minimum(ends, begins + limit)
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        yield values[begin:end]
+
+
+def listed(column: Ragged) -> list[Any]:
+    """All values of the column, from the first row to the last."""
+    values = column.values
+    flat: list[Any] = values.tolist() if isinstance(values, Bytes) else np.asarray(values).tolist()
+    return flat
+
+
+def text_of(piece: Piece, max_values: int, max_bytes: int) -> Iterator[str]:
+    """A few lines about each record."""
+    rows = [list(rows_of(listed(column), column, None)) for column in piece.columns.values()]
+    for row, number in enumerate(piece.numbers()):
+        record = piece.batch[row]
+        head = f"record {number}: {len(record)} bytes"
+        features = [
+            f"  {printable(name)}: {_shorten(values[row], max_values, max_bytes)}"
+            for name, values in zip(piece.columns, rows, strict=True)
+            if values[row]
+        ]
+        yield "\n".join([head, *features] if features else [f"{head}  {_quote(record, max_bytes)}"])
+
+
+def _shorten(values: Sequence[Any], max_values: int, max_bytes: int) -> str:
+    shown = [
+        _quote(value, max_bytes)
+        if isinstance(value, bytes)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+        for value in itertools.islice(values, max_values)
+    ]
+    more = len(values) - len(shown)
+    return ", ".join(shown) + (f", ... {more} more" if more else "")
+
+
+def _quote(value: bytes, max_bytes: int) -> str:
+    shown = repr(value[:max_bytes])
+    return shown if len(value) <= max_bytes else f"{shown}... {len(value)} bytes"

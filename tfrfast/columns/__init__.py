@@ -1,0 +1,12 @@
+"""The columns of a parsed batch: plain arrays where rows have one shape, otherwise these classes.
+
+Every array that parsing makes is 64-byte aligned, writable, and accepted by DLPack consumers.
+"""
+
+from tfrfast.columns.arrays import Array
+from tfrfast.columns.batch import Batch, Column
+from tfrfast.columns.ragged import Ragged
+from tfrfast.columns.sparse import Sparse
+from tfrfast.columns.strings import Bytes
+
+__all__ = ["Array", "Batch", "Bytes", "Column", "Ragged", "Sparse"]

@@ -1,0 +1,84 @@
+"""The columns of a batch by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast._native import ArrowColumn
+from tfrfast.columns.arrays import Array
+from tfrfast.columns.arrow import ArrowExport, arrow_of, struct_of
+from tfrfast.columns.ragged import Ragged
+from tfrfast.columns.rows import Rows, row_numbers
+from tfrfast.columns.sparse import Sparse
+from tfrfast.columns.strings import Bytes
+
+__all__ = ["Batch", "Column"]
+
+Column: TypeAlias = Array | Bytes | Ragged | Sparse
+
+
+class Batch(dict[str, Any], ArrowExport):
+    """The columns of a batch by name.
+
+        images = batch["image"]
+        real = batch[batch.valid]
+
+    `indices` are the record numbers of the rows, and `valid` is False for rows of padding. A slice,
+    a mask or a list of row numbers, as in `batch[2:5]` or `batch[batch.valid]`, takes these rows of
+    every column. They are views where the column can make views, and copies otherwise. `len(batch)`
+    counts columns, and `len(batch.indices)` counts rows.
+
+    In batches of a Mixture, the record numbers of source `i` begin at `source_starts[i]`, and
+    `sources` says which source each row is from.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        indices: npt.NDArray[np.int64],
+        valid: npt.NDArray[np.bool_],
+        source_starts: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        super().__init__(columns)
+        self.source_starts = np.zeros(1, np.int64) if source_starts is None else source_starts
+        self.indices = indices
+        self.valid = valid
+
+    @property
+    def sources(self) -> npt.NDArray[np.int64]:
+        """Which source of a Mixture each row is from; 0 if there is only one."""
+        if isinstance(self.indices, np.ndarray):
+            return np.searchsorted(self.source_starts, self.indices, side="right") - 1
+        # Arrays of other libraries, JAX's for example, of which some have no values yet.
+        sources: Any = (self.indices[:, None] >= self.source_starts).sum(1) - 1
+        return sources
+
+    @overload
+    def __getitem__(self, key: str) -> Any: ...
+    @overload
+    def __getitem__(self, key: Rows) -> Batch: ...
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return dict.__getitem__(self, key)
+        rows = key if isinstance(key, slice) else row_numbers(key, len(self.indices))
+        columns = {name: column[rows] for name, column in self.items()}
+        return Batch(columns, self.indices[rows], self.valid[rows], self.source_starts)
+
+    def to_arrow(self) -> ArrowColumn:
+        """The same rows for Arrow's consumers, as in `pyarrow.record_batch(batch.to_arrow())`.
+
+        They take a Batch itself, too, unless they look first whether it is a dict, as PyArrow,
+        Polars and pandas do.
+        """
+        return self._to_arrow("")
+
+    def _to_arrow(self, name: str) -> ArrowColumn:
+        columns = [arrow_of(each, column) for each, column in self.items()]
+        return struct_of(name, len(self.indices), columns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch, (dict(self), self.indices, self.valid, self.source_starts)

@@ -1,0 +1,1 @@
+"""tf.train.Examples: parsed into columns, and encoded from values."""

@@ -1,0 +1,113 @@
+"""Parses serialized tf.train.Examples and SequenceExamples into columns, without TensorFlow."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast.columns import Batch
+from tfrfast.errors import FeatureError
+from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
+from tfrfast.features.inference import describe, settle
+from tfrfast.features.names import check_names, explained
+from tfrfast.features.remembered import compile_once
+from tfrfast.features.samples import Sample
+from tfrfast.features.sequences import compile_sequences
+from tfrfast.features.sources import FlatRecords, Serialized, source_of
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
+
+__all__ = [
+    "FlatRecords",
+    "Serialized",
+    "infer_features",
+    "parse_example",
+    "parse_sequence_example",
+]
+
+
+def parse_example(serialized: Serialized, features: AnyFeatures) -> Batch:
+    """Parses a batch of serialized Examples into the same values as `tf.io.parse_example`.
+
+        batch = tfr.parse_example(records, {"label": tfr.FixedLen((), "int64")})
+        batch["label"]                       # int64 array (batch,)
+
+    `serialized` is a list of bytes or a RecordBatch. `features` is a dict of specs, a list of
+    names, or "infer" for all features. Without specs, `infer_features` finds them in these records.
+
+    Raises FeatureError if a record does not fit; it names the record and the feature. Parsing runs
+    without the GIL. It is fastest when the same dict of features is used again.
+    """
+    source = source_of(serialized)
+    if type(features) is not dict and not isinstance(features, Mapping):
+        features = settle(features, source.first)
+    compiled = compile_once(features)
+    try:
+        native = source.parsed_by(compiled.parser)
+    except FeatureError as error:
+        if error.record is None:
+            raise
+        raise explained(error, compiled, source.record(error.record)) from None
+    if not compiled.names_checked:
+        compiled.names_checked = True
+        check_names(compiled, source.first, stacklevel=3)
+    columns = compiled.assemble(native)
+    return Batch(columns, source.indices, source.valid, source.source_starts)
+
+
+def parse_sequence_example(
+    serialized: Serialized,
+    context_features: Features | None = None,
+    sequence_features: Features | None = None,
+) -> tuple[Batch, Batch, dict[str, npt.NDArray[np.int64]]]:
+    """Parses a batch of serialized SequenceExamples, as `tf.io.parse_sequence_example` does.
+
+    Returns the context columns, the sequence columns, and the number of steps in each row for each
+    FixedLenSequence. A sequence feature is a FixedLenSequence (an array `(batch, longest, *shape)`)
+    or a VarLen (`Ragged` of `Ragged` steps, which partitions may divide further, or
+    three-dimensional `Sparse`). Raises FeatureError if a record does not fit.
+
+        context, steps, lengths = tfr.parse_sequence_example(
+            records,
+            context_features={"label": tfr.FixedLen((), "int64")},
+            sequence_features={"frame": tfr.FixedLenSequence((128,), "float32")},
+        )
+        steps["frame"]                       # float32 array (batch, longest, 128)
+        lengths["frame"]                     # int64 array (batch,)
+    """
+    context = {} if context_features is None else context_features
+    sequences = {} if sequence_features is None else sequence_features
+    compiled = compile_sequences(context, sequences)
+    source = source_of(serialized)
+    native = source.parsed_by(compiled.parser)
+    context_columns, sequence_columns, lengths = compiled.assemble(native)
+    rows = (source.indices, source.valid, source.source_starts)
+    return Batch(context_columns, *rows), Batch(sequence_columns, *rows), lengths
+
+
+def infer_features(
+    source: Iterable[bytes] | Paths, sample: int = 1000
+) -> dict[str, FixedLen | VarLen]:
+    """Describes the features of the first `sample` records of `source`, as a dict to start from.
+
+        features = tfr.infer_features("data/train-*")
+        loader = tfr.Loader("data/train-*", 256, features=features)
+
+    `source` is a Reader, a list of records, or a path, glob or list of shards.
+
+    A feature that every record has, with the same number of values, is FixedLen. A feature of a
+    single value that some records lack is FixedLen with zero or b"" as its default. Any other is
+    VarLen. Features that have no values in any record are left out. Raises FeatureError if a
+    feature has different types in different records.
+    """
+    one = isinstance(source, (str, os.PathLike))
+    if one or (isinstance(source, list) and source and isinstance(source[0], (str, os.PathLike))):
+        with Reader(source) as reader:
+            return infer_features(reader, sample)
+    records = list(itertools.islice(cast("Iterable[bytes]", source), sample))
+    return describe(Sample(records, range(len(records))))

@@ -1,0 +1,170 @@
+"""Compiles specs: which slots the native parser fills, and how each column is made from them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tfrfast.columns import Array, Column
+from tfrfast.errors import FeatureError
+from tfrfast.features import Features, FixedLen, FixedLenSequence, SparseIndexed, VarLen, composed
+from tfrfast.features.compiled import CompiledFeatures, Slot
+from tfrfast.features.specs import shape_of, type_name_of, understand
+
+__all__ = ["compile_features", "partition_keys"]
+
+_PARTITIONS = ("row_lengths", "row_splits", "row_starts", "row_limits", "value_rowids")
+
+
+def compile_features(features: Features) -> CompiledFeatures:
+    """Understands each spec. Raises ValueError or TypeError for a bad one."""
+    compiled = CompiledFeatures(dict(features))
+    for name, given in features.items():
+        if not isinstance(name, str):
+            raise TypeError(f"feature names are str, not {type(name).__name__}")
+        spec = understand(name, given)
+        if isinstance(spec, FixedLen):
+            _compile_fixed(compiled, name, spec)
+        elif isinstance(spec, FixedLenSequence):
+            _compile_padded(compiled, name, spec)
+        elif isinstance(spec, VarLen):
+            _compile_variable(compiled, name, spec)
+        else:
+            _compile_indexed(compiled, name, spec)
+    return compiled
+
+
+def _compile_fixed(compiled: CompiledFeatures, name: str, spec: FixedLen) -> None:
+    shape = shape_of(name, spec.shape, "FixedLenSequence takes rows of any number of steps.")
+    if spec.raw:
+        dtype = np.dtype(spec.dtype)
+        if dtype.hasobject or dtype.itemsize == 0:
+            raise ValueError(f"Feature {name!r}: raw bytes cannot be read as {dtype}.")
+        default = (
+            None if spec.default is None else _full(name, spec.default, shape, dtype).tobytes()
+        )
+        row_bytes = math.prod(shape) * dtype.itemsize
+        compiled.want(name, Slot("fixed", "raw", shape, default, None, row_bytes))
+
+        def view(parsed: dict[str, Column]) -> Column:
+            rows: Array = parsed[name]  # type: ignore[assignment]
+            numbers: Array = rows.reshape(-1).view(dtype).reshape(len(rows), *shape)
+            return numbers
+
+        compiled.builders[name] = view
+        return
+    kind = type_name_of(name, spec.dtype)
+    numbers, strings = _default_of(name, kind, shape, spec.default)
+    compiled.want(name, Slot("fixed", kind, shape, numbers, strings))
+    compiled.builders[name] = lambda parsed: parsed[name]
+
+
+def _compile_padded(compiled: CompiledFeatures, name: str, spec: FixedLenSequence) -> None:
+    if not spec.allow_missing:
+        raise ValueError(
+            f"Feature {name!r}: FixedLenSequence requires allow_missing=True in an Example; "
+            "records without it are empty."
+        )
+    kind = type_name_of(name, spec.dtype)
+    numbers, strings = _default_of(name, kind, (), spec.default)
+    slot = Slot("padded", kind, shape_of(name, spec.shape), numbers, strings)
+    compiled.want(name, slot)
+    compiled.builders[name] = lambda parsed: parsed[name]
+
+
+def _compile_variable(compiled: CompiledFeatures, name: str, spec: VarLen) -> None:
+    key = name if spec.key is None else spec.key
+    kind = type_name_of(name, spec.dtype)
+    if spec.sparse:
+        if spec.partitions:
+            raise ValueError(f"Feature {name!r}: sparse columns have no partitions.")
+        compiled.want(key, Slot("sparse", kind))
+        compiled.builders[name] = lambda parsed: composed.as_sparse(parsed[key])
+        return
+    compiled.want(key, Slot("ragged", kind))
+    for partition_key in partition_keys(name, spec):
+        compiled.want(partition_key, Slot("ragged", "int64"))
+
+    def build(parsed: dict[str, Column]) -> Column:
+        try:
+            rows = composed.divide(parsed[key], spec.partitions, parsed)
+        except composed.Indivisible as found:
+            raise FeatureError(
+                f"Feature {name!r}: row {found.row} cannot be divided: {found.why}.",
+                record=found.row,
+            ) from None
+        return composed.with_splits(rows, spec.splits_dtype)
+
+    compiled.builders[name] = build
+
+
+def partition_keys(name: str, spec: VarLen) -> list[str]:
+    """The features that divide a row. Raises ValueError for what is not a partition."""
+    keys = []
+    for how, argument in spec.partitions:
+        if how in _PARTITIONS and isinstance(argument, str):
+            keys.append(argument)
+        elif how != "uniform_row_length" or not isinstance(argument, int) or argument < 1:
+            raise ValueError(
+                f"Feature {name!r}: {(how, argument)!r} is not a partition. Give one of "
+                f"{_PARTITIONS} with a feature's name, or 'uniform_row_length' with a positive "
+                "number."
+            )
+    return keys
+
+
+def _compile_indexed(compiled: CompiledFeatures, name: str, spec: SparseIndexed) -> None:
+    keys = (spec.index_keys,) if isinstance(spec.index_keys, str) else tuple(spec.index_keys)
+    size = shape_of(name, spec.size)
+    if not keys or len(keys) != len(size):
+        raise ValueError(f"Feature {name!r}: there must be one size for each index key.")
+    for key in keys:
+        compiled.want(key, Slot("ragged", "int64"))
+    compiled.want(spec.value_key, Slot("ragged", type_name_of(name, spec.dtype)))
+
+    def build(parsed: dict[str, Column]) -> Column:
+        return composed.place(
+            name,
+            [parsed[key] for key in keys],
+            parsed[spec.value_key],
+            size,
+            already_sorted=spec.already_sorted,
+        )
+
+    compiled.builders[name] = build
+
+
+def _full(name: str, default: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    values = np.asarray(default)
+    given = values.astype(dtype)
+    if dtype.kind in "iub" and not np.array_equal(given, values):
+        raise ValueError(f"Feature {name!r}: the default {default!r} does not fit in {dtype}.")
+    if given.size == 1:
+        return np.full(shape, given.reshape(())[()], dtype)
+    if given.size != math.prod(shape):
+        raise ValueError(f"Feature {name!r}: the default has {given.size} values, not {shape}.")
+    return given.reshape(shape)
+
+
+def _default_of(
+    name: str, kind: str, shape: tuple[int, ...], default: Any
+) -> tuple[bytes | None, tuple[bytes, ...] | None]:
+    if default is None or math.prod(shape) == 0:
+        return None, None
+    if hasattr(default, "numpy"):
+        default = default.numpy()
+    if kind != "bytes":
+        return _full(name, default, shape, np.dtype(kind)).tobytes(), None
+    flat = [
+        value.encode() if isinstance(value, str) else value
+        for value in np.asarray(default, dtype=object).reshape(-1).tolist()
+    ]
+    if not all(isinstance(value, bytes) for value in flat):
+        raise ValueError(f"Feature {name!r}: the default {default!r} is not bytes.")
+    if len(flat) == 1:
+        flat *= math.prod(shape)
+    if len(flat) != math.prod(shape):
+        raise ValueError(f"Feature {name!r}: the default has {len(flat)} values, not {shape}.")
+    return None, tuple(flat)

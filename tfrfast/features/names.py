@@ -1,0 +1,105 @@
+"""Finds names that no record has, and the names that were probably meant."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+from collections.abc import Collection, Iterable, Sequence
+
+from tfrfast._native import survey_examples
+from tfrfast.errors import FeatureError
+from tfrfast.features.compiled import CompiledFeatures
+from tfrfast.features.samples import Look
+
+__all__ = ["check_names", "explained", "not_found"]
+
+_RECORDS_TO_CHECK = 32
+_NAMES_SHOWN = 10
+_NAMES_COMPARED = 20  # each with all others, which is slow where there are thousands
+
+
+def check_names(compiled: CompiledFeatures, look: Look, *, stacklevel: int) -> None:
+    """Raises FeatureError for a required feature that no record has, and warns of other features
+    that may be misspelled. Examines one record, and more only if that one lacks a feature.
+    """
+    sample = look(1)
+    missing = compiled.slots.keys() - _names_in(sample.records)
+    if not missing or not sample.records:
+        return
+    sample = look(_RECORDS_TO_CHECK)
+    seen = _names_in(sample.records)
+    if not seen:
+        return  # not readable as Examples, which is an error where they are read
+    missing -= seen
+    asked = compiled.slots.keys()
+    if required := sorted(name for name in missing if compiled.requires(name)):
+        raise FeatureError(not_found(required, seen, asked, len(sample.records)))
+    for name in sorted(missing)[:_NAMES_COMPARED]:
+        if near := _nearest(name, seen - asked, 0.75):
+            warnings.warn(
+                f"None of the {len(sample.records)} records that were looked at has the feature "
+                f"{name!r}, so its rows would be empty, or its default. Did you mean "
+                f"{_listed(near, ' or ')}?",
+                stacklevel=stacklevel,
+            )
+
+
+def explained(error: FeatureError, compiled: CompiledFeatures, record: bytes) -> FeatureError:
+    """The same error. If the record lacks a required feature, it adds the most similar names."""
+    names = _names_in([record])
+    missing = [name for name in compiled.slots.keys() - names if compiled.requires(name)]
+    if "is required but could not be found" not in str(error) or not missing:
+        return error
+    near = [each for name in missing for each in _nearest(name, names - compiled.slots.keys(), 0.6)]
+    advice = f" Did you mean {_listed(near, ' or ')}?" if near else ""
+    message = f"{error}{advice} It has {_listed(sorted(names), ', ') or 'no features'}."
+    return FeatureError(message, path=error.path, record=error.record, offset=error.offset)
+
+
+def _names_in(records: Iterable[bytes]) -> set[str]:
+    names: set[str] = set()
+    for record in records:
+        with contextlib.suppress(FeatureError):
+            names.update(name.decode(errors="replace") for name, *_ in survey_examples([record]))
+    return names
+
+
+def not_found(
+    missing: Collection[str], known: Collection[str], asked: Collection[str], looked_at: int
+) -> str:
+    parts = []
+    for name in missing:
+        near = _nearest(name, set(known) - set(asked), 0.6)
+        advice = f" Did you mean {_listed(near, ' or ')}?" if near else ""
+        parts.append(
+            f"Feature {name!r} is required, but none of the {looked_at} records that were looked "
+            f"at has it.{advice}"
+        )
+    return f"{' '.join(parts)} They have {_listed(sorted(known), ', ') or 'no features'}."
+
+
+def _nearest(name: str, known: Collection[str], likeness: float) -> list[str]:
+    """Names that `name` may stand for: similar as a whole, or in the part after a slash or dot."""
+    import difflib
+
+    wholes: dict[str, list[str]] = {}
+    ends: dict[str, list[str]] = {}
+    for each in sorted(known):
+        wholes.setdefault(each.lower(), []).append(each)
+        ends.setdefault(_end_of(each), []).append(each)
+    near = difflib.get_close_matches(name.lower(), wholes, 3, likeness)
+    near_ends = difflib.get_close_matches(_end_of(name), ends, 3, likeness)
+    found = [each for form in near for each in wholes[form]]
+    found += [each for form in near_ends for each in ends[form]]
+    return list(dict.fromkeys(found))[:3]
+
+
+def _end_of(name: str) -> str:
+    return re.split(r"[/.]", name.lower())[-1]
+
+
+def _listed(names: Sequence[str], separator: str) -> str:
+    shown = separator.join(map(repr, names[:_NAMES_SHOWN]))
+    more = len(names) - _NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

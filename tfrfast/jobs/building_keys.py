@@ -1,0 +1,171 @@
+"""Builds key files, by which records are found by what one of their features holds."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast import _native
+from tfrfast.base.progress import ProgressBar
+from tfrfast.base.sizes import parse_bytes
+from tfrfast.columns.arrow_nodes import ArrowNode
+from tfrfast.columns.strings import Bytes
+from tfrfast.features import FixedLen
+from tfrfast.jobs.cutting import part_bytes
+from tfrfast.jobs.rows import Rows, Shards, cut_rows
+from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
+from tfrfast.keys.entries import Entries, entries_of, sorted_entries
+from tfrfast.keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, write_keys
+from tfrfast.keys.keyed import Keyed
+from tfrfast.loading.planned_features import planned_features
+from tfrfast.loading.records import open_reader
+from tfrfast.order import InOrder
+from tfrfast.reader import Reader, Skipped
+from tfrfast.storage.paths import Paths
+from tfrfast.tables.scanning import scan
+from tfrfast.writing.work_folder import WorkFolder
+
+__all__ = ["Keyed", "build_keys"]
+
+
+def build_keys(
+    source: Reader | Paths,
+    feature: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    max_memory: int | str = "1GiB",
+    threads: int | None = None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    **reader_options: Any,
+) -> str:
+    """Makes the key file by which `reader.by(feature)` finds records, and returns its path.
+
+        tfr.build_keys("data/train-*", "image/id")
+        tfr.Reader("data/train-*").by("image/id")[b"cat_17"]
+
+    One pass reads all records. The file takes 8 bytes and the bytes of a record number for each, so
+    11 for up to 16 million records and 12 for more. It fits these shards in this order only, and is
+    refused when one of them changes.
+
+    Args:
+      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
+      feature: an int64, or a byte string, of which each record has one. Records without it are not
+        in the file. Several records may have one key.
+      folder: where the file goes. By default it lies beside the indexes of the first shard.
+      max_memory: about how much memory this may take. More entries are sorted on the disk.
+      threads, progress: as for Reader.
+      executor: reads and sorts, instead of threads of this process: `ProcessPoolExecutor()`, or any
+        other `concurrent.futures.Executor`. Its processes must see the same files under the same
+        names.
+    """
+    threads = checked_threads(threads)
+    reader = open_reader(source, reader_options)
+    return build_key_file(reader, feature, folder, max_memory, threads, progress, executor)[0]
+
+
+def build_key_file(
+    reader: Reader,
+    feature: str,
+    folder: str | os.PathLike[str] | None,
+    max_memory: int | str,
+    threads: int | None,
+    progress: bool | None,
+    executor: Executor | None,
+) -> tuple[str, list[Skipped]]:
+    """The path of the key file, and the damage that was left out."""
+    if len(reader) > MAX_RECORDS:
+        raise ValueError(f"A key file has room for {MAX_RECORDS} records, not {len(reader)}.")
+    path = key_path(reader, feature, None if folder is None else os.fspath(folder))
+    _native.check_own_name(os.fsencode(path))
+    kind = _kind_of(reader, feature)
+    memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
+    stamp = stamp_of(reader)
+    tasks = plan_keys(Shards(reader), feature, kind, num_workers(executor, threads), memory)
+    with WorkFolder(path) as work, ProgressBar("Collecting keys", progress, "records") as bar:
+        entries = Entries(memory, work.path)
+        skipped: set[Skipped] = set()
+        for part, damage in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+            entries.add(part)
+            skipped.update(damage)
+        header = KeyHeader(
+            feature, kind, len(reader), entries.count, entries.distinct(), reader.fingerprint, stamp
+        )
+        with open(work.inside("keys"), "xb") as file:
+            write_keys(file, header, entries.sorted_parts())
+            # Nobody else may write to it: a key file says where records are.
+            os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
+            file.flush()
+            os.fsync(file.fileno())
+        _native.check_own_name(os.fsencode(path))
+        os.replace(file.name, path)
+    return path, sorted(skipped, key=lambda each: each[:3])
+
+
+def plan_keys(
+    shards: Shards, feature: str, kind: str, workers: int, memory: int
+) -> list[_SortKeys]:
+    """The tasks. All that run take a part of the memory that the keys may take afterwards."""
+    size = min(part_bytes(sum(shards.sizes), workers), max(memory // (4 * workers), 1 << 20))
+    return [
+        _SortKeys(Rows(shards, numbers), len(numbers), feature, kind)
+        for numbers in cut_rows(shards, size)
+    ]
+
+
+@dataclass
+class _SortKeys:
+    """Reads the keys of a range of records, and sorts them."""
+
+    rows: Rows
+    amount: int
+    feature: str
+    kind: str
+
+    def run(self, advance: Advance) -> tuple[npt.NDArray[Any], list[Skipped]]:
+        numbers = self.rows.numbers
+        assert isinstance(numbers, range)
+        batches = scan(
+            self.rows.reader,
+            features={
+                self.feature: FixedLen((), self.kind, default=b"" if self.kind == "bytes" else 0)
+            },
+            record=_other_name(self.feature),
+            records=slice(numbers.start, numbers.stop),
+            threads=1,
+        )
+        parts = []
+        for batch in ArrowNode.batches(batches):
+            keys, records = batch.children
+            present = keys.present()
+            numbers_here: Any = records.column()
+            hashes = _hashes(keys.column())[present]
+            parts.append(entries_of(hashes, numbers_here[present] + self.rows.base))
+            advance(batch.length)
+        return sorted_entries(parts), self.rows.reader.skipped
+
+
+def _kind_of(reader: Reader, feature: str) -> str:
+    if len(reader) == 0:
+        return "bytes"
+    found = planned_features([feature], reader, InOrder())
+    assert found is not None
+    kind = found.specs[feature].dtype
+    if kind not in ("bytes", "int64"):
+        raise ValueError(f"Feature {feature!r} holds {kind}. Keys are byte strings or int64.")
+    return str(kind)
+
+
+def _other_name(feature: str) -> str:
+    return "record" if feature != "record" else "record number"
+
+
+def _hashes(keys: Any) -> Any:
+    if isinstance(keys, Bytes):
+        return _native.hash_strings(keys.data, keys.offsets)
+    return _native.hash_ints(np.ascontiguousarray(keys))

@@ -1,0 +1,48 @@
+"""Cuts a job into parts of about the same number of bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from tfrfast.storage.remote.urls import is_url
+
+__all__ = ["grouped", "part_bytes", "size_of"]
+
+_SMALLEST = 8 << 20
+_LARGEST = 256 << 20
+# So that the last parts end at about the same time.
+_PARTS_PER_WORKER = 8
+# How much reading an object counts, where asking for its size would be a request each.
+_OBJECT = 64 << 20
+# How much reading it counts to open a shard.
+_OPENING = 1 << 18
+
+
+def part_bytes(total: int, workers: int) -> int:
+    """How large a part of a job of `total` bytes should be."""
+    return min(max(total // (_PARTS_PER_WORKER * workers), _SMALLEST), _LARGEST)
+
+
+def size_of(shard: str) -> int:
+    """Bytes of a file. An object's are guessed."""
+    return _OBJECT if is_url(shard) else os.path.getsize(shard)
+
+
+def grouped(
+    shards: Sequence[str], sizes: Sequence[int], workers: int
+) -> list[tuple[list[str], int]]:
+    """Shards in runs that take about as long, or one larger shard alone, and their bytes."""
+    target = part_bytes(sum(sizes) + _OPENING * len(shards), workers)
+    groups: list[tuple[list[str], int]] = []
+    left = 0
+    for shard, size in zip(shards, sizes, strict=True):
+        left -= size + _OPENING
+        if left >= 0:
+            group, held = groups[-1]
+            group.append(shard)
+            groups[-1] = group, held + size
+        else:
+            groups.append(([shard], size))
+            left = target - size - _OPENING
+    return groups

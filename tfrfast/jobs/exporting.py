@@ -1,0 +1,71 @@
+"""Features of records as Parquet files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from tfrfast.features import AnyFeatures
+from tfrfast.jobs.parquet import Exported, export_parquet
+from tfrfast.loading.records import open_reader
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths, written_file
+from tfrfast.tables.scanning import scan
+from tfrfast.writing.options import FilePath
+
+__all__ = ["Exported", "export"]
+
+
+def export(
+    source: Reader | Paths,
+    out: FilePath,
+    *,
+    num_shards: int | None = None,
+    features: AnyFeatures | None = None,
+    columns: Sequence[str] | None = None,
+    record: bool | str = False,
+    text: Sequence[str] = (),
+    sample: int | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    **reader_options: Any,
+) -> Exported:
+    """Writes the features of tf.train.Examples to Parquet, by PyArrow.
+
+        tfr.export("data/train-*", "out/train.parquet", num_shards=8, columns=["id", "label"])
+
+    Returns an `Exported`: the new paths and the counts. Nothing appears under the new names before
+    all files are complete. Until then they are in a hidden folder beside them.
+
+    Args:
+      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
+      out: the new file, or the beginning of the new files' names: `out.parquet` makes
+        `out-00000-of-00008.parquet`.
+      num_shards: the number of files. By default there is one, of exactly the name `out`.
+      features, columns, record, text, sample, threads: as for `tfr.scan`. By default all records
+        are looked at to infer the features.
+      overwrite: True replaces such files. False makes them an error.
+      progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
+        after a second.
+      executor: writes the files, instead of threads of this process: `ProcessPoolExecutor()`, or
+        any other `concurrent.futures.Executor`. Its processes must see the same files under the
+        same names. Each file is written by one of them.
+    """
+    reader = open_reader(source, reader_options)
+    name = os.fsdecode(written_file(out))
+    rows = scan(
+        reader,
+        features=features,
+        columns=columns,
+        record=record,
+        text=text,
+        sample=sample,
+        threads=threads,
+    )
+    return export_parquet(
+        rows, name, num_shards=num_shards, overwrite=overwrite, progress=progress, executor=executor
+    )

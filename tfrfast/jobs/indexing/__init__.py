@@ -1,0 +1,1 @@
+"""Builds indexes of files and of objects, and exchanges them as text."""

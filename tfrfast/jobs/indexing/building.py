@@ -1,0 +1,92 @@
+"""Builds indexes beside the data, ahead of time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+from tfrfast.jobs.indexing import files, objects
+from tfrfast.jobs.indexing.places import BuiltIndex
+from tfrfast.jobs.running import checked_threads
+from tfrfast.storage.disk_cache import DiskCache, cache_text
+from tfrfast.storage.paths import Paths, expand_paths
+from tfrfast.storage.remote.options import Storage
+from tfrfast.storage.remote.urls import is_url
+
+
+def build_index(
+    paths: Paths,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    force: bool = False,
+    publish: bool = False,
+    executor: Executor | None = None,
+    storage: Mapping[str, Any] | None = None,
+    cache: DiskCache | None = None,
+) -> list[BuiltIndex]:
+    """Builds the indexes of `paths` and saves them where every reader looks first.
+
+        tfr.build_index("imagenet/train-*")
+        reader = tfr.Reader("imagenet/train-*")       # opens in milliseconds
+
+    That place is one file for all shards of a folder, in the sibling folder of the data folder
+    (`imagenet/` -> `imagenet.tfrfast/index`). With `folder` it lies in that folder, which may serve
+    many data folders, and which readers must be given as `index=`. Indexes that still fit are kept,
+    unless `force`. Other processes may build the same indexes at the same time.
+
+    Objects behind URLs are read once from beginning to end, in large requests. Their indexes are
+    kept in this machine's cache folder, unless `folder` is given; `storage` says how to reach them,
+    as for Reader, and what is read is kept in `cache`. With `publish`, they are also put into the
+    index of their folder in the bucket, where every Reader finds them.
+
+    An `executor`, such as `ProcessPoolExecutor()`, builds instead of `threads`. Its
+    processes must see the same files under the same names. The indexes of objects come back from
+    them, and are kept, or published, by this process.
+
+    Returns, for each shard, its path, the path of its index, whether the index was built now, and
+    how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
+    shard cannot be read or its index cannot be saved.
+    """
+    threads = checked_threads(threads)
+    reached = Storage(storage, cache_text(cache))
+    if publish and folder is not None:
+        raise ValueError("publish=True puts indexes beside the objects, and folder= elsewhere.")
+    everything = list(dict.fromkeys(expand_paths(paths, reached)))
+    urls = [each for each in everything if is_url(each)]
+    shards = [each for each in everything if not is_url(each)]
+    if publish and shards:
+        raise ValueError(f"{shards[0]!r} is a file: without publish=True its index is beside it.")
+    if publish:
+        from tfrfast.storage.remote.publishing import place_of, publish_indexes
+
+        for url in urls:
+            place_of(url)
+    built = _build_objects(urls, executor, folder, threads, progress, force, reached)
+    if publish:
+        places = publish_indexes({url: url for url in urls}, reached.access)
+        built = {url: each._replace(path=places[url]) for url, each in built.items()}
+    for each in files.build(shards, executor, folder, threads, progress, force):
+        built[each.shard] = each
+    return [built[each] for each in everything]
+
+
+def _build_objects(
+    urls: list[str],
+    executor: Executor | None,
+    folder: str | os.PathLike[str] | None,
+    threads: int | None,
+    progress: bool | None,
+    force: bool,
+    storage: Storage,
+) -> dict[str, BuiltIndex]:
+    if not urls:
+        return {}
+    if executor is not None:
+        return objects.build_elsewhere(executor, urls, folder, progress, force, storage)
+    if force:
+        return objects.rebuild(urls, folder, threads, storage)
+    return objects.build(urls, folder, threads, progress, storage)

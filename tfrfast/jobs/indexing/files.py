@@ -1,0 +1,102 @@
+"""Indexes of files, built beside the data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from concurrent.futures import Executor
+from typing import Any
+
+from tfrfast import _native
+from tfrfast.base.progress import ProgressBar
+from tfrfast.base.warning import core_warnings
+from tfrfast.jobs.cutting import grouped
+from tfrfast.jobs.indexing.places import BuiltIndex, collected, index_path
+from tfrfast.jobs.running import Advance, num_workers, run_tasks
+from tfrfast.storage.paths import written_file
+
+
+def build(
+    shards: list[str],
+    executor: Executor | None,
+    folder: str | os.PathLike[str] | None,
+    threads: int | None,
+    progress: bool | None,
+    force: bool,
+) -> list[BuiltIndex]:
+    """Builds what is missing, or all, and collects each folder's indexes into one file."""
+    into = b"" if folder is None else written_file(folder)
+    tasks = _plan(shards, into, force, num_workers(executor, threads))
+    total = sum(task.amount for task in tasks)
+    kept_in = _places(shards, folder) if executor is not None else set()
+    before = _loose_in(kept_in)
+    with core_warnings(1), ProgressBar("Indexing", progress) as bar:
+        parts = run_tasks(tasks, executor, threads, bar.adding(total))
+        built = [each for part in parts for each in part]
+        # A task that an executor runs again finds what it has built, and takes it for an older one.
+        new = _loose_in(kept_in).items() - before.items()
+        is_new = {path for path, _ in new}
+        built = [each._replace(was_built=each.was_built or each.path in is_new) for each in built]
+        return collected(built)
+
+
+def _plan(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_Build]:
+    """The tasks. A shard's index is built by one of them."""
+    sizes = [os.path.getsize(shard) for shard in shards]
+    folders = _native.IndexFolders()
+    return [
+        _Build(group, size, folder, force, folders)
+        for group, size in grouped(shards, sizes, workers)
+    ]
+
+
+class _Build:
+    """Builds the indexes of some files, each of which appears whole in its place.
+
+    They lie beside each other until they are collected.
+    """
+
+    def __init__(
+        self,
+        shards: list[str],
+        num_bytes: int,
+        folder: bytes,
+        force: bool,
+        folders: _native.IndexFolders | None,
+    ) -> None:
+        self._shards = shards
+        self.amount = num_bytes
+        self._folder = folder
+        self._force = force
+        self._folders = folders
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Build, (self._shards, self.amount, self._folder, self._force, None)
+
+    def run(self, advance: Advance) -> list[BuiltIndex]:
+        folders = self._folders or _native.IndexFolders()
+        return [
+            BuiltIndex(
+                shard,
+                *_native.build_index(
+                    os.fsencode(shard), self._folder, self._force, folders, advance
+                ),
+            )
+            for shard in self._shards
+        ]
+
+
+def _places(shards: list[str], folder: str | os.PathLike[str] | None) -> set[str]:
+    return {os.path.dirname(index_path(shard, folder)) for shard in shards}
+
+
+def _loose_in(folders: set[str]) -> dict[str, tuple[int, int]]:
+    """The indexes in folders that are still to be collected, by path, and which files these are."""
+    found = {}
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".index"):
+                    facts = entry.stat()
+                    found[entry.path] = facts.st_ino, facts.st_mtime_ns
+    return found

@@ -1,0 +1,181 @@
+"""Indexes of objects on a network, kept on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections import Counter
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tfrfast import _native
+from tfrfast.base.progress import ProgressBar
+from tfrfast.base.warning import core_warnings
+from tfrfast.errors import StaleIndexError
+from tfrfast.jobs.cutting import grouped, size_of
+from tfrfast.jobs.indexing.places import BuiltIndex, collected, index_path
+from tfrfast.jobs.running import Advance, num_workers, run_tasks
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import reach, written_file
+from tfrfast.storage.remote.job_threads import JobThreads
+from tfrfast.storage.remote.options import Storage
+
+#: How many objects are read to be indexed at the same time.
+_OBJECTS_AT_ONCE = 4
+#: How many objects are asked for at the same time whether they have an index.
+_LOOKS_AT_ONCE = 16
+
+
+def build(
+    urls: list[str],
+    folder: str | os.PathLike[str] | None,
+    threads: int | None,
+    progress: bool | None,
+    storage: Storage,
+) -> dict[str, BuiltIndex]:
+    """Opening a reader builds what is missing, and keeps it."""
+    with Reader(
+        urls,
+        on_corruption="skip",
+        index="auto" if folder is None else folder,
+        threads=threads,
+        progress=progress,
+        storage=storage,
+    ) as reader:
+        damage = Counter(each.path for each in reader.skipped)
+        return {
+            shard.path: BuiltIndex(
+                shard.path,
+                shard.index or index_path(shard.path, folder),
+                shard.index is None,
+                shard.num_records,
+                damage[shard.path],
+            )
+            for shard in reader.shards
+        }
+
+
+def rebuild(
+    urls: list[str],
+    folder: str | os.PathLike[str] | None,
+    threads: int | None,
+    storage: Storage,
+) -> dict[str, BuiltIndex]:
+    into = b"" if folder is None else written_file(folder)
+    tasks = [_Rebuild(url, into, storage) for url in urls]
+    with core_warnings(1):
+        built = list(run_tasks(tasks, None, threads or _OBJECTS_AT_ONCE, lambda _: None))
+    return {each.shard: each for each in (built if folder is None else collected(built))}
+
+
+class _Rebuild(NamedTuple):
+    """Builds the index of an object, even if there is one."""
+
+    url: str
+    folder: bytes
+    storage: Storage
+    amount: int = 1
+
+    def run(self, advance: Advance) -> BuiltIndex:
+        made = _native.rebuild_index(
+            os.fsencode(self.url), self.storage.core_access, self.folder, advance
+        )
+        return BuiltIndex(self.url, *made)
+
+
+def build_elsewhere(
+    executor: Executor,
+    urls: list[str],
+    folder: str | os.PathLike[str] | None,
+    progress: bool | None,
+    force: bool,
+    storage: Storage,
+) -> dict[str, BuiltIndex]:
+    """Other processes read the objects. This one keeps the indexes."""
+    if folder is not None:
+        os.makedirs(folder, exist_ok=True)
+    into = b"" if folder is None else written_file(folder)
+
+    def look(url: str) -> BuiltIndex | None:
+        kept = _kept_index(url, storage)
+        return kept and _copied(kept, into, storage)
+
+    with JobThreads(_LOOKS_AT_ONCE) as pool:
+        looked = [] if force else pool.map(look, urls)
+        built = {each.shard: each for each in looked if each}
+    missing = [url for url in urls if url not in built]
+    sizes = [size_of(url) for url in missing]
+    groups = grouped(missing, sizes, num_workers(executor))
+    tasks = [_BuildElsewhere(some, storage) for some, _ in groups]
+    with ProgressBar("Indexing", progress, "objects") as bar:
+        for part in run_tasks(tasks, executor, None, bar.adding(len(missing))):
+            for each, content in part:
+                path = _native.cached_index_path(os.fsencode(each.shard))
+                _put(path, content)
+                # At once: the cache may later remove it to make room.
+                built[each.shard] = _copied(each._replace(path=path), into, storage)
+    if folder is not None:
+        return {each.shard: each for each in collected(list(built.values()))}
+    return built
+
+
+def _copied(kept: BuiltIndex, folder: bytes, storage: Storage) -> BuiltIndex:
+    """An object's index after it was copied from the cache to a folder, if there is one."""
+    if not folder:
+        return kept
+    url = kept.shard
+    path = _native.index_object(url, storage.access, os.fsencode(url), folder, True)
+    return kept._replace(path=path)
+
+
+def _kept_index(url: str, storage: Storage) -> BuiltIndex | None:
+    try:
+        reader = Reader(url, on_corruption="skip", index="require", progress=False, storage=storage)
+    except StaleIndexError:
+        return None
+    with reader:
+        (shard,) = reader.shards
+        return BuiltIndex(url, shard.index or "", False, shard.num_records, len(reader.skipped))
+
+
+@dataclass
+class _BuildElsewhere:
+    """Builds the indexes of some objects in another process, and brings their bytes."""
+
+    urls: list[str]
+    storage: Storage
+
+    @property
+    def amount(self) -> int:
+        return len(self.urls)
+
+    def run(self, advance: Advance) -> list[tuple[BuiltIndex, bytes]]:
+        reach(self.urls, self.storage)
+        made = []
+        for url in self.urls:
+            each = _Rebuild(url, b"", self.storage).run(_ignore)
+            with open(each.path, "rb") as file:
+                made.append((each._replace(path=""), file.read()))
+            advance(1)
+        return made
+
+
+def _put(path: str, content: bytes) -> None:
+    cache = os.path.dirname(path)
+    os.makedirs(cache, exist_ok=True)
+    # What a killed process leaves under such a name is removed with old indexes.
+    temporary = os.path.join(cache, f".tmp-{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _ignore(_: int) -> None:
+    pass

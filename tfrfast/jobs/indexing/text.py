@@ -1,0 +1,70 @@
+"""Exchanges indexes with tools that keep them as text."""
+
+from __future__ import annotations
+
+import os
+
+from tfrfast import _native
+from tfrfast.base.warning import core_warnings
+from tfrfast.jobs.indexing.building import build_index
+from tfrfast.jobs.indexing.places import BuiltIndex, index_path
+from tfrfast.storage.paths import Paths, expand_paths, refuse_urls, written_file
+
+
+def export_text_indexes(paths: Paths, folder: str | os.PathLike[str]) -> list[str]:
+    """Writes the index of each shard as text, `<folder>/<shard name>.idx`.
+
+        tfr.build_index("imagenet/train-*")
+        tfr.export_text_indexes("imagenet/train-*", "imagenet-idx")  # for NVIDIA DALI
+
+    It has a line for each record, `<offset of the frame> <length of the frame>`, as NVIDIA DALI and
+    the `tfrecord` package read it. A shard without an index is read once. Returns the paths. Raises
+    ValueError for compressed shards and for URLs, and OSError if a file cannot be written.
+    """
+    shards = _shards_of(paths)
+    texts = check_text_places(shards, folder)
+    with core_warnings(1):
+        for shard, text in zip(shards, texts, strict=True):
+            _native.export_text_index(os.fsencode(shard), os.fsencode(text))
+    return texts
+
+
+def import_text_indexes(
+    paths: Paths,
+    folder: str | os.PathLike[str],
+    *,
+    index_folder: str | os.PathLike[str] | None = None,
+) -> list[BuiltIndex]:
+    """Makes the indexes of `paths` from text ones, `<folder>/<shard name>.idx`.
+
+        tfr.import_text_indexes("imagenet/train-*", "imagenet-idx")
+
+    They are saved where `build_index` saves its own, or in `index_folder`. What is imported is
+    believed from then on, so each shard is read once and has to have exactly these records. Raises
+    ValueError if it has others, and OSError if a file cannot be read or written.
+    """
+    shards = _shards_of(paths)
+    for shard, text in zip(shards, _text_paths(shards, folder), strict=True):
+        _native.import_text_index(
+            os.fsencode(text), os.fsencode(shard), os.fsencode(index_path(shard, index_folder))
+        )
+    return build_index(shards, folder=index_folder, progress=False)
+
+
+def check_text_places(shards: list[str], folder: str | os.PathLike[str]) -> list[str]:
+    """Where the text indexes go, once it is known that they can be written there."""
+    os.makedirs(os.fsdecode(written_file(folder)), exist_ok=True)
+    texts = _text_paths(shards, folder)
+    for text in texts:
+        _native.check_place(os.fsencode(text))
+    return texts
+
+
+def _shards_of(paths: Paths) -> list[str]:
+    shards = list(dict.fromkeys(expand_paths(paths)))
+    refuse_urls(shards, "text indexes are of")
+    return shards
+
+
+def _text_paths(shards: list[str], folder: str | os.PathLike[str]) -> list[str]:
+    return [os.path.join(os.fspath(folder), os.path.basename(shard) + ".idx") for shard in shards]

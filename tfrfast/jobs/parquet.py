@@ -1,0 +1,225 @@
+"""TFRecord to Parquet and back, by PyArrow. New files appear whole, or not at all."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tfrfast.base.progress import ProgressBar
+from tfrfast.example.encoding import encode_examples
+from tfrfast.jobs.running import Advance, num_workers, run_tasks
+from tfrfast.reader import Skipped
+from tfrfast.tables.scanning import Scan
+from tfrfast.writing.options import Compression
+from tfrfast.writing.shard_names import give_names, move, remove, uninterrupted
+from tfrfast.writing.work_folder import WorkFolder
+from tfrfast.writing.writer import ShardedWriter
+
+__all__ = ["Exported", "Imported", "Written", "export_parquet", "import_parquet"]
+
+_BATCH_ROWS = 1 << 14
+_SHARD = re.compile(r"-\d{5,}-of-\d{5,}\.parquet")
+
+
+class Written(NamedTuple):
+    """What was written."""
+
+    paths: list[str]
+    num_records: int
+    num_bytes: int
+
+
+class Imported(NamedTuple):
+    """What was made of Parquet files."""
+
+    paths: list[str]
+    num_records: int
+    num_bytes: int
+    #: Columns whose type is another one when they are exported again: from what to what.
+    changed_types: dict[str, tuple[str, str]]
+
+
+class Exported(NamedTuple):
+    """What `tfr.export` has written."""
+
+    paths: list[str]
+    num_records: int
+    #: Of all files.
+    num_bytes: int
+    #: The damage that was left out.
+    skipped: list[Skipped]
+
+
+def export_parquet(
+    scan: Scan,
+    out: str,
+    *,
+    num_shards: int | None,
+    overwrite: bool,
+    progress: bool | None,
+    executor: Executor | None = None,
+) -> Exported:
+    """Writes the rows of a scan to `out`, or to `num_shards` files whose names begin with it."""
+    pyarrow()
+    if not scan.columns:
+        raise ValueError("There are no features, and a Parquet file without columns has no rows.")
+    names = _names(out, num_shards)
+    taken = _taken(out, num_shards)
+    if taken and not overwrite:
+        raise FileExistsError(f"{taken[0]!r} exists. Pass overwrite=True to replace it.")
+    with WorkFolder(out) as work, ProgressBar("Exporting", progress, "records") as bar:
+        tasks = plan_files(scan, len(names), work.path, executor)
+        advance = bar.adding(len(scan))
+        written = list(run_tasks(tasks, executor, scan.threads, advance))
+        made = [path for path, _, _ in written]
+        uninterrupted(lambda: give_names(made, names, overwrite, move, remove))
+    for name in set(taken).difference(names):  # a glob would mix them with the new ones
+        os.remove(name)
+    return Exported(
+        names,
+        sum(rows for _, rows, _ in written),
+        sum(map(os.path.getsize, names)),
+        sorted(
+            # Tasks elsewhere open only the shards that they read.
+            {*scan.reader.skipped, *(each for *_, damage in written for each in damage)},
+            key=lambda each: each[:3],
+        ),
+    )
+
+
+def plan_files(scan: Scan, count: int, folder: str, executor: Executor | None) -> list[_WriteFile]:
+    """The tasks, one for each file."""
+    workers = num_workers(executor, scan.threads)
+    threads = 1 if executor is not None else -(-workers // min(count, workers))
+    ends = [len(scan) * number // count for number in range(count + 1)]
+    return [
+        _WriteFile(scan.part(rows=slice(first, end), threads=threads), end - first, folder)
+        for first, end in itertools.pairwise(ends)
+    ]
+
+
+@dataclass
+class _WriteFile:
+    """Writes rows to a file of its own. A batch is a row group."""
+
+    scan: Scan
+    amount: int
+    folder: str
+
+    def run(self, advance: Advance) -> tuple[str, int, list[Skipped]]:
+        arrow = pyarrow()
+        path = os.path.join(self.folder, secrets.token_hex(8))
+        rows = 0
+        with open(path, "xb") as file:
+            with arrow.parquet.ParquetWriter(file, arrow.schema(self.scan)) as writer:
+                for batch in self.scan:
+                    written = arrow.record_batch(batch)
+                    writer.write_batch(written)
+                    rows += written.num_rows
+                    advance(written.num_rows)
+            file.flush()
+            os.fsync(file.fileno())
+        return path, rows, self.scan.reader.skipped
+
+
+def import_parquet(
+    paths: Sequence[str],
+    out: str,
+    *,
+    num_shards: int | None,
+    max_bytes: int | None,
+    compression: Compression | None,
+    overwrite: bool,
+    progress: bool | None,
+) -> Imported:
+    """Writes the rows of Parquet files as Examples to shards."""
+    arrow = pyarrow()
+    files = [_opened(arrow, path) for path in paths]
+    total = sum(file.metadata.num_rows for file in files)
+    if num_shards is None and max_bytes is None:
+        num_shards = 1
+    writer = ShardedWriter(
+        out,
+        num_shards=num_shards,
+        max_bytes=max_bytes,
+        compression=compression,
+        overwrite=overwrite,
+    )
+    with writer, ProgressBar("Importing", progress, "rows") as bar:
+        for file in files:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                writer.write_batch(encode_examples(batch))
+                bar.update(writer.num_records, total)
+    changed: dict[str, tuple[str, str]] = {}
+    for file in files:
+        changed |= _changed_types(arrow, file.schema_arrow)
+    return Imported(writer.paths, writer.num_records, writer.num_bytes, changed)
+
+
+def _changed_types(arrow: Any, schema: Any) -> dict[str, tuple[str, str]]:
+    """Records hold int64, float32 and bytes, and nothing says what these were before."""
+    types = arrow.types
+    changed = {}
+    for field in schema:
+        found = field.type
+        while types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
+            found = found.value_type
+        if types.is_floating(found):
+            stored = arrow.float32()
+        elif types.is_integer(found) or types.is_boolean(found) or types.is_temporal(found):
+            stored = arrow.int64()
+        elif types.is_binary(found) or types.is_large_binary(found):
+            continue
+        else:
+            stored = arrow.binary()
+        if found != stored:
+            changed[field.name] = (str(found), str(stored))
+    return changed
+
+
+def pyarrow() -> Any:
+    """PyArrow, with its Parquet. Raises ImportError that says how to install it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(
+            "Parquet takes PyArrow, which is not installed: pip install 'tfrfast[arrow]'."
+        ) from None
+    return pyarrow
+
+
+def _opened(arrow: Any, path: str) -> Any:
+    os.stat(path)  # whose error is plainer than Arrow's
+    try:
+        return arrow.parquet.ParquetFile(path)
+    except arrow.ArrowInvalid as error:
+        raise ValueError(f"{path!r} cannot be read as a Parquet file: {error}") from None
+
+
+def _names(out: str, num_shards: int | None) -> list[str]:
+    if num_shards is None:
+        return [out]
+    if num_shards < 1:
+        raise ValueError(f"num_shards must be at least 1, not {num_shards}.")
+    return [f"{_stem(out)}-{number:05}-of-{num_shards:05}.parquet" for number in range(num_shards)]
+
+
+def _stem(out: str) -> str:
+    return out.removesuffix(".parquet")
+
+
+def _taken(out: str, num_shards: int | None) -> list[str]:
+    """The file, or the shards of any number, that an earlier export has left there."""
+    if num_shards is None:
+        return [out] if os.path.lexists(out) else []
+    stem = _stem(out)
+    found = glob.glob(glob.escape(stem) + "-*-of-*.parquet")
+    return sorted(name for name in found if _SHARD.fullmatch(name.removeprefix(stem)))

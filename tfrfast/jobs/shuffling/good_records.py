@@ -1,0 +1,64 @@
+"""The good records of shards that may be damaged, for a shuffle that leaves the others out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tfrfast import _native
+from tfrfast.jobs.shuffling.inputs import Inputs
+from tfrfast.reader import Reader, Skipped
+
+_MAX_PIECE_BYTES = 16 << 20
+_MAX_FAR_PIECE_BYTES = 64 << 20  # in several requests at once
+
+
+class GoodRecords:
+    """Deals good records to buckets, shard after shard.
+
+    `skipped` lists the damage met so far. It is given what an interrupted shuffle had met.
+    """
+
+    def __init__(
+        self, buckets: _native.ShuffleBuckets, inputs: Inputs, skipped: list[Skipped]
+    ) -> None:
+        self._buckets = buckets
+        self._inputs = inputs
+        self._before = set(skipped)
+        self._path = ""
+        self._reader: Reader | None = None
+
+    def add_shard(
+        self, number: int, offset: int, record: int, max_bytes: int
+    ) -> tuple[int, int, bool]:
+        """As `IntactRecords.add_shard`."""
+        reader = self._open(self._inputs.shards[number])
+        shard = reader.shards[0]
+        is_far = self._inputs.is_object(number)
+        while record < len(reader) and max_bytes > 0:
+            piece = min(max_bytes, _MAX_FAR_PIECE_BYTES if is_far else _MAX_PIECE_BYTES)
+            end = int(np.searchsorted(shard.offsets, shard.offsets[record] + piece))
+            self._buckets.add_batch(reader.read(range(record, end)))
+            record = end
+            reached = int(shard.offsets[end]) if end < len(reader) else self._inputs.sizes[number]
+            max_bytes -= reached - offset
+            offset = reached
+        return offset, record, record == len(reader)
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        met = self._before | set(self._reader.skipped if self._reader else ())
+        return sorted(met, key=lambda each: (each.path, each.begin, each.end))
+
+    def _open(self, path: str) -> Reader:
+        if self._reader is None or self._path != path:
+            self._before = set(self.skipped)
+            # An index from earlier would hide what has happened to the headers since.
+            self._path = path
+            self._reader = Reader(
+                path,
+                on_corruption="skip",
+                index="memory",
+                progress=False,
+                storage=self._inputs.storage,
+            )
+        return self._reader

@@ -1,0 +1,80 @@
+"""Which splits a shuffle makes, how many records and shards each gets, and what they are called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+from tfrfast.base.arguments import integer
+
+_UNLIMITED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Output:
+    """One split, or the only one."""
+
+    name: str
+    prefix: str
+    share: float
+    num_shards: int  # 0: as many as max_bytes makes
+    max_bytes: int
+
+
+def outputs_of(
+    out: str,
+    num_shards: SupportsIndex | Mapping[str, SupportsIndex] | None,
+    max_bytes: SupportsIndex | None,
+    splits: Mapping[str, float] | None,
+) -> list[Output]:
+    if (num_shards is None) == (max_bytes is None):
+        raise ValueError("Say either num_shards or max_bytes.")
+    size = _UNLIMITED if max_bytes is None else integer("max_bytes", max_bytes, 1, _UNLIMITED)
+    shares = {"": 1.0} if splits is None else {str(k): float(v) for k, v in splits.items()}
+    if not shares or min(shares.values()) < 0 or not abs(sum(shares.values()) - 1) < 1e-6:
+        raise ValueError(f"The shares of splits must add up to 1, not {sum(shares.values())}.")
+    for name in shares:
+        if "/" in name or (not name and splits is not None):
+            raise ValueError(f"{name!r} cannot be part of a file's name.")
+    if num_shards is None:
+        counts = dict.fromkeys(shares, 0)
+    elif isinstance(num_shards, Mapping):
+        if set(num_shards) != set(shares):
+            raise ValueError("num_shards must name the same splits as splits does.")
+        counts = {k: integer(f"num_shards[{k!r}]", v, 1, 10**6) for k, v in num_shards.items()}
+    else:
+        counts = _in_proportion(integer("num_shards", num_shards, len(shares), 10**6), shares)
+    return [
+        Output(name, _prefix(out, name), share, counts[name], size)
+        for name, share in shares.items()
+    ]
+
+
+def _in_proportion(count: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Divides `count` by largest remainders, with at least one for each name."""
+    counts = {name: max(1, int(count * share)) for name, share in shares.items()}
+    by_need = sorted(shares, key=lambda name: counts[name] - count * shares[name])
+    while sum(counts.values()) < count:
+        name = min(by_need, key=lambda name: counts[name] - count * shares[name])
+        counts[name] += 1
+    while sum(counts.values()) > count:
+        name = max(
+            (name for name in by_need if counts[name] > 1),
+            key=lambda name: counts[name] - count * shares[name],
+        )
+        counts[name] -= 1
+    return counts
+
+
+def _prefix(out: str, split: str) -> str:
+    in_folder = out.endswith("/") or os.path.isdir(out)
+    if split:
+        return os.path.join(out, split) if in_folder else f"{out}-{split}"
+    if in_folder:
+        raise ValueError(
+            f"{out!r} names a folder, but shards need a beginning of their names, too, such as "
+            f"{os.path.join(out, 'train')!r}."
+        )
+    return out

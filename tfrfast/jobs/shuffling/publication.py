@@ -1,0 +1,112 @@
+"""The end of `tfr.shuffle`: finished shards and their indexes take their places."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from tfrfast.jobs.shuffling.target import Target
+from tfrfast.jobs.shuffling.work_folder import WorkFolder
+from tfrfast.reader import Skipped
+from tfrfast.writing.options import index_folder_bytes
+from tfrfast.writing.shard_names import ShardNames
+
+
+class Shuffled(NamedTuple):
+    """What a shuffle has made."""
+
+    paths: list[str]
+    """All shards, in order."""
+    splits: dict[str, list[str]]
+    """Those of each split."""
+    num_records: int
+    """In all shards together."""
+    num_bytes: int
+    """Of the records with their frames, before compression."""
+    content_hash: str
+    """The sum of a hash of every record, which is the same before and after, in any order."""
+    skipped: list[Skipped]
+    """The damage that `on_corruption="skip"` has left out."""
+
+
+class Publication:
+    """Gives finished shards their names. The work folder's state lists them all beforehand."""
+
+    def __init__(self, work: WorkFolder, target: Target) -> None:
+        self._work = work
+        self._target = target
+
+    def has_begun(self) -> bool:
+        return self._work.state.get("stage") == "publish"
+
+    def replaces_its_input(self) -> bool:
+        """Whether an interrupted publication must be finished now, so that no records are lost.
+
+        Some of its input may be gone and exist only in the work folder.
+        """
+        state = self._work.state
+        if not self.has_begun() or not state["replaces_input"]:
+            return False
+        if state["target"] != self._target.fingerprint() or not self._target.overwrite:
+            raise ValueError(
+                "A shuffle to these names was interrupted while its shards replaced its own input. "
+                f"Some records are now only in {self._work.path!r}. Call it again with the "
+                "arguments it had, to let it finish."
+            )
+        return True
+
+    def begin(self, inputs: list[str], written: list[list[int]]) -> None:
+        """Call this when all shards are complete and only their names are missing."""
+        state = self._work.state
+        counts = [0] * len(self._target.outputs)
+        for output, *_ in written:
+            counts[output] += 1
+        numbers = [0] * len(counts)
+        state["published"] = []
+        for name, (output, *_) in enumerate(written):
+            prefix = self._target.outputs[output].prefix
+            final = f"{prefix}-{numbers[output]:05}-of-{counts[output]:05}"
+            numbers[output] += 1
+            state["published"].append([str(name), final, output])
+        going = {_own_name(path) for path in self._target.taken_names()}
+        state["replaces_input"] = any(
+            _own_name(path) in going or os.path.realpath(path) in going for path in inputs
+        )
+        state["target"] = self._target.fingerprint()
+        state["stage"] = "publish"
+        self._work.save(durable=self._target.sync)
+
+    def finish(self) -> Shuffled:
+        """May be interrupted and called again."""
+        state = self._work.state
+        outputs = self._target.outputs
+        splits: dict[str, list[str]] = {output.name: [] for output in outputs}
+        index = self._target.index
+        names = ShardNames(None if index is False else index_folder_bytes(index))
+        for name, final, output in state["published"]:
+            made_index = self._work.inside("index", f"{name}.index")
+            shard = self._work.inside("shards", name)
+            names.move(shard, made_index, final, self._target.overwrite, again=True)
+            splits[outputs[output].name].append(final)
+        finals = [final for _, final, _ in state["published"]]
+        if self._target.overwrite:
+            for path in set(self._target.taken_names()).difference(finals):
+                names.remove(path)
+        names.finish_folders(finals, self._target.sync)
+        records, payload_bytes, content_hash = state["totals"]
+        self._work.forget()
+        paths = [path for each in splits.values() for path in each]
+        return Shuffled(
+            paths,
+            {name: each for name, each in splits.items() if name},
+            records,
+            payload_bytes + 16 * records,
+            f"{content_hash:016x}",
+            [Skipped(*each) for each in state.get("skipped", [])],
+        )
+
+
+def _own_name(path: str) -> str:
+    """The path with its folder resolved. It names a symlink itself, not what that points at."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)

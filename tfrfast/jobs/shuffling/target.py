@@ -1,0 +1,52 @@
+"""What a shuffle makes of the records, and where it puts it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+
+from tfrfast import _native
+from tfrfast.jobs.shuffling.outputs import Output
+from tfrfast.writing.options import Compression, Index, index_folder_bytes
+
+_VERSION = 2  # of the fingerprint
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a shuffle makes of the records, and where it puts it."""
+
+    outputs: list[Output]
+    seed: int
+    overwrite: bool
+    index: Index
+    sync: bool
+    compression: Compression | None = None
+    level: int | None = None
+
+    def fingerprint(self) -> str:
+        """Differs between targets whose finished shards differ."""
+        facts = [_VERSION, self.seed, [vars(each) for each in self.outputs], str(self.index)]
+        facts += [self.compression, self.level]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def check_places(self) -> None:
+        """Raises the OSError that publication would end with, before any work is done."""
+        for output in self.outputs:
+            _native.check_shard_places(
+                os.fsencode(output.prefix),
+                output.num_shards,
+                self.index is not False,
+                index_folder_bytes(self.index),
+            )
+
+    def taken_names(self) -> list[str]:
+        """The shards that already have these names, with any number of shards in the name."""
+        return [
+            path
+            for output in self.outputs
+            if os.path.isdir(os.path.dirname(output.prefix) or ".")
+            for path in _native.list_shards(os.fsencode(output.prefix))
+        ]

@@ -1,0 +1,170 @@
+"""Checks every checksum of every record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tfrfast.base.progress import ProgressBar
+from tfrfast.jobs.cutting import grouped, part_bytes, size_of
+from tfrfast.jobs.rows import Rows, Shards, cut_rows
+from tfrfast.jobs.running import Advance, Task, checked_threads, num_workers, run_tasks
+from tfrfast.reader import Reader, Skipped
+from tfrfast.storage.paths import Paths, expand_paths
+from tfrfast.storage.remote.options import Storage, storage_of
+from tfrfast.storage.remote.urls import is_url
+
+__all__ = ["Verified", "verify"]
+
+_STEP_BYTES = 16 << 20
+
+
+class Verified(NamedTuple):
+    """What `tfr.verify` has found."""
+
+    num_shards: int
+    #: Whose checksums are right.
+    num_records: int
+    #: Of all shards.
+    num_bytes: int
+    #: The damaged places, in order.
+    damage: list[Skipped]
+
+
+def verify(
+    paths: Paths,
+    *,
+    threads: int | None = None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    storage: Mapping[str, Any] | Storage | None = None,
+) -> Verified:
+    """Reads every record of shards, and checks both its checksums.
+
+        found = tfr.verify("data/train-*")
+        assert not found.damage, found.damage
+
+    Damage is not an error here. Raises OSError if a shard cannot be read.
+
+    Args:
+      paths: as for Reader.
+      threads: how many shards are read at a time, if there is no `executor`. By default there is
+        one for each processor that this process may use.
+      progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
+        after a second.
+      executor: runs the parts of the job, each of which can be pickled:
+        `ProcessPoolExecutor()`, or any other `concurrent.futures.Executor`. See docs/ray.md.
+      storage: how to reach URLs, as for Reader.
+    """
+    threads = checked_threads(threads)
+    reached = storage_of(storage)
+    shards = expand_paths(paths, reached)
+    tasks = plan_verification(shards, executor, threads, reached)
+    total = sum(task.amount for task in tasks)
+    with ProgressBar("Verifying", progress) as bar:
+        parts = list(run_tasks(tasks, executor, threads, bar.adding(total)))
+    damage = {each for part in parts for each in part.damage}
+    return Verified(
+        len(shards),
+        sum(part.num_records for part in parts),
+        sum(part.num_bytes for part in parts),
+        sorted(damage, key=lambda each: each[:3]),
+    )
+
+
+def plan_verification(
+    shards: Sequence[str], executor: Executor | None, threads: int | None, storage: Storage
+) -> list[Task[Verified]]:
+    """The tasks. Shards that are much larger than a task should be are divided."""
+    sizes = [size_of(shard) for shard in shards]
+    workers = num_workers(executor, threads)
+    target = part_bytes(sum(sizes), workers)
+    tasks: list[Task[Verified]] = []
+    large: list[str] = []
+    for group, size in grouped(shards, sizes, workers):
+        # Its records are found by reading all of it. So others would do for each part.
+        is_slow_to_divide = is_url(group[0]) and (executor is not None or len(shards) >= workers)
+        if size > 2 * target and workers > 1 and not is_slow_to_divide:
+            large += group
+        else:
+            tasks.append(_WholeShards(group, size, storage))
+    if large:
+        tasks += _divided(large, target, workers, executor is not None, storage)
+    return tasks
+
+
+def _divided(
+    shards: list[str], target: int, workers: int, for_others: bool, storage: Storage
+) -> Iterator[Task[Verified]]:
+    """Parts of large shards, which are opened together: several at a time are walked through."""
+    reader = Reader(
+        shards,
+        on_corruption="skip",
+        # Other processes find an index that was kept, and would each build one otherwise.
+        index="auto" if for_others else "memory",
+        threads=workers,
+        progress=False,
+        storage=storage,
+    )
+    empty = [shard.path for shard in reader.shards if not shard.num_records]
+    if empty:  # all of it is damage, which no records' tasks would count
+        yield from (_WholeShards([shard], size_of(shard), storage) for shard in empty)
+        others = [shard for shard in shards if shard not in empty]
+        if others:
+            yield from _divided(others, target, workers, for_others, storage)
+        return
+    known = Shards(reader)
+    for rows in cut_rows(known, target):
+        yield _SomeRecords(Rows(known, rows), known.bytes_of(rows))
+
+
+@dataclass
+class _WholeShards:
+    """Finds the records of shards, which an earlier index would not do, and checks them."""
+
+    shards: list[str]
+    amount: int
+    storage: Storage
+
+    def run(self, advance: Advance) -> Verified:
+        with Reader(
+            self.shards,
+            on_corruption="skip",
+            index="memory",
+            threads=1,
+            progress=False,
+            storage=self.storage,
+        ) as reader:
+            known = Shards(reader)
+            good = _count_good(known, range(len(reader)), advance)
+            # What lies after the last record counts, too.
+            num_bytes = sum(known.sizes)
+            advance(self.amount - known.bytes_of(range(len(reader))))
+            return Verified(len(self.shards), good, num_bytes, reader.skipped)
+
+
+@dataclass
+class _SomeRecords:
+    """Checks some records of a large shard."""
+
+    rows: Rows
+    amount: int
+
+    def run(self, advance: Advance) -> Verified:
+        reader = self.rows.reader
+        assert isinstance(self.rows.numbers, range)
+        good = _count_good(Shards(reader), self.rows.numbers, advance)
+        return Verified(0, good, self.amount, reader.skipped)
+
+
+def _count_good(shards: Shards, numbers: range, advance: Advance) -> int:
+    good = 0
+    at = numbers.start
+    while at < numbers.stop:
+        end, newly_good = shards.reader._core.verify_from(at, numbers.stop, _STEP_BYTES)
+        good += newly_good
+        advance(shards.bytes_of(range(at, end)))
+        at = end
+    return good

@@ -1,0 +1,136 @@
+"""Key files: their names and bytes, which docs/keys.md specifies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from collections.abc import Iterable
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast._native import KeyFile, Reader, crc32c, sibling_index_path
+from tfrfast.errors import StaleIndexError
+from tfrfast.storage.paths import absolute_path, written_file
+
+__all__ = [
+    "MAX_RECORDS",
+    "KeyHeader",
+    "KeyedData",
+    "key_path",
+    "open_key_file",
+    "stamp_of",
+    "write_keys",
+]
+
+MAX_RECORDS = 1 << 32
+_MAGIC = b"tfr.keys"
+_VERSION = 1
+_KINDS = {"bytes": 1, "int64": 2}
+# magic, version, kind, records, entries, distinct, fingerprint, stamp, bytes of a number and of the
+# name, checksums of the hashes and of the numbers; and after it, one of all this and the name
+_HEADER = struct.Struct("<8sIIQQQQQIIIII")
+_CRC = struct.Struct("<I")
+_HEADER_BYTES = _HEADER.size + _CRC.size
+
+
+class KeyedData(Protocol):
+    """What a Reader tells about its data."""
+
+    @property
+    def shards(self) -> Any: ...
+    @property
+    def fingerprint(self) -> int: ...
+    def __len__(self) -> int: ...
+
+
+class KeyHeader(NamedTuple):
+    feature: str
+    #: "bytes" or "int64"
+    kind: str
+    records: int
+    #: Records that have a key, and how many of their keys differ.
+    entries: int
+    distinct: int
+    fingerprint: int
+    stamp: int
+
+
+def key_path(data: KeyedData, feature: str, folder: str | None) -> str:
+    """Where the keys of these shards lie: beside their indexes, unless a folder is given."""
+    if not data.shards:
+        raise ValueError("There are no shards to find by key.")
+    paths = [shard.path for shard in data.shards]
+    if folder is None:
+        if "://" in paths[0]:
+            raise ValueError(
+                f"No folder lies beside {paths[0]!r}. Say with folder= where the key file goes."
+            )
+        first = os.fsencode(absolute_path(paths[0]))
+        folder = os.path.dirname(sibling_index_path(first))
+    folder = os.fsdecode(written_file(folder))
+    names = "\0".join([feature, *(os.path.basename(path) for path in paths)])
+    which = hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()[:16]
+    readable = "".join(each if each.isascii() and each.isalnum() else "-" for each in feature)
+    return os.path.join(folder, f"{readable[:40]}-{which}.keys")
+
+
+def stamp_of(data: KeyedData) -> int:
+    """A hash of the shards' sizes and times of modification, as far as they have any."""
+    facts = hashlib.sha256()
+    for shard in data.shards:
+        try:
+            modified_ns = os.stat(shard.path).st_mtime_ns
+        except OSError:
+            modified_ns = 0
+        facts.update(struct.pack("<Qq", shard.num_bytes, modified_ns))
+    return int.from_bytes(facts.digest()[:8], "little")
+
+
+def open_key_file(path: str, data: KeyedData, core: Reader, feature: str) -> KeyFile:
+    """The key file, if it is of these data."""
+    try:
+        file = KeyFile(os.fsencode(path), core)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"There is no key file {path!r}. tfr.build_keys(reader, {feature!r}) makes it."
+        ) from None
+    facts = (file.feature, file.num_records, file.fingerprint, file.stamp)
+    if facts != (feature, len(data), data.fingerprint, stamp_of(data)):
+        raise StaleIndexError(
+            f"The key file {path!r} is of other data: since it was made, shards were "
+            "changed, added or removed. Run tfr.build_keys again.",
+            path=path,
+        )
+    return file
+
+
+def write_keys(
+    file: BinaryIO,
+    header: KeyHeader,
+    parts: Iterable[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]],
+) -> None:
+    """Writes the sorted hashes and numbers, of which the header has the total."""
+    width = max(1, ((header.records - 1).bit_length() + 7) // 8)
+    name = header.feature.encode()
+    padded = name + bytes(-len(name) % 8)
+    hash_place = _HEADER_BYTES + len(padded)
+    number_place = hash_place + header.entries * 8
+    hash_crc = number_crc = 0
+    for hashes, numbers in parts:
+        narrow = numbers.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width].tobytes()
+        wide = hashes.astype("<u8").tobytes()
+        file.seek(hash_place)
+        file.write(wide)
+        file.seek(number_place)
+        file.write(narrow)
+        hash_place += len(wide)
+        number_place += len(narrow)
+        hash_crc, number_crc = crc32c(wide, hash_crc), crc32c(narrow, number_crc)
+    counts = (header.records, header.entries, header.distinct, header.fingerprint, header.stamp)
+    sizes = (width, len(name), hash_crc, number_crc, 0)
+    packed = _HEADER.pack(_MAGIC, _VERSION, _KINDS[header.kind], *counts, *sizes)
+    file.seek(0)
+    file.write(packed + _CRC.pack(crc32c(packed + padded)) + padded)

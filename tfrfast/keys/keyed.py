@@ -1,0 +1,198 @@
+"""Records by key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast import _native
+from tfrfast.base.arguments import Int64Array
+from tfrfast.columns.strings import Bytes
+from tfrfast.features import FixedLen
+from tfrfast.features.compiling import compile_features
+
+__all__ = ["Keyed"]
+
+Key = bytes | str | int
+Default = TypeVar("Default")
+
+
+class Keyed:
+    """The records of a Reader by the key that one of their features holds. `Reader.by` makes it.
+
+        records = reader.by("image/id")
+        records[b"cat_17"], records[[b"cat_17", b"dog_3"]]  # bytes, and a RecordBatch
+
+    A key that several records have stands for the first of them. Keys that are strings are bytes,
+    or text, which is taken as UTF-8. Each record that is read is checked to have the key. Raises
+    KeyError for a key that no record has. Many threads may use one.
+    """
+
+    def __init__(
+        self, core: _native.Reader, path: str, file: _native.KeyFile, piece_size: int
+    ) -> None:
+        self._core = core
+        self._piece_size = piece_size  # records that `join` holds at a time
+        self._path = path
+        self._file = file
+        self._is_int = file.has_ints
+
+    @property
+    def path(self) -> str:
+        """The key file."""
+        return self._path
+
+    @property
+    def feature(self) -> str:
+        """The feature that holds the key."""
+        return self._file.feature
+
+    @property
+    def duplicates(self) -> int:
+        """How many records have a key that an earlier record has, too."""
+        return self._file.num_entries - self._file.num_distinct
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return self._file.num_distinct
+
+    @overload
+    def __getitem__(self, key: Key) -> bytes: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, key: Sequence[Key] | npt.NDArray[Any] | Bytes) -> _native.RecordBatch: ...
+    def __getitem__(self, key: Any) -> Any:
+        """The record with this key, or those with several keys, in that order."""
+        if type(key) is bytes and not self._is_int:
+            record = self._file.item(self._core, key)
+        elif isinstance(key, (bytes, str, int, np.integer)):
+            record = self._item(key)
+        else:
+            return self._records(key)
+        if record is None:
+            raise KeyError(key)
+        return record
+
+    def get(self, key: Key, default: Default | None = None) -> bytes | Default | None:
+        """The record with this key, or `default`."""
+        record = self._item(key)
+        return default if record is None else record
+
+    def __contains__(self, key: Key) -> bool:
+        return self._item(key) is not None
+
+    def all(self, key: Key) -> _native.RecordBatch:
+        """All records with this key, in their order; none if there is no such key."""
+        column, fits = self._column([key])
+        numbers = self._file.numbers(int(self._hashes(column)[0])) if fits[0] else []
+        records = self._core.read(np.array(numbers, np.int64))
+        return records[self._have(records, column[np.zeros(len(records), np.int64)])]
+
+    def find(self, keys: Sequence[Key] | npt.NDArray[Any] | Bytes) -> Int64Array:
+        """The number of the first record with each key, and -1 for keys that no record has.
+
+        Reads no records: it believes the keys' hashes, of which two are equal once in 2^64.
+        Indexing checks.
+        """
+        return self._find(*self._column(keys))
+
+    def join(self, other: Keyed) -> tuple[Int64Array, Int64Array]:
+        """The numbers of the first records here and there that have equal keys, for all such keys.
+
+        They come in the order of the keys' hashes. All these keys are read and compared. Where
+        damaged records are left out, so are pairs with one.
+        """
+        if self._is_int != other._is_int:
+            raise TypeError("Keys that are strings never equal keys that are integers.")
+        few, many = sorted((self, other), key=lambda each: each._file.num_entries)
+        hashes = np.unique(few._file.hashes())
+        common = hashes[many._file.find(hashes) >= 0]
+        ours, theirs = self._file.find(common), other._file.find(common)
+        equal = np.zeros(len(common), np.bool_)
+        size = min(self._piece_size, other._piece_size)
+        for first in range(0, len(common), size):
+            rows = np.arange(first, min(first + size, len(common)))
+            here, there = self._core.read(ours[rows]), other._core.read(theirs[rows])
+            if min(len(here), len(there)) < len(rows):  # damage was left out
+                intact = np.isin(ours[rows], here.indices) & np.isin(theirs[rows], there.indices)
+                rows = rows[intact]
+                here, there = self._core.read(ours[rows]), other._core.read(theirs[rows])
+            equal[rows] = other._have(there, self._keys_of(here))
+        return ours[equal], theirs[equal]
+
+    def _item(self, key: Any) -> bytes | None:
+        checked = self._checked(key)
+        return None if checked is None else self._file.item(self._core, checked)
+
+    def _find(self, column: Any, fits: npt.NDArray[np.bool_]) -> Int64Array:
+        numbers = self._file.find(self._hashes(column))
+        numbers[~fits] = -1
+        return numbers
+
+    def _records(self, keys: Any) -> _native.RecordBatch:
+        column, fits = self._column(keys)
+        numbers = self._find(column, fits)
+        missing = np.flatnonzero(numbers < 0)
+        if len(missing):
+            row = int(missing[0])
+            raise KeyError(column[row] if fits[row] else "an integer that int64 cannot hold")
+        records = self._core.read(numbers)
+        if len(records) < len(numbers):  # damage was left out, and reading one record tells where
+            lost = np.flatnonzero(~np.isin(numbers, records.indices))
+            self._item(column[int(lost[0])])
+        wrong = np.flatnonzero(~self._have(records, column)).tolist()
+        for row in wrong:  # another key has the same hash
+            some = self.all(column[row])
+            if not len(some):
+                raise KeyError(column[row])
+            numbers[row] = some.indices[0]
+        return self._core.read(numbers) if wrong else records
+
+    def _checked(self, key: Any) -> bytes | int | None:
+        """The key as the native code takes it; None for an integer that no record can have."""
+        if self._is_int and isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+            return int(key) if -(2**63) <= int(key) < 2**63 else None
+        if not self._is_int and isinstance(key, (bytes, str)):
+            return key.encode() if isinstance(key, str) else key
+        wanted = "an integer" if self._is_int else "bytes or str"
+        raise TypeError(f"A key of {self.feature!r} is {wanted}, not {type(key).__name__}.")
+
+    def _column(self, keys: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
+        """Keys as an int64 array or Bytes, and which of them fit; others have any value there."""
+        if isinstance(keys, Bytes) and not self._is_int:
+            return keys, np.ones(len(keys), np.bool_)
+        if self._is_int and isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
+            flat = keys.reshape(-1)
+            fits = flat <= np.iinfo(np.int64).max
+            return np.ascontiguousarray(flat, np.int64), fits
+        to_list = getattr(keys, "tolist", None) or getattr(keys, "to_pylist", None)
+        checked: list[Any] = [self._checked(key) for key in (to_list() if to_list else keys)]
+        fits = np.array([key is not None for key in checked], np.bool_)
+        if self._is_int:
+            return np.array([0 if key is None else key for key in checked], np.int64), fits
+        offsets = np.zeros(len(checked) + 1, np.int64)
+        np.cumsum([len(key) for key in checked], out=offsets[1:])
+        return Bytes(np.frombuffer(b"".join(checked), np.uint8), offsets), fits
+
+    def _hashes(self, column: Any) -> npt.NDArray[np.uint64]:
+        if self._is_int:
+            return _native.hash_ints(column)
+        return _native.hash_strings(column.data, column.offsets)
+
+    def _have(self, records: _native.RecordBatch, column: Any) -> npt.NDArray[np.bool_]:
+        """Which of the records have their keys."""
+        if self._is_int:
+            return self._file.check_ints(records, column)
+        return self._file.check_strings(records, column.data, column.offsets)
+
+    def _keys_of(self, records: _native.RecordBatch) -> Any:
+        compiled = compile_features(
+            {self.feature: FixedLen((), "int64" if self._is_int else "bytes")}
+        )
+        native = compiled.parser.parse_flat(records.data, records.offsets, records.indices)
+        return compiled.assemble(native)[self.feature]
+
+    def __repr__(self) -> str:
+        return f"Keyed({self.feature!r}, {len(self)} keys, {self.duplicates} duplicates)"

@@ -1,0 +1,1 @@
+"""The Loader, what it settles before it reads, and what adapters to frameworks share."""

@@ -1,0 +1,99 @@
+"""What an exact shuffle of records on a network costs."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+from tfrfast import _native
+from tfrfast.errors import SlowPathWarning
+from tfrfast.reader import Reader
+from tfrfast.storage.disk_cache import cache_limit
+from tfrfast.storage.remote.urls import is_url
+
+# Records of this size are worth a request, and fewer of them are no matter.
+_WORTH_A_REQUEST_BYTES = 100_000
+_MANY_RECORDS = 10_000
+# How batches are asked for: see csrc/core/load/far_ahead.cpp.
+_TOGETHER_BYTES = 128 << 20
+_TOGETHER_RECORDS = 1 << 18
+_GAP_BYTES = 64 << 10
+# What a request for a record of a compressed shard gets, uncompressed.
+_SPAN_BYTES = 1 << 20
+
+_said = False
+
+
+class FarRecords(NamedTuple):
+    """Records on a network, and the cache on this machine, as `core_access` names it."""
+
+    records: int
+    file_bytes: int
+    stream_bytes: int  # uncompressed
+    access: str
+
+    def cost(self, by_blocks: str, owner: str, batch_size: int = 1) -> str | None:
+        """In words, and what to do instead; None if it is no matter."""
+        is_compressed = self.stream_bytes != self.file_bytes
+        size = self.stream_bytes // max(self.records, 1)
+        # What fits into a cache is asked for once, and with its neighbours.
+        asked = _not_kept(self.records, cache_limit(self.access), self.file_bytes)
+        if is_compressed:
+            asked = _not_kept(asked, _native.inflated_bytes(), self.stream_bytes)
+        else:
+            asked = _shared(asked, size, batch_size)
+        worth = _SPAN_BYTES if is_compressed else _WORTH_A_REQUEST_BYTES
+        if asked < _MANY_RECORDS or size >= worth:
+            return None
+        each = ", each for about a MiB that was compressed" if is_compressed else ""
+        return (
+            f"An exact shuffle of {self.records:,} records of {size:,} bytes from a network takes "
+            f"about {asked:,} requests an epoch{each}. {by_blocks} reads neighbours together; or "
+            f"keep what comes on a disk, with cache=tfr.DiskCache(...) of the {owner}."
+        )
+
+
+def _not_kept(records: int, kept_bytes: int, all_bytes: int) -> int:
+    return records - records * min(kept_bytes, all_bytes) // max(all_bytes, 1)
+
+
+def _shared(records: int, size: int, batch_size: int) -> int:
+    """The requests for so many records in random order: neighbours that are announced together
+    share one.
+    """
+    if records == 0:
+        return 0
+    size = max(size, 1)
+    near = _GAP_BYTES // size + 1
+
+    def expected(together: int) -> tuple[float, float]:
+        """Requests, and records in them, for so many random records."""
+        share = min(1.0, together / records)
+        alone = (1 - share) ** near  # that no other one is so near
+        return together * alone, together * (1 - alone * (1 + near * share)) / share
+
+    together = min(records, _TOGETHER_BYTES // size, _TOGETHER_RECORDS)
+    if together > batch_size:
+        requests, covered = expected(together)
+        apart, _ = expected(batch_size)
+        if requests * 2 <= apart * together / batch_size and covered * 2 <= together * 3:
+            return int(records / together * requests)
+    batch_size = min(batch_size, records)
+    return int(records / batch_size * expected(batch_size)[0])
+
+
+def warn_of_requests(reader: Reader, is_exact: bool, batch_size: int) -> None:
+    """Says once that an exact shuffle of small records asks the network for each of them."""
+    global _said
+    if _said or not is_exact or not any(map(is_url, reader._paths)):
+        return
+    shards = [shard for shard in reader.shards if is_url(shard.path)]
+    far = FarRecords(
+        sum(shard.num_records for shard in shards),
+        sum(shard.num_bytes for shard in shards),
+        sum(shard._stream_bytes for shard in shards),
+        reader._options["storage"].cache,
+    )
+    if (cost := far.cost("order=tfr.BlockShuffle(...)", "Reader", batch_size)) is not None:
+        _said = True
+        warnings.warn(cost, SlowPathWarning, stacklevel=3)

@@ -1,0 +1,386 @@
+"""Batches in any order, each record exactly once, read ahead by threads that never touch Python."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import EllipsisType
+from typing import Any, NamedTuple, SupportsIndex
+
+from tfrfast import _native
+from tfrfast.base.arguments import Remainder, epoch_number
+from tfrfast.base.warning import show_core_warnings
+from tfrfast.columns import Batch
+from tfrfast.features import AnyFeatures, Features
+from tfrfast.features.compiled import CompiledFeatures
+from tfrfast.features.compiling import compile_features
+from tfrfast.loading.description import LoaderDescription
+from tfrfast.loading.far_records import warn_of_requests
+from tfrfast.loading.loader_state import check_loader_state, loader_state
+from tfrfast.loading.planned_features import planned_features
+from tfrfast.loading.records import open_reader, order_of, with_lengths
+from tfrfast.loading.transforming import TransformingLoader
+from tfrfast.loading.worker_share import WorkerShare
+from tfrfast.order import Batching, Mixture, Order, Plan, Weight
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
+
+
+class LoaderStats(NamedTuple):
+    """Sums since the loader was made."""
+
+    records: int
+    """Delivered, padding not counted."""
+    bytes: int
+    """Of the delivered payloads."""
+    batches: int
+    """Delivered."""
+    consumer_waited_s: float
+    """How long the consumer waited for batches. If this grows, the input is the bottleneck."""
+    workers_waited_s: float
+    """How long all workers together waited for the consumer. If this grows, it is not."""
+    read_ahead_bytes: int
+    """How much was asked for early because it was not in memory."""
+
+
+class Loader:
+    """Iterates over the batches of a data set, one epoch a `for` loop.
+
+        for batch in tfr.Loader("data/train-*", 256, features=["image", "label"], seed=1):
+            train_step(batch["image"], batch["label"])
+
+    Raises what Reader raises, and FeatureError for features that the records do not have.
+
+    Args:
+      source: a Reader, anything that Reader takes, or a Mixture, which is an order, too.
+      batch_size: rows of a batch of this rank, or a ByTokens. Its `lengths` are by default the
+        bytes of each record, which the index knows.
+      features: what to decode. By default nothing is decoded, and batches are RecordBatches. With a
+        dict, as for `parse_example`, they are Batches of columns. A list of names, or "infer" for
+        all features, does the same with specs inferred from some records, which `loader.features`
+        keeps.
+      order: a Shuffle, InOrder, BlockShuffle or Weighted.
+      shuffle, seed: the short way: `Shuffle(seed)`, as by default, or with `shuffle=False`
+        `InOrder()`.
+      rank, world, remainder: as in Plan; `world` is 1 by default. In a worker of PyTorch's
+        DataLoader they must say that worker's share, else iterating is an error.
+      transform: called with each batch, in threads, ahead of the consumer; what it returns is
+        delivered, in order. An error in it is raised where its batch would have been delivered.
+        Decoding an image goes here. To pickle the Loader, it must be a function that pickles.
+      threads: workers that read ahead, and as many that transform; by default one for each
+        processor this process may use.
+      prefetch: batches read, or being read, ahead of the consumer; by default two more than
+        threads.
+
+    What a batch holds depends on neither `threads` nor `prefetch`. Each `for` is the next epoch.
+    The first batches of the next epoch are read before this one ends; from a URL only from the
+    second `for` on, as there may be no other. A batch that cannot be read
+    raises at its place in the order and does not count as received: `next()` tries it again.
+
+    Threads may share one iterator: each batch goes to one of them, and the end of the epoch ends
+    all. A second `for` ends the first one, with RuntimeError. A forked child has its own workers.
+    It stands where the parent stood, as a pickled copy does: its first `for` finishes that epoch.
+    """
+
+    def __init__(
+        self,
+        source: Reader | Mixture | Paths,
+        batch_size: Batching,
+        *,
+        features: AnyFeatures | None = None,
+        order: Order | None = None,
+        shuffle: bool | None = None,
+        seed: SupportsIndex | None = None,
+        rank: SupportsIndex = 0,
+        world: SupportsIndex | None = None,
+        remainder: Remainder = "keep",
+        transform: Callable[[Any], Any] | None = None,
+        threads: int | None = None,
+        prefetch: int | None = None,
+    ) -> None:
+        for name, value in (("threads", threads), ("prefetch", prefetch)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}.")
+        reader = open_reader(source, {})
+        plan = Plan(
+            order_of(source, order, shuffle, seed),
+            with_lengths(batch_size, reader),
+            num_records=len(reader),
+            rank=rank,
+            world=1 if world is None else world,
+            remainder=remainder,
+        )
+        warn_of_requests(reader, plan.order.is_scattered, plan.batch_size or 1)
+        compiled = planned_features(features, reader, plan.order)
+        self._set_up(reader, plan, compiled, transform, threads, prefetch)
+        self._share = WorkerShare(world)
+
+    def _set_up(
+        self,
+        reader: Reader,
+        plan: Plan,
+        compiled: CompiledFeatures | None,
+        transform: Callable[[Any], Any] | None,
+        threads: int | None,
+        prefetch: int | None,
+    ) -> None:
+        self.reader = reader
+        self.plan = plan
+        self._share = WorkerShare(None)
+        self._threads = threads
+        self._prefetch = prefetch
+        threads = threads or _native.usable_processors()
+        self._compiled = compiled
+        self.features: Features | None = None if compiled is None else compiled.specs
+        feature_schema = None if compiled is None else compiled.schema
+        core = _native.Loader(
+            reader._core, plan._core, threads, prefetch or threads + 2, feature_schema
+        )
+        self.transform = transform
+        self._core: _native.Loader | TransformingLoader = core
+        if transform is not None:
+            starts = reader._source_starts
+
+            def work(batch: Any) -> Any:
+                if compiled is not None:
+                    columns, indices, valid = batch
+                    batch = Batch(compiled.assemble(columns), indices, valid, starts)
+                result = transform(batch)
+                if result is None:
+                    raise TypeError("transform returned None: let it return what to deliver.")
+                return result
+
+            self._core = TransformingLoader(core, work, threads)
+        self._earlier_stats: dict[str, Any] = {}
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """The Mixture that it loads, with all changes of weights; None if it loads one data set."""
+        return self.plan.order if isinstance(self.plan.order, Mixture) else None
+
+    def change_weights(self, weights: Mapping[str, Weight]) -> None:
+        """Changes the weights of a Mixture from where the consumer stands.
+
+        Every rank has to do so at the same place, while no other thread takes a batch from this
+        loader: that batch might come again. The change is part of the state from then on. A
+        `for` that is running ends with RuntimeError at its next batch; the next one goes on from
+        here with the new weights.
+        """
+        if self.mixture is None:
+            raise ValueError("Only a Loader of a Mixture has weights.")
+        epoch, _, position = self._core.place()
+        self._mix(self.mixture.with_weights(weights, epoch=epoch, position=position))
+        self._core.seek(epoch, position)
+
+    def _mix(self, mixture: Mixture) -> None:
+        """Goes on with another mixture of the same sources. The caller says where."""
+        if mixture == self.mixture:
+            return
+        plan = self.plan
+        changed = Plan(
+            mixture,
+            plan.batching,
+            rank=plan.rank,
+            world=plan.world,
+            remainder=plan.remainder,
+        )
+        old, stats, share = self._core, self.stats()._asdict(), self._share
+        rest = self._compiled, self.transform, self._threads, self._prefetch
+        self._set_up(self.reader, changed, *rest)
+        self._share, self._earlier_stats = share, stats
+        old.seek(old.place()[0] + 1, 0)  # ends a `for` that is running
+
+    def __len__(self) -> int:
+        """Steps of a whole epoch."""
+        return self.plan.steps
+
+    def __iter__(self) -> Iterator[Any]:
+        self._share.check(self.plan)
+        return _Epoch(self)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is being delivered, or that the next `for` will deliver."""
+        return self._core.place()[0]
+
+    @property
+    def step(self) -> int:
+        """Batches of this epoch received, since its beginning or since a state was loaded."""
+        return self._core.place()[1]
+
+    def set_epoch(self, epoch: SupportsIndex) -> None:
+        """Makes the next `for` deliver this epoch, from its beginning.
+
+        A `for` that is running ends with RuntimeError at its next batch.
+        """
+        self._core.seek(epoch_number(epoch), 0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the consumer stands: a few hundred bytes, JSON-able, the same for every rank.
+
+        Counts what has been received, not what has been read ahead.
+        """
+        epoch, _, position = self._core.place()
+        state = loader_state(self.reader.fingerprint, self.plan.order_text, epoch, position)
+        if self.mixture is not None:
+            state["weights"] = [[*each[:2], [*each[2].values()]] for each in self.mixture.segments]
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes to where `state_dict` was taken; the next `for` finishes that epoch first.
+
+        World, rank, batch size, remainder, threads and prefetch may differ. Other data, another
+        seed or another shuffle would not continue the same epoch: ValueError. A `for` that is
+        running ends with RuntimeError at its next batch. The weights of a Mixture become those of
+        the state.
+        """
+        mixture = self._mixture_of(state)
+        plan = self.plan if mixture is None else Plan(mixture, self.plan.batching)
+        check_loader_state(state, self.state_dict() | {"order": plan.order_text})
+        if mixture is not None:
+            self._mix(mixture)
+        self._core.seek(int(state["epoch"]), int(state["position"]))
+
+    def _mixture_of(self, state: dict[str, Any]) -> Mixture | None:
+        if self.mixture is None or "weights" not in state:
+            return None
+        return self.mixture.with_segments(state["weights"])
+
+    def describe(self) -> LoaderDescription:
+        """This loader as values, from where it stands: for adapters to other frameworks."""
+        if self.transform is not None:
+            raise TypeError(
+                "TensorFlow reads these batches itself, and cannot call transform. Leave it out, "
+                "and give what it does to the dataset's map(); or use to_keras()."
+            )
+        state = self.state_dict()
+        return LoaderDescription(
+            source=self.reader.describe(),
+            skips_damage=self.reader.skips_damage,
+            plan=self.plan,
+            epoch=state["epoch"],
+            rest=self.plan.rest_after(state["position"]),
+            features=self._compiled,
+            source_starts=self.reader._source_starts,
+            threads=self._threads,
+        )
+
+    def to_tf_dataset(
+        self,
+        *,
+        epochs: int | EllipsisType | None = ...,
+        with_indices: bool = False,
+        with_valid: bool = False,
+        with_sources: bool = False,
+    ) -> Any:
+        """The batches as a `tf.data.Dataset`, in the order in which iterating gives them.
+
+        It begins where the loader stands now, with the rest of that epoch, and goes on for `epochs`
+        of them; `None` never ends. RecordBatches become vectors of strings, Batches dicts of dense,
+        ragged and sparse tensors. With `with_indices`, `with_valid` or `with_sources` elements are
+        tuples: the batch, its record numbers, which of its rows are real, which source of a Mixture
+        each is from. Reading happens in TensorFlow's
+        threads; the loader does not move.
+
+        With `world` 1, `epochs` is 1 unless given, and each further iteration of the dataset has as
+        many batches in another order. These orders are not epochs of the loader, and they are the
+        same in each run. With `world` above 1, `epochs` has to be given: every iteration is the
+        same, so that what ranks read does not depend on how often each of them has iterated.
+        """
+        from tfrfast.tensorflow.loading import dataset_of
+
+        if isinstance(epochs, EllipsisType):
+            if self.plan.world > 1:
+                raise ValueError(
+                    "epochs must be given where world is above 1. Every iteration of the dataset "
+                    "is the same there, so that its order does not depend on how often a rank has "
+                    "iterated. epochs=None never ends; with Keras, also give steps_per_epoch."
+                )
+            epochs = 1
+        if epochs is not None and operator.index(epochs) < 1:
+            raise ValueError(f"epochs must be at least 1, or None, not {epochs}.")
+        return dataset_of(self.describe(), epochs, with_indices, with_valid, with_sources)
+
+    def to_keras(self, *, features: str | Sequence[str], label: str | None = None) -> Any:
+        """The epochs for Keras's `fit`, as a `keras.utils.PyDataset`, or a `Sequence` of Keras 2.
+
+            model.fit(loader.to_keras(features=["image", "size"], label="label"), epochs=10)
+
+        Batches are `(inputs, labels)`. `features` names the columns that become inputs: of one name
+        the array itself, of several a dict of arrays. `label` names the column of labels; without
+        one, batches are `(inputs,)`, as `predict` takes them. With `remainder="pad"` sample weights
+        follow, which are 0 for padding. Where TensorFlow is Keras's backend, columns may be
+        strings, ragged or sparse.
+
+        Each of Keras's epochs is one of the loader's, from the one it stands in, with each record
+        once. The loader does not move. Leave `steps_per_epoch` out. What is returned is for one
+        purpose: make another one to evaluate or to predict.
+        """
+        from tfrfast.keras import keras_epochs
+
+        return keras_epochs(self, features, label)
+
+    def stats(self) -> LoaderStats:
+        """Who waits for whom: whether the input is the bottleneck."""
+        stats = self._core.stats()
+        return LoaderStats(**{key: stats[key] + self._earlier_stats.get(key, 0) for key in stats})
+
+    def close(self) -> None:
+        """Stops the workers and lets go of what they have read ahead. The reader stays open.
+
+        Any thread may close: those that wait for a batch get ValueError at once.
+        """
+        self._core.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (
+            self.reader,
+            self.plan,
+            self.features,
+            self.transform,
+            self._threads,
+            self._prefetch,
+            self.state_dict(),
+        )
+
+    def __repr__(self) -> str:
+        return f"Loader({self.reader!r}, {self.plan!r}, epoch={self.epoch}, step={self.step})"
+
+
+class _Epoch:
+    """One `for` loop's iterator."""
+
+    def __init__(self, loader: Loader) -> None:
+        # What a transform returns comes as it is.
+        self._compiled = loader._compiled if loader.transform is None else None
+        self._source_starts = loader.reader._source_starts
+        self._next = loader._core.begin().next
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __next__(self) -> Any:
+        batch = self._next()
+        if batch is None:
+            show_core_warnings()
+            raise StopIteration
+        if self._compiled is None:
+            return batch
+        columns, indices, valid = batch
+        return Batch(self._compiled.assemble(columns), indices, valid, self._source_starts)
+
+
+def _restore(
+    reader: Reader,
+    plan: Plan,
+    features: Features | None,
+    transform: Callable[[Any], Any] | None,
+    threads: int | None,
+    prefetch: int | None,
+    state: dict[str, Any],
+) -> Loader:
+    loader = Loader.__new__(Loader)
+    compiled = None if features is None else compile_features(features)
+    loader._set_up(reader, plan, compiled, transform, threads, prefetch)
+    loader.load_state_dict(state)
+    return loader

@@ -1,0 +1,120 @@
+"""Records by number, decoded into columns, for adapters that choose the numbers themselves."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast import _native
+from tfrfast.base.arguments import Int64Array
+from tfrfast.columns.batch import Batch
+from tfrfast.example.parsing import parse_example
+from tfrfast.features import AnyFeatures, Features
+from tfrfast.loading.planned_features import planned_features
+from tfrfast.order import Batching, ByTokens, InOrder, Mixture, Order, Shuffle
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
+
+__all__ = ["Records", "chosen_order", "open_reader", "order_of", "read_rows", "with_lengths"]
+
+
+def open_reader(source: Reader | Mixture | Paths, options: dict[str, Any]) -> Reader:
+    if isinstance(source, Mixture):
+        source = source.reader
+    if not isinstance(source, Reader):
+        return Reader(source, **options)
+    if options:
+        raise TypeError(
+            f"{', '.join(options)}: options of a Reader, which `source` already is. "
+            "Give them to it."
+        )
+    return source
+
+
+def order_of(
+    source: object, order: Order | None, shuffle: bool | None, seed: SupportsIndex | None
+) -> Order:
+    """What `order`, or the short words for the usual ones, mean for this source.
+
+    By default it is a Shuffle with seed 0, and for a Mixture the Mixture.
+    """
+    if isinstance(source, Mixture) or order is not None:
+        whose = "a Mixture" if isinstance(source, Mixture) else "order"
+        if shuffle is not None or seed is not None:
+            raise TypeError(f"{whose} says how to shuffle: leave shuffle and seed out.")
+        if isinstance(source, Mixture):
+            if order is not None:
+                raise TypeError("a Mixture is an order: leave order out.")
+            return source
+        if isinstance(order, Mixture):
+            raise TypeError("Give the Mixture in place of the files: it knows its readers.")
+        assert order is not None
+        return order
+    if not isinstance(shuffle, bool | np.bool_ | None):
+        raise TypeError(
+            f"shuffle must be True or False, not {shuffle!r}: there is no buffer whose size could "
+            "be given. Another order goes to order=, such as order=tfr.BlockShuffle(...)."
+        )
+    if shuffle is None or shuffle:
+        return Shuffle(0 if seed is None else seed)
+    return InOrder()
+
+
+def chosen_order(source: object, order: Order | None, records: object) -> Order | None:
+    """The order of a table, where None is that of the files, or of the numbers in `records`."""
+    if not isinstance(source, Mixture) and order is None:
+        return None
+    if records is not None:
+        raise TypeError("records are those of an order: give its indices instead.")
+    return order_of(source, order, None, None)
+
+
+def with_lengths(batching: Batching, reader: Reader) -> Batching:
+    """With the records' bytes as the lengths of a ByTokens that has none."""
+    if isinstance(batching, ByTokens) and batching.lengths is None:
+        return ByTokens(batching.tokens, reader.lengths)
+    return batching
+
+
+class Records:
+    """Reads and decodes records. It pickles as its reader's arguments and its features."""
+
+    def __init__(
+        self,
+        source: Reader | Mixture | Paths,
+        features: AnyFeatures | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.reader = open_reader(source, options)
+        # Settled here, once, so that every batch and every process has the same columns.
+        order = source if isinstance(source, Mixture) else InOrder()
+        compiled = planned_features(features, self.reader, order)
+        self.features: Features | None = None if compiled is None else compiled.specs
+
+    def read(
+        self, numbers: Int64Array, valid: npt.NDArray[np.bool_] | None = None
+    ) -> _native.RecordBatch | Batch:
+        """The records with these numbers; a RecordBatch if they are not decoded.
+
+        Damaged ones are missing if the reader leaves them out.
+        """
+        return read_rows(self.reader, self.features, numbers, valid)
+
+
+def read_rows(
+    reader: Reader,
+    features: Features | None,
+    numbers: Int64Array,
+    valid: npt.NDArray[np.bool_] | None = None,
+) -> _native.RecordBatch | Batch:
+    """What a Loader of these features delivers for the rows that `Plan.rows` names."""
+    records = reader.read(numbers)
+    if valid is not None and not valid.all():
+        # Padding comes after what is real, of which a part may have been left out.
+        real = len(reader.read(numbers[valid]))
+        valid = np.arange(len(records)) < real
+        parts = records.data, records.offsets, records.indices, valid, records.source_starts
+        records = _native.RecordBatch(*parts)
+    return records if features is None else parse_example(records, features)

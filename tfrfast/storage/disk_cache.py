@@ -1,0 +1,82 @@
+"""A folder on a local disk that keeps what came from object stores."""
+
+from __future__ import annotations
+
+import os
+
+from tfrfast.base.sizes import parse_bytes
+from tfrfast.storage.remote.urls import is_url
+
+#: Tables take room, too.
+_MIN_LIMIT = 1 << 20
+
+
+class DiskCache:
+    """A folder that keeps the bytes of objects, for all processes of this machine.
+
+        cache = tfr.DiskCache("/local/cache", limit="200G")
+        reader = tfr.Reader("s3://bucket/imagenet/train-*", cache=cache)
+
+    What a plan needs and what fits is fetched once, and is there in every later epoch, run and
+    process. What does not fit is read from the network as if there were no cache. Any number of
+    processes and data sets may share a folder. What somebody has open stays; other objects give
+    way, the least recently used first.
+
+    Args:
+      folder: where to keep them, on a disk of this machine. It is made if it is not there.
+      limit: how much of the disk to use at most, in bytes or as a text such as "200G".
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], limit: int | str) -> None:
+        name = os.fspath(folder)
+        if not isinstance(name, str):
+            raise TypeError(f"folder is a path, not {type(folder).__name__}.")
+        if is_url(name):
+            raise ValueError(f"folder is {name!r}, a URL. Name a folder on a local disk.")
+        if not name:
+            raise ValueError("folder is empty. Name a folder on a local disk.")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"The name of folder {name!r} is not UTF-8. Name another one."
+            ) from None
+        if isinstance(limit, str):
+            limit = parse_bytes(limit)
+        if isinstance(limit, bool) or not isinstance(limit, int):
+            raise TypeError(f'limit is bytes, or a text like "200G", not {type(limit).__name__}.')
+        if not _MIN_LIMIT <= limit < 2**63:
+            raise ValueError(f"limit is {limit} bytes, but must be at least {_MIN_LIMIT:,}.")
+        #: The folder, from the root.
+        self.folder: str = os.path.abspath(os.path.expanduser(name))
+        #: The limit in bytes.
+        self.limit: int = limit
+
+    def __repr__(self) -> str:
+        return f"DiskCache({self.folder!r}, limit={self.limit})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DiskCache):
+            return NotImplemented
+        return (self.folder, self.limit) == (other.folder, other.limit)
+
+    def __hash__(self) -> int:
+        return hash((self.folder, self.limit))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return DiskCache, (self.folder, self.limit)
+
+
+def cache_limit(text: str) -> int:
+    """The limit of the cache with that `cache_text`; 0 without one."""
+    return int(text.split(":", 2)[1]) if text.startswith("cache:") else 0
+
+
+def cache_text(cache: DiskCache | None) -> str:
+    """How the core, and graphs, name a cache: before the options of a storage."""
+    if cache is None:
+        return ""
+    if not isinstance(cache, DiskCache):
+        raise TypeError(f"cache is a tfr.DiskCache, not {type(cache).__name__}.")
+    folder = cache.folder
+    return f"cache:{cache.limit}:{len(folder.encode())}:{folder}"

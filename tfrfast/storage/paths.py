@@ -1,0 +1,253 @@
+"""Turns what users pass as paths into a list of shards."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from tfrfast.storage.remote.options import Storage
+from tfrfast.storage.remote.urls import is_url, locate
+
+PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Paths = PathLike | Iterable[PathLike]
+
+
+_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+_CUT_URL = re.compile(r"(?:s3|gs|az|https?):/[^/]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+
+
+def expand_paths(paths: Paths, storage: Storage | None = None) -> list[str]:
+    """The shards that `paths` names, in order. It is a path, a URL, a glob, or an iterable of them.
+
+    A path that exists is taken literally, brackets and all. What a glob finds is sorted so that
+    shard 10 comes after shard 9. An iterable keeps its order. Raises TypeError or ValueError for
+    what cannot be a file.
+    """
+    if isinstance(paths, (set, frozenset)):
+        raise TypeError("A set of paths has another order in every process. Pass sorted(paths).")
+    many: Iterable[Any] = [paths] if _is_one(paths) else paths  # type: ignore[assignment]
+    found = [found for each in many for found in _expand(each, storage)]
+    urls = [each for each in found if is_url(each)]
+    if urls:
+        reach(urls, storage)
+    return found
+
+
+def encoded(names: list[str]) -> list[bytes]:
+    """The names as the core takes them. No name holds a null character."""
+    return os.fsencode("\0".join(names)).split(b"\0") if names else []
+
+
+def _is_one(paths: Any) -> bool:
+    """Whether `paths` is meant as one path. Open files count as one, although they are iterable."""
+    is_path = isinstance(paths, (str, bytes, os.PathLike))
+    return is_path or hasattr(paths, "read") or not hasattr(paths, "__iter__")
+
+
+def read_name(path: PathLike) -> str:
+    """The name of one file or folder to read, or its URL. Raises as expand_paths() does."""
+    return _file_name(path, _READING_URLS)
+
+
+def written_file(path: PathLike) -> bytes:
+    """The name of a file or folder to write, for the core. Raises as expand_paths() does."""
+    return os.fsencode(_file_name(path, _WRITING_URLS))
+
+
+_READING_URLS = (
+    "but shards are read from files and from s3://, gs://, az:// and https:// URLs. Mount other "
+    "storages as a folder, or copy the shards to a disk. tfr.TFRecordDataset hands such names to "
+    "TensorFlow, which reads those that it has a file system for."
+)
+_WRITING_URLS = (
+    "but this is written to a folder of this machine. Write there, and copy what was written; "
+    "tfr.Writer, tfr.ShardedWriter and tfr.copy write to s3://, gs:// and az://. "
+    "tfr.TFRecordWriter hands names to TensorFlow, which writes those it has a file system for."
+)
+
+
+def _file_name(path: Any, about_urls: str) -> str:
+    kind = type(path)
+    if kind.__module__.partition(".")[0] == "fsspec":
+        raise TypeError(
+            f"{kind.__name__} of fsspec is not a path, and fsspec is not supported yet. Pass the "
+            "names of files on a disk, or on storage that is mounted as a folder."
+        )
+    if isinstance(path, (str, bytes, os.PathLike)):
+        try:
+            name = os.fsdecode(path)
+        except (TypeError, NotImplementedError) as error:
+            raise TypeError(f"{path!r} does not name a file on this machine: {error}") from error
+    elif hasattr(path, "read"):
+        raise TypeError(
+            f"An open file ({kind.__name__}) is not a path. Pass its name: records are read at "
+            "random, from a file that tfrfast opens."
+        )
+    else:
+        raise TypeError(
+            f"A path is a str, bytes or os.PathLike, or a list of them, not {kind.__name__} "
+            f"({path!r:.60})."
+        )
+    if "\0" in name:
+        raise ValueError(f"A path cannot hold a null character: {name!r}.")
+    if isinstance(path, os.PathLike) and _CUT_URL.match(name) and not os.path.lexists(name):
+        raise ValueError(f"{name!r} was a URL, and pathlib has dropped a slash. Pass it as a str.")
+    if is_url(name) and os.path.lexists(name):
+        return os.path.join(os.curdir, name)  # a file whose name only looks like a URL
+    if _URL.match(name) and not os.path.lexists(name):
+        if is_url(name) and about_urls is _READING_URLS:
+            return name
+        if name.lower().startswith("file:"):
+            raise ValueError(f"{name!r} is a URL. Pass the path in it.")
+        raise ValueError(f"{name!r} is a URL, {about_urls}")
+    return name
+
+
+def reach(urls: list[str], storage: Storage | None = None) -> None:
+    """Gets ready to read these URLs. Raises ModuleNotFoundError without obstore, and ValueError for
+    what names no object.
+    """
+    from tfrfast.storage.remote.client import use_client
+    from tfrfast.storage.remote.stores import renew_if_environment_changed
+
+    for url in urls:
+        locate(url)
+    renew_if_environment_changed()
+    if storage is not None:
+        storage.remember_secrets(urls)
+    use_client()
+
+
+def absolute(names: list[str]) -> list[str]:
+    """The same files by names that do not depend on the current folder."""
+    return [name if is_url(name) else absolute_path(name) for name in names]
+
+
+def absolute_path(path: str | os.PathLike[str]) -> str:
+    """The same file by a name that does not depend on the current folder.
+
+    Unlike os.path.abspath, keeps `..`: after a link it leads out of the folder that is linked to.
+    """
+    name = os.path.join(os.getcwd(), path)
+    return name if os.pardir in name.split(os.sep) else os.path.normpath(name)
+
+
+def refuse_urls(shards: list[str], who: str) -> None:
+    """Raises ValueError where files of this machine are needed."""
+    for shard in shards:
+        if is_url(shard):
+            raise ValueError(f"{shard!r} is a URL, and {who} files of this machine. Copy it first.")
+
+
+def _expand(path: PathLike, storage: Storage | None) -> list[str]:
+    name = _file_name(path, _READING_URLS)
+    if is_url(name):
+        return _expand_url(name, storage)
+    if not glob.has_magic(name) or os.path.lexists(name):
+        return [name]
+    found = _match_in_folder(name)
+    if found is None:
+        found = [each for each in glob.glob(name, recursive=True) if _may_be_shard(each)]
+    _refuse_unreadable_folders(name)
+    if not found:
+        raise FileNotFoundError(
+            2, f"No shard matches the pattern {name!r}. Check the folder and the spelling", name
+        )
+    return _sorted_naturally(found)
+
+
+def _match_in_folder(pattern: str) -> list[str] | None:
+    """What `glob` finds, without folders, if only the last name is a pattern.
+
+    The listing says what is a folder, so no file is looked at. None if `glob` has to find out.
+    """
+    folder, last = os.path.split(pattern)
+    if glob.has_magic(folder) or last == "**":
+        return None
+    matches = re.compile(fnmatch.translate(last)).match
+    start = pattern[: len(pattern) - len(last)]
+    is_index = _is_index if folder.endswith(".tfrfast") else None
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            return [
+                start + entry.name
+                for entry in entries
+                if matches(entry.name)
+                and (last[0] == "." or entry.name[0] != ".")
+                and not (is_index and is_index(entry.name))
+                and not entry.is_dir()
+            ]
+    except OSError:
+        return None
+
+
+def _sorted_naturally(names: list[str]) -> list[str]:
+    """Sorts by `natural_key`, which takes long for 100,000 names."""
+    alike = os.fsencode("\0".join(names)).translate(_DIGITS_ALIKE)
+    shapes = set(alike.split(b"\0"))
+    # Numbers of the same width compare as text does.
+    return sorted(names) if len(shapes) == 1 else sorted(names, key=natural_key)
+
+
+def _expand_url(url: str, storage: Storage | None) -> list[str]:
+    # A server has no listing. Its names may well have brackets, but no one has a star.
+    if not glob.has_magic(url) or not (locate(url).has_folders or "*" in url):
+        return [url]
+    from tfrfast.storage.remote.listing import find_objects
+
+    reach([url], storage)
+    found = find_objects(url, "" if storage is None else storage.access)
+    if not found:
+        raise FileNotFoundError(
+            2,
+            f"No shard matches the pattern {url!r}. Check the bucket, the folder and the spelling",
+            url,
+        )
+    return _sorted_naturally(found)
+
+
+def _refuse_unreadable_folders(pattern: str) -> None:
+    """Raises for folders that cannot be listed. A glob skips them, so shards would be missing."""
+    above, last = os.path.split(pattern)
+    if above == pattern:
+        return
+    _refuse_unreadable_folders(above)
+    if not glob.has_magic(last):
+        return
+    folders = [above]
+    if last == "**" or glob.has_magic(above):
+        folders = glob.glob(os.path.join(above, "**" if last == "**" else "", ""), recursive=True)
+    for folder in folders:
+        try:
+            os.scandir(folder or os.curdir).close()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise type(error)(
+                error.errno,
+                f"Listing folder {folder!r} for the pattern {pattern!r} failed: {error.strerror}. "
+                "Some shards may be in there",
+                folder,
+            ) from None
+
+
+def _may_be_shard(name: str) -> bool:
+    """False for folders, and for indexes that `build_index` keeps beside the data's folder."""
+    folder, last = os.path.split(name)
+    is_index = folder.endswith(".tfrfast") and _is_index(last)
+    return not is_index and not os.path.isdir(name)
+
+
+def _is_index(name: str) -> bool:
+    return name == "index" or name.endswith(".index")
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """Compares digits as numbers. Text, and equal numbers of different widths, compare as text."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(1, int(part), part) if part.isdecimal() else (0, 0, part) for part in parts]

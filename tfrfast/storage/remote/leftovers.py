@@ -1,0 +1,91 @@
+"""Uploads that were never finished, of writers that were killed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from tfrfast.storage.remote import failures
+from tfrfast.storage.remote.urls import SCHEMES, is_url
+
+
+class Unfinished(NamedTuple):
+    """An upload of which nobody sees anything."""
+
+    url: str
+    number: str
+    age_s: float
+
+
+def unfinished_uploads(url: str) -> list[Unfinished]:
+    """Those to a bucket, of objects whose URLs begin like `url`. The oldest come first.
+
+    Raises ValueError where there is no such list, ModuleNotFoundError without boto3, and OSError.
+    """
+    bucket, prefix = _place(url)
+    now = datetime.now(timezone.utc)
+    with _errors_told(f"Listing the uploads to 's3://{bucket}/{prefix}'"):
+        pages = _client().get_paginator("list_multipart_uploads")
+        found = [
+            Unfinished(
+                f"s3://{bucket}/{each['Key']}",
+                each["UploadId"],
+                max(0.0, (now - each["Initiated"]).total_seconds()),
+            )
+            for page in pages.paginate(Bucket=bucket, Prefix=prefix)
+            for each in page.get("Uploads", [])
+            if each["Key"].startswith(prefix)
+        ]
+    return sorted(found, key=lambda each: -each.age_s)
+
+
+def abort_uploads(url: str, uploads: list[Unfinished]) -> None:
+    """Ends them. A writer that is still at work on one fails. Raises OSError."""
+    bucket, _ = _place(url)
+    if not uploads:
+        return
+    client = _client()
+    for each in uploads:
+        key = each.url.removeprefix(f"s3://{bucket}/")
+        # One that has ended meanwhile is no error.
+        with (
+            _errors_told(f"Ending the upload of '{each.url}'"),
+            contextlib.suppress(client.exceptions.NoSuchUpload),
+        ):
+            client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=each.number)
+
+
+@contextlib.contextmanager
+def _errors_told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "botocore":
+            raise
+        raise OSError(errno.EIO, f"{what} failed: {failures.in_words(error, ())}.") from None
+
+
+def _place(url: str) -> tuple[str, str]:
+    if not is_url(url):
+        raise ValueError(f"{url!r} is not a URL of {', '.join(SCHEMES)}.")
+    scheme, _, rest = url.partition("://")
+    if scheme != "s3":
+        raise ValueError(
+            f"{scheme}:// has no list of unfinished uploads that tfrfast can read. Google's and "
+            "Azure's storages remove them by themselves, after a week or as the bucket's rules say."
+        )
+    bucket, _, prefix = rest.partition("/")
+    return bucket, prefix
+
+
+def _client() -> Any:
+    try:
+        return importlib.import_module("boto3").client("s3")
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "Listing unfinished uploads needs boto3: pip install boto3", name="boto3"
+        ) from None

@@ -1,0 +1,164 @@
+"""`storage={...}`: how to reach a storage. Secrets are kept apart from everything else."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from tfrfast.storage.remote.profiles import profile_options
+from tfrfast.storage.remote.urls import locate
+
+_TEXT = {"region": "a region", "endpoint": "a URL", "account_name": "a name", "profile": "a name"}
+_NUMBERS = ("timeout", "connect_timeout", "retries", "retry_seconds")
+#: Never in a repr, an error, a graph, an index or a state.
+SECRETS = (
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "service_account_key",
+    "account_key",
+    "sas_token",
+    "token",
+    "headers",
+)
+#: Variables of the environment that name a place.
+_PLACES = (
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT",
+    "AZURE_STORAGE_ENDPOINT",
+    "AZURE_ENDPOINT",
+    "AZURE_STORAGE_ACCOUNT_NAME",
+)
+_KNOWN = ("anonymous", *_TEXT, *_NUMBERS, *SECRETS)
+
+
+class Storage:
+    """The options of one `storage={...}`: its public ones as text, and its secrets apart."""
+
+    def __init__(self, options: Mapping[str, Any] | None, cache: str = "") -> None:
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(f"storage is a dict of options, not {type(options).__name__}.")
+        public = dict(options or {})
+        for name, value in public.items():
+            _check(name, value)
+        self.secrets = {name: public.pop(name) for name in SECRETS if name in public}
+        #: As what makes requests knows it.
+        self.access = json.dumps(public, sort_keys=True) if public else ""
+        #: The cache on this machine, as `disk_cache.cache_text` names it; empty without one.
+        self.cache = cache
+        #: As graphs, and the core, carry both.
+        self.core_access = cache + (_place_text(public) if cache else "") + self.access
+        self.public = public
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.secrets)
+        return f"Storage({self.access or '{}'}{f', with {names}' if names else ''})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Storage):
+            return NotImplemented
+        return self.core_access == other.core_access and self.secrets == other.secrets
+
+    def __hash__(self) -> int:
+        return hash(self.core_access)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Secrets go along only to a process that is being started by this one."""
+        # What multiprocessing's own secrets ask, too. An import could wait for another thread's.
+        context = sys.modules.get("multiprocessing.context")
+        spawning = getattr(context, "get_spawning_popen", lambda: None)
+        options = dict(self.public)
+        if spawning() is not None:
+            options.update(self.secrets)
+        return Storage, (options, self.cache)
+
+    def remember_secrets(self, urls: list[str]) -> None:
+        """From now on, this process uses these secrets for URLs with these options."""
+        if self.secrets:
+            remember_secrets(self.access, {locate(url).root for url in urls}, self.secrets)
+
+
+def storage_of(options: Mapping[str, Any] | Storage | None, cache: str = "") -> Storage:
+    """The options that were given, or that are options already."""
+    return options if isinstance(options, Storage) else Storage(options, cache)
+
+
+def _place_text(public: Mapping[str, Any]) -> str:
+    """Where URLs lead, if they do not say it themselves. A cache keeps such places apart."""
+    named = {name: public[name] for name in ("endpoint", "account_name") if public.get(name)}
+    named.update((name, os.environ[name]) for name in _PLACES if os.environ.get(name))
+    with contextlib.suppress(ValueError, OSError, configparser.Error):
+        # As if there were credentials, which are not asked for.
+        profile = profile_options("s3", dict(public), {"access_key_id": ""})
+        if "endpoint" in profile:
+            named.setdefault("endpoint", profile["endpoint"])
+    if not named:
+        return ""
+    for name, value in named.items():
+        if _may_hold_secrets(value):
+            named[name] = hashlib.blake2b(value.encode(), digest_size=16).hexdigest()
+    text = json.dumps(named, sort_keys=True)
+    return f"at:{len(text.encode())}:{text}"
+
+
+def _may_hold_secrets(place: str) -> bool:
+    return "?" in place or "@" in place.partition("://")[2].partition("/")[0]
+
+
+def _check(name: str, value: Any) -> None:
+    if name not in _KNOWN:
+        raise ValueError(f"storage has no option {name!r}. It has {', '.join(_KNOWN)}.")
+    if name in _TEXT and not isinstance(value, str):
+        raise TypeError(f"storage[{name!r}] is {_TEXT[name]}, not {type(value).__name__}.")
+    if name == "anonymous" and not isinstance(value, bool):
+        raise TypeError(f"storage['anonymous'] is True or False, not {type(value).__name__}.")
+    if name in _NUMBERS:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"storage[{name!r}] is a number, not {type(value).__name__}.")
+        if value < 0 or (value == 0 and name != "retries"):
+            raise ValueError(f"storage[{name!r}] must be above 0, not {value}.")
+    if name == "headers" and not isinstance(value, Mapping):
+        raise TypeError(
+            f"storage['headers'] is a dict of names and texts, not {type(value).__name__}."
+        )
+    if name in SECRETS and name != "headers" and not isinstance(value, str):
+        raise TypeError(f"storage[{name!r}] is a text, not {type(value).__name__}.")
+    if name == "endpoint" and not value.startswith(("http://", "https://")):
+        raise ValueError("storage['endpoint'] has to begin with http:// or https://.")
+    if name == "endpoint" and _may_hold_secrets(value):
+        raise ValueError("storage['endpoint'] holds no secrets: pass them as options of their own.")
+
+
+_secrets: dict[tuple[str, str], dict[str, Any]] = {}
+_secrets_lock = threading.Lock()
+
+
+def remember_secrets(access: str, roots: set[str], secrets: Mapping[str, Any]) -> None:
+    with _secrets_lock:
+        for root in roots:
+            _secrets[access, root] = dict(secrets)
+
+
+def secrets_for(access: str, root: str) -> dict[str, Any]:
+    """What this process was given last. Empty where the environment has to supply it."""
+    with _secrets_lock:
+        return dict(_secrets.get((access, root), {}))
+
+
+def public_options(access: str) -> dict[str, Any]:
+    options: dict[str, Any] = json.loads(access) if access else {}
+    return options
+
+
+def forget_lock() -> None:
+    """In a forked child, where another thread of the parent's may have held it."""
+    global _secrets_lock
+    _secrets_lock = threading.Lock()

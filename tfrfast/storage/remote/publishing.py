@@ -1,0 +1,71 @@
+"""Indexes of objects, published in the bucket beside them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping
+
+from tfrfast import _native
+from tfrfast.storage.remote import uploads
+from tfrfast.storage.remote.job_threads import JobThreads
+
+_AT_ONCE = 16
+_ATTEMPTS = 10
+
+
+def publish_indexes(shards: Mapping[str, str], access: str) -> dict[str, str]:
+    """Puts the indexes of objects into the index of their folder, `<folder>.tfrfast/index`.
+
+    `shards` says for each URL where its index is known of: the URL itself, or a file with the same
+    bytes. Sections of other objects in that folder are kept, also if somebody else publishes at the
+    same time. Returns for each URL where its index is. Raises OSError.
+    """
+    by_place: dict[str, dict[str, str]] = defaultdict(dict)
+    for url, shard in shards.items():
+        by_place[place_of(url)][url] = shard
+    for place, some in by_place.items():
+        _publish(place, some, access)
+    return {url: place_of(url) for url in shards}
+
+
+def place_of(url: str) -> str:
+    """The index of the folder of `url`. Raises ValueError if the folder is a whole bucket."""
+    uploads.check_writable(url)
+    folder = url.rpartition("/")[0]
+    if "/" not in folder.partition("://")[2]:
+        raise ValueError(
+            f"{url!r} lies directly in a bucket, and the index of its folder would lie in another "
+            "bucket. Use a folder in the bucket, or keep the index elsewhere."
+        )
+    return f"{folder}.tfrfast/index"
+
+
+def _publish(place: str, shards: Mapping[str, str], access: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="tfrfast-") as folder:
+        mine = os.path.join(folder, "mine")
+        os.mkdir(mine)
+
+        def keep(url: str) -> None:
+            _native.index_object(url, access, os.fsencode(shards[url]), os.fsencode(mine), False)
+
+        with JobThreads(_AT_ONCE) as pool:
+            list(pool.map(keep, shards))
+        for attempt in range(_ATTEMPTS):
+            together = os.path.join(folder, f"attempt-{attempt}")
+            os.mkdir(together)
+            for name in os.listdir(mine):
+                if name.endswith(".index"):  # a merge removes those that it has collected
+                    os.link(os.path.join(mine, name), os.path.join(together, name))
+            path = _native.folder_index_path(os.fsencode(together))
+            version = uploads.download(place, access, path)
+            _native.merge_indexes(os.fsencode(together))
+            if uploads.replace_by_file(place, access, path, version):
+                return
+            shutil.rmtree(together)
+    raise OSError(
+        f"{place!r} could not be written: others replaced it {_ATTEMPTS} times in between. Try "
+        "again."
+    )

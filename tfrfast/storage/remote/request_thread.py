@@ -1,0 +1,264 @@
+"""The thread that makes requests for the core, which waits for them without touching Python."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from ctypes import byref
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tfrfast.storage.remote import answers, failures, interrupts
+from tfrfast.storage.remote.collecting import CollectionWatch
+from tfrfast.storage.remote.event_loop import ClientLoop
+from tfrfast.storage.remote.table import ClientFacts, ClientRequest, ClientTable
+
+Answer = TypeVar("Answer")
+
+#: How many requests run at once, in the whole process.
+_MAX_RUNNING = 128
+_PATIENCE_S = 0.1
+_DEATH_S = 5.0
+# A busy machine takes its time. A thread that is still there when Python ends would abort it.
+_EXIT_S = 10.0
+_SILENCE_S = 2.0
+# A library that does not return for so long after Ctrl-C is taken to wait for requests.
+_INTERRUPT_S = 0.3
+# From then on its requests fail for so long: it may have to end what else it waits for.
+_INTERRUPTION_S = 1.0
+_INTERRUPTED = b"Ctrl-C ended the wait for it."
+_ENDED = "the thread that makes requests has ended, because the program is ending."
+_DIED = "the thread that makes requests has died. Start the program again."
+
+
+class Client:
+    """One thread with an event loop. It serves the exchanges of all libraries with the core.
+
+    `replace` is called with it, on another thread, if it is stuck in a garbage collection.
+    """
+
+    def __init__(self, replace: Callable[[Client], None]) -> None:
+        self._loop = ClientLoop()
+        self._served: dict[int, ClientTable] = {}
+        self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._interruptible: set[int] = set()
+        self._signals: int | None = None
+        self._is_ending = False
+        self._is_given_up = False
+        self._thread = threading.Thread(target=self._run, name="tfrfast-remote", daemon=True)
+        self._thread.start()
+        self._watch = CollectionWatch(self._thread, lambda: replace(self))
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive() and not (self._is_ending or self._is_given_up)
+
+    @property
+    def has_thread(self) -> bool:
+        return self._thread.is_alive()
+
+    def wait_for_death(self) -> None:
+        """A thread that is about to end would otherwise end what its successor serves."""
+        if self._thread is not threading.current_thread():
+            self._thread.join(_DEATH_S)
+
+    def serve(self, address: int) -> None:
+        """Serves the exchange whose table is there, from now on. Waits for nothing."""
+        if address in self._served:
+            return
+        table = ClientTable.from_address(address)
+        descriptor = table.begin()
+        if descriptor < 0:
+            raise OSError("A pipe could not be made. Raise the limit of open files (`ulimit -n`).")
+        self._served[address] = table
+        self._loop.call_soon_threadsafe(self._listen, descriptor, address)
+        if not self._thread.is_alive():  # it has just ended
+            self._end_serving()
+
+    def end_at_interrupts(self, address: int, descriptor: int) -> None:
+        """Fails the requests of that table if the main thread waits for one when Ctrl-C comes."""
+        self._interruptible.add(address)
+        if self._signals != descriptor:
+            self._signals = descriptor
+            self.call_soon(self._loop.add_reader, descriptor, self._on_signal, descriptor)
+
+    def _on_signal(self, descriptor: int) -> None:
+        if interrupts.is_raised(descriptor):
+            self._loop.call_later(_INTERRUPT_S, self._interrupt, interrupts.place_of_main_thread())
+
+    def _interrupt(self, place: tuple[int, int] | None) -> None:
+        if place is None or place != interrupts.place_of_main_thread():
+            return  # it has been told
+        self._refuse_until(self._loop.time() + _INTERRUPTION_S, place)
+
+    def _refuse_until(self, end: float, place: tuple[int, int] | None) -> None:
+        if self._loop.time() > end and place != interrupts.place_of_main_thread():
+            return
+        for address, number in list(self._running):
+            if address in self._interruptible and address in self._served:
+                self._served[address].fail(number, failures.UNREADABLE, errno.EINTR, _INTERRUPTED)
+                self._running[address, number].cancel()
+        self._loop.call_later(_PATIENCE_S, self._refuse_until, end, place)
+
+    def _listen(self, descriptor: int, address: int) -> None:
+        if not self._is_ending:  # a child that ends at once has closed it
+            with contextlib.suppress(OSError):
+                self._loop.add_reader(descriptor, self._on_ready, address)
+
+    def give_up(self) -> None:
+        """Leaves all that is to be answered to a successor, and ends when it can."""
+        self._is_given_up = True
+        self._served = {}  # its thread may be going through the other one
+        if self._signals is not None:
+            self.call_soon(self._loop.remove_reader, self._signals)
+        self._loop.call_soon_threadsafe(self._end_when_idle)
+
+    def _end_when_idle(self) -> None:
+        if asyncio.all_tasks(self._loop):
+            self._loop.call_later(_PATIENCE_S, self._end_when_idle)
+        else:
+            self._loop.stop()
+
+    def forget(self) -> None:
+        """In a forked child, which has none of the parent's threads."""
+        self._watch.end()
+
+    def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Runs `work` in the client's thread and waits for it. Ctrl-C ends both."""
+        future = self.start(work)
+        try:
+            while True:
+                with contextlib.suppress(FutureTimeoutError):  # not TimeoutError in Python 3.10
+                    return future.result(_PATIENCE_S)
+                if future.done():
+                    return future.result()
+                if not self._thread.is_alive():
+                    raise RuntimeError(f"Requests cannot be made: {_DIED}")
+        except BaseException:
+            future.cancel()
+            raise
+
+    def start(self, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
+        """Runs `work` in the client's thread, and waits for nothing."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Calls a function in the client's thread, unless that is ending."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def end(self) -> None:
+        """Ends all requests, those who wait for them, and the thread."""
+        self._is_ending = True
+        for table in list(self._served.values()):
+            table.end(_ENDED.encode())
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._watch.end()
+        self._watch.wait_for_end(_EXIT_S)
+        self._thread.join(_EXIT_S)
+        self._loop.wait_until_silent(_SILENCE_S)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            self._end_serving()
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.run_until_complete(asyncio.sleep(0))
+        finally:
+            self._end_serving()
+            self._watch.end()
+
+    def _end_serving(self) -> None:
+        """Whatever ends the thread, nobody waits for it any longer."""
+        why = _ENDED if self._is_ending else _DIED
+        self._is_ending = True
+        for table in list(self._served.values()):
+            table.end(why.encode())
+        self._served.clear()
+
+    def _on_ready(self, address: int) -> None:
+        if (table := self._served.get(address)) is None:
+            return
+        table.acknowledge()
+        while number := table.take_abandoned():
+            if (task := self._running.get((address, number))) is not None:
+                task.cancel()
+        self._take(address)
+
+    def _take(self, address: int) -> None:
+        if (table := self._served.get(address)) is None:
+            return
+        request = ClientRequest()
+        while (
+            not self._is_given_up
+            and len(self._running) < _MAX_RUNNING
+            and table.take(byref(request))
+        ):
+            key = (address, request.number)
+            task = self._loop.create_task(_answer(table, _Request(request)))
+            self._running[key] = task
+            task.add_done_callback(lambda each, key=key: self._on_done(key, each))  # type: ignore[misc]
+
+    def _on_done(self, key: tuple[int, int], task: asyncio.Task[None]) -> None:
+        del self._running[key]
+        address, number = key
+        if task.cancelled() and address in self._served:
+            # One that was cancelled before it began has said nothing. The core keeps its memory.
+            self._served[address].fail(number, failures.UNREADABLE, errno.ECANCELED, b"Cancelled.")
+        if not self._is_ending:
+            for address in list(self._served):
+                self._take(address)
+
+
+class _Request:
+    """A copy of what the core's table has said."""
+
+    def __init__(self, request: ClientRequest) -> None:
+        self.number: int = request.number
+        self.offset: int = request.offset
+        self.bytes: int = request.bytes
+        self.url: str = os.fsdecode(request.url)
+        self.access: str = request.access.decode()
+        self.version: str = request.version.decode()
+
+
+async def _answer(table: ClientTable, request: _Request) -> None:
+    number = request.number
+    try:
+        if request.bytes:
+
+            def put(at: int, chunk: Any) -> None:
+                array = np.frombuffer(chunk, np.uint8)
+                table.receive(number, at, array.__array_interface__["data"][0], len(array))
+
+            await answers.read(
+                request.url, request.access, request.version, request.offset, request.bytes, put
+            )
+        else:
+            facts = await answers.examine(request.url, request.access)
+            table.finish_facts(number, byref(in_the_table(facts)), facts.encode().encode())
+    except failures.GivenUpError as failure:
+        table.fail(number, failure.code, failure.number, failure.text.encode())
+    except BaseException as error:
+        # Whatever it is, somebody waits. Its text may hold anything, so it is not shown.
+        what = f"Reading '{request.url}' ended with {type(error).__name__}."
+        table.fail(number, failures.UNREADABLE, 5, what.encode())
+        if not isinstance(error, Exception):
+            raise
+
+
+def in_the_table(facts: answers.Facts) -> ClientFacts:
+    found = ClientFacts(facts.size, facts.modified_s * 1_000_000_000)
+    found.version[:] = facts.words()
+    found.version_lasts = bool(facts.etag)
+    return found

@@ -1,0 +1,206 @@
+"""obstore's stores: one for each bucket and way to reach it, kept for its connections."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from tfrfast.storage.remote.failures import NOWHERE
+from tfrfast.storage.remote.library import obstore
+from tfrfast.storage.remote.options import public_options, secrets_for
+from tfrfast.storage.remote.profiles import profile_options
+from tfrfast.storage.remote.urls import Location
+
+_TIMEOUT_S = 30.0
+_CONNECT_TIMEOUT_S = 5.0
+_BYTES_IN_TIME = 8 << 20
+_RETRIES = 8
+_RETRY_S = 120.0
+
+
+class Store(NamedTuple):
+    """A store of obstore, how long to try with it, and what must not appear in any text."""
+
+    native: Any
+    retries: int
+    retry_seconds: float
+    timeout: float
+    secrets: tuple[str, ...]
+    given: dict[str, Any]  # what it was made with, apart from the environment
+
+
+#: Variables of the environment that say how to reach storages.
+_OBEYED = re.compile(r"AWS_|GOOGLE_|AZURE_|(?:http|https|all|no)_proxy$", re.IGNORECASE)
+
+_stores: dict[tuple[str, str], Store] = {}
+_environment: dict[str, str] = {}
+_lock = threading.Lock()
+
+
+def store_for(location: Location, access: str) -> Store:
+    """The store for an object, made when it is first needed, and again with other secrets."""
+    key = (access, location.root)
+    with _lock:
+        store = _stores.get(key)
+        if store is None or store.given != secrets_for(access, location.root):
+            store = _stores[key] = _make(location, access)
+        return store
+
+
+def renew_if_environment_changed() -> None:
+    """Stores that are made from now on obey the environment as it is now."""
+    global _environment
+    now = {name: value for name, value in os.environ.items() if _OBEYED.match(name)}
+    with _lock:
+        if now != _environment:
+            _environment = now
+            _stores.clear()
+
+
+def writing_store(location: Location, access: str, bytes_at_once: int = 0) -> Store:
+    """A store that tries the parts of an upload again by itself.
+
+    Of what is sent no progress is seen. So a request may take the time limit once more for each
+    8 MiB that are on their way at once.
+    """
+    return _make(location, access, True, 1 + bytes_at_once / _BYTES_IN_TIME)
+
+
+def renew(location: Location, access: str) -> None:
+    """The next store reads credentials again."""
+    with _lock:
+        _stores.pop((access, location.root), None)
+
+
+def forget_all() -> None:
+    """In a forked child: the parent's stores, and a lock that another thread may have held."""
+    global _lock
+    _lock = threading.Lock()
+    _stores.clear()
+
+
+def _make(
+    location: Location, access: str, is_for_writing: bool = False, patience: float = 1
+) -> Store:
+    public = public_options(access)
+    given = secrets_for(access, location.root)
+    secrets = dict(given)
+    timeout = patience * float(public.pop("timeout", _TIMEOUT_S))
+    retries = int(public.pop("retries", _RETRIES))
+    retry_seconds = float(public.pop("retry_seconds", _RETRY_S))
+    client: dict[str, Any] = {
+        # What comes slowly comes all the same.
+        "read_timeout": timedelta(seconds=timeout),
+        "timeout": timedelta(days=7),
+        "connect_timeout": timedelta(
+            seconds=float(public.pop("connect_timeout", _CONNECT_TIMEOUT_S))
+        ),
+    }
+    headers = dict(secrets.pop("headers", {}))
+    config = {**profile_options(location.scheme, public, secrets), **public, **secrets}
+    endpoint = config.get("endpoint") or _endpoint_of_environment(location.scheme)
+    if endpoint and not endpoint.startswith(("http://", "https://")):  # the library would panic
+        raise ValueError("the endpoint has to begin with http:// or https://")
+    if endpoint.startswith("http://") or location.scheme == "http":
+        client["allow_http"] = True
+    hidden = tuple(sorted({*map(str, secrets.values()), *_texts(headers), *_found(config)}))
+    if location.scheme in ("https", "http") and "token" in config:
+        headers["Authorization"] = f"Bearer {config.pop('token')}"
+    if headers:
+        client["default_headers"] = headers
+    if set(headers) - {"Authorization"} or _has_session_token(location.scheme, config):
+        client.update(_kept_at_home(location, endpoint))
+    # Attempts to read are counted elsewhere, where they can be told of and interrupted.
+    own = (retries, retry_seconds) if is_for_writing else (0, 3600.0)
+    retry = {"max_retries": own[0], "retry_timeout": timedelta(seconds=own[1])}
+    native = _native_store(location, config, client, retry)
+    return Store(native, retries, retry_seconds, timeout, hidden, given)
+
+
+#: Hosts that get session tokens of Amazon's, and those of credentials on the machine itself.
+_AMAZON = ("amazonaws.com", "amazonaws.com.cn", "169.254.0.0/16", "fd00:ec2::/32")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+def _has_session_token(scheme: str, config: dict[str, Any]) -> bool:
+    if scheme != "s3" or config.get("anonymous"):
+        return False
+    return (
+        "session_token" in config
+        or "credential_provider" in config
+        or any(os.environ.get(name) for name in ("AWS_SESSION_TOKEN", "AWS_TOKEN"))
+    )
+
+
+def _kept_at_home(location: Location, endpoint: str) -> dict[str, str]:
+    """The library follows redirects, and drops only Authorization and cookies on the way.
+
+    So requests to other hosts go to a proxy that is not there. A proxy of the user's stays.
+    """
+    if any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
+        return {}
+    if location.scheme in ("https", "http"):
+        hosts: tuple[str, ...] = (_host_of(f"//{location.bucket}"),)
+    else:
+        hosts = (_host_of(endpoint),) if endpoint else _AMAZON
+    return {"proxy_url": NOWHERE, "proxy_excludes": ",".join(hosts)}
+
+
+def _host_of(url: str) -> str:
+    return urlsplit(url).hostname or ""
+
+
+def _endpoint_of_environment(scheme: str) -> str:
+    names = {
+        "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+        "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+    }.get(scheme, ())
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+
+
+def _texts(headers: dict[str, Any]) -> Iterator[str]:
+    for value in headers.values():
+        text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        yield text
+        yield from (part for part in text.split() if len(part) > 7)
+
+
+def _found(config: dict[str, Any]) -> Iterator[str]:
+    for name in ("secret_access_key", "session_token", "access_key_id"):
+        if name in config:
+            yield str(config[name])
+
+
+def _native_store(
+    location: Location, config: dict[str, Any], client: dict[str, Any], retry: dict[str, Any]
+) -> Any:
+    classes = obstore()._store
+    if config.pop("anonymous", False) and location.has_folders:
+        config["skip_signature"] = True
+    provider = config.pop("credential_provider", None)
+    named = {} if provider is None else {"credential_provider": provider}
+    rest: dict[str, Any] = {"client_options": client, "retry_config": retry, **named}
+    if location.scheme == "s3":
+        return classes.S3Store(location.bucket, **config, **rest)
+    if location.scheme == "gs":
+        if "endpoint" in config:
+            config["base_url"] = config.pop("endpoint")
+        if "token" in config:
+            config["bearer_token"] = config.pop("token")
+        return classes.GCSStore(location.bucket, **config, **rest)
+    if location.scheme == "az":
+        if "sas_token" in config:
+            config["sas_key"] = config.pop("sas_token")
+        return classes.AzureStore(location.bucket, **config, **rest)
+    config.pop("anonymous", None)
+    if config:
+        raise ValueError(
+            f"storage has {', '.join(sorted(config))}, which says nothing about {location.root}. "
+            "Servers take token, headers, timeout, connect_timeout, retries and retry_seconds."
+        )
+    return classes.HTTPStore.from_url(f"{location.scheme}://{location.bucket}", **rest)

@@ -1,0 +1,378 @@
+"""Objects that appear under their names when they are whole, or not at all; and copies of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import io
+import itertools
+import os
+import sys
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from concurrent.futures import wait
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+
+from tfrfast.storage.remote import answers, failures
+from tfrfast.storage.remote.client import use_client
+from tfrfast.storage.remote.failures import GivenUpError, Verdict
+from tfrfast.storage.remote.library import obstore
+from tfrfast.storage.remote.parts_under_way import FIRST, PartsUnderWay, Piece
+from tfrfast.storage.remote.stores import Store, writing_store
+from tfrfast.storage.remote.urls import Location, locate
+
+Answer = TypeVar("Answer")
+Version = dict[str, Any]  # as the storage names it
+
+#: How large a part of an upload is, unless the object would have too many of them.
+_PART_BYTES = 8 << 20
+_MAX_PARTS = 9_000
+#: How many parts are in memory, and under way, at the same time.
+_PARTS_AT_ONCE = 16
+_OBJECTS_AT_ONCE = 16
+_LOOK_S = 0.1
+#: How long what fails, or is interrupted, may take to remove its parts.
+_PATIENCE_S = 10.0
+#: What is larger is replaced in parts.
+_MAX_PUT_BYTES = 64 << 20
+#: How often an object is read that others keep replacing.
+_DOWNLOADS = 10
+
+
+def check_writable(url: str) -> Location:
+    """Where an object may be written. Raises ValueError for a server without multipart uploads."""
+    location = locate(url)
+    if not location.has_folders:
+        raise ValueError(
+            f"{url!r} is read, and not written: a server has no uploads that are complete or "
+            "nothing. Write to s3://, gs:// or az://, or to a folder."
+        )
+    return location
+
+
+def upload_files(files: dict[str, str], access: str) -> None:
+    """Uploads files, by their URLs. Each object is there when it is complete. Raises OSError.
+
+    If that fails, objects that were complete by then remain, and the parts of the others are
+    removed, if that takes a few seconds.
+    """
+    job = _Job(files, access)
+    uploading = use_client().start(job.run())
+    try:
+        while not uploading.done():
+            wait([uploading], _LOOK_S)
+    except BaseException:
+        job.give_up()
+        wait([uploading], _PATIENCE_S)
+        uploading.cancel()
+        raise
+    try:
+        uploading.result()
+    except GivenUpError as failure:
+        raise OSError(failure.number, failure.text) from None
+
+
+def replace_by_file(url: str, access: str, path: str, version: Version | None) -> bool:
+    """Uploads a file, unless the object is not in that version any more (None: there was none).
+
+    False if it is not. A storage that does not name versions replaces any. Raises OSError.
+    """
+    return _run(_replace(url, access, path, version))
+
+
+def download(url: str, access: str, path: str) -> Version | None:
+    """Makes `path` a copy of an object. Returns its version; None, and no file, if there is none.
+
+    The version is empty if the storage does not name it. Raises OSError.
+    """
+    with open(path, "wb") as file:
+        version = _run(_download(url, access, file))
+    if version is None:
+        os.unlink(path)
+    return version
+
+
+def fetch(url: str, access: str, max_bytes: int) -> bytes | None:
+    """The first `max_bytes` bytes of an object; None if there is none. Raises OSError."""
+    copy = io.BytesIO()
+    version = _run(_download(url, access, copy, max_bytes))
+    return None if version is None else copy.getvalue()
+
+
+def is_there(url: str, access: str) -> bool:
+    """Whether there is an object of that name. Raises OSError."""
+
+    async def look() -> bool:
+        try:
+            await answers.examine(url, access)
+        except GivenUpError as failure:
+            if isinstance(OSError(failure.number, ""), FileNotFoundError):
+                return False
+            raise
+        return True
+
+    return _run(look())
+
+
+def remove_objects(urls: list[str], access: str) -> None:
+    """Removes objects, if they are there. Raises OSError."""
+
+    async def remove() -> None:
+        for url in urls:
+            location = locate(url)
+            store = writing_store(location, access)
+            try:
+                await obstore().delete_async(store.native, location.key)
+            except Exception as error:
+                if failures.judge(error) is not Verdict.MISSING:
+                    raise failed_upload(f"Removing '{url}'", error, store, "") from None
+
+    _run(remove())
+
+
+def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
+    try:
+        return use_client().run(work)
+    except GivenUpError as failure:
+        raise OSError(failure.number, failure.text) from None
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Ends all of them if one fails."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+class _Job:
+    """Uploads of files that run at the same time, until one of them fails."""
+
+    def __init__(self, files: dict[str, str], access: str) -> None:
+        self._files = files
+        self._access = access
+        self._way = PartsUnderWay(_PARTS_AT_ONCE)
+        self._is_given_up = False
+
+    def give_up(self) -> None:
+        self._is_given_up = True
+
+    async def run(self) -> None:
+        rest = iter(self._files.items())
+        works = [asyncio.ensure_future(self._work_off(rest)) for _ in range(_OBJECTS_AT_ONCE)]
+        try:
+            await asyncio.gather(*works)
+        except Exception:
+            self.give_up()  # which has the others remove their parts
+            await asyncio.wait(works, timeout=_PATIENCE_S)
+            raise
+        finally:
+            for each in works:
+                each.cancel()
+
+    async def _work_off(self, rest: Iterator[tuple[str, str]]) -> None:
+        for url, path in rest:
+            if self._is_given_up:
+                return
+            await self._upload(url, path)
+
+    async def _upload(self, url: str, path: str) -> None:
+        location = locate(url)
+        size, part_bytes = os.path.getsize(path), _part_bytes(path)
+        store = writing_store(location, self._access, FIRST * part_bytes)
+        ending = Ending(url, self._access, size)
+        try:
+            await obstore().put_async(
+                store.native,
+                location.key,
+                self._parts(path, part_bytes, size, ending),
+                use_multipart=size > part_bytes,
+                chunk_size=part_bytes,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+        except Exception as error:
+            if self._is_given_up or await ending.has_come():
+                return
+            nothing = "Nothing appeared under that name."
+            raise failed_upload(f"Writing '{url}'", error, store, nothing) from None
+
+    async def _parts(
+        self, path: str, part_bytes: int, size: int, ending: Ending
+    ) -> AsyncIterator[Piece]:
+        with open(path, "rb") as file:
+            for at in range(0, max(size, 1), part_bytes):
+                await self._way.room(lambda: self._is_given_up)
+                if at + part_bytes >= size > part_bytes:
+                    await ending.begin()
+                piece: Piece = np.fromfile(file, np.uint8, part_bytes)
+                self._way.hold(piece)
+                yield piece
+                del piece  # its memory is free when it has been sent
+
+
+class Ending:
+    """Whether an upload made its object appear, though the storage's answer was lost."""
+
+    def __init__(self, url: str, access: str, size: int = 0) -> None:
+        self._url = url
+        self._access = access
+        self.size = size
+        self._before: Any = None
+        self._has_begun = False
+
+    async def begin(self) -> None:
+        """Looks what is there. From now on, the object may appear."""
+        with contextlib.suppress(GivenUpError):
+            self._before = await self._look()
+            self._has_begun = True
+
+    async def has_come(self) -> bool:
+        """Whether an object of that size is there that was not there before."""
+        if not self._has_begun:
+            return False
+        try:
+            now = await self._look()
+        except GivenUpError:
+            return False
+        return now is not None and now != self._before and now[0] == self.size
+
+    async def _look(self) -> Any:
+        meta = await _head(self._url, self._access)
+        if meta is None:
+            return None
+        return tuple(meta.get(name) for name in ("size", "e_tag", "version", "last_modified"))
+
+
+def _part_bytes(path: str) -> int:
+    return max(_PART_BYTES, -(-os.path.getsize(path) // _MAX_PARTS))
+
+
+async def _replace(url: str, access: str, path: str, version: Version | None) -> bool:
+    location = locate(url)
+    store = writing_store(location, access, os.path.getsize(path))
+    if os.path.getsize(path) > _MAX_PUT_BYTES:
+        return await _replace_in_parts(url, access, path, version)
+    # Such a request is refused if the object is another one by now.
+    put = functools.partial(obstore().put_async, store.native, location.key, use_multipart=False)
+    try:
+        try:
+            mode = "create" if version is None else version or "overwrite"
+            await put(Path(path), mode=mode)
+        except Exception as error:
+            if type(error).__name__ in ("PreconditionError", "AlreadyExistsError"):
+                return False
+            if failures.status_of(error) != 501 and type(error).__name__ != "NotSupportedError":
+                raise
+            await put(Path(path))  # such a storage knows no conditions
+    except Exception as error:
+        raise failed_upload(f"Writing '{url}'", error, store, "") from None
+    return True
+
+
+async def _replace_in_parts(url: str, access: str, path: str, version: Version | None) -> bool:
+    """Parts take no condition, so it is looked at as late as possible, before they are joined."""
+    location = locate(url)
+    size = _part_bytes(path)
+    store = writing_store(location, access, FIRST * size)
+    is_another = False
+
+    async def parts() -> AsyncIterator[bytes]:
+        nonlocal is_another
+        with open(path, "rb") as file:
+            while part := file.read(size):
+                yield part
+        is_another = version != {} and await _version_now(url, access) != version
+        if is_another:
+            raise InterruptedError  # which removes the parts
+
+    try:
+        await obstore().put_async(
+            store.native,
+            location.key,
+            parts(),
+            use_multipart=True,
+            chunk_size=size,
+            max_concurrency=FIRST,
+        )
+    except Exception as error:
+        if is_another:
+            return False
+        raise failed_upload(f"Writing '{url}'", error, store, "") from None
+    return True
+
+
+async def _version_now(url: str, access: str) -> Version | None:
+    meta = await _head(url, access)
+    return None if meta is None else _version_of(meta)
+
+
+def _version_of(meta: Any) -> Version:
+    return {name: meta[name] for name in ("e_tag", "version") if meta.get(name)}
+
+
+async def _head(url: str, access: str) -> Any:
+    """What the storage says about an object; None if there is none."""
+    location = locate(url)
+
+    async def attempt(store: Store) -> Any:
+        try:
+            return await obstore().head_async(store.native, location.key)
+        except Exception as error:
+            if failures.judge(error) is Verdict.MISSING:
+                return None
+            raise
+
+    return await answers.persist(location, access, f"Asking for '{url}'", url, attempt)
+
+
+async def _download(
+    url: str, access: str, file: BinaryIO, max_bytes: int = sys.maxsize
+) -> Version | None:
+    for attempt in itertools.count(1):
+        meta = await _head(url, access)
+        if meta is None:
+            return None
+        facts = answers.Facts.of(meta)
+        try:
+            file.truncate(0)
+            end = min(facts.size, max_bytes)
+            rest = iter(range(0, end, _PART_BYTES))
+            await _all(_fetch(url, access, facts, rest, end, file) for _ in range(_PARTS_AT_ONCE))
+            break
+        except GivenUpError as failure:
+            if failure.code != failures.REPLACED or attempt == _DOWNLOADS:
+                raise
+    return _version_of(meta)
+
+
+async def _fetch(
+    url: str, access: str, facts: answers.Facts, offsets: Iterator[int], end: int, file: BinaryIO
+) -> None:
+    for at in offsets:
+        count = min(_PART_BYTES, end - at)
+
+        def put(done: int, chunk: Any, at: int = at) -> None:
+            file.seek(at + done)
+            file.write(chunk)
+
+        await answers.read(url, access, facts.encode(), at, count, put)
+
+
+def failed_upload(what: str, error: BaseException, store: Store, then: str) -> GivenUpError:
+    """The failure in words: what was tried, the cause, and what became of it."""
+    verdict = failures.judge(error)
+    cause = failures.in_words(error, store.secrets)
+    advice = ""
+    if verdict is Verdict.RENEW:
+        advice = " Check the credentials and what they allow, or pass storage={...}."
+    elif verdict is Verdict.RETRY:
+        advice = failures.advice_to_retry(error)
+    text = f"{what} failed: {cause}. {then}".rstrip() + advice
+    return GivenUpError(failures.UNREADABLE, failures.errno_of(error, verdict), text)

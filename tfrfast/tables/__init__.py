@@ -1,0 +1,1 @@
+"""Records as tables: scans, Parquet, conditions in SQL and statistics."""

@@ -1,0 +1,197 @@
+"""What a scan decodes, and the Arrow type of each column."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfrfast._native import ArrowField, FeatureSchema
+from tfrfast.columns.arrow import arrow_formats
+from tfrfast.features import FixedLen, FixedLenSequence, SparseIndexed, VarLen
+from tfrfast.features.compiled import Slot, schema_of
+from tfrfast.features.compiling import compile_features
+from tfrfast.features.specs import shape_of, type_name_of, understand
+
+__all__ = ["ScanColumns", "scan_columns"]
+
+# What a column holds: a feature, counted as in the schema, or "record" or "shard".
+_Content = tuple[ArrowField, int | str]
+
+
+@dataclass
+class ScanColumns:
+    """The columns of a scan, in order."""
+
+    #: What scan_columns() made them of, by which they are pickled.
+    made_of: tuple[Any, ...]
+    slots: dict[str, Slot] = field(default_factory=dict)
+    contents: dict[str, _Content] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, self.made_of
+
+    def schema(self) -> FeatureSchema:
+        return schema_of(self.slots)
+
+    def struct(self) -> ArrowField:
+        """The type of a batch."""
+        return ArrowField("", "+s", children=[each for each, _ in self.contents.values()])
+
+    def only(self, names: Sequence[str]) -> ScanColumns:
+        """These columns, in this order."""
+        features, _, extras, tensors, text = self.made_of
+        kept = [name for name in text if name in names]
+        some = ScanColumns((features, list(names), extras, tensors, kept))
+        keys = list(self.slots)
+        for name in names:
+            column, content = self.contents[name]
+            if isinstance(content, str):
+                some.contents[name] = (column, content)
+            else:
+                some.add(name, keys[content], self.slots[keys[content]], column)
+        return some
+
+    def add(self, name: str, key: str, slot: Slot, column: ArrowField) -> None:
+        if self.slots.setdefault(key, slot) != slot:
+            raise ValueError(f"Feature '{key}' is asked for in two ways that do not agree.")
+        self.contents[name] = (column, list(self.slots).index(key))
+
+
+def scan_columns(
+    features: Mapping[str, Any],
+    names: Sequence[str],
+    extras: Mapping[str, str],
+    *,
+    tensors: bool = False,
+    text: Sequence[str] = (),
+) -> ScanColumns:
+    """The columns `names`, each of which is a feature or one of `extras`."""
+    columns = ScanColumns((dict(features), list(names), dict(extras), tensors, list(text)))
+    _check_text(features, names, text)
+    for name in names:
+        if name in extras:
+            columns.contents[name] = _extra_column(name, extras[name])
+            continue
+        spec = understand(name, features[name])
+        if isinstance(spec, FixedLen):
+            slot = compile_features({name: spec}).slots[name]
+            columns.add(name, name, slot, _fixed_field(name, spec, slot, tensors, name in text))
+        elif isinstance(spec, FixedLenSequence):
+            kind = type_name_of(name, spec.dtype)
+            shape = shape_of(name, spec.shape)
+            if 0 in shape:
+                raise ValueError(
+                    f"Feature {name!r}: a sequence of shapes without values has no length."
+                )
+            item = _nested("item", shape, _leaf("item", kind, name in text))
+            columns.add(name, name, Slot("ragged", kind), _list_field(name, item))
+        elif isinstance(spec, VarLen):
+            kind = type_name_of(name, spec.dtype)
+            if spec.partitions:
+                raise ValueError(
+                    f"Feature {name!r}: a scan does not divide rows. Scan the features that its "
+                    "partitions name as columns of their own, with VarLen, or hand a Loader's "
+                    "batches to Arrow."
+                )
+            key = name if spec.key is None else spec.key
+            columns.add(
+                name,
+                key,
+                Slot("ragged", kind),
+                _list_field(name, _leaf("item", kind, name in text)),
+            )
+        else:
+            raise ValueError(_sparse_advice(name, spec))
+    return columns
+
+
+def _made_again(
+    features: Mapping[str, Any],
+    names: Sequence[str],
+    extras: Mapping[str, str],
+    tensors: bool,
+    text: Sequence[str],
+) -> ScanColumns:
+    return scan_columns(features, names, extras, tensors=tensors, text=text)
+
+
+def _extra_column(name: str, what: str) -> _Content:
+    if what == "record":
+        return ArrowField(name, "l"), what
+    return ArrowField(name, "i", dictionary=ArrowField("", "U")), what
+
+
+def _check_text(features: Mapping[str, Any], names: Sequence[str], text: Sequence[str]) -> None:
+    if isinstance(text, str):
+        raise TypeError(f"text is a list of names: text=[{text!r}].")
+    for name in text:
+        if name not in names or name not in features:
+            raise ValueError(f"text names {name!r}, which is not a feature among the columns.")
+        spec = understand(name, features[name])
+        if getattr(spec, "raw", False) or type_name_of(name, spec.dtype) != "bytes":
+            raise ValueError(f"text names {name!r}, which does not hold byte strings.")
+
+
+def _fixed_field(name: str, spec: FixedLen, slot: Slot, tensors: bool, is_text: bool) -> ArrowField:
+    has_default = slot.default_numbers is not None or slot.default_strings is not None
+    if spec.raw:
+        item = ArrowField("item", arrow_formats(name, np.dtype(spec.dtype)))
+    else:
+        item = _leaf("item", slot.type, is_text)
+    if tensors and slot.shape and slot.type != "bytes":
+        metadata = [
+            ("ARROW:extension:name", "arrow.fixed_shape_tensor"),
+            ("ARROW:extension:metadata", json.dumps({"shape": slot.shape})),
+        ]
+        size = f"+w:{math.prod(slot.shape)}"
+        return ArrowField(name, size, nullable=has_default, children=[item], metadata=metadata)
+    if not slot.shape:
+        leaf = (
+            arrow_formats(name, np.dtype(spec.dtype))
+            if spec.raw
+            else _format_of(slot.type, is_text)
+        )
+        return ArrowField(name, leaf, nullable=has_default)
+    return _nested(name, slot.shape, item, nullable=has_default)
+
+
+def _nested(
+    name: str, shape: Sequence[int], item: ArrowField, *, nullable: bool = False
+) -> ArrowField:
+    """`item` in fixed lists, the first dimension being the outermost."""
+    for axis in range(len(shape) - 1, -1, -1):
+        outermost = axis == 0
+        item = ArrowField(
+            name if outermost else "item",
+            f"+w:{shape[axis]}",
+            nullable=nullable and outermost,
+            children=[item],
+        )
+    return item
+
+
+def _list_field(name: str, item: ArrowField) -> ArrowField:
+    return ArrowField(name, "+L", nullable=True, children=[item])
+
+
+def _leaf(name: str, kind: str, is_text: bool) -> ArrowField:
+    return ArrowField(name, _format_of(kind, is_text))
+
+
+def _format_of(kind: str, is_text: bool) -> str:
+    if kind == "bytes":
+        return "U" if is_text else "Z"
+    return arrow_formats("", np.dtype(kind))
+
+
+def _sparse_advice(name: str, spec: SparseIndexed) -> str:
+    keys = [spec.index_keys] if isinstance(spec.index_keys, str) else list(spec.index_keys)
+    return (
+        f"Feature {name!r}: Arrow has no sparse columns. Scan its positions and its values as "
+        f"columns of their own, with VarLen: {', '.join(map(repr, [*keys, spec.value_key]))}."
+    )

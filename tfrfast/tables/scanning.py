@@ -1,0 +1,279 @@
+"""Records as a table that Polars, DuckDB, pandas, PyArrow and others read by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrfast import _native
+from tfrfast.base.arguments import Int64Array
+from tfrfast.columns.rows import row_numbers
+from tfrfast.errors import StaleIndexError
+from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
+from tfrfast.loading.planned_features import planned_features
+from tfrfast.loading.records import chosen_order, open_reader
+from tfrfast.order import InOrder, Mixture, Order, Plan
+from tfrfast.reader import Reader
+from tfrfast.storage.paths import Paths
+from tfrfast.tables.columns import ScanColumns, scan_columns
+from tfrfast.tables.lengths import NO_VALUES, settled_by_all
+
+__all__ = ["Scan", "scan"]
+
+_BATCH_BYTES = 8 << 20
+_SAMPLE = 1000
+
+
+def scan(
+    source: Reader | Mixture | Paths,
+    *,
+    features: AnyFeatures | None = None,
+    columns: Sequence[str] | None = None,
+    records: Any = None,
+    order: Order | None = None,
+    batch_size: int | None = None,
+    record: bool | str = False,
+    shard: bool | str = False,
+    tensors: bool = False,
+    text: Sequence[str] = (),
+    sample: int | None = 1000,
+    threads: int | None = None,
+    **reader_options: Any,
+) -> Scan:
+    """The records as a table, for anything that reads Arrow's C stream interface.
+
+        examples = tfr.scan("data/train-*", features={"label": tfr.FixedLen((), "int64")})
+        duckdb.sql("select label, count(*) from examples group by label")
+        polars.DataFrame(examples), pyarrow.table(examples)
+
+    Raises what Reader raises, and FeatureError for features that the records do not have.
+
+    Args:
+      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Or a
+        Mixture, of which the table is an epoch, in its proportions.
+      features: what to decode: a dict, as for `parse_example`; a list of names; or "infer", as by
+        default. A feature that has one value in each record of the sample becomes a plain column;
+        a later record with more values, or of another type, is a FeatureError that names it. Other
+        features become lists. What is inferred from all records keeps its shape.
+      columns: which columns, in this order. Only these are decoded.
+      records: numbers, a slice or a mask of records, in that order. By default all.
+      order: the records of the order's epoch 0, instead of all. It takes 8 bytes a row.
+      batch_size: rows of a batch. By default about 8 MiB, and at most 65,536 rows.
+      record, shard: adds a column "record" with the record's number, "shard" with its file's path.
+        A string gives the column another name.
+      text: the byte strings that are text in UTF-8, which is checked. They become strings.
+      sample: from how many records to infer features; None takes all, and reads them once more.
+      tensors: arrays get Arrow's type for tensors of one shape, instead of lists in lists.
+      threads: workers that read and decode; by default one for each processor this process may use.
+    """
+    reader = open_reader(source, reader_options)
+    size = reader._records_within(_BATCH_BYTES) if batch_size is None else batch_size
+    order = chosen_order(source, order, records)
+    numbers = None if records is None else row_numbers(records, len(reader), "Record")
+    if order is not None:
+        plan = Plan(order, size, num_records=len(reader))
+        numbers = plan.records_at(0, 0, plan.positions)
+    _check_columns(columns)
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}.")
+    extras = {
+        what if given is True else str(given): what
+        for what, given in (("record", record), ("shard", shard))
+        if given
+    }
+    specs, advice = _settled(reader, features, columns, extras, sample)
+    if taken := [name for name in extras if name in specs]:
+        name, what = taken[0], extras[taken[0]]
+        raise ValueError(
+            f"There is a feature {name!r} already. Give the column of the {what} another name, as "
+            f'in {what}="_{what}".'
+        )
+    names = [*specs, *extras] if columns is None else list(columns)
+    settled = scan_columns(specs, names, extras, tensors=tensors, text=text)
+    return Scan(reader, numbers, size, specs, settled, threads, advice)
+
+
+class Scan:
+    """A table that is read when someone asks for it, each time from the beginning. See `scan`.
+
+        labels = tfr.scan("data/train-*", features=["label"])
+        for batch in labels:                 # or pyarrow.table(labels), all at once
+            print(pyarrow.record_batch(batch).num_rows)
+
+    Consumers on several threads have streams of their own. A stream keeps what it needs: the Reader
+    may be closed before it has ended, but not before it begins. Iterating gives the batches one by
+    one, each for Arrow's consumers, too. A pickle of a Scan opens the same files.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        numbers: Int64Array | None,
+        batch_size: int,
+        features: Features,
+        columns: ScanColumns,
+        threads: int | None,
+        advice: str = "",
+    ) -> None:
+        self.reader = reader
+        #: The specs of what is decoded.
+        self.features = features
+        self._numbers = numbers
+        self._batch_size = batch_size
+        self._plan = Plan(InOrder(indices=numbers), batch_size, num_records=len(reader))
+        self._columns = columns
+        self._threads = threads
+        self._advice = advice  # after the error of a record that does not fit
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self._columns.contents)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a batch."""
+        return self._batch_size
+
+    @property
+    def threads(self) -> int | None:
+        """Workers that read and decode, or None for one for each processor."""
+        return self._threads
+
+    def part(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        rows: slice | None = None,
+        threads: int | None = None,
+    ) -> Scan:
+        """The same scan with only these of its columns and rows, and as many `threads`."""
+        numbers = self._numbers
+        if rows is not None:
+            some = range(len(self))[rows]
+            if some != range(len(self)):
+                numbers = np.arange(len(self))[rows] if numbers is None else numbers[rows]
+        return Scan(
+            self.reader,
+            numbers,
+            self.batch_size,
+            self.features,
+            self._columns if columns is None else self._columns.only(columns),
+            threads or self._threads,
+            self._advice,
+        )
+
+    def __len__(self) -> int:
+        """Rows, including damaged ones that the reader will leave out."""
+        return self._plan.positions
+
+    def __arrow_c_schema__(self) -> Any:
+        """The type of the rows, as a capsule that Arrow's consumers understand."""
+        return self._columns.struct().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A new stream of all batches, as a capsule that Arrow's consumers understand.
+
+        `requested_schema` is not followed, as the interface allows. Nothing is read before the
+        first batch is asked for.
+        """
+        return self._native().stream()
+
+    def __iter__(self) -> Iterator[_native.ArrowColumn]:
+        return self._batches()
+
+    def _batches(self) -> Iterator[_native.ArrowColumn]:
+        return iter(self._native())
+
+    def _native(self) -> _native.Scan:
+        threads = self._threads or _native.usable_processors()
+        contents = list(self._columns.contents.values())
+        schema = self._columns.schema()
+        return _native.Scan(
+            self.reader._core,
+            self._plan._core,
+            schema,
+            contents,
+            threads,
+            threads + 2,
+            self._advice,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        settled = self._numbers, self.batch_size, self.features, self._columns, self._threads
+        return _of_same_data, (self.reader, self.reader.fingerprint, *settled, self._advice)
+
+    def __repr__(self) -> str:
+        return f"Scan({self.reader!r}, {len(self)} rows, columns={self.columns})"
+
+
+def _of_same_data(reader: Reader, fingerprint: int, *settled: Any) -> Scan:
+    if reader.fingerprint != fingerprint:
+        raise StaleIndexError(
+            f"{reader!r} opens other data than the scan that was pickled: since then, shards were "
+            "changed, or this machine sees other files."
+        )
+    return Scan(reader, *settled)
+
+
+def _check_columns(columns: Sequence[str] | None) -> None:
+    if isinstance(columns, str):
+        raise TypeError(f"columns is a list of names: columns=[{columns!r}].")
+    names = list(columns or ())
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"columns names {twice[0]!r} twice.")
+
+
+def _settled(
+    reader: Reader,
+    features: AnyFeatures | None,
+    columns: Sequence[str] | None,
+    extras: Mapping[str, str],
+    sample: int | None,
+) -> tuple[Features, str]:
+    """A spec for each feature among the columns, and what to do about records that do not fit."""
+    wanted = None if columns is None else [name for name in columns if name not in extras]
+    advice = ""
+    if isinstance(features, Mapping):
+        known: Features = features
+    elif wanted == [] or (len(reader) == 0 and features is None):
+        known = {}
+    else:
+        known = _inferred(reader, features or wanted or "infer", sample)
+        if sample is not None and len(reader) > sample:
+            advice = (
+                f" The features were inferred from a sample of {sample} records. Give "
+                "features={...}, with tfr.VarLen for this one, or sample=None, which looks at "
+                "all records."
+            )
+    if wanted is None:
+        return known, advice
+    if missing := [name for name in wanted if name not in known]:
+        raise ValueError(
+            f"There is no column {missing[0]!r}. There are {', '.join(map(repr, known))}; "
+            "record=True and shard=True add two more."
+        )
+    return {name: known[name] for name in wanted}, advice
+
+
+def _inferred(reader: Reader, features: Any, sample: int | None) -> Features:
+    if sample is not None and sample < 1:
+        raise ValueError(f"sample must be at least 1, or None, not {sample}.")
+    compiled = planned_features(features, reader, InOrder(), sample or _SAMPLE)
+    assert compiled is not None
+    lists = {name: VarLen(spec.dtype) for name, spec in compiled.specs.items()}
+    if sample is not None and len(reader) > sample:
+        return {
+            name: FixedLen((), spec.dtype, NO_VALUES[spec.dtype])
+            if isinstance(spec, FixedLen) and spec.shape == ()
+            else lists[name]
+            for name, spec in compiled.specs.items()
+        }
+    if len(reader) <= (sample or _SAMPLE):
+        return compiled.specs
+    size = reader._records_within(_BATCH_BYTES)
+    return settled_by_all(
+        Scan(reader, None, size, lists, scan_columns(lists, list(lists), {}), None)
+    )

@@ -1,0 +1,193 @@
+"""What the features of a data set hold, from one pass over all records."""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrfast._native import ValueSummary
+from tfrfast.base.progress import ProgressBar
+from tfrfast.columns.arrow_nodes import ArrowNode
+from tfrfast.columns.strings import Bytes
+from tfrfast.features import VarLen
+from tfrfast.reader import Reader
+from tfrfast.tables.scanning import scan
+
+__all__ = ["FeatureStats", "Histogram", "statistics"]
+
+FREQUENT = 10
+_BINS = 32
+_MAX_SAMPLED = 1 << 16
+
+
+class Histogram(NamedTuple):
+    """How many sampled values lie between each two neighbours of `edges`."""
+
+    edges: list[float]
+    counts: list[int]
+    #: "value", or "bytes" of strings.
+    of: str
+
+
+class FeatureStats(NamedTuple):
+    name: str
+    #: "int64", "float32" or "bytes"
+    type: str
+    #: Records that have the feature, with or without values.
+    records: int
+    #: Of how many records.
+    of_records: int
+    values: int
+    #: Values of a record that has the feature.
+    min_values: int
+    max_values: int
+    mean_values: float
+    #: Of numbers; None for strings. NaN is counted apart.
+    min: float | int | None
+    max: float | int | None
+    mean: float | None
+    nan: int
+    #: Bytes of a string; None for numbers.
+    min_bytes: int | None
+    max_bytes: int | None
+    mean_bytes: float | None
+    distinct: int
+    #: Whether `distinct` and the counts of `frequent` are exact. Else counts are too low by at most
+    #: `uncounted`, and `distinct` is an estimate.
+    exact: bool
+    uncounted: int
+    #: Values and how often they occur. Strings have their first 64 bytes.
+    frequent: list[tuple[Any, int]]
+    histogram: Histogram
+
+
+def statistics(
+    reader: Reader, *, threads: int | None = None, progress: bool | None = None
+) -> list[FeatureStats]:
+    """One entry for each feature that a sample of the records has, by name."""
+    rows = scan(reader, threads=threads)
+    lists = {name: VarLen(spec.dtype) for name, spec in rows.features.items()}
+    rows = scan(reader, features=lists, threads=threads)
+    collectors = [_Collector(name, spec.dtype, len(rows)) for name, spec in lists.items()]
+    seen = 0
+    with (
+        ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool,
+        ProgressBar("Counting", progress, "records") as bar,
+    ):
+        for batch in ArrowNode.batches(rows):
+            list(pool.map(_Collector.add, collectors, batch.children))
+            seen += batch.length
+            bar.update(seen, len(rows))
+    return sorted((each.result(seen) for each in collectors), key=lambda stats: stats.name)
+
+
+class _Collector:
+    """What is known of one feature so far."""
+
+    def __init__(self, name: str, kind: str, rows: int) -> None:
+        self._name = name
+        self._kind = kind
+        self._rows = max(rows, 1)
+        self._summary = ValueSummary()
+        self._records = 0
+        self._lengths = _Range()
+        self._bytes = _Range()
+        self._sample: list[Any] = []
+
+    def add(self, column: ArrowNode) -> None:
+        splits = column.offsets(np.int64)
+        lengths = np.diff(splits)
+        if column.null_count:
+            lengths = lengths[column.present()]
+        self._records += len(lengths)
+        self._lengths.add(lengths)
+        values: Any = column.children[0].column()
+        values = values[int(splits[0]) : int(splits[-1])]
+        if isinstance(values, Bytes):
+            sizes = np.diff(values.offsets)
+            self._bytes.add(sizes)
+            self._summary.add_strings(values.data, values.offsets)
+            values = sizes
+        elif self._kind == "int64":
+            self._summary.add_ints(values)
+        else:
+            self._summary.add_floats(values)
+        # The same share of every batch, and about so many in all.
+        step = max(
+            1, math.ceil(self._rows * max(1, len(values) / max(column.length, 1)) / _MAX_SAMPLED)
+        )
+        self._sample.append(np.array(values[::step]))
+
+    def result(self, of_records: int) -> FeatureStats:
+        facts = self._summary.facts(FREQUENT, self._kind)
+        is_number = self._kind != "bytes"
+        numbers = facts["count"] - facts["nan"]
+        known = is_number and numbers > 0
+        sample = np.concatenate([np.empty(0), *self._sample])
+        return FeatureStats(
+            self._name,
+            self._kind,
+            self._records,
+            of_records,
+            facts["count"],
+            self._lengths.least,
+            self._lengths.most,
+            self._lengths.mean,
+            facts["min"] if known else None,
+            facts["max"] if known else None,
+            facts["sum"] / numbers if known else None,
+            facts["nan"],
+            None if is_number else self._bytes.least,
+            None if is_number else self._bytes.most,
+            None if is_number else self._bytes.mean,
+            round(facts["distinct"]),
+            facts["exact"],
+            facts["uncounted"],
+            facts["frequent"],
+            _histogram(sample, "value" if is_number else "bytes"),
+        )
+
+
+class _Range:
+    def __init__(self) -> None:
+        self.least = 0
+        self.most = 0
+        self._sum = 0
+        self._count = 0
+
+    @property
+    def mean(self) -> float:
+        return self._sum / self._count if self._count else 0.0
+
+    def add(self, numbers: Any) -> None:
+        if not len(numbers):
+            return
+        least, most = int(numbers.min()), int(numbers.max())
+        self.least = least if not self._count else min(self.least, least)
+        self.most = max(self.most, most)
+        self._sum += int(numbers.sum())
+        self._count += len(numbers)
+
+
+def _histogram(sample: Any, of: str) -> Histogram:
+    finite = sample[np.isfinite(sample)]
+    if not len(finite):
+        return Histogram([], [], of)
+    low, high = float(finite.min()), float(finite.max())
+    whole = bool((finite == np.floor(finite)).all())
+    if whole and high - low < _BINS and max(-low, high) < 2**52:
+        edges = np.arange(low, high + 2) - 0.5
+    else:
+        # One far value would press all others into one bar. So the outer thousandths are left out.
+        inner = np.quantile(finite, [0.001, 0.999])
+        low, high = (float(each) for each in inner) if inner[0] < inner[1] else (low, high)
+        half = max(0.5, float(np.spacing(abs(low))))
+        edges = (
+            np.linspace(low, high, _BINS + 1) if low < high else np.array([low - half, low + half])
+        )
+    counts, edges = np.histogram(finite, edges)
+    return Histogram(edges.tolist(), counts.tolist(), of)

@@ -1,0 +1,1 @@
+"""The folders that TensorFlow Datasets writes: their splits, files and features."""

@@ -1,0 +1,114 @@
+"""Where a data set's folder lies: on this machine, or behind a URL."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import stat
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+from tfrfast.storage.paths import reach, read_name
+from tfrfast.storage.remote.options import Storage
+from tfrfast.storage.remote.urls import is_url, locate
+
+__all__ = ["Place", "place_of"]
+
+#: What the folders that hold indexes end with.
+_INDEXES = ".tfrfast"
+_MAX_BYTES = 16 << 20
+
+
+class Place(Protocol):
+    """A folder of files. What cannot be read raises OSError."""
+
+    name: str
+    """Its path or URL."""
+
+    def path_of(self, file: str) -> str:
+        """The path or URL of a file in it."""
+
+    def read(self, file: str) -> bytes | None:
+        """All bytes of a small file in it. None if there is no such file.
+
+        Raises ValueError for what is no file, such as a pipe, and for more than 16 MiB.
+        """
+
+    def folders_below(self, file: str) -> list[str]:
+        """The folders below it that have such a file, or may have one."""
+
+
+def place_of(folder: str | os.PathLike[str], storage: Storage) -> Place:
+    """Raises TypeError or ValueError for what cannot be a folder."""
+    name = read_name(folder)
+    return _Far(name, storage) if is_url(name) else _Here(name)
+
+
+def _small(name: str, content: bytes) -> bytes:
+    if len(content) > _MAX_BYTES:
+        raise ValueError(
+            f"{name!r} has more than {_MAX_BYTES >> 20} MiB, which no data set needs to describe "
+            "itself. It is not read."
+        )
+    return content
+
+
+class _Here:
+    def __init__(self, folder: str) -> None:
+        self._path = Path(os.path.expanduser(folder))
+        self.name = str(self._path)
+
+    def path_of(self, file: str) -> str:
+        return os.path.join(self.name, file)
+
+    def read(self, file: str) -> bytes | None:
+        path = self.path_of(file)
+        try:
+            # A pipe would make the opening wait for somebody who writes to it.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        with open(descriptor, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ValueError(f"{path!r} is not a file of JSON: it is no regular file.")
+            return _small(path, opened.read(_MAX_BYTES + 1))
+
+    def folders_below(self, file: str) -> list[str]:
+        found = [*self._path.glob(f"*/{file}"), *self._path.glob(f"*/*/{file}")]
+        return sorted(str(each.parent) for each in found)
+
+
+class _Far:
+    def __init__(self, url: str, storage: Storage) -> None:
+        self.name = url.rstrip("/")
+        self._storage = storage
+
+    def path_of(self, file: str) -> str:
+        quoted = f"{self.name}/{quote(file)}"
+        if not locate(quoted).has_folders:
+            return quoted
+        url = f"{self.name}/{file}"
+        if glob.has_magic(url):
+            raise ValueError(f"{url!r} is a pattern, and tfr.tfds reads the folder of one version.")
+        return url
+
+    def read(self, file: str) -> bytes | None:
+        from tfrfast.storage.remote.uploads import fetch
+
+        url = self.path_of(file)
+        reach([url], self._storage)
+        content = fetch(url, self._storage.access, _MAX_BYTES + 1)
+        return None if content is None else _small(url, content)
+
+    def folders_below(self, file: str) -> list[str]:
+        from tfrfast.storage.remote.listing import find_folders
+
+        url = self.path_of(file)
+        if not locate(url).has_folders:
+            return []
+        with contextlib.suppress(OSError):  # who may read may not list
+            found = find_folders(url, self._storage.access)
+            return [each for each in found if not each.endswith(_INDEXES)]
+        return []

@@ -1,0 +1,126 @@
+"""Data sets that TensorFlow Datasets has prepared."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrfast.example.parsing import infer_features
+from tfrfast.features import Features
+from tfrfast.reader import Reader
+from tfrfast.storage.remote.options import storage_of
+from tfrfast.tfds_folder.features import UndescribedError, specs_of
+from tfrfast.tfds_folder.folder import Folder, Split, open_folder
+from tfrfast.tfds_folder.splits import Part, parts_of
+
+__all__ = ["TfdsSplit", "tfds"]
+
+
+class TfdsSplit(NamedTuple):
+    """A split of a data set of TensorFlow Datasets."""
+
+    reader: Reader
+    """Reads the shards in which the split lies."""
+    features: Features
+    """What each record holds, for `parse_example` and `Loader`."""
+    indices: npt.NDArray[np.int64] | None
+    """The split's record numbers in `reader`, in order. None where they are all of the reader's."""
+
+
+def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> TfdsSplit:
+    """Opens a split that TensorFlow Datasets has prepared, without tensorflow_datasets.
+
+        train = tfr.tfds("~/tensorflow_datasets/mnist/3.0.1", split="train[:10%]")
+        loader = tfr.Loader(train.reader, 128, features=train.features, indices=train.indices)
+
+    `folder` is that of one version, with `dataset_info.json` in it, or its URL (s3://, gs://,
+    az://, https://). `split` is written as in `tfds.load`, and names the same records: "train",
+    "train[:10%]", "train[100:-100]", "train[2shard]", "train[:4shard]", "all", or several joined by
+    "+". The features come from `features.json`. What that file does not describe is inferred from
+    the first records. `reader_options` are those of Reader, such as `storage` and `cache`.
+
+    Features of dicts have names such as "objects/bbox". Pictures, sound and video frames that were
+    encoded stay so, as byte strings. Lists, and other dimensions of unknown size, are `Ragged`
+    columns.
+
+    Raises FileNotFoundError if the folder or a shard is missing, OSError if a URL cannot be read,
+    and ValueError if the split does not exist, or if a shard does not hold as many records as
+    `dataset_info.json` says.
+    """
+    found = open_folder(folder, storage_of(reader_options.get("storage")))
+    lengths = {name: each.shard_lengths for name, each in found.splits.items()}
+    parts = parts_of(split, lengths)
+    shards = _shards_of(parts, found)
+    reader = Reader([path for path, _ in shards], **reader_options)
+    try:
+        for shard, (path, length) in zip(reader.shards, shards, strict=True):
+            if shard.num_records != length:
+                raise ValueError(
+                    f"{path!r} has {shard.num_records} records, but dataset_info.json says "
+                    f"{length}. Prepare the data set again, or restore the file."
+                )
+        indices = _indices_of(parts, shards, found)
+        return TfdsSplit(reader, _features_of(found, reader), indices)
+    except BaseException:
+        reader.close()
+        raise
+
+
+def _shards_of(parts: list[Part], found: Folder) -> list[tuple[str, int]]:
+    """The path and length of each shard that is read, once each, in the order of the parts.
+
+    A split without records still has a shard, so that there is something to open.
+    """
+    shards: dict[str, int] = {}
+    for part in parts:
+        split, first = found.splits[part.name], 0
+        for number, length in enumerate(split.shard_lengths):
+            if part.begin < first + length and first < part.end:
+                shards[split.path_of(number)] = length
+            first += length
+    if not shards:
+        split = found.splits[parts[0].name]
+        shards |= {split.path_of(0): length for length in split.shard_lengths[:1]}
+    return list(shards.items())
+
+
+def _indices_of(
+    parts: list[Part], shards: list[tuple[str, int]], found: Folder
+) -> npt.NDArray[np.int64] | None:
+    first_in_reader = {}
+    total = 0
+    for path, length in shards:
+        first_in_reader[path] = total
+        total += length
+    pieces = [np.empty(0, np.int64)]
+    for part in parts:
+        pieces += _pieces_of(part, found.splits[part.name], first_in_reader)
+    indices = np.concatenate(pieces)
+    is_all = len(indices) == total and np.array_equal(indices, np.arange(total))
+    return None if is_all else indices
+
+
+def _pieces_of(
+    part: Part, split: Split, first_in_reader: dict[str, int]
+) -> list[npt.NDArray[np.int64]]:
+    pieces = []
+    first = 0
+    for number, length in enumerate(split.shard_lengths):
+        begin, end = max(part.begin, first), min(part.end, first + length)
+        if begin < end:
+            offset = first_in_reader[split.path_of(number)] - first
+            pieces.append(np.arange(begin + offset, end + offset, dtype=np.int64))
+        first += length
+    return pieces
+
+
+def _features_of(found: Folder, reader: Reader) -> Features:
+    if found.features is not None:
+        try:
+            return specs_of(found.features)
+        except UndescribedError:
+            pass
+    return infer_features(reader)

@@ -1,0 +1,246 @@
+"""Shards that are written to URLs by way of a folder of this machine."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import re
+import shutil
+import tempfile
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from tfrfast import _native
+from tfrfast.base import termination
+from tfrfast.storage.paths import reach, written_file
+from tfrfast.storage.remote import uploads
+from tfrfast.storage.remote.listing import find_objects
+from tfrfast.storage.remote.options import Storage
+from tfrfast.storage.remote.publishing import place_of, publish_indexes
+from tfrfast.storage.remote.streaming import StreamedUploads
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_SHARD = re.compile(r"-\d{5,}-of-\d{5,}")
+
+
+class FarOutput:
+    """A folder of this machine for shards on their way to URLs.
+
+    With `num_shards`, whose names are then known, their parts are uploaded while they are written:
+    the writer takes `parts`, and the folder holds only a few of them. Otherwise it holds all
+    shards.
+
+    A `folder` that is given is removed like the temporary one that would be made, unless `keep` is
+    called.
+
+    Raises ValueError for what cannot be written, and OSError if the storage cannot be reached.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        storage: Storage,
+        index: Any,
+        overwrite: bool,
+        folder: str | None = None,
+        num_shards: int = 0,
+    ) -> None:
+        uploads.check_writable(url)
+        self._url = url
+        self._access = storage.access
+        self._index = index
+        self._overwrite = overwrite
+        if index is True:
+            place_of(url)
+        reach([url], storage)
+        self._folder = folder or tempfile.mkdtemp(prefix="tfrfast-upload-")
+        # A forked child leaves it to its parent.
+        self._removing = weakref.finalize(self, _remove, self._folder, os.getpid())
+        self._ending = threading.Lock()
+        self._is_ended = False
+        termination.begin()
+        self._terminating = weakref.finalize(self, termination.end)
+        #: What to write to instead.
+        self.path = os.path.join(self._folder, "shards", url.rpartition("/")[2])
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self._num_shards = num_shards
+        self._streamed: StreamedUploads | None = None
+
+    @property
+    def parts(self) -> _native.OutgoingParts | None:
+        """Where the writer puts what it writes; None if it writes whole shards."""
+        if self._num_shards == 0:
+            return None
+        if self._streamed is None:
+            folder = self._url.rpartition("/")[0]
+            self._streamed = StreamedUploads(folder, self._access, self._num_shards)
+        return self._streamed.parts
+
+    def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        """The same call, whose error says of a full disk what takes its room, and what to do."""
+
+        def advised_call(*arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
+            try:
+                return call(*arguments, **options)
+            except OSError as error:
+                if error.errno not in _FULL:
+                    raise
+                text = f"{str(error.strerror).rstrip('.')}. {self._advice()}"
+                raise type(error)(error.errno, text, error.filename) from None
+
+        return advised_call
+
+    def _advice(self) -> str:
+        if self._num_shards == 0:
+            return (
+                "Without num_shards, that disk needs room for all shards, which are uploaded at "
+                "the end. Say num_shards, or let TMPDIR name a folder on a larger disk"
+            )
+        return (
+            "Parts of shards lie on that disk until they are uploaded. Write fewer shards, or let "
+            "TMPDIR name a folder on a larger disk"
+        )
+
+    def refuse_taken(self, prefixes: Sequence[str] = ()) -> None:
+        """Raises FileExistsError if there are objects that may not be replaced.
+
+        These are shards with these beginnings of their names, or else the one shard.
+        """
+        if self._overwrite:
+            return
+        if prefixes and (taken := self._others(prefixes, [])):
+            raise FileExistsError(
+                17,
+                f"There are {len(taken)} shards named like {taken[0]!r}. Choose another name, or "
+                "pass overwrite=True to replace all of them",
+                taken[0],
+            )
+        if not prefixes and uploads.is_there(self._url, self._access):
+            raise FileExistsError(
+                17, f"There is {self._url!r}. Pass overwrite=True to replace it", self._url
+            )
+
+    def url_of(self, path: str) -> str:
+        """Where a file of the folder goes."""
+        return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
+
+    def publish(self, paths: Sequence[str], prefixes: Sequence[str] = ()) -> None:
+        """Uploads the shards, then the index that lists them.
+
+        Raises OSError. Whatever ends it early, the shards are kept, and the error says where.
+
+        Further calls wait for the first and do nothing.
+        """
+        with self._ending:
+            if not self._is_ended:
+                self._is_ended = True
+                try:
+                    self._publish(paths, prefixes)
+                finally:
+                    self._terminating()
+
+    def _publish(self, paths: Sequence[str], prefixes: Sequence[str]) -> None:
+        files = {self.url_of(path): path for path in paths}
+        sent: list[str] = []
+        are_there, are_whole = False, self._streamed is None
+        try:
+            if self._streamed is not None:
+                sent = self._streamed.await_sent()
+                are_whole = not sent
+            self.refuse_taken(prefixes)
+            if self._streamed is not None:
+                self._streamed.complete()
+            streamed = set(sent)
+            whole = {url: path for url, path in files.items() if url not in streamed}
+            uploads.upload_files(whole, self._access)
+            are_there = True
+            self._publish_indexes(files)
+            if prefixes and self._overwrite:
+                uploads.remove_objects(self._others(prefixes, list(files)), self._access)
+        except BaseException as error:
+            if not are_whole:  # parts were sent, and removed from this machine
+                self.remove()
+                appeared = self._streamed.num_appeared if self._streamed is not None else 0
+                are_there = are_there or appeared == len(files)
+                some = f"At least {appeared} of {len(files)} shards have appeared. "
+                raise _without_shards(error, are_there, some if appeared else "") from None
+            self._removing.detach()
+            kept = (
+                f"All shards are complete in {os.path.dirname(self.path)!r}: upload them, or "
+                "remove that folder"
+            )
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(f"Uploading was interrupted. {kept}.") from None
+            if not isinstance(error, OSError):
+                warnings.warn(f"{kept}.", stacklevel=4)
+                raise
+            raise type(error)(
+                error.errno,
+                f"{str(error.strerror).rstrip('.')}. {kept}",
+                error.filename or self._url,
+            ) from None
+        self.remove()
+
+    def _publish_indexes(self, files: Mapping[str, str]) -> None:
+        if self._streamed is not None:  # only the indexes are here
+            files = {
+                url: _native.sibling_index_path(os.fsencode(path)) for url, path in files.items()
+            }
+        if self._index is True:
+            publish_indexes(files, self._access)
+        elif self._index is not False:
+            folder = written_file(self._index)
+            os.makedirs(folder, exist_ok=True)
+            for url, path in files.items():
+                _native.index_object(url, self._access, os.fsencode(path), folder, True)
+
+    def remove(self) -> None:
+        """Removes the folder and all that is in it. Nothing is published afterwards."""
+        self._is_ended = True
+        if self._streamed is not None:
+            self._streamed.give_up()
+        self._removing()
+        self._terminating()
+
+    def keep(self) -> None:
+        """Leaves the folder to a later call. Nothing is published by this one."""
+        self._is_ended = True
+        self._removing.detach()
+        self._terminating()
+
+    def _others(self, prefixes: Sequence[str], mine: list[str]) -> list[str]:
+        """The shards with these prefixes, of any number, which are not among these."""
+        others = set()
+        for prefix in map(self.url_of, prefixes):
+            for url in find_objects(glob.escape(prefix) + "-*-of-*", self._access):
+                if _SHARD.fullmatch(url[len(prefix) :]):
+                    others.add(url)
+        return sorted(others - set(mine))
+
+
+def _without_shards(error: BaseException, are_there: bool, some: str) -> BaseException:
+    """The error of an upload whose shards are no longer on this machine."""
+    advice = (
+        "All shards have appeared, but not their index: `tfrfast index --publish` makes it"
+        if are_there
+        else "Write the shards again"
+    )
+    if isinstance(error, KeyboardInterrupt):
+        what = "" if are_there else some
+        return KeyboardInterrupt(f"Uploading was interrupted. {what}{advice}.")
+    if isinstance(error, OSError) and not isinstance(error, FileExistsError):
+        text = f"{str(error.strerror).rstrip('.')}. {advice}"
+        return type(error)(error.errno, text, error.filename)
+    return error
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,57 @@
+"""How users say what is written: names, compression, indexes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal, SupportsIndex
+
+from tfrfast.base.arguments import integer
+from tfrfast.base.codecs import CODECS
+from tfrfast.storage.paths import written_file
+
+FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Index = bool | str | os.PathLike[str]
+Compression = Literal["", "GZIP"]
+_WRITTEN = [codec.name for codec in CODECS.values() if codec.written_in_members]
+
+_DEFAULT_LEVEL = -1  # zlib's own choice
+
+
+def compression_level(compression: object, level: SupportsIndex | None) -> int:
+    """The level as the core takes it. Raises ValueError if it does not go with the compression."""
+    if compression is None or compression == "":
+        if level is not None:
+            raise ValueError('level is for compression="GZIP", which was not given.')
+    elif compression not in _WRITTEN and compression in CODECS:
+        raise ValueError(
+            f"{compression} is not written here: of several members, which random access needs, "
+            f"TensorFlow would read only the first. Write {' or '.join(_WRITTEN)}, or use "
+            "tfr.TFRecordWriter."
+        )
+    elif compression not in _WRITTEN:
+        allowed = " or ".join(f'"{name}"' for name in ("", *_WRITTEN))
+        raise ValueError(f"compression is {compression!r}, but must be None, {allowed}.")
+    return _DEFAULT_LEVEL if level is None else integer("level", level, 0, 9)
+
+
+def index_folder_bytes(index: Any) -> bytes:
+    return b"" if index is True or index is False else written_file(index)
+
+
+def core_options(
+    *,
+    compression: Compression | None,
+    level: int | None,
+    index: Index,
+    sync: bool,
+    overwrite: bool,
+) -> dict[str, Any]:
+    """The options of both writers as the core takes them. Raises ValueError for a bad one."""
+    return {
+        "compression": compression or "",
+        "level": compression_level(compression, level),
+        "index": index is not False,
+        "index_folder": index_folder_bytes(index),
+        "durable": sync,
+        "overwrite": overwrite,
+    }

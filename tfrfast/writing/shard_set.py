@@ -1,0 +1,113 @@
+"""New shards of one prefix, which are written into a work folder and published together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from tfrfast import _native
+from tfrfast.storage.paths import written_file
+from tfrfast.writing.options import Compression, FilePath, Index, core_options
+from tfrfast.writing.shard_names import ShardNames, give_names, uninterrupted
+from tfrfast.writing.work_folder import WorkFolder
+from tfrfast.writing.writer import Writer
+
+__all__ = ["ShardSet", "Unpublished", "UnpublishedShard"]
+
+
+class UnpublishedShard(Writer):
+    """A finished shard and its index wait in the work folder until they are moved."""
+
+    _collects_indexes = False
+
+
+class Unpublished:
+    """Where, and how, shards of a set are written before they are published. It can be pickled."""
+
+    def __init__(self, folder: str, options: dict[str, Any]) -> None:
+        self._folder = folder
+        self._options = options
+
+    def writer(self) -> Writer:
+        """Of a shard with a name that no other has, not even one of the same records."""
+        index = self._options["index"] is not False and os.path.join(self._folder, "index")
+        path = os.path.join(self._folder, "shards", secrets.token_hex(8))
+        return UnpublishedShard(path, **{**self._options, "index": index})
+
+
+class ShardSet:
+    """New shards `prefix-00000-of-00064` and so on. Use it as a context manager.
+
+    Anyone, in any process that sees the folder, writes shards through `unpublished`. publish()
+    gives some of them their names. The others, such as those of tasks that were run twice, are
+    removed at the end. Raises what ShardedWriter raises.
+    """
+
+    def __init__(
+        self,
+        prefix: FilePath,
+        *,
+        num_shards: int | None,
+        compression: Compression | None,
+        level: int | None,
+        index: Index,
+        sync: bool,
+        overwrite: bool,
+    ) -> None:
+        options = core_options(
+            compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
+        )
+        name = written_file(prefix)
+        # It looks at the names and folders, and makes those that are missing.
+        _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options).abort()
+        self._prefix = os.fsdecode(name)
+        index_folder: bytes | None = options["index_folder"] if options["index"] else None
+        if num_shards is not None:
+            _native.check_shard_places(
+                name, num_shards, index_folder is not None, index_folder or b""
+            )
+        self._sync = sync
+        self._overwrite = overwrite
+        self._work = WorkFolder(self._prefix)
+        self._names = ShardNames(index_folder)
+        self.unpublished = Unpublished(
+            self._work.path,
+            {"compression": compression, "level": level, "index": index, "sync": sync},
+        )
+
+    def __enter__(self) -> ShardSet:
+        self._work.__enter__()
+        os.makedirs(self._work.inside("shards"))
+        os.makedirs(self._work.inside("index"))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._work.__exit__(*error)
+
+    def publish(self, written: Sequence[str]) -> list[str]:
+        """Gives shards, by the paths they were written to, their names, in order.
+
+        Unless the system fails meanwhile, all of them get their names or none does: Ctrl-C waits.
+        """
+        finals = [
+            f"{self._prefix}-{number:05}-of-{len(written):05}" for number in range(len(written))
+        ]
+        uninterrupted(lambda: self._publish(written, finals))
+        return finals
+
+    def _publish(self, written: Sequence[str], finals: Sequence[str]) -> None:
+        taken = _native.list_shards(os.fsencode(self._prefix))
+        if taken and not self._overwrite:
+            raise FileExistsError(
+                17, f"{taken[0]!r} has appeared while these shards were written", taken[0]
+            )
+        give_names(written, finals, self._overwrite, self._move, self._names.remove)
+        for path in set(taken).difference(finals):
+            self._names.remove(path)
+        self._names.finish_folders(finals, self._sync)
+
+    def _move(self, shard: str, final: str, overwrite: bool) -> None:
+        index = self._work.inside("index", os.path.basename(shard) + ".index")
+        self._names.move(shard, index, final, overwrite)

@@ -1,0 +1,82 @@
+"""Hidden folders beside new files, in which these are made before they get their names."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from typing import IO
+
+from tfrfast.storage.paths import absolute_path
+
+__all__ = ["LOCK", "WorkFolder", "hold"]
+
+LOCK = "lock"
+_NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
+
+
+def hold(folder: str, *, wait: bool) -> IO[str]:
+    """Makes the folder, and returns a file that keeps it from other processes until it is closed.
+
+    A fork keeps it, too. Raises BlockingIOError if another process has it and this is not to wait.
+    A filesystem without locks keeps nobody out.
+    """
+    name = os.path.join(folder, LOCK)
+    while True:
+        os.makedirs(folder, exist_ok=True)
+        try:
+            lock = open(name, "w", encoding="utf-8")  # noqa: SIM115
+        except FileNotFoundError:
+            continue  # another process has removed the folder since
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if os.path.samestat(os.fstat(lock.fileno()), os.stat(name)):
+                return lock
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno in _NO_LOCKS_HERE:
+                return lock
+            lock.close()
+            raise
+        lock.close()
+
+
+class WorkFolder:
+    """A hidden folder beside `out`, for files that are to lie there. Use it as a context manager.
+
+    It removes the folder at the end. At the beginning it removes those of killed processes, which
+    had the same `out` and which nobody holds any longer.
+    """
+
+    def __init__(self, out: str) -> None:
+        self._folder, self._last = os.path.split(absolute_path(out))
+        self.path = os.path.join(self._folder, f".{self._last}-{secrets.token_hex(6)}.tfrfast")
+
+    def inside(self, *names: str) -> str:
+        return os.path.join(self.path, *names)
+
+    def __enter__(self) -> WorkFolder:
+        os.makedirs(self._folder, exist_ok=True)
+        for path in self._others():
+            # A folder of another user, or one that a process holds, stays.
+            with contextlib.suppress(OSError), hold(path, wait=False):
+                shutil.rmtree(path, ignore_errors=True)
+        self._lock = hold(self.path, wait=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+    def _others(self) -> Iterator[str]:
+        name = re.compile(rf"\.{re.escape(self._last)}-[0-9a-f]{{12}}\.tfrfast")
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                    yield entry.path

@@ -1,0 +1,300 @@
+"""Writes shards that appear under their names only when they are complete."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
+
+from tfrfast import _native
+from tfrfast.base.arguments import integer
+from tfrfast.columns import Bytes
+from tfrfast.columns.arrow_nodes import exports_arrow
+from tfrfast.example.encoding import ArrowTable, encode_example, encoded_table
+from tfrfast.storage.paths import written_file
+from tfrfast.storage.remote.options import Storage, storage_of
+from tfrfast.storage.remote.urls import is_url
+from tfrfast.writing.options import Compression, FilePath, Index, core_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+    from tfrfast.writing.far_output import FarOutput
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def far_output(
+    path: FilePath,
+    storage: Mapping[str, Any] | Storage | None,
+    index: Index,
+    overwrite: bool,
+    num_shards: int = 0,
+) -> FarOutput | None:
+    """Where to write what goes to a URL; None for a path of this machine.
+
+    If the number of shards is known, they are uploaded while they are written.
+    """
+    reached = storage_of(storage)
+    name = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
+    if not is_url(name) or os.path.lexists(name):
+        return None
+    from tfrfast.writing.far_output import FarOutput
+
+    return FarOutput(name, reached, index, overwrite, num_shards=num_shards)
+
+
+class _ShardWriter:
+    """What both writers do."""
+
+    _core: _native.Writer | _native.ShardedWriter
+    #: If what is written goes to URLs.
+    _far: FarOutput | None = None
+    #: Whether there may be several shards.
+    _is_set = False
+    #: The core's, bound once because it is called often.
+    _write: Callable[[Buffer], None]
+
+    def _begin(
+        self,
+        path: FilePath,
+        storage: Mapping[str, Any] | Storage | None,
+        *,
+        num_shards: int,
+        compression: Compression | None,
+        level: int | None,
+        index: Index,
+        sync: bool,
+        overwrite: bool,
+    ) -> tuple[FilePath, dict[str, Any]]:
+        """Where the core writes to, and its options. Raises if there may not be such shards."""
+        self._far = far_output(path, storage, index, overwrite, num_shards)
+        if self._far is not None:
+            path = self._far.path
+            index = index is not False
+            sync = False
+        options = core_options(
+            compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
+        )
+        if self._far is None:
+            return path, {**options, "parts": None}
+        self._far.refuse_taken([self._far.path] if self._is_set else [])
+        return path, {**options, "parts": self._far.parts}
+
+    def _advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        """The same call. On the way to URLs, its error says of a full disk what to do."""
+        return call if self._far is None else self._far.advised(call)
+
+    def write(self, record: Buffer) -> None:
+        """Adds one record: bytes, or a buffer of them."""
+        self._write(record)
+
+    def write_example(self, features: Mapping[str, Any]) -> None:
+        """Adds one tf.train.Example, made as `tfr.encode_example` does."""
+        self._write(encode_example(features))
+
+    def write_batch(self, records: _native.RecordBatch | Iterable[Buffer] | ArrowTable) -> None:
+        """Adds many records: a RecordBatch, whose padding is left out, or any iterable of bytes.
+
+        Tables of Polars, PyArrow and others become Examples, as by `tfr.encode_examples`.
+        """
+        if isinstance(records, (_native.RecordBatch, list, Bytes)) or not exports_arrow(records):
+            self._advised(self._core.write_batch)(records)  # type: ignore[arg-type]
+            return
+        for batch in encoded_table(records):  # type: ignore[arg-type]
+            self._advised(self._core.write_batch)(batch)
+
+    def close(self) -> None:
+        """Completes and publishes everything. Further calls do nothing."""
+        was_closed = self.closed
+        try:
+            self._advised(self._core.close)()
+        except BaseException:
+            if self._far is not None and not was_closed:
+                self._far.remove()
+            raise
+        if self._far is not None and not was_closed:
+            self._far.publish(self._core.paths(), [self._far.path] if self._is_set else [])
+
+    def abort(self) -> None:
+        """Publishes nothing, and discards all that was written."""
+        self._core.abort()
+        if self._far is not None:
+            self._far.remove()
+
+    def _paths(self) -> list[str]:
+        paths = self._core.paths()
+        return paths if self._far is None else [self._far.url_of(path) for path in paths]
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    @property
+    def num_records(self) -> int:
+        """Records written so far."""
+        return self._core.num_records
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all shards so far."""
+        return self._core.num_bytes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        core = getattr(self, "_core", None)  # none if the constructor raised
+        # A forked child leaves its parent's writer to the parent.
+        if core is not None and not core.closed and core.is_of_this_process:
+            warnings.warn(
+                f"{self!r} was never closed, so nothing was published. Use `with`.",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+
+class Writer(_ShardWriter):
+    """Writes one shard, which appears under its name, with its index, when it is complete.
+
+        with tfr.Writer("data/train-0.tfrecord") as writer:
+            writer.write(tfr.encode_example({"label": 3}))
+
+    Raises FileNotFoundError without its folder and, with `overwrite=False`, FileExistsError if
+    there is such a file.
+
+    Args:
+      path: the shard. Its folder must exist. If it is a link, the file it points at is replaced.
+      compression: None or "" makes a plain shard. "GZIP" makes one of members of at most 1 MiB.
+        TensorFlow reads it like any other, and tfrfast reads it at random.
+      level: how hard to compress, from 0 to 9. By default it is 6, as for zlib.
+      index: True keeps the index where every reader looks first, in the sibling folder of the data
+        folder (`imagenet/` -> `imagenet.tfrfast/`). A path names another folder. False makes no
+        index.
+      sync: True waits until everything is on the disk, so that a power cut after `close` loses
+        nothing.
+      overwrite: True replaces a file of that name in one step, when the shard is complete, and
+        keeps its permissions. False makes such a file an error.
+      storage: how to reach a URL, as for Reader.
+
+    Before `close`, nothing appears under the shard's name. Where the filesystem can do it, nothing
+    appears in the folder. If an exception leaves `with`, or the process dies, nothing is published.
+    Many threads may use one writer. A shard whose path is a URL (s3://, gs://, az://) is uploaded
+    in parts while it is written, and appears when it is closed (docs/remote.md).
+    """
+
+    _core: _native.Writer
+    #: Whether the index joins those of the other shards in the folder's index.
+    _collects_indexes = True
+
+    def __init__(
+        self,
+        path: FilePath,
+        *,
+        compression: Compression | None = None,
+        level: int | None = None,
+        index: Index = True,
+        sync: bool = True,
+        overwrite: bool = True,
+        storage: Mapping[str, Any] | Storage | None = None,
+    ) -> None:
+        path, options = self._begin(
+            path,
+            storage,
+            num_shards=1,
+            compression=compression,
+            level=level,
+            index=index,
+            sync=sync,
+            overwrite=overwrite,
+        )
+        self._core = _native.Writer(
+            written_file(path), **options, collect_indexes=self._collects_indexes
+        )
+        self._write = self._advised(self._core.write)
+
+    @property
+    def path(self) -> str:
+        """The shard's name, links followed."""
+        return self._paths()[0]
+
+    def __repr__(self) -> str:
+        state = "closed, " if self.closed else ""
+        return f"Writer({self.path!r}, {state}{self.num_records} records)"
+
+
+class ShardedWriter(_ShardWriter):
+    """Writes a set of shards, `prefix-00000-of-00064` and so on, published together.
+
+    Args:
+      prefix: the beginning of the shards' names, folder included. The folder is made if there is
+        none.
+      num_shards: the number of shards. Record i goes to shard i % num_shards. So shards differ by
+        at most one record, and reading one record of each in turn gives the order of writing.
+      max_bytes: instead of `num_shards`, the largest size of a shard before compression. Shards are
+        filled one after the other, so that reading them in order gives the order of writing. A
+        larger record has a shard of its own. Without records there is one empty shard. Names are
+        known only at the end. So what goes to a URL needs room for all shards on this machine, in
+        the folder for temporary files (`TMPDIR`); with `num_shards`, for a few parts of them.
+      compression, level, index, sync: as for `Writer`.
+      overwrite: True replaces all shards of that prefix. False makes them an error, whatever their
+        number, since a glob would mix old and new ones.
+      storage: how to reach URLs, as for Reader.
+
+    All shards are complete before the first appears. If an exception leaves `with`, none appears.
+    Many threads may use one writer. URLs are written as by `Writer`, with the index that lists them
+    last. With `max_bytes`, `close` uploads them.
+    """
+
+    _is_set = True
+
+    def __init__(
+        self,
+        prefix: FilePath,
+        *,
+        num_shards: SupportsIndex | None = None,
+        max_bytes: SupportsIndex | None = None,
+        compression: Compression | None = None,
+        level: int | None = None,
+        index: Index = True,
+        sync: bool = True,
+        overwrite: bool = False,
+        storage: Mapping[str, Any] | Storage | None = None,
+    ) -> None:
+        if (num_shards is None) == (max_bytes is None):
+            raise ValueError("Say either num_shards or max_bytes.")
+        count = 0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6)
+        prefix, options = self._begin(
+            prefix,
+            storage,
+            num_shards=count,
+            compression=compression,
+            level=level,
+            index=index,
+            sync=sync,
+            overwrite=overwrite,
+        )
+        self._core = _native.ShardedWriter(
+            written_file(prefix),
+            num_shards=count,
+            max_bytes=0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1),
+            **options,
+        )
+        self._write = self._advised(self._core.write)
+
+    @property
+    def paths(self) -> list[str]:
+        """The shards' names. With `max_bytes`, they are known when the writer is closed."""
+        return self._paths()
+
+    def __repr__(self) -> str:
+        state = "closed, " if self.closed else ""
+        return f"ShardedWriter({len(self.paths)} shards, {state}{self.num_records} records)"
