@@ -23,8 +23,8 @@ template <class T>
 using Numbers = py::array_t<T, py::array::c_style>;
 
 // (name, values, offsets of strings, row splits, values per row, bytes per string, rows that have
-// it), as tfrfast/example/encoded_columns.py makes them. Numbers are int64 or float32, strings uint8. The
-// values are None if there are none.
+// it), as tfrfast/example/encoded_columns.py makes them. Numbers are int64 or float32, strings
+// uint8. The values are None if there are none.
 using ColumnTuple =
     std::tuple<std::string, std::optional<py::array>, std::optional<Numbers<std::int64_t>>,
                std::optional<Numbers<std::int64_t>>, std::size_t, std::size_t,
