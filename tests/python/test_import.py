@@ -127,7 +127,7 @@ def test_an_adapter_without_its_framework_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, framework, None)
     for name in [name for name in sys.modules if name.startswith(f"tfrfast.{framework}")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ModuleNotFoundError, match=rf'pip install "tfrfast\[{framework}\]"'):
+    with pytest.raises(ModuleNotFoundError, match=f"pip install '?{framework}"):
         importlib.import_module(f"tfrfast.{framework}")
 
 

@@ -186,7 +186,7 @@ def test_urls_need_obstore(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_loaded", None)
     for name in ("obstore", "obstore._obstore"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "tfrfast\[remote\]"'):
+    with pytest.raises(ModuleNotFoundError, match="pip install obstore"):
         tfr.Reader(url)
 
 

@@ -9,5 +9,5 @@ except ModuleNotFoundError as error:
         raise
     needed = {"grain": "Grain", "jax": "JAX"}[error.name]
     raise ModuleNotFoundError(
-        f'tfrfast.grain needs {needed}: pip install "tfrfast[grain]"', name=error.name
+        f"tfrfast.grain needs {needed}: pip install grain jax", name=error.name
     ) from None

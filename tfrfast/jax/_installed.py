@@ -5,6 +5,4 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "jax":
         raise
-    raise ModuleNotFoundError(
-        'tfrfast.jax needs JAX: pip install "tfrfast[jax]"', name="jax"
-    ) from None
+    raise ModuleNotFoundError("tfrfast.jax needs JAX: pip install jax", name="jax") from None

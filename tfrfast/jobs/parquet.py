@@ -191,7 +191,7 @@ def pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise ImportError(
-            "Parquet takes PyArrow, which is not installed: pip install 'tfrfast[arrow]'."
+            "Parquet takes PyArrow, which is not installed: pip install pyarrow."
         ) from None
     return pyarrow
 

@@ -13,5 +13,5 @@ else:
 
 if needed:
     raise ModuleNotFoundError(
-        'tfrfast.ray needs Ray with Ray Data: pip install "tfrfast[ray]"', name=needed
+        "tfrfast.ray needs Ray with Ray Data: pip install 'ray[data]'", name=needed
     )

@@ -6,5 +6,5 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ModuleNotFoundError(
-        'tfrfast.torch needs PyTorch: pip install "tfrfast[torch]"', name="torch"
+        "tfrfast.torch needs PyTorch: pip install torch", name="torch"
     ) from None

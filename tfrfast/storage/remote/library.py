@@ -14,7 +14,7 @@ from typing import Any
 _is_inherited = False
 _loaded: Any = None
 
-INSTALL = 'pip install "tfrfast[remote]"'
+INSTALL = "pip install obstore"
 
 
 def obstore() -> Any:

@@ -1,0 +1,118 @@
+"""What the pages quote, where it needs nothing but NumPy. Pages that need a framework run beside
+that framework's tests."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from quoted_code import ROOT, pages_with_code, run_page, write_shards
+
+if not (ROOT / "docs").exists():
+    pytest.skip("there are no pages: run the tests in a checkout", allow_module_level=True)
+
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+def test_every_page_with_code_runs_in_a_test() -> None:
+    tests = "\n".join(path.read_text() for path in ROOT.glob("tests/python/**/test_*pages.py"))
+    assert pages_with_code() - set(re.findall(r'run_page\(\s*"([^"]+)"', tests)) == set()
+
+
+def test_the_readme() -> None:
+    trained: list[int] = []
+    write_shards("imagenet/train", {"image": [b"jpeg"] * 123_457, "label": np.arange(123_457)})
+    run_page("README.md", {"train": lambda images, labels: trained.extend(labels.tolist())})
+    assert sorted(trained) == list(range(123_457))
+
+
+def test_distributed_training() -> None:
+    write_shards("data/train")
+    steps: list[Any] = []
+    given = {"epochs": 2, "features": {"label": tfr.FixedLen((), "int64")}}
+    run_page("docs/distributed.md", given | {"train_step": steps.append})
+    assert len(steps) == 2 * (300 // 64)
+
+
+def test_exactly_once() -> None:
+    write_shards("data/train")
+    run_page("docs/exactly-once.md")
+
+
+def test_keys() -> None:
+    write_shards("data/train")
+    write_shards("images/x", count=40)
+    write_shards("captions/x", count=30)
+    done = run_page("docs/keys.md", {"keys": [b"dog_3", b"bird_1"]})
+    assert done["records"].find([b"dog_3", b"bird_1"])[1] == -1
+    assert len(done["here"]) == len(done["there"]) == 30
+
+
+def test_loading() -> None:
+    write_shards("data/train")
+    write_shards("photos/train")
+
+    class Checkpoint(io.StringIO):
+        def read(self, *_: Any) -> str:
+            return self.getvalue()
+
+    given = {
+        "json": json,
+        "file": Checkpoint(),
+        "decode_jpeg": lambda jpeg: np.zeros((2, 2, 3)),
+        "features": {"image": tfr.FixedLen((), "bytes")},
+    }
+    done = run_page("docs/loading.md", given)
+    assert next(iter(done["loader"]))["image"].shape == (256, 2, 2, 3)
+
+
+def test_mixtures() -> None:
+    write_shards("web/x")
+    write_shards("code/x")
+    seen = np.zeros(2, int)
+    given = {
+        "train": lambda tokens, sources: np.add.at(seen, sources, 1),
+        "reader": tfr.Reader("web/*"),
+        "class_counts": np.full(10, 30),
+        "labels": np.arange(300) % 10,
+    }
+    run_page("docs/mixtures.md", given, {"10_000_000": "10_000", "100_000": "1_000"})
+    assert seen.tolist() == [7000, 3000]
+
+
+def test_tensorflow_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    little = ROOT / "tests/golden/tfds/little/1.0.0"
+    shutil.copytree(little, tmp_path / "tensorflow_datasets/mnist/3.0.1")
+    from_url = 'tfr.tfds("gs://bucket/mnist/3.0.1", split="train", storage={...}, cache=cache)'
+    here = 'tfr.tfds("~/tensorflow_datasets/mnist/3.0.1", split="train")'
+    run_page("docs/tfds.md", instead={from_url: here, 'batch["label"] ': 'batch["id"] '})
+
+
+def test_writing() -> None:
+    given = {
+        "record": b"a record",
+        "record_batch": [b"another", b"one"],
+        "jpeg_bytes": b"a picture",
+        "photos": [b"a picture"] * 64,
+        "labels": [1, 2, 3, 4],
+        "matrix": np.ones((4, 13)),
+        "values": np.arange(5),
+        "row_splits": np.array([0, 2, 2, 4, 5]),
+    }
+    done = run_page("docs/writing.md", given, {'"b", None, ...': '"b", None, "d"'})
+    assert done["made"].splits["test"]
+
+
+def test_pages_install_from_the_sources() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    assert [page.name for page in pages if "tfrfast[" in page.read_text(encoding="utf-8")] == []
