@@ -18,8 +18,8 @@ from record_files import flip_payload_byte
 from tfrecord_model import write_shard
 from tfrfast import _native
 from tfrfast.jobs import copying, cutting, running, verifying
+from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import grouped, part_bytes
-from tfrfast.jobs.rows import Rows, Shards, cut_rows
 from tfrfast.jobs.running import Advance, run_tasks
 from tfrfast.reader import Skipped
 from tfrfast.storage.remote.options import Storage
@@ -266,7 +266,7 @@ def test_many_small_shards_are_several_parts() -> None:
 
 @pytest.mark.parametrize("target", [1, 100, 5000, 10**9])
 def test_ranges_hold_each_record_once(shards: list[str], target: int) -> None:
-    known = Shards(tfr.Reader(shards))
+    known = ShardSizes(tfr.Reader(shards))
     ranges = list(cut_rows(known, target))
     assert [number for each in ranges for number in each] == list(range(3046))
     total = sum(os.path.getsize(shard) for shard in shards)
@@ -280,14 +280,14 @@ def test_ranges_hold_each_record_once(shards: list[str], target: int) -> None:
 def test_pickled_rows_open_only_what_they_need(shards: list[str], numbers: Any) -> None:
     reader = tfr.Reader(shards)
     numbers = numbers if isinstance(numbers, range) else np.array(numbers)
-    rows = pickle.loads(pickle.dumps(Rows(Shards(reader), numbers)))
+    rows = pickle.loads(pickle.dumps(ChosenRecords(ShardSizes(reader), numbers)))
     assert [rows.reader[int(i)] for i in rows.numbers] == [reader[int(i)] for i in numbers]
     assert [int(i) + rows.base for i in rows.numbers] == list(numbers) or rows.base == 0
     assert len(rows.reader.shards) < 5
 
 
 def test_rows_are_handed_on(shards: list[str]) -> None:
-    rows: Any = Rows(Shards(tfr.Reader(shards)), range(3000, 3010))
+    rows: Any = ChosenRecords(ShardSizes(tfr.Reader(shards)), range(3000, 3010))
     for _ in range(3):
         rows = pickle.loads(pickle.dumps(rows))
     assert rows.base + rows.numbers.start == 3000
@@ -296,7 +296,7 @@ def test_rows_are_handed_on(shards: list[str]) -> None:
 
 def test_a_name_that_is_a_pattern_elsewhere_is_an_error(tmp_path: Path, small_parts: None) -> None:
     named = write_shard(tmp_path / "s[12]", [b"record"] * 3)
-    pickled = pickle.dumps(Rows(Shards(tfr.Reader(named)), range(3)))
+    pickled = pickle.dumps(ChosenRecords(ShardSizes(tfr.Reader(named)), range(3)))
     for number in (1, 2):
         os.link(named, tmp_path / f"s{number}")
     os.unlink(named)
@@ -308,7 +308,7 @@ def test_secrets_stay_behind(shards: list[str]) -> None:
     storage = Storage({"token": "hush", "timeout": 7})
     reader = tfr.Reader(shards, storage=storage)
     for task in (
-        Rows(Shards(reader), range(3)),
+        ChosenRecords(ShardSizes(reader), range(3)),
         *verifying.plan_verification(shards, Twice(), None, storage),
     ):
         pickled = pickle.dumps(task)
@@ -317,7 +317,7 @@ def test_secrets_stay_behind(shards: list[str]) -> None:
 
 
 def test_other_files_elsewhere_are_an_error(shards: list[str]) -> None:
-    pickled = pickle.dumps(Rows(Shards(tfr.Reader(shards)), range(10)))
+    pickled = pickle.dumps(ChosenRecords(ShardSizes(tfr.Reader(shards)), range(10)))
     write_shard(shards[0], [b"other"] * 6)
     with pytest.raises(tfr.StaleIndexError, match="6 records in .* bytes here, and 5 in"):
         pickle.loads(pickled)

@@ -16,8 +16,8 @@ from tfrfast.base.sizes import parse_bytes
 from tfrfast.columns.arrow_nodes import ArrowNode
 from tfrfast.columns.strings import Bytes
 from tfrfast.features import FixedLen
+from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import part_bytes
-from tfrfast.jobs.rows import Rows, Shards, cut_rows
 from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
 from tfrfast.keys.entries import Entries, entries_of, sorted_entries
 from tfrfast.keys.key_file import MAX_RECORDS, KeyHeader, key_path, stamp_of, write_keys
@@ -86,7 +86,7 @@ def build_key_file(
     kind = _kind_of(reader, feature)
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
     stamp = stamp_of(reader)
-    tasks = plan_keys(Shards(reader), feature, kind, num_workers(executor, threads), memory)
+    tasks = plan_keys(ShardSizes(reader), feature, kind, num_workers(executor, threads), memory)
     with WorkFolder(path) as work, ProgressBar("Collecting keys", progress, "records") as bar:
         entries = Entries(memory, work.path)
         skipped: set[Skipped] = set()
@@ -108,12 +108,12 @@ def build_key_file(
 
 
 def plan_keys(
-    shards: Shards, feature: str, kind: str, workers: int, memory: int
+    shards: ShardSizes, feature: str, kind: str, workers: int, memory: int
 ) -> list[_SortKeys]:
     """The tasks. All that run take a part of the memory that the keys may take afterwards."""
     size = min(part_bytes(sum(shards.sizes), workers), max(memory // (4 * workers), 1 << 20))
     return [
-        _SortKeys(Rows(shards, numbers), len(numbers), feature, kind)
+        _SortKeys(ChosenRecords(shards, numbers), len(numbers), feature, kind)
         for numbers in cut_rows(shards, size)
     ]
 
@@ -122,7 +122,7 @@ def plan_keys(
 class _SortKeys:
     """Reads the keys of a range of records, and sorts them."""
 
-    rows: Rows
+    rows: ChosenRecords
     amount: int
     feature: str
     kind: str

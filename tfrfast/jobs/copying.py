@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tfrfast.base.arguments import Int64Array, integer
 from tfrfast.base.progress import ProgressBar
 from tfrfast.columns.rows import row_numbers
-from tfrfast.jobs.rows import Rows, Shards
+from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader, Skipped
@@ -111,7 +111,7 @@ def copy(
                 overwrite=overwrite,
             )
         )
-        known = Shards(reader)
+        known = ShardSizes(reader)
         skipped: set[Skipped] = set()
         if reader.skips_damage:
             numbers = _without_damage(known, numbers, executor, progress, skipped)
@@ -138,12 +138,12 @@ def copy(
 
 
 def plan_shards(
-    shards: Shards, numbers: Int64Array, ends: Int64Array, unpublished: Unpublished
+    shards: ShardSizes, numbers: Int64Array, ends: Int64Array, unpublished: Unpublished
 ) -> list[_WriteShard]:
     """The tasks, one for each new shard."""
     size = shards.reader._records_within(_PIECE_BYTES)
     return [
-        _WriteShard(Rows(shards, numbers[first:end]), int(end - first), size, unpublished)
+        _WriteShard(ChosenRecords(shards, numbers[first:end]), int(end - first), size, unpublished)
         for first, end in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True)
     ]
 
@@ -152,7 +152,7 @@ def plan_shards(
 class _WriteShard:
     """Writes a shard into the work folder."""
 
-    rows: Rows
+    rows: ChosenRecords
     amount: int
     step: int
     unpublished: Unpublished
@@ -170,7 +170,7 @@ class _WriteShard:
 class _FindGood:
     """Finds out which records are not damaged."""
 
-    rows: Rows
+    rows: ChosenRecords
     amount: int
     step: int
 
@@ -184,7 +184,7 @@ class _FindGood:
 
 
 def _without_damage(
-    shards: Shards,
+    shards: ShardSizes,
     numbers: Int64Array,
     executor: Executor | None,
     progress: bool | None,
@@ -195,7 +195,7 @@ def _without_damage(
     pieces = len(numbers) // (size * 8 * num_workers(executor, threads))
     part = size * min(max(1, pieces), _CHECKED_PIECES)
     some = [numbers[first : first + part] for first in range(0, len(numbers), part)]
-    tasks = [_FindGood(Rows(shards, each), len(each), size) for each in some]
+    tasks = [_FindGood(ChosenRecords(shards, each), len(each), size) for each in some]
     good = [numbers[:0]]
     with ProgressBar("Checking", progress, "records") as bar:
         found = run_tasks(tasks, executor, threads, bar.adding(len(numbers)))
@@ -221,7 +221,7 @@ def _equal_ends(count: int, num_shards: int) -> Int64Array:
     return np.cumsum(sizes)
 
 
-def _ends(shards: Shards, numbers: Int64Array, max_bytes: SupportsIndex | None) -> Int64Array:
+def _ends(shards: ShardSizes, numbers: Int64Array, max_bytes: SupportsIndex | None) -> Int64Array:
     """Where each shard ends, if they are filled one after the other."""
     assert max_bytes is not None
     limit = integer("max_bytes", max_bytes, 1, 2**63 - 1)
@@ -243,7 +243,7 @@ def _verifying_anew(reader: Reader) -> Reader:
     return Reader(reader._paths, **{**reader._options, "verify": "full"})
 
 
-def _pieces(rows: Rows, size: int) -> Iterator[Int64Array]:
+def _pieces(rows: ChosenRecords, size: int) -> Iterator[Int64Array]:
     numbers = rows.numbers
     assert not isinstance(numbers, range)
     for first in range(0, len(numbers), size):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfrfast.base.progress import ProgressBar
+from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
 from tfrfast.jobs.cutting import grouped, part_bytes, size_of
-from tfrfast.jobs.rows import Rows, Shards, cut_rows
 from tfrfast.jobs.running import Advance, Task, checked_threads, num_workers, run_tasks
 from tfrfast.reader import Reader, Skipped
 from tfrfast.storage.paths import Paths, expand_paths
@@ -115,9 +115,9 @@ def _divided(
         if others:
             yield from _divided(others, target, workers, for_others, storage)
         return
-    known = Shards(reader)
+    known = ShardSizes(reader)
     for rows in cut_rows(known, target):
-        yield _SomeRecords(Rows(known, rows), known.bytes_of(rows))
+        yield _SomeRecords(ChosenRecords(known, rows), known.bytes_of(rows))
 
 
 @dataclass
@@ -137,7 +137,7 @@ class _WholeShards:
             progress=False,
             storage=self.storage,
         ) as reader:
-            known = Shards(reader)
+            known = ShardSizes(reader)
             good = _count_good(known, range(len(reader)), advance)
             # What lies after the last record counts, too.
             num_bytes = sum(known.sizes)
@@ -149,17 +149,17 @@ class _WholeShards:
 class _SomeRecords:
     """Checks some records of a large shard."""
 
-    rows: Rows
+    rows: ChosenRecords
     amount: int
 
     def run(self, advance: Advance) -> Verified:
         reader = self.rows.reader
         assert isinstance(self.rows.numbers, range)
-        good = _count_good(Shards(reader), self.rows.numbers, advance)
+        good = _count_good(ShardSizes(reader), self.rows.numbers, advance)
         return Verified(0, good, self.amount, reader.skipped)
 
 
-def _count_good(shards: Shards, numbers: range, advance: Advance) -> int:
+def _count_good(shards: ShardSizes, numbers: range, advance: Advance) -> int:
     good = 0
     at = numbers.start
     while at < numbers.stop:

@@ -18,7 +18,7 @@ from ray.data.block import BlockMetadata
 
 from tfrfast.errors import RecordError
 from tfrfast.order import Plan
-from tfrfast.ray.parts import Columns, Part, Shards
+from tfrfast.ray.parts import Columns, OrderRange, PlannedShards
 from tfrfast.ray.ranges import ShardTable, cut
 from tfrfast.ray.tasks import processors_of_task
 from tfrfast.reader import INDEX_USES, Reader
@@ -133,7 +133,7 @@ class RecordSource(Datasource):
         """A task for each range. Other versions of Ray pass other keywords."""
         return [self._task(part, per_task_row_limit) for part in self.parts(parallelism)]
 
-    def parts(self, count: int) -> Iterator[Part]:
+    def parts(self, count: int) -> Iterator[OrderRange]:
         """The ranges, at most `count`."""
         columns = self._columns
         order = self._order
@@ -142,7 +142,7 @@ class RecordSource(Datasource):
             for first, last in cut(self._table, count):
                 touched = self._table.touched(first, last)
                 begin = int(ends[touched[0]] - self._table.num_records[touched[0]])
-                yield Part(self._shards(touched), columns, first, last, begin)
+                yield OrderRange(self._shards(touched), columns, first, last, begin)
             return
         total = len(self)
         count = min(count, total)
@@ -151,7 +151,7 @@ class RecordSource(Datasource):
         travels = len(order.encode()) <= max(_SMALL_ORDER_BYTES, 8 * total // max(count, 1))
         for i in range(count):
             first, last = total * i // count, total * (i + 1) // count
-            part = Part(everything, columns, first, last)
+            part = OrderRange(everything, columns, first, last)
             if travels:
                 planned = order._of_positions(first, last).encode(), self._epoch
                 yield dataclasses.replace(part, planned=planned)
@@ -159,9 +159,9 @@ class RecordSource(Datasource):
                 numbers = order.records_at(self._epoch, first, last)
                 yield dataclasses.replace(part, records=numbers)
 
-    def _shards(self, which: range) -> Shards:
+    def _shards(self, which: range) -> PlannedShards:
         paths = self._reader._paths
-        return Shards(
+        return PlannedShards(
             self._plan,
             absolute([paths[i] for i in which]),
             self._options,
@@ -178,7 +178,7 @@ class RecordSource(Datasource):
             self._put = ray.put(everything)
         return self._put
 
-    def _task(self, part: Part, limit: int | None) -> ReadTask:
+    def _task(self, part: OrderRange, limit: int | None) -> ReadTask:
         # Damaged records that are left out make fewer rows than planned.
         rows = None if self._reader.skips_damage else part.last - part.first
         metadata = {
@@ -196,16 +196,16 @@ class RecordSource(Datasource):
         )
 
 
-def _is_range(part: Part) -> bool:
+def _is_range(part: OrderRange) -> bool:
     return part.records is None and part.planned is None
 
 
-def _read(part: Part) -> Iterator[Any]:
+def _read(part: OrderRange) -> Iterator[Any]:
     return part.read(_shards_of, processors_of_task())
 
 
-def _shards_of(given: Any) -> Shards:
-    shards: Shards = ray.get(given) if isinstance(given, ray.ObjectRef) else given
+def _shards_of(given: Any) -> PlannedShards:
+    shards: PlannedShards = ray.get(given) if isinstance(given, ray.ObjectRef) else given
     return shards
 
 

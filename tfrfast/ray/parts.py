@@ -17,11 +17,11 @@ from tfrfast.ray.blocks import blocks
 from tfrfast.reader import Reader
 from tfrfast.tables import scanning
 
-__all__ = ["Columns", "Part", "Shards"]
+__all__ = ["Columns", "OrderRange", "PlannedShards"]
 
 
 @dataclass(frozen=True)
-class Shards:
+class PlannedShards:
     """Shards as whoever planned the work saw them."""
 
     #: Equal for all parts of one plan, so that a process opens the same shards once.
@@ -104,10 +104,10 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Part:
+class OrderRange:
     """Records `first` to `last` (not among them) of an order: that of the shards, or another."""
 
-    shards: Any  # Shards, or what `get_shards` makes them of
+    shards: Any  # PlannedShards, or what `get_shards` makes them of
     columns: Columns
     first: int
     last: int
@@ -118,7 +118,7 @@ class Part:
     #: Or it is described by an encoded plan of these positions, and the epoch.
     planned: tuple[bytes, int] | None = field(default=None, repr=False)
 
-    def read(self, get_shards: Callable[[Any], Shards], threads: int) -> Iterator[Any]:
+    def read(self, get_shards: Callable[[Any], PlannedShards], threads: int) -> Iterator[Any]:
         """The part's rows as tables of PyArrow, of some MiB each."""
         reader = _open(get_shards, self.shards, threads)
         scan = self.columns.scan(reader, self._numbers(), threads)
@@ -149,7 +149,7 @@ _readers: OrderedDict[tuple[str, str, int], Reader] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _open(get_shards: Callable[[Any], Shards], given: Any, threads: int) -> Reader:
+def _open(get_shards: Callable[[Any], PlannedShards], given: Any, threads: int) -> Reader:
     """A reader for this part, which the next parts of the same plan share, in this process."""
     shards = get_shards(given)
     key = (shards.plan, "\0".join(shards.paths), threads)

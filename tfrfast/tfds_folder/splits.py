@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["Part", "parts_of"]
+__all__ = ["RecordRange", "parts_of"]
 
 _TERM = re.compile(r"(?P<name>[\w-]+)(?:\[(?P<slice>[^\[\]]*)\])?")
 _BOUNDARY = re.compile(r"(?P<number>-?\d[\d_.]*)(?P<unit>%|shard)?")
 _FORMS = '"train", "train[:10%]", "train[100:200]", "train[2shard]", or several joined by "+"'
 
 
-class Part(NamedTuple):
+class RecordRange(NamedTuple):
     """Some records of a split that follow each other."""
 
     name: str
@@ -21,7 +21,7 @@ class Part(NamedTuple):
     end: int
 
 
-def parts_of(split: str, shard_lengths: Mapping[str, Sequence[int]]) -> list[Part]:
+def parts_of(split: str, shard_lengths: Mapping[str, Sequence[int]]) -> list[RecordRange]:
     """The parts that `split` names, in its order. `shard_lengths` has those of every split."""
     parts = []
     for term in split.split("+"):
@@ -32,13 +32,13 @@ def parts_of(split: str, shard_lengths: Mapping[str, Sequence[int]]) -> list[Par
         if name == "all" and name not in shard_lengths:
             if selection is not None:
                 raise ValueError(f"split={split!r}: all splits together cannot be sliced.")
-            parts += [Part(each, 0, sum(sizes)) for each, sizes in shard_lengths.items()]
+            parts += [RecordRange(each, 0, sum(sizes)) for each, sizes in shard_lengths.items()]
         elif name not in shard_lengths:
             known = ", ".join(map(repr, shard_lengths))
             raise ValueError(f"split={split!r}: there is no split {name!r}, only {known}.")
         else:
             begin, end = _range_of(split, selection, shard_lengths[name])
-            parts.append(Part(name, begin, end))
+            parts.append(RecordRange(name, begin, end))
     return parts
 
 

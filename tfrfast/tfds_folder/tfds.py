@@ -14,7 +14,7 @@ from tfrfast.reader import Reader
 from tfrfast.storage.remote.options import storage_of
 from tfrfast.tfds_folder.features import UndescribedError, specs_of
 from tfrfast.tfds_folder.folder import Folder, Split, open_folder
-from tfrfast.tfds_folder.splits import Part, parts_of
+from tfrfast.tfds_folder.splits import RecordRange, parts_of
 
 __all__ = ["TfdsSplit", "tfds"]
 
@@ -69,7 +69,7 @@ def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> T
         raise
 
 
-def _shards_of(parts: list[Part], found: Folder) -> list[tuple[str, int]]:
+def _shards_of(parts: list[RecordRange], found: Folder) -> list[tuple[str, int]]:
     """The path and length of each shard that is read, once each, in the order of the parts.
 
     A split without records still has a shard, so that there is something to open.
@@ -88,7 +88,7 @@ def _shards_of(parts: list[Part], found: Folder) -> list[tuple[str, int]]:
 
 
 def _indices_of(
-    parts: list[Part], shards: list[tuple[str, int]], found: Folder
+    parts: list[RecordRange], shards: list[tuple[str, int]], found: Folder
 ) -> npt.NDArray[np.int64] | None:
     first_in_reader = {}
     total = 0
@@ -104,7 +104,7 @@ def _indices_of(
 
 
 def _pieces_of(
-    part: Part, split: Split, first_in_reader: dict[str, int]
+    part: RecordRange, split: Split, first_in_reader: dict[str, int]
 ) -> list[npt.NDArray[np.int64]]:
     pieces = []
     first = 0

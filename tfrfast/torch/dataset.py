@@ -79,7 +79,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """These records, in this order. `collate` makes a batch of them as they are."""
         numbers = integers("indices", indices)
-        valid = indices.valid if isinstance(indices, Rows) else None
+        valid = indices.valid if isinstance(indices, BatchNumbers) else None
         batch = self._records.read(numbers, valid)
         rows = Samples(batch) if isinstance(batch, Batch) else batch.tolist()
         return rows if self._transform is None else [*_transformed(self._transform, rows)]
@@ -95,7 +95,7 @@ def _transformed(transform: Callable[[Any], Any], rows: Iterable[Any]) -> Iterat
         yield transform(row)
 
 
-class Rows(list[int]):
+class BatchNumbers(list[int]):
     """The record numbers of a batch, and which of its rows are real."""
 
     def __init__(self, numbers: list[int], valid: np.ndarray[Any, Any]) -> None:
@@ -103,7 +103,7 @@ class Rows(list[int]):
         self.valid = valid
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rows, (list(self), self.valid)
+        return BatchNumbers, (list(self), self.valid)
 
 
 class Samples(Sequence[dict[str, Any]]):

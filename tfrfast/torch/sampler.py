@@ -11,7 +11,7 @@ from tfrfast.base.arguments import Remainder, epoch_number, integer
 from tfrfast.loading.records import order_of
 from tfrfast.loading.states import check_state
 from tfrfast.order import Batching, Mixture, Order, Plan
-from tfrfast.torch.dataset import Rows
+from tfrfast.torch.dataset import BatchNumbers
 from tfrfast.torch.share import Share, with_share
 
 __all__ = ["BatchSampler"]
@@ -178,7 +178,7 @@ class _Epoch:
             raise StopIteration
         numbers, valid = rest.rows(self._epoch, self._step)
         self._step += 1
-        return numbers.tolist() if valid.all() else Rows(numbers.tolist(), valid)
+        return numbers.tolist() if valid.all() else BatchNumbers(numbers.tolist(), valid)
 
     def state_dict(self, delivered: SupportsIndex | None = None) -> dict[str, Any]:
         if self._rest is None or (delivered is None and self._ended):

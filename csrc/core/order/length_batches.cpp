@@ -40,7 +40,7 @@ class LengthEpoch final : public EpochOrder {
   void evaluate(const std::int64_t* positions, std::size_t count,
                 std::int64_t* out) const override {
     for (std::size_t i = 0; i < count; ++i) {
-      const Batch batch = batch_at(positions[i]);
+      const BucketBatch batch = batch_at(positions[i]);
       out[i] = member(batch.bucket, in_buckets_[batch.bucket].at(batch.begin));
     }
   }
@@ -48,20 +48,20 @@ class LengthEpoch final : public EpochOrder {
   std::int64_t rows_at(std::int64_t position) const override { return batch_at(position).rows; }
 
   void write_rows(std::int64_t position, std::int64_t* out) const override {
-    const Batch batch = batch_at(position);
+    const BucketBatch batch = batch_at(position);
     in_buckets_[batch.bucket].evaluate_range(batch.begin, static_cast<std::size_t>(batch.rows),
                                              out);
     for (std::int64_t i = 0; i < batch.rows; ++i) out[i] = member(batch.bucket, out[i]);
   }
 
  private:
-  struct Batch {
+  struct BucketBatch {
     std::size_t bucket = 0;
     std::int64_t begin = 0;  // in the bucket's order
     std::int64_t rows = 0;
   };
 
-  Batch batch_at(std::int64_t position) const noexcept {
+  BucketBatch batch_at(std::int64_t position) const noexcept {
     const std::int64_t number = batches_.at(position);
     const std::vector<std::int64_t>& firsts = order_->first_batches_;
     // The last bucket that begins there: those before it may be empty.

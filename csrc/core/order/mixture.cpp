@@ -55,8 +55,8 @@ Mixture::Mixture(MixtureSpec spec)
   for (const MixtureSpec::Segment& segment : spec_.segments) {
     const std::int64_t begin = segment.position / spec_.unit_rows;
     const auto period = period_of(segment.weights, spec_.arrangement);
-    parts_.push_back({segment.epoch, begin, Stretch(period, spec_.arrangement, units - begin),
-                      Stretch(period, spec_.arrangement, units)});
+    segments_.push_back({segment.epoch, begin, Stretch(period, spec_.arrangement, units - begin),
+                         Stretch(period, spec_.arrangement, units)});
   }
   check_capacities();
 }
@@ -121,22 +121,23 @@ std::int64_t Mixture::capacity(std::size_t source) const noexcept {
 // Draws that weights have interrupted may or may not have come, so they count.
 void Mixture::check_capacities() const {
   if (spec_.repeats) return;
-  std::vector<std::int64_t> before(spec_.sources.size());  // in the epoch where the part begins
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    const Part& part = parts_[p];
+  std::vector<std::int64_t> before(spec_.sources.size());  // in the epoch where the segment begins
+  for (std::size_t p = 0; p < segments_.size(); ++p) {
+    const Segment& segment = segments_[p];
     if (p > 0) {
-      const Part& last = parts_[p - 1];
-      const Stretch& stretch = last.in(part.epoch);
-      const std::int64_t at = part.position - last.begin_in(part.epoch);
+      const Segment& last = segments_[p - 1];
+      const Stretch& stretch = last.in(segment.epoch);
+      const std::int64_t at = segment.position - last.begin_in(segment.epoch);
       const std::int64_t period = at / stretch.period_size();
       for (std::size_t s = 0; s < before.size(); ++s) {
-        if (last.epoch != part.epoch) before[s] = 0;
+        if (last.epoch != segment.epoch) before[s] = 0;
         before[s] += stretch.draws_before(s, period);
         if (at % stretch.period_size() != 0) before[s] += stretch.slots(period).owned(s);
       }
     }
     for (std::size_t s = 0; s < before.size(); ++s) {
-      const std::int64_t needed = std::max(before[s] + part.first.draws(s), part.whole.draws(s));
+      const std::int64_t needed =
+          std::max(before[s] + segment.first.draws(s), segment.whole.draws(s));
       if (needed <= capacity(s)) continue;
       throw Error(ErrorKind::invalid,
                   "Source " + std::to_string(s) + " has " +
@@ -147,7 +148,7 @@ void Mixture::check_capacities() const {
   }
 }
 
-Mixture::Wide Mixture::Part::draws_before(std::size_t source, std::uint64_t of_epoch) const {
+Mixture::Wide Mixture::Segment::draws_before(std::size_t source, std::uint64_t of_epoch) const {
   if (of_epoch == epoch) return 0;
   return static_cast<Wide>(first.draws(source)) +
          static_cast<Wide>(of_epoch - epoch - 1) * static_cast<Wide>(whole.draws(source));
@@ -155,10 +156,10 @@ Mixture::Wide Mixture::Part::draws_before(std::size_t source, std::uint64_t of_e
 
 std::vector<Mixture::Beginning> Mixture::beginnings_after(std::uint64_t seed,
                                                           const std::vector<Beginning>& before,
-                                                          const Part& part,
-                                                          const Part& next) const {
-  const Stretch& stretch = part.in(next.epoch);
-  const std::int64_t begin = part.begin_in(next.epoch);
+                                                          const Segment& segment,
+                                                          const Segment& next) const {
+  const Stretch& stretch = segment.in(next.epoch);
+  const std::int64_t begin = segment.begin_in(next.epoch);
   const std::int64_t period = (next.position - begin) / stretch.period_size();
   const std::int64_t in_period = (next.position - begin) % stretch.period_size();
   const Slots& slots = stretch.slots(period);
@@ -168,9 +169,9 @@ std::vector<Mixture::Beginning> Mixture::beginnings_after(std::uint64_t seed,
 
   std::vector<Beginning> after(before.size());
   for (std::size_t s = 0; s < before.size(); ++s) {
-    const Wide of_epoch = part.draws_before(s, next.epoch);
+    const Wide of_epoch = segment.draws_before(s, next.epoch);
     Beginning from = before[s];
-    if (!spec_.repeats && next.epoch != part.epoch) {  // each epoch has draws of its own
+    if (!spec_.repeats && next.epoch != segment.epoch) {  // each epoch has draws of its own
       from.left_over.clear();
       from.next = static_cast<Wide>(next.epoch) * static_cast<Wide>(capacity(s)) - of_epoch;
     }
@@ -202,8 +203,8 @@ std::shared_ptr<const Mixture::Beginnings> Mixture::beginnings(std::uint64_t see
   }
   auto all = std::make_shared<Beginnings>();
   all->emplace_back(spec_.sources.size());
-  for (std::size_t p = 1; p < parts_.size(); ++p) {
-    all->push_back(beginnings_after(seed, all->back(), parts_[p - 1], parts_[p]));
+  for (std::size_t p = 1; p < segments_.size(); ++p) {
+    all->push_back(beginnings_after(seed, all->back(), segments_[p - 1], segments_[p]));
   }
   const std::lock_guard lock(mutex_);
   remembered_ = {seed, all};
@@ -211,9 +212,11 @@ std::shared_ptr<const Mixture::Beginnings> Mixture::beginnings(std::uint64_t see
 }
 
 std::size_t Mixture::part_at(std::uint64_t epoch, std::int64_t position) const noexcept {
-  std::size_t part = parts_.size() - 1;
-  while (std::pair(parts_[part].epoch, parts_[part].position) > std::pair(epoch, position)) --part;
-  return part;
+  std::size_t segment = segments_.size() - 1;
+  while (std::pair(segments_[segment].epoch, segments_[segment].position) >
+         std::pair(epoch, position))
+    --segment;
+  return segment;
 }
 
 std::vector<std::int64_t> Mixture::counts(std::uint64_t seed, std::uint64_t epoch,
@@ -223,9 +226,9 @@ std::vector<std::int64_t> Mixture::counts(std::uint64_t seed, std::uint64_t epoc
   const std::int64_t units = position / spec_.unit_rows;
   // At the very end of an epoch the weights of the next one do not apply yet.
   const std::size_t number = part_at(epoch, std::max<std::int64_t>(units - 1, 0));
-  const Part& part = parts_[number];
-  const Stretch& stretch = part.in(epoch);
-  const std::int64_t begin = part.begin_in(epoch);
+  const Segment& segment = segments_[number];
+  const Stretch& stretch = segment.in(epoch);
+  const std::int64_t begin = segment.begin_in(epoch);
   const std::vector<std::int64_t> draws =
       stretch.draws_before_position(PeriodShuffle(seed, epoch), begin, units - begin);
   std::vector<std::int64_t> counts;
@@ -237,7 +240,7 @@ std::vector<std::int64_t> Mixture::counts(std::uint64_t seed, std::uint64_t epoc
                     first_records_.begin() - 1;
   }
   for (std::size_t s = 0; s < spec_.sources.size(); ++s) {
-    Wide count = (*all)[number][s].drawn + part.draws_before(s, epoch);
+    Wide count = (*all)[number][s].drawn + segment.draws_before(s, epoch);
     count += static_cast<Wide>(draws[s]);
     count *= static_cast<Wide>(spec_.unit_rows);
     if (broken_source == static_cast<std::int64_t>(s)) {
@@ -256,14 +259,14 @@ Mixture::Place Mixture::place_of(std::uint64_t seed, std::size_t source,
                                  std::int64_t earlier) const {
   const auto all = beginnings(seed);
   const auto unit = static_cast<Wide>(earlier / spec_.unit_rows);
-  std::size_t number = parts_.size() - 1;
+  std::size_t number = segments_.size() - 1;
   while ((*all)[number][source].drawn > unit) --number;
-  const Part& part = parts_[number];
+  const Segment& segment = segments_[number];
   Wide left = unit - (*all)[number][source].drawn;
-  std::uint64_t epoch = part.epoch;
-  if (const auto first = static_cast<Wide>(part.first.draws(source)); left >= first) {
+  std::uint64_t epoch = segment.epoch;
+  if (const auto first = static_cast<Wide>(segment.first.draws(source)); left >= first) {
     left -= first;
-    const auto whole = static_cast<Wide>(part.whole.draws(source));
+    const auto whole = static_cast<Wide>(segment.whole.draws(source));
     if (whole == 0) {
       throw Error(ErrorKind::invalid, "No epoch has so many records of source " +
                                           std::to_string(source) + ": its weight is too small.");
@@ -271,10 +274,10 @@ Mixture::Place Mixture::place_of(std::uint64_t seed, std::size_t source,
     epoch += 1 + static_cast<std::uint64_t>(left / whole);
     left %= whole;
   }
-  const std::int64_t begin = part.begin_in(epoch);
+  const std::int64_t begin = segment.begin_in(epoch);
   const std::int64_t position =
-      begin + part.in(epoch).position_of(PeriodShuffle(seed, epoch), begin, source,
-                                         static_cast<std::int64_t>(left));
+      begin + segment.in(epoch).position_of(PeriodShuffle(seed, epoch), begin, source,
+                                            static_cast<std::int64_t>(left));
   return {epoch, position * spec_.unit_rows + earlier % spec_.unit_rows};
 }
 

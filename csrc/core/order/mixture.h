@@ -86,7 +86,7 @@ class Mixture final : public Order {
   // From here on, positions and draws count units.
 
   // What applies from some place on. A source's draws are counted from there.
-  struct Part {
+  struct Segment {
     std::uint64_t epoch = 0;
     std::int64_t position = 0;
     Stretch first;  // the rest of that epoch
@@ -98,7 +98,7 @@ class Mixture final : public Order {
     Wide draws_before(std::size_t source, std::uint64_t of_epoch) const;
   };
 
-  // A source where a part begins. The period that ends there may have draws that were left over.
+  // A source where a segment begins. The period that ends there may have draws that were left over.
   // They come first, so that no record is forgotten. Which ones they are depends on the seed.
   struct Beginning {
     Wide drawn = 0;               // before it
@@ -110,12 +110,12 @@ class Mixture final : public Order {
       return number < others ? left_over[static_cast<std::size_t>(number)] : next + number - others;
     }
   };
-  using Beginnings = std::vector<std::vector<Beginning>>;  // of each part, of each source
+  using Beginnings = std::vector<std::vector<Beginning>>;  // of each segment, of each source
 
   std::shared_ptr<const Beginnings> beginnings(std::uint64_t seed) const;
   std::vector<Beginning> beginnings_after(std::uint64_t seed, const std::vector<Beginning>& before,
-                                          const Part& part, const Part& next) const;
-  // The last part that begins at or before a place.
+                                          const Segment& segment, const Segment& next) const;
+  // The last segment that begins at or before a place.
   std::size_t part_at(std::uint64_t epoch, std::int64_t position) const noexcept;
   // How many draws a source has for an epoch of the mixture if sources do not repeat.
   std::int64_t capacity(std::size_t source) const noexcept;
@@ -125,7 +125,7 @@ class Mixture final : public Order {
   MixtureSpec spec_;
   std::int64_t max_rows_ = 0;
   std::vector<std::int64_t> first_records_;
-  std::vector<Part> parts_;
+  std::vector<Segment> segments_;
   struct Remembered {
     std::uint64_t seed = 0;
     std::shared_ptr<const Beginnings> beginnings;

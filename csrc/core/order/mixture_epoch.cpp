@@ -119,26 +119,27 @@ MixtureEpoch::MixtureEpoch(const Mixture& mixture, std::uint64_t seed, std::uint
   const SipKey key = derive_key(KeyPurpose::sources, seed, 0);
   for (std::size_t s = 0; s < recent_.size(); ++s) seeds_.push_back(siphash(key, {s}));
   const std::int64_t units = mixture.spec_.length / mixture.spec_.unit_rows;
-  for (std::size_t p = 0; p < mixture.parts_.size(); ++p) {
-    const Mixture::Part& part = mixture.parts_[p];
-    if (part.epoch > epoch) break;
-    const bool is_last = p + 1 == mixture.parts_.size();
-    const std::int64_t begin = part.begin_in(epoch);
+  for (std::size_t p = 0; p < mixture.segments_.size(); ++p) {
+    const Mixture::Segment& segment = mixture.segments_[p];
+    if (segment.epoch > epoch) break;
+    const bool is_last = p + 1 == mixture.segments_.size();
+    const std::int64_t begin = segment.begin_in(epoch);
     std::int64_t end = units;
-    if (!is_last && mixture.parts_[p + 1].epoch < epoch) continue;
-    if (!is_last && mixture.parts_[p + 1].epoch == epoch) end = mixture.parts_[p + 1].position;
-    if (begin < end) add_run(part, (*beginnings_)[p], begin, end);
+    if (!is_last && mixture.segments_[p + 1].epoch < epoch) continue;
+    if (!is_last && mixture.segments_[p + 1].epoch == epoch)
+      end = mixture.segments_[p + 1].position;
+    if (begin < end) add_run(segment, (*beginnings_)[p], begin, end);
   }
 }
 
-void MixtureEpoch::add_run(const Mixture::Part& part,
+void MixtureEpoch::add_run(const Mixture::Segment& segment,
                            const std::vector<Mixture::Beginning>& beginnings, std::int64_t begin,
                            std::int64_t end) {
-  Run run{begin, end, &part.in(epoch_), part.begin_in(epoch_), {}};
+  Run run{begin, end, &segment.in(epoch_), segment.begin_in(epoch_), {}};
   for (std::size_t s = 0; s < recent_.size(); ++s) {
     Draws draws;
-    if (mixture_->spec_.repeats || part.epoch == epoch_) {
-      draws.before = part.draws_before(s, epoch_);
+    if (mixture_->spec_.repeats || segment.epoch == epoch_) {
+      draws.before = segment.draws_before(s, epoch_);
       draws.beginning = &beginnings[s];
       draws.has_left_over = draws.before < beginnings[s].left_over.size();
       if (!draws.has_left_over) draws.first = place_of(s, beginnings[s].draw(draws.before));
@@ -283,7 +284,7 @@ const MixtureEpoch::Run& MixtureEpoch::run_at(std::int64_t unit) const noexcept 
   return runs_[number];
 }
 
-MixtureEpoch::Batch MixtureEpoch::batch_at(std::int64_t position) const {
+MixtureEpoch::SourceBatch MixtureEpoch::batch_at(std::int64_t position) const {
   const Run& run = run_at(position);
   std::uint16_t source = 0;
   std::int64_t draw = 0;
@@ -296,13 +297,13 @@ MixtureEpoch::Batch MixtureEpoch::batch_at(std::int64_t position) const {
 
 std::int64_t MixtureEpoch::rows_at(std::int64_t position) const {
   if (mixture_->max_rows() == 0) return 1;
-  const Batch batch = batch_at(position);
+  const SourceBatch batch = batch_at(position);
   return batch.order->rows_at(batch.position);
 }
 
 void MixtureEpoch::write_rows(std::int64_t position, std::int64_t* out) const {
   if (mixture_->max_rows() == 0) return evaluate(&position, 1, out);
-  const Batch batch = batch_at(position);
+  const SourceBatch batch = batch_at(position);
   batch.order->write_rows(batch.position, out);
   const std::int64_t rows = batch.order->rows_at(batch.position);
   for (std::int64_t i = 0; i < rows; ++i) out[i] += mixture_->first_records_[batch.source];

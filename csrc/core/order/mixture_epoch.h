@@ -31,12 +31,12 @@ class MixtureEpoch final : public EpochOrder {
   };
   // Draws of a source in a run.
   struct Draws {
-    Wide before = 0;                                // those of the part before this epoch
-    const Mixture::Beginning* beginning = nullptr;  // of the part; null: this epoch's own
+    Wide before = 0;                                // those of the segment before this epoch
+    const Mixture::Beginning* beginning = nullptr;  // of the segment; null: this epoch's own
     bool has_left_over = false;                     // among them
     Place first;                                    // of the run's draw 0 if none is left over
   };
-  // Positions, in units, that belong to one part.
+  // Positions, in units, that belong to one segment.
   struct Run {
     std::int64_t begin = 0;
     std::int64_t end = 0;
@@ -46,7 +46,7 @@ class MixtureEpoch final : public EpochOrder {
   };
   struct Rows;  // of one source
   // A batch, if the sources' positions are batches.
-  struct Batch {
+  struct SourceBatch {
     std::size_t source = 0;
     std::shared_ptr<const EpochOrder> order;  // of the source
     std::int64_t position = 0;                // in it
@@ -55,13 +55,13 @@ class MixtureEpoch final : public EpochOrder {
 
   Place place_of(std::size_t source, Wide draw) const noexcept;
   Place place_in(const Run& run, std::size_t source, std::int64_t draw) const noexcept;
-  void add_run(const Mixture::Part& part, const std::vector<Mixture::Beginning>& beginnings,
+  void add_run(const Mixture::Segment& segment, const std::vector<Mixture::Beginning>& beginnings,
                std::int64_t begin, std::int64_t end);
   void evaluate_block(const Run& run, const std::int64_t* positions, std::size_t count,
                       std::int64_t* out) const;
   void evaluate_source(const Run& run, std::size_t source, const Rows& rows,
                        std::int64_t* out) const;
-  Batch batch_at(std::int64_t position) const;
+  SourceBatch batch_at(std::int64_t position) const;
   const Run& run_at(std::int64_t unit) const noexcept;
   std::shared_ptr<const EpochOrder> order_of(std::size_t source, std::uint64_t epoch) const;
 

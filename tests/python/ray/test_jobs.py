@@ -17,8 +17,8 @@ import tfrfast as tfr
 from patience import PATIENCE_S
 from record_files import flip_payload_byte
 from tfrfast.jobs import running
+from tfrfast.jobs.chosen_records import ShardSizes
 from tfrfast.jobs.copying import plan_shards
-from tfrfast.jobs.rows import Shards
 from tfrfast.jobs.running import run_tasks
 from tfrfast.writing.shard_set import ShardSet
 
@@ -399,7 +399,7 @@ def test_tasks_of_a_node_that_dies_run_elsewhere(
         overwrite=False,
     ) as shard_set:
         tasks = plan_shards(
-            Shards(reader), numbers, np.arange(250, 1501, 250), shard_set.unpublished
+            ShardSizes(reader), numbers, np.arange(250, 1501, 250), shard_set.unpublished
         )
         held = [Held(task, i, str(seen), victim) for i, task in enumerate(tasks)]
         written = list(run_tasks(held, RayExecutor(), None, lambda newly: None))

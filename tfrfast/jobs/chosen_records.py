@@ -13,10 +13,10 @@ from tfrfast.base.arguments import Int64Array
 from tfrfast.errors import StaleIndexError
 from tfrfast.reader import Reader
 
-__all__ = ["Rows", "Shards", "cut_rows"]
+__all__ = ["ChosenRecords", "ShardSizes", "cut_rows"]
 
 
-class Shards:
+class ShardSizes:
     """Where the records of each of a reader's shards begin, and how many bytes they take."""
 
     def __init__(self, reader: Reader) -> None:
@@ -55,7 +55,7 @@ def _starts(counts: Sequence[int]) -> Int64Array:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
-class Rows:
+class ChosenRecords:
     """Records of a reader by number, in order: a range, or an array.
 
     A pickle of them opens only the shards that they are in, without any threads of its own, so
@@ -63,8 +63,8 @@ class Rows:
     by an executor that hands tasks on.
     """
 
-    def __init__(self, shards: Shards, numbers: range | Int64Array) -> None:
-        self._shards: Shards | None = shards
+    def __init__(self, shards: ShardSizes, numbers: range | Int64Array) -> None:
+        self._shards: ShardSizes | None = shards
         self._pickled: tuple[Any, ...] | None = None
         self.reader = shards.reader
         self.numbers = numbers
@@ -104,8 +104,8 @@ def _opened(
     facts: list[tuple[int, int]],
     numbers: range | npt.NDArray[np.int64],
     base: int,
-) -> Rows:
-    rows = Rows.__new__(Rows)
+) -> ChosenRecords:
+    rows = ChosenRecords.__new__(ChosenRecords)
     rows._shards = None
     rows._pickled = (names, options, facts, numbers, base)
     rows.reader = Reader(names, **options)
@@ -128,7 +128,7 @@ def _opened(
     return rows
 
 
-def cut_rows(shards: Shards, target: int) -> Iterator[range]:
+def cut_rows(shards: ShardSizes, target: int) -> Iterator[range]:
     """All records, in ranges of about `target` bytes. Only larger shards are divided."""
     begin = held = 0
     starts = shards.starts.tolist()
