@@ -63,6 +63,10 @@ std::vector<Row> rows_at(const Source& source, std::span<const std::int64_t> add
   const std::size_t count = addresses.size() / kAddressNumbers;
   for (std::size_t begin = 0; begin < count;) {
     const std::int64_t shard = address(begin)[0];
+    if (shard == kNoRecord) {
+      ++begin;
+      continue;
+    }
     std::uint64_t stream_end = 0;
     std::size_t end = begin;
     for (; end < count && address(end)[0] == shard; ++end) {

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.batches import Batches, StringBatches, group_of
-from tfrfast.tensorflow.blocks import emit_block, records
+from tfrfast.tensorflow.blocks import emit_block, in_parts, records
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import flat_map, parallel_map, rebatched, unbatched
@@ -30,6 +30,8 @@ _PARALLEL_FINDS = 2
 _BLOCKS_AT_ONCE = 4
 # The numbers of an address.
 _ADDRESS = 4
+# Each of them where there is no record.
+_NO_RECORD = -1
 
 
 class Shards:
@@ -78,7 +80,12 @@ class Shards:
         assert sequence.batch is not None
         size, is_full = sequence.batch.rows, sequence.batch.drop_remainder
         ends_with_epoch = sequence.batch.ends_with_epoch
-        found = self._payloads(sequence) if self._skips_damage else self._addresses(sequence)
+        can_group = not (self._skips_damage or is_full or record_bytes is None)
+        group = group_of(size * (record_bytes or 0)) if can_group else 1
+        if self._skips_damage:
+            found = self._payloads(sequence)
+        else:
+            found = self._addresses(sequence, size * group if group > 1 else 0)
         if not ends_with_epoch:
             found = _repeated(found, sequence)
 
@@ -94,7 +101,6 @@ class Shards:
 
         if self._skips_damage:  # so that batches are full, records are left out before they are cut
             return StringBatches(again(size, is_full), size if is_full else None, finished)
-        group = 1 if record_bytes is None or is_full else group_of(size * record_bytes)
         cut = again(size * group, is_full)
         return _FoundBatches(self.source, cut, size, is_full, group, finished)
 
@@ -105,15 +111,21 @@ class Shards:
     def _read(self, blocks: Any, wanted: Any) -> Any:
         return flat_map(parallel_map(blocks, _read_block, self.source, wanted), emit_block)
 
-    def _addresses(self, sequence: Sequence) -> Any:
-        """Where the records are, for a few MiB at a time."""
+    def _addresses(self, sequence: Sequence, group_rows: int) -> Any:
+        """Where the records are, for a few MiB at a time.
+
+        If they will be cut into groups of `group_rows`, an error comes after so many rows that no
+        group before it is held back: only such rows are, and lost with it.
+        """
         wanted = tf.constant(sequence.of_one_epoch.encode())
 
         length = 1 if self._is_compressed else _BLOCKS_AT_ONCE
         found = parallel_map(
             self._steps(wanted, length), _find, self.source, wanted, calls=_PARALLEL_FINDS
         )
-        return flat_map(found, emit_block)
+        if group_rows == 0:
+            return flat_map(found, emit_block)
+        return flat_map(found, _emit_found, tf.constant(group_rows - 1, tf.int64))
 
     def _steps(self, wanted: Any, length: int = 1) -> Any:
         """The blocks that hold what is wanted."""
@@ -127,6 +139,19 @@ def _read_block(block: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
 
 def _find(blocks: Any, source: Any, wanted: Any) -> tuple[Any, ...]:
     return records(*ops.tfrfast_find_records(source, wanted, blocks), _ADDRESS)
+
+
+def _emit_found(head: Any, error: Any, tail: Any, filling: Any) -> Any:
+    """emit_block(), with `filling` rows that stand for no record before an error."""
+
+    def filled() -> Any:
+        rows = tf.where(tf.equal(error, ""), tf.constant(0, tf.int64), filling)
+        shape = tf.stack([rows, tf.constant(_ADDRESS, tf.int64)])
+        fill = tf.fill(shape, tf.constant(_NO_RECORD, tf.int64))
+        return in_parts(tf.concat([head, fill], axis=0), error, tail)
+
+    is_sound = tf.logical_and(tf.equal(error, ""), tf.size(head) > 0)
+    return tf.cond(is_sound, lambda: tf.data.Dataset.from_tensors(head), filled)
 
 
 class _FoundBatches(Batches):
@@ -154,7 +179,13 @@ class _FoundBatches(Batches):
         return self._addresses
 
     def count(self, *group: Any) -> Any:
-        return -(-tf.shape(group[0], tf.int64)[0] // self._size)
+        every = -(-tf.shape(group[0], tf.int64)[0] // self._size)
+        if self._group == 1:
+            return every
+        # Before an error only whole batches count, as in tf.data.
+        shards = group[0][:, 0]
+        whole = tf.math.count_nonzero(shards > _NO_RECORD) // self._size
+        return tf.where(tf.equal(shards[-1], _NO_RECORD), whole, every)
 
     def member(self, number: int, *group: Any) -> tuple[Any, ...]:
         if self._group == 1:

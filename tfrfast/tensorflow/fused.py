@@ -36,7 +36,7 @@ class FusedDataset(ParsingDataset):
         return FusedDataset.__new__(FusedDataset)
 
     def _narrowed(
-        self, method: Literal["take", "skip", "shard"], plain: Callable[[], Any], *arguments: Any
+        self, method: Literal["take", "skip", "shard"], name: str | None, *arguments: Any
     ) -> Any:
         pipeline = self._pipeline
         fused = ENDED if pipeline is None else pipeline.narrowed(method, *arguments)
@@ -45,15 +45,17 @@ class FusedDataset(ParsingDataset):
             length = getattr(Progression(0, 1, length), method)(*numbers).count
         else:
             length = None
+
+        def plain(dataset: Any) -> Any:
+            return getattr(tf.data.Dataset, method)(dataset, *arguments, name=name)
+
         return self._fused_or(plain, fused, call_text(method, *arguments), length=length)
 
     def take(self, count: Any, name: str | None = None) -> Any:
-        plain = super().take
-        return self._narrowed("take", lambda: plain(count, name=name), count)
+        return self._narrowed("take", name, count)
 
     def skip(self, count: Any, name: str | None = None) -> Any:
-        plain = super().skip
-        return self._narrowed("skip", lambda: plain(count, name=name), count)
+        return self._narrowed("skip", name, count)
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Any:
         shuffle = self._pipeline and self._pipeline.shuffle
@@ -63,18 +65,19 @@ class FusedDataset(ParsingDataset):
                 "own, so that their shards would overlap and miss records. Give shuffle() a seed, "
                 "the same everywhere, or call shard() first."
             )
-        plain = super().shard
-        return self._narrowed(
-            "shard", lambda: plain(num_shards, index, name=name), num_shards, index
-        )
+        return self._narrowed("shard", name, num_shards, index)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Any:
-        plain, call = super().repeat, call_text("repeat", *([] if count is None else [count]))
+        call = call_text("repeat", *([] if count is None else [count]))
         fused = ENDED if self._pipeline is None else self._pipeline.repeated(count)
         number, length = None if count is None else static_integer(count), self._length
         if length is not None:
             length = None if number is None or number < 0 else length * number
-        return self._fused_or(lambda: plain(count, name=name), fused, call, length=length)
+
+        def plain(dataset: Any) -> Any:
+            return tf.data.Dataset.repeat(dataset, count, name=name)
+
+        return self._fused_or(plain, fused, call, length=length)
 
     def shuffle(
         self,
@@ -126,19 +129,21 @@ class FusedDataset(ParsingDataset):
         name: str | None = None,
     ) -> Any:
         call = _batch_text("batch", batch_size, drop_remainder)
-        plain = super().batch
-        return self._batched(
-            batch_size,
-            drop_remainder,
-            lambda: plain(batch_size, drop_remainder, num_parallel_calls, deterministic, name=name),
-            call,
-        )
 
-    def _batched(self, rows: Any, drop_remainder: Any, plain: Callable[[], Any], call: str) -> Any:
+        def plain(dataset: Any) -> Any:
+            return tf.data.Dataset.batch(
+                dataset, batch_size, drop_remainder, num_parallel_calls, deterministic, name=name
+            )
+
+        return self._batched(batch_size, drop_remainder, plain, call)
+
+    def _batched(
+        self, rows: Any, drop_remainder: Any, plain: Callable[[Any], Any], call: str
+    ) -> Any:
         pipeline, drop = self._pipeline, tf.get_static_value(drop_remainder)
         length = _batch_count(self._length, rows, drop)
         if pipeline is None:
-            return self._plain(plain(), call, ENDED, length)
+            return self._plain(plain(self), call, ENDED, length, plain)
         fused = pipeline.batched(rows, drop)
         if isinstance(fused, Refusal) and pipeline.parses_needlessly and pipeline.lifts:
             warn_once("parse", f"Records are parsed one by one before {call}", fused)
@@ -153,10 +158,11 @@ class FusedDataset(ParsingDataset):
         name: str | None = None,
     ) -> Any:
         call = _batch_text("padded_batch", batch_size, drop_remainder)
-        plain = super().padded_batch
 
-        def padded() -> Any:
-            return plain(batch_size, padded_shapes, padding_values, drop_remainder, name=name)
+        def padded(dataset: Any) -> Any:
+            return tf.data.Dataset.padded_batch(
+                dataset, batch_size, padded_shapes, padding_values, drop_remainder, name=name
+            )
 
         if padding_values is None and _is_no_padding(padded_shapes) and self._has_records:
             return self._batched(batch_size, drop_remainder, padded, call)
@@ -165,7 +171,7 @@ class FusedDataset(ParsingDataset):
             if isinstance(refusal, Refusal):
                 warn_once("parse", f"Records are parsed one by one before {call}", refusal)
         ended = ENDED if self._pipeline is None else Refusal("it pads single elements")
-        return self._plain(padded(), call, ended)
+        return self._plain(padded(self), call, ended, again=padded)
 
     @property
     def _has_records(self) -> bool:
@@ -176,10 +182,9 @@ class FusedDataset(ParsingDataset):
         drop = tf.get_static_value(drop_remainder)
         fused = ENDED if self._pipeline is None else self._pipeline.rebatched(batch_size, drop)
 
-        def plain() -> Any:
-            return tf.data.Dataset.rebatch(
-                self._saved_whole(), batch_size, drop_remainder, name=name
-            )
+        def plain(dataset: Any) -> Any:
+            whole = dataset._saved_whole() if dataset is self else dataset
+            return tf.data.Dataset.rebatch(whole, batch_size, drop_remainder, name=name)
 
         return self._fused_or(plain, fused, call)
 
@@ -193,15 +198,15 @@ class FusedDataset(ParsingDataset):
         )
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Any:
-        plain, call = super().prefetch, call_text("prefetch", buffer_size)
-        fused = ENDED if self._pipeline is None else self._pipeline.with_prefetch(buffer_size)
-        return self._kept_or_plain(
-            fused,
-            call,
-            "after what is planned",
-            lambda: plain(buffer_size, name=name),
-            self._length,
-        )
+        def plain(dataset: Any) -> Any:
+            return tf.data.Dataset.prefetch(dataset, buffer_size, name=name)
+
+        call, pipeline = call_text("prefetch", buffer_size), self._pipeline
+        fused = ENDED if pipeline is None else pipeline.with_prefetch(buffer_size)
+        if isinstance(fused, Refusal):
+            return self._plain(plain(self), call, fused, self._length, plain)
+        why = "after what is planned"
+        return self._kept(fused, call, why, lambda: plain(self), self._known_spec)
 
     def with_options(self, options: Any, name: str | None = None) -> Any:
         call, plain, pipeline = "with_options(...)", super().with_options, self._pipeline

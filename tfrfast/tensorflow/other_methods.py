@@ -45,11 +45,23 @@ def _wrapped(method: str, refusal: Refusal) -> Callable[..., Any]:
 
     @functools.wraps(theirs)
     def call(self: RememberingDataset, *arguments: Any, **options: Any) -> Any:
-        made = theirs(self._saved_whole(), *arguments, **options)
+        def again(dataset: Any) -> Any:
+            return theirs(dataset, *arguments, **options)
+
         text = call_text(method, *arguments, **options)
-        return self._plain(made, text, ENDED if self._pipeline is None else refusal)
+        why = ENDED if self._pipeline is None else refusal
+        given = (*arguments, *options.values())
+        can_repeat = method != "ignore_errors" and not any(map(_is_called_or_read, given))
+        return self._plain(
+            again(self._saved_whole()), text, why, again=again if can_repeat else None
+        )
 
     return call
+
+
+def _is_called_or_read(argument: Any) -> bool:
+    """Whether it is a function, which would be called again, or another dataset."""
+    return callable(argument) or isinstance(argument, tf.data.Dataset)
 
 
 class WithOtherMethods(RememberingDataset):
@@ -69,6 +81,10 @@ def _on_theirs(dataset: RememberingDataset) -> Any | None:
         return build_on_theirs(dataset._pipeline)
     if dataset._history.source == "tf.data.TFRecordDataset":
         return dataset
+    if dataset._last_call is not None:
+        again, before = dataset._last_call
+        theirs = _on_theirs(before)
+        return None if theirs is None else again(theirs)
     made = dataset._built
     if not internals.can_be_moved(made) or not isinstance(made._input_dataset, RememberingDataset):
         return None

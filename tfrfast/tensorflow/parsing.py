@@ -44,7 +44,7 @@ class ParsingDataset(WithOtherMethods):
         compiled = TensorFeatures(compile_features(features))
         fused = ENDED if self._pipeline is None else self._pipeline.parsed(compiled)
         return self._fused_or(
-            lambda: parallel_map(self, compiled.parse),
+            lambda dataset: parallel_map(dataset, compiled.parse),
             fused,
             "parse_example({...})",
             length=self._length,

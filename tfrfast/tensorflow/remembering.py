@@ -26,6 +26,8 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
     _pipeline: Pipeline | None  # None: plain tf.data from here on
     _history: History
     _given_length: int | None = None
+    #: The last call, of tf.data, on any dataset, and the dataset on which it was made.
+    _last_call: tuple[Callable[[Any], Any], RememberingDataset] | None = None
 
     def _new(self) -> RememberingDataset:
         """A dataset to be set up, of the class that calls return."""
@@ -179,23 +181,35 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
             pipeline.source.description, is_planned, steps, is_ordered=pipeline.shuffle is not None
         )
 
-    def _plain(self, built: Any, call: str, refusal: Refusal, length: int | None = None) -> Any:
-        """What tf.data made, with parse_example(), explain() and, if known, its length."""
+    def _plain(
+        self,
+        built: Any,
+        call: str,
+        refusal: Refusal,
+        length: int | None = None,
+        again: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """What tf.data made, with parse_example(), explain() and, if known, its length.
+
+        `again` makes the same call on another dataset.
+        """
         why, instead = ("", "") if refusal is ENDED else refusal
         dataset = self._new()
         step = Step(call, fused=False, why=why, instead=instead, ends_plan=True)
         dataset._set_up(None, self._history.then(step), built=built)
         dataset._given_length = length
+        dataset._last_call = None if again is None else (again, self)
         return dataset
 
     def _fused_or(
         self,
-        plain: Callable[[], Any],
+        plain: Callable[[Any], Any],
         fused: Pipeline | Refusal,
         call: str,
         why: str = "",
         length: int | None = None,
     ) -> Any:
+        """`plain` makes the call on a dataset in tf.data."""
         if isinstance(fused, Refusal):
-            return self._plain(plain(), call, fused, length)
+            return self._plain(plain(self), call, fused, length, plain)
         return self._fused(fused, call, why)

@@ -105,6 +105,8 @@ SNAPSHOTS: dict[str, Make] = {
     "a piece": lambda source: source.skip(2).take(20).shard(3, 1),
     "epochs": lambda source: source.repeat(2).batch(3),
     "epochs of batches": lambda source: source.batch(3, drop_remainder=True).repeat(2).prefetch(2),
+    "single maps": lambda source: source.map(tf.strings.length).batch(3).take(5).prefetch(2),
+    "padded": lambda source: source.map(lambda each: tf.reshape(each, [1])).padded_batch(3),
     "maps": lambda source: source.batch(3).map(tf.strings.length).map(tf.square),
 }
 
@@ -122,7 +124,10 @@ def test_a_snapshot_is_found_again(
     for _ in range(3):
         source = make(tfr.TFRecordDataset(files, num_parallel_reads=reads)).snapshot(str(kept))
         assert elements(source) == expected
-    if make is not SNAPSHOTS["maps"]:  # TensorFlow may give a function several fingerprints
+    if make not in (
+        SNAPSHOTS["maps"],
+        SNAPSHOTS["padded"],
+    ):  # TensorFlow may give a function several fingerprints
         assert len([each for each in kept.iterdir() if each.is_dir()]) == 1
     assert "TensorFlow's own reader reads for it" in str(tfr.explain(source))
 
@@ -132,7 +137,7 @@ def test_a_snapshot_is_found_again(
     [
         lambda files: tfr.TFRecordDataset(files).shuffle(1, seed=1).batch(3),
         lambda files: tfr.TFRecordDataset(files, on_corruption="skip").batch(3),
-        lambda files: tfr.TFRecordDataset(files).batch(3).enumerate(),
+        lambda files: tfr.TFRecordDataset(files).batch(3).take_while(lambda _: True),
     ],
     ids=["shuffled", "skip", "another method"],
 )

@@ -27,6 +27,12 @@ FEATURES = {
 }
 COUNTS = [300, 103]
 DAMAGED = 150  # in the first shard
+EXPECTED = (
+    f"Corrupt payload: record {DAMAGED} of",
+    "No such file",
+    "is truncated: record",
+    "is corrupt: the length of record 0",
+)
 Chain = Callable[[Any], Any]
 
 ORDERS: dict[str, Chain] = {
@@ -78,8 +84,8 @@ def outcomes_of(iterator: Any) -> list[Any]:
             found.append(plain(next(iterator)))
         except StopIteration:
             return found
-        except tf.errors.DataLossError as error:
-            assert f"Corrupt payload: record {DAMAGED} of" in error.message
+        except (tf.errors.DataLossError, tf.errors.NotFoundError) as error:
+            assert any(each in error.message for each in EXPECTED)
             found.append("error")
 
 
@@ -107,6 +113,55 @@ def test_damage_hits_one_batch_of_a_group(
     monkeypatch.setattr(batches, "_MAX_GROUP", 1)
     assert grouped == outcomes(made(damaged, order, chain))
     assert grouped.count("error") in (1, 2)  # one an epoch
+
+
+def cut_short(path: str) -> None:
+    os.truncate(path, os.path.getsize(path) * 2 // 3)
+
+
+def with_a_bad_header(path: str) -> None:
+    with open(path, "r+b") as file:
+        file.seek(2)  # of the first record's length
+        file.write(b"\1")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name", "symbolic"),
+    [
+        (os.remove, "strings", False),
+        (os.remove, "strings", True),
+        (os.remove, "columns", False),
+        (cut_short, "part", False),
+        (with_a_bad_header, "batches of each epoch", False),
+        (cut_short, "batches across epochs", True),
+    ],
+)
+def test_what_cannot_be_found_takes_no_batch_with_it(
+    spoil: Callable[[str], None],
+    name: str,
+    symbolic: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    paths = write_examples(tmp_path, [300, 100, 103])
+    spoil(paths[1])
+    options = tf.data.Options()
+    options.experimental_symbolic_checkpoint = symbolic
+
+    def ours() -> Any:
+        return CHAINS[name](tfr.TFRecordDataset(paths)).with_options(options)
+
+    assert group_of(ours()) > 1
+    grouped, ignoring = outcomes(ours()), outcomes(ours().ignore_errors())
+    if name != "columns":
+        before = grouped.index("error")
+        assert before > 90
+        theirs = CHAINS[name](tf.data.TFRecordDataset(paths))
+        assert grouped[:before] == [plain(each) for each in theirs.take(before)]
+    monkeypatch.setattr(batches, "_MAX_GROUP", 1)
+    assert group_of(ours()) == 1
+    assert grouped == outcomes(ours())
+    assert ignoring == outcomes(ours().ignore_errors()) == [e for e in grouped if e != "error"]
 
 
 @orders
