@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrfast.encoding import encode_example
+from tfrfast import encode_example
 
 Random = np.random.Generator
 Row = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tfrfast._bench.machine import describe_machine
+from tfrfast.bench.machine import describe_machine
 
 #: What a chain should gain at least, by what most of its time goes into.
 GOALS = {"parsing": 3.0, "inflating": 1.2, "images": 1.2}

@@ -98,6 +98,17 @@ def features_of_transformation(transformation: Any) -> TensorFeatures | None:
     return _understood(features, lambda parsed: parsed) if isinstance(features, dict) else None
 
 
+def features_of_parsing(parsed: Any) -> TensorFeatures | None:
+    """Those that a dataset parses that parse_example_dataset() has made."""
+    features = getattr(parsed, "_features", None)
+    plain = (tf.io.FixedLenFeature, tf.io.VarLenFeature)
+    if not isinstance(features, dict):
+        return None
+    if not all(isinstance(feature, plain) for feature in features.values()):
+        return None
+    return _understood(features, lambda parsed: parsed)
+
+
 def _understood(
     features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any]
 ) -> TensorFeatures | None:

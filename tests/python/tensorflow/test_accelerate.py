@@ -99,6 +99,7 @@ def test_without_a_shuffle_the_order_is_tensorflows(files: list[str], name: str)
     expected = numbers(theirs)
     assert numbers(ours) == expected
     assert numbers(ours) == expected
+    assert ours._history.is_planned == (name != "filtered")
 
 
 SHUFFLED: dict[str, tuple[int, Chain]] = {
@@ -301,3 +302,36 @@ def test_an_explanation_says_what_would_become_of_a_plain_dataset(files: list[st
         assert "map(record_number)" in text
         words = names_of(files).interleave(tf.data.TextLineDataset).batch(8)
         assert "gains nothing: its function does more than" in str(tfr.explain(words))
+
+
+JOINED: dict[str, Chain] = {
+    "map_and_batch": lambda files: tf.data.TFRecordDataset(files).apply(
+        tf.data.experimental.map_and_batch(record_number, 8, num_parallel_calls=2)
+    ),
+    "map_and_batch, full": lambda files: tf.data.TFRecordDataset(files).apply(
+        tf.data.experimental.map_and_batch(record_number, 8, drop_remainder=True)
+    ),
+    "parse_example_dataset": lambda files: (
+        tf.data.TFRecordDataset(files)
+        .batch(8)
+        .apply(tf.data.experimental.parse_example_dataset({"id": FEATURES["id"]}))
+        .map(lambda row: row["id"])
+    ),
+    "ignore_errors": lambda files: in_batches(tf.data.TFRecordDataset(files)).ignore_errors(),
+    "unbatched": lambda files: in_batches(tf.data.TFRecordDataset(files)).unbatch().batch(9),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_calls_that_others_are_made_of_are_planned(files: list[str], name: str) -> None:
+    theirs = JOINED[name](files)
+    ours = tfr.accelerate(theirs)
+    assert ours.element_spec == theirs.element_spec
+    assert numbers(ours) == numbers(theirs)
+    assert ours._history.is_planned
+
+
+def test_a_cache_in_memory_is_planned(files: list[str]) -> None:
+    ours = tfr.accelerate(in_batches(tf.data.TFRecordDataset(files).cache().shuffle(9).repeat(2)))
+    assert len(numbers(ours)) == 2 * TOTAL
+    assert ours._history.is_planned

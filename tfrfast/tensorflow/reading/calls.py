@@ -19,6 +19,7 @@ _SHOWN = {
     "_ParallelBatchDataset": ("batch", ("batch_size",)),
     "_ParallelInterleaveDataset": ("interleave", ()),
     "_ParallelMapDataset": ("map", ()),
+    "_MapAndBatchDataset": ("map_and_batch", ()),
     "_PrefetchDataset": ("prefetch", ("buffer_size",)),
     "_RepeatDataset": ("repeat", ("count",)),
     "_ShardDataset": ("shard", ("num_shards", "index")),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import readers
+from tensorflow.python.data.ops import map_op, readers
 
 from tfrfast.tensorflow.integers import static_integer
 
@@ -117,6 +117,19 @@ def _options(dataset: Any) -> dict[str, Any]:
     return {"serialized_options": dataset._options_attr._to_proto().SerializeToString()}
 
 
+def _map_and_batch(dataset: Any) -> dict[str, Any]:
+    names = ("batch_size", "num_parallel_calls", "drop_remainder")
+    return {
+        **{name: getattr(dataset, f"_{name}_t") for name in names},
+        "preserve_cardinality": True,
+    }
+
+
+def _same(input_dataset: Any) -> Any:
+    """A dataset that differs only in its spec, which its Python object holds."""
+    return input_dataset
+
+
 _MAKINGS = {
     "CacheDataset": _Making(
         tf.raw_ops.CacheDatasetV2, others=lambda _: {"cache": tf.raw_ops.DummyMemoryCache()}
@@ -125,6 +138,8 @@ _MAKINGS = {
     "_ConcatenateDataset": _Making(tf.raw_ops.ConcatenateDataset),
     "_FilterDataset": _Making(tf.raw_ops.FilterDataset, "predicate", "predicate"),
     "_FlatMapDataset": _Making(tf.raw_ops.FlatMapDataset, "f"),
+    "_IgnoreErrorsDataset": _Making(tf.raw_ops.IgnoreErrorsDataset),
+    "_MapAndBatchDataset": _Making(tf.raw_ops.MapAndBatchDataset, "f", others=_map_and_batch),
     "_MapDataset": _Making(tf.raw_ops.MapDataset, "f"),
     "_OptionsDataset": _Making(tf.raw_ops.OptionsDataset, others=_options),
     "_PaddedBatchDataset": _Making(tf.raw_ops.PaddedBatchDatasetV2, others=_padded_batch),
@@ -132,6 +147,7 @@ _MAKINGS = {
     "_ParallelMapDataset": _Making(tf.raw_ops.ParallelMapDatasetV2, "f"),
     "_PrefetchDataset": _Making(tf.raw_ops.PrefetchDataset, others=_prefetch),
     "_RepeatDataset": _Making(tf.raw_ops.RepeatDataset),
+    "_RestructuredDataset": _Making(_same),
     "_ShardDataset": _Making(tf.raw_ops.ShardDataset),
     "_ShuffleDataset": _Making(
         tf.raw_ops.ShuffleDatasetV3,
@@ -182,12 +198,29 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
         else dict(zip(takes, variants, strict=True))
     )
     accepted = inspect.signature(making.op).parameters
-    common = {name: value for name, value in made._common_args.items() if name in accepted}
+    again._name = getattr(made, "_name", None)  # which some of TensorFlow's classes lack
+    common = {name: value for name, value in again._common_args.items() if name in accepted}
     variant = making.op(**given, **making.arguments(made), **common)
     tf.data.Dataset.__init__(again, variant)
     if kind(made) == "_OptionsDataset":
         again._options_attr = made._options_attr
     return again
+
+
+def map_of(dataset: Any) -> Any:
+    """The map() in a map_and_batch(), on the same input."""
+    made = without_adapter(dataset)
+    mapped = object.__new__(map_op._ParallelMapDataset)
+    vars(mapped).update(
+        _input_dataset=made._input_dataset,
+        _map_func=made._map_func,
+        _num_parallel_calls=made._num_parallel_calls_t,
+        _deterministic="default",
+        _use_inter_op_parallelism=True,
+        _preserve_cardinality=True,
+        _name=None,
+    )
+    return moved(mapped, [made._input_dataset])
 
 
 def _kept(made: Any) -> dict[str, Any]:

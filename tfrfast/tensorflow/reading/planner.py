@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrfast import _native
@@ -20,7 +21,7 @@ from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
 from tfrfast.tensorflow.reading.shuffles import seed_of
 from tfrfast.tensorflow.reading.sources import Records
-from tfrfast.tensorflow.recognition import features_of_map
+from tfrfast.tensorflow.recognition import features_of_map, features_of_parsing
 from tfrfast.tensorflow.schemes import has_scheme
 from tfrfast.tensorflow.sequence import EVERYTHING
 from tfrfast.tensorflow.source import Source
@@ -30,6 +31,7 @@ INDEXED_BYTES = 16 << 30
 #: A batch of fewer rows costs more to plan than a plan saves.
 MIN_ROWS = 8
 
+_BATCHES = {"_BatchDataset", "_MapAndBatchDataset", "_ParallelBatchDataset"}
 _MAPS = {"_MapDataset", "_ParallelMapDataset"}
 # Calls that give the same before and after what reorders or repeats elements.
 _ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *_MAPS}
@@ -199,7 +201,19 @@ class _Planner:
         return self._fused(call, pipeline.narrowed("skip", count))
 
     def batch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        rows = static_integer(nodes.attribute(call, "batch_size"))
+        return self._fused(call, self._batched(pipeline, call))
+
+    def map_and_batch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
+        mapped = nodes.map_of(call)
+        made = pipeline.with_map(_again(mapped), mapped)
+        if not isinstance(made, Refusal):
+            made = self._batched(made, call)
+        if not isinstance(made, Refusal):
+            self._say(call, fused=False, why=OF_EACH)  # until it is known what is lifted
+        return made
+
+    def _batched(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
+        rows, drop = _rows_of(call)
         if rows is not None and rows < MIN_ROWS:
             return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
         if (
@@ -210,8 +224,13 @@ class _Planner:
             return Refusal(
                 "files that take turns are too large to be indexed unasked", "tfrfast index"
             )
-        drop = tf.get_static_value(nodes.attribute(call, "drop_remainder"))
-        return self._fused(call, pipeline.batched(rows, drop))
+        return pipeline.batched(rows, drop)
+
+    def parse_example(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
+        features = features_of_parsing(call)
+        if features is None:
+            return Refusal("its features are more than columns")
+        return self._fused(call, pipeline.parsed(features))
 
     def map(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         if pipeline.batch is None:
@@ -239,9 +258,8 @@ class _Planner:
 
     def cache(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         name = tf.get_static_value(nodes.attribute(call, "filename"))
-        return self._fused(
-            call, pipeline.in_memory(os.fsdecode(name.item()) if name is not None else None)
-        )
+        known = None if name is None else os.fsdecode(np.asarray(name).item())
+        return self._fused(call, pipeline.in_memory(known))
 
     def _fused(self, call: Any, made: Pipeline | Refusal, why: str = "") -> Pipeline | Refusal:
         if not isinstance(made, Refusal):
@@ -253,10 +271,12 @@ _RULES: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] = {
     "CacheDataset": _Planner.cache,
     "_BatchDataset": _Planner.batch,
     "_FilterDataset": _Planner.filter,
+    "_MapAndBatchDataset": _Planner.map_and_batch,
     "_MapDataset": _Planner.map,
     "_OptionsDataset": _Planner.options,
     "_ParallelBatchDataset": _Planner.batch,
     "_ParallelMapDataset": _Planner.map,
+    "_ParseExampleDataset": _Planner.parse_example,
     "_PrefetchDataset": _Planner.prefetch,
     "_RepeatDataset": _Planner.repeat,
     "_ShardDataset": _Planner.narrow,
@@ -301,6 +321,13 @@ def _bytes_of(records: Records) -> int:
     return sum(tf.io.gfile.stat(os.fsdecode(name)).length for name in records.names.files)
 
 
+def _rows_of(call: Any) -> tuple[int | None, Any]:
+    """How many rows a batch has, and whether the last one must be full; None if not known."""
+    suffix = "_t" if nodes.kind(call) == "_MapAndBatchDataset" else ""
+    drop = tf.get_static_value(nodes.attribute(call, f"drop_remainder{suffix}"))
+    return static_integer(nodes.attribute(call, f"batch_size{suffix}")), drop
+
+
 def _gains(pipeline: Pipeline) -> bool:
     return pipeline.batch is not None or pipeline.shuffle is not None
 
@@ -311,8 +338,8 @@ def why_no_gain(chain: Chain) -> Refusal | None:
     for kind, call in zip(kinds, chain.calls, strict=True):
         if kind in _LOSING:
             return Refusal(f"{call_of(call)} takes elements one by one")
-        if kind in ("_BatchDataset", "_ParallelBatchDataset"):
-            rows = static_integer(nodes.attribute(call, "batch_size"))
+        if kind in _BATCHES:
+            rows, _ = _rows_of(call)
             if rows is not None and rows >= MIN_ROWS:
                 return None
             return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
