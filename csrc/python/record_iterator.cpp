@@ -34,29 +34,35 @@ std::vector<std::int64_t> numbers(std::uint64_t begin, std::uint64_t end) {
   return result;
 }
 
-// Announces records that follow, up to `announced` before this call and after it. Opens far shards
-// at the same time, and so throws what the thread's WaitCheck throws.
-void announce_ahead(const Reader& reader, std::uint64_t begin, std::uint64_t& announced) {
+// Announces records that follow. Opens far shards at the same time, and so throws what the thread's
+// WaitCheck throws.
+void announce_ahead(const Reader& reader, std::uint64_t begin, AnnouncedAhead& ahead_of) {
   const std::uint64_t mean = reader.mean_record_bytes() + 1;
   const std::uint64_t least = kMinAheadBytes / mean + 1;
   const std::uint64_t most = std::min(kMaxAheadBytes / mean + 1, kFarBatchRecords);
   const std::uint64_t ahead = std::clamp(begin, std::min(least, most), most);
   const std::uint64_t end = std::min(reader.record_count(), begin + ahead);
-  announced = std::max(announced, begin);
+  ahead_of.come_to(begin);
+  const std::uint64_t announced = std::max(ahead_of.end(), begin);
   // Few large announcements, so that neighbours share requests.
   if (announced >= end || (announced - begin > ahead / 2 && end < reader.record_count())) return;
   ReadAhead lately(reader.mean_record_bytes(), true);
-  reader.announce(numbers(announced, end), lately);
-  announced = end;
+  ahead_of.add(end, reader.announce(numbers(announced, end), lately).files);
 }
 
 }  // namespace
 
+struct RecordIterator::Ahead {
+  explicit Ahead(std::shared_ptr<const Reader> of) : reader(std::move(of)) {}
+  const std::shared_ptr<const Reader> reader;
+  AnnouncedAhead records;
+};
+
 // One batch, and its reading by the thread that made this object. Other threads wait for it.
 class RecordIterator::Reading {
  public:
-  Reading(std::shared_ptr<const Reader> reader, std::uint64_t begin, std::uint64_t announced)
-      : reader_(std::move(reader)), begin_(begin), announced_(announced) {}
+  Reading(std::shared_ptr<Ahead> ahead, std::uint64_t begin)
+      : ahead_(std::move(ahead)), reader_(ahead_->reader), begin_(begin) {}
 
   bool is_of_this_process() const { return home_.is_this_one(); }
   std::uint64_t record_count() const { return reader_->record_count(); }
@@ -67,10 +73,10 @@ class RecordIterator::Reading {
     std::exception_ptr failure;
     try {
       const bool is_far = reader_->is_far();
-      if (is_far) announce_ahead(*reader_, begin_, announced_);
+      if (is_far) announce_ahead(*reader_, begin_, ahead_->records);
       std::uint64_t end = reader_->range_end(begin_, is_far ? kFarBatchBytes : kBatchBytes,
                                              is_far ? kFarBatchRecords : kBatchRecords);
-      if (is_far) end = std::min(end, announced_);
+      if (is_far) end = std::min(end, ahead_->records.end());
       range = reader_->read_range(begin_, end, is_far);
     } catch (...) {
       failure = std::current_exception();
@@ -90,9 +96,6 @@ class RecordIterator::Reading {
     is_done_.wait(lock, [this] { return done_; });
   }
 
-  // The end of what was announced. Call it once it is done.
-  std::uint64_t announced() const noexcept { return announced_; }
-
   // Call it once it is done, with the GIL, on one thread.
   Reader::Range take() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -101,9 +104,9 @@ class RecordIterator::Reading {
 
  private:
   const HomeProcess home_;
+  const std::shared_ptr<Ahead> ahead_;
   const std::shared_ptr<const Reader> reader_;
   const std::uint64_t begin_;
-  std::uint64_t announced_;
   std::mutex mutex_;
   std::condition_variable is_done_;
   bool done_ = false;
@@ -114,15 +117,6 @@ class RecordIterator::Reading {
 RecordIterator::RecordIterator(py::object reader)
     : owner_(std::move(reader)), reader_(owner_.cast<const OpenReader&>()) {
   reader_.get();
-}
-
-RecordIterator::~RecordIterator() {
-  if (announced_ <= next_) return;
-  try {
-    reader_.get()->withdraw(numbers(next_, announced_));
-  } catch (const std::exception&) {
-    // A reader that was closed has forgotten it.
-  }
 }
 
 py::bytes RecordIterator::next() {
@@ -142,12 +136,9 @@ void RecordIterator::read_on() {
   if (is_ours) {
     const std::shared_ptr<const Reader>& reader = reader_.get();
     if (next_ == reader->record_count()) throw py::stop_iteration();
-    // A read that fails makes the reader forget what was announced.
-    const std::uint64_t times_forgotten = reader->times_forgotten();
-    if (std::exchange(times_forgotten_, times_forgotten) != times_forgotten) {
-      announced_ = next_;
-    }
-    reading_ = std::make_shared<Reading>(reader, next_, announced_);
+    // A thread that is not in this process may have left the other one half changed.
+    if (ahead_ == nullptr || reading_ != nullptr) ahead_ = std::make_shared<Ahead>(reader);
+    reading_ = std::make_shared<Reading>(ahead_, next_);
   }
   const std::shared_ptr<Reading> reading = reading_;
   {
@@ -162,7 +153,6 @@ void RecordIterator::read_on() {
   reading_ = nullptr;
   // A failure that is not one record's, such as a damaged index, ends the iteration.
   next_ = reading->record_count();
-  announced_ = reading->announced();
   Reader::Range range = reading->take();
   batch_ = std::move(range.batch);
   error_ = std::move(range.error);

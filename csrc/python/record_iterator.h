@@ -25,15 +25,13 @@ class RecordIterator {
  public:
   // Throws Error closed.
   explicit RecordIterator(pybind11::object reader);
-  ~RecordIterator();  // what it has asked for and not read is not fetched any more
-  RecordIterator(const RecordIterator&) = delete;
-  RecordIterator& operator=(const RecordIterator&) = delete;
 
   // Throws stop_iteration.
   pybind11::bytes next();
 
  private:
   class Reading;
+  struct Ahead;
 
   std::size_t rows() const { return batch_ == nullptr ? 0 : batch_->size(); }
   void read_on();
@@ -45,8 +43,7 @@ class RecordIterator {
   std::optional<Error> error_;  // after the batch
   std::size_t row_ = 0;
   std::uint64_t next_ = 0;
-  std::uint64_t announced_ = 0;        // the first record that was not
-  std::uint64_t times_forgotten_ = 0;  // by the reader, when this one last announced
+  std::shared_ptr<Ahead> ahead_;  // what has been asked for, by the thread that is reading
 };
 
 }  // namespace tfrfast::python

@@ -32,17 +32,6 @@ RowDecoder::RowDecoder(std::shared_ptr<const FeatureSchema> features)
       }) {}
 
 DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& options) {
-  unread_ = rows;
-  left_some_unread_ = false;
-  try {
-    return decode_pieces(rows, options);
-  } catch (...) {
-    withdraw_rows(unread_);
-    throw;
-  }
-}
-
-DecodedRows RowDecoder::decode_pieces(std::span<const Row> rows, const ReadOptions& options) {
   std::vector<Trouble> troubles;
   good_.clear();
   decoder_.begin(rows.size());
@@ -54,7 +43,6 @@ DecodedRows RowDecoder::decode_pieces(std::span<const Row> rows, const ReadOptio
   std::uint64_t batch_bytes = 0;
   for (const Row& row : rows) batch_bytes = add_or_max(batch_bytes, row.frame.payload_bytes);
   for (std::size_t begin = 0; begin < rows.size();) {
-    unread_ = rows.subspan(begin);
     if (decode_in_place(rows[begin], options, batch_bytes)) {
       ++begin;
       continue;
@@ -105,7 +93,6 @@ void RowDecoder::decode_piece(std::span<const Row> rows, const ReadOptions& opti
   RecordBatch piece(rows.size());
   make_room(rows, piece);
   const std::vector<BadRow> bad = read_piece(rows, options, piece);
-  unread_ = unread_.subspan(rows.size());
   wires_.clear();
   records_.clear();
   auto next_bad = bad.begin();
@@ -114,7 +101,6 @@ void RowDecoder::decode_piece(std::span<const Row> rows, const ReadOptions& opti
       if (!next_bad->is_untried && (!options.skip_damage || !next_bad->is_damage)) {
         troubles.push_back({first + row, encode_error(next_bad->error)});
       }
-      left_some_unread_ = left_some_unread_ || !next_bad->is_damage;
       ++next_bad;
       continue;
     }
@@ -131,10 +117,10 @@ std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::string_view encoded
                     [=] { return LoadingPlan(encoded, epoch, key); });
 }
 
-bool DecodingKernel::come_to(const std::shared_ptr<const Source>& source,
+void DecodingKernel::come_to(const std::shared_ptr<const Source>& source,
                              const std::shared_ptr<const LoadingPlan>& plan, std::int64_t step,
                              std::int64_t steps) {
-  return parts_.place().come_to(source, step, [&] {
+  parts_.place().come_to(source, step, [&] {
     return Course{source, plan->name() + " " + std::to_string(steps), steps,
                   [plan](std::int64_t each) { return plan->rows(each).records; }};
   });
@@ -143,13 +129,13 @@ bool DecodingKernel::come_to(const std::shared_ptr<const Source>& source,
 // A worker that throws is not put back, because its work is half done.
 LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
                                  const std::shared_ptr<const FeatureSchema>& features,
-                                 std::span<const std::int64_t> records, const bool* valid,
-                                 bool is_announced) {
+                                 std::span<const std::int64_t> records, const bool* valid) {
   static const std::atomic<bool> never{false};
-  if (is_announced || source->reader()->is_far()) {
+  Announcements announced;
+  if (source->reader()->is_far()) {
     std::vector<Row> rows(records.size());
     source->reader()->locate(records, rows.data());
-    is_announced ? hurry_rows(rows) : source->announce(rows);
+    announced = source->announce(rows);
   }
   const std::vector<std::shared_ptr<const void>> what = {source, features};
   std::unique_ptr<BatchWork> work =
@@ -165,13 +151,12 @@ DecodedRows DecodingKernel::decode(const std::shared_ptr<const Source>& source,
   const std::vector<std::shared_ptr<const void>> what = {features};
   std::unique_ptr<RowDecoder> decoder =
       row_decoders_.take(what, [&] { return std::make_unique<RowDecoder>(features); });
+  const Announcements announced = source->announce(rows);
   try {
     DecodedRows decoded = decoder->decode(rows, source->read_options());
-    if (decoder->left_some_unread()) source->forget_announced();
     row_decoders_.put_back(what, std::move(decoder));
     return decoded;
   } catch (const Error& error) {
-    if (decoder->left_some_unread()) source->forget_announced();
     return failed(features, error);
   }
 }

@@ -67,13 +67,9 @@ class RowDecoder {
   RowDecoder& operator=(const RowDecoder&) = delete;
 
   // Throws Error for a record that does not fit the features, and if memory cannot hold a piece.
-  // Then those of the rows that it has not read are withdrawn: all of them were announced.
   DecodedRows decode(std::span<const Row> rows, const ReadOptions& options);
-  // Whether the storage failed, so that some of the rows were not read.
-  bool left_some_unread() const noexcept { return left_some_unread_; }
 
  private:
-  DecodedRows decode_pieces(std::span<const Row> rows, const ReadOptions& options);
   bool decode_in_place(const Row& row, const ReadOptions& options, std::uint64_t batch_bytes);
   static std::vector<BadRow> read_piece(std::span<const Row> rows, const ReadOptions& options,
                                         RecordBatch& piece);
@@ -82,8 +78,6 @@ class RowDecoder {
 
   BatchDecoder decoder_;
   std::vector<const Row*> good_;  // of this batch
-  std::span<const Row> unread_;
-  bool left_some_unread_ = false;
   std::vector<WireBytes> wires_;
   std::vector<std::int64_t> records_;
 };
@@ -105,15 +99,14 @@ class DecodingKernel {
   // See PartHolder and PlaceHolder.
   PartHolder& parts() noexcept { return parts_; }
   // `steps` is how many steps the iteration has.
-  bool come_to(const std::shared_ptr<const Source>& source,
+  void come_to(const std::shared_ptr<const Source>& source,
                const std::shared_ptr<const LoadingPlan>& plan, std::int64_t step,
                std::int64_t steps);
 
-  // Reads, verifies and decodes, one cache-sized piece after another. The records may have been
-  // announced before. Throws Error.
+  // Reads, verifies and decodes, one cache-sized piece after another. Throws Error.
   LoadedBatch load(const std::shared_ptr<const Source>& source,
                    const std::shared_ptr<const FeatureSchema>& features,
-                   std::span<const std::int64_t> records, const bool* valid, bool is_announced);
+                   std::span<const std::int64_t> records, const bool* valid);
 
   // Reads and decodes rows of `source`. Damaged ones are left out. What does not fit the features
   // fails the whole batch, as TensorFlow's parser does.

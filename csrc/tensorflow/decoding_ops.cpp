@@ -53,9 +53,8 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
       records = part->records_of_batch(*sequence, steps.seed, *step);
       const auto valid = std::make_unique<bool[]>(records.size());
       std::fill_n(valid.get(), records.size(), true);
-      const bool is_announced =
-          kernel.parts().come_to(part, sequence, call.string(1), steps.seed, *step);
-      LoadedBatch batch = kernel.load(source, features, records, valid.get(), is_announced);
+      kernel.parts().come_to(part, sequence, call.string(1), steps.seed, *step);
+      LoadedBatch batch = kernel.load(source, features, records, valid.get());
       return {std::move(batch.columns), batch.rows, ""};
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::invalid) throw;
@@ -66,7 +65,6 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
     // Something is damaged. Read again, for the records that are not.
     std::vector<Row> rows(records.size());
     source->reader()->locate(records, rows.data());
-    source->announce(rows);
     return kernel.decode(source, features, rows);
   };
   write_decoded(call, *features, call.integer(4) != 0, decoded());
@@ -77,9 +75,7 @@ void compute_decode_records(DecodingKernel& kernel, KernelCall& call) {
   const auto decoded = [&]() -> DecodedRows {
     try {
       const std::shared_ptr<const Source> source = kernel.part(call.string(0), {})->source();
-      const std::vector<Row> rows = rows_at(*source, call.integers(2));
-      source->announce(rows);
-      return kernel.decode(source, features, rows);
+      return kernel.decode(source, features, rows_at(*source, call.integers(2)));
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::invalid) throw;
       return kernel.failed(features, error);
@@ -140,13 +136,12 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
 
   try {
     const auto source = kernel.part(call.string(0), {})->source();
-    const bool is_announced = kernel.come_to(source, plan, step, run[1]);
+    kernel.come_to(source, plan, step, run[1]);
     if (features != nullptr) {
-      LoadedBatch batch =
-          kernel.load(source, features, rows.records, rows.valid.get(), is_announced);
+      LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());
       return write_batch(call, *features, std::move(batch));
     }
-    const Records read = source->read(rows.records, is_announced);
+    const Records read = source->read(rows.records);
     if (read.error().empty()) return write_records(call, read, rows);
     write_error(read.error());
   } catch (const Error& error) {

@@ -217,10 +217,10 @@ std::shared_ptr<const Part> PartHolder::open(std::string_view text, Files files,
       [&] { return Part(source, files); });
 }
 
-bool PartHolder::come_to(const std::shared_ptr<const Part>& part,
+void PartHolder::come_to(const std::shared_ptr<const Part>& part,
                          const std::shared_ptr<const Sequence>& sequence, std::string_view text,
                          std::uint64_t seed, std::int64_t step) {
-  return place_.come_to(part->source(), step, [&] {
+  place_.come_to(part->source(), step, [&] {
     std::string name(head_of(text));
     for (const auto number :
          {static_cast<std::int64_t>(seed), part->files().first, part->files().stride}) {

@@ -96,7 +96,7 @@ class PartHolder {
   // With `look`, checks whether the files are still what they were. Throws Error.
   std::shared_ptr<const Part> open(std::string_view source, Files files, bool look = false);
   // A batch of a planned part will be read now; `text` is the encoded sequence. See PlaceHolder.
-  bool come_to(const std::shared_ptr<const Part>& part,
+  void come_to(const std::shared_ptr<const Part>& part,
                const std::shared_ptr<const Sequence>& sequence, std::string_view text,
                std::uint64_t seed, std::int64_t step);
   PlaceHolder& place() noexcept { return place_; }

@@ -88,9 +88,8 @@ void compute_read_batch(PartHolder& parts, KernelCall& call) {
   if (!step) return records.write(call, 0);
   try {
     const auto part = parts.open(call.string(0), steps.files);
-    const bool is_announced = parts.come_to(part, sequence, call.string(1), steps.seed, *step);
-    records =
-        part->source()->read(part->records_of_batch(*sequence, steps.seed, *step), is_announced);
+    parts.come_to(part, sequence, call.string(1), steps.seed, *step);
+    records = part->source()->read(part->records_of_batch(*sequence, steps.seed, *step));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid) throw;
     records = Records::of_error(encode_error(error));

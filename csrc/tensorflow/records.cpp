@@ -80,7 +80,6 @@ Records Records::read(std::span<const Row> rows, const ReadOptions& options, Pla
     } else {
       if (!is_full) records.add_trouble(begin, encode_error(too_large(rows)));
       is_full = true;
-      records.left_some_unread_ = true;
       records.leave_out(begin, end);
     }
     begin = end;
@@ -142,7 +141,6 @@ void Records::leave_out(const std::vector<BadRow>& bad, std::size_t first, bool 
   for (const BadRow& each : bad) {
     if (left_out_.empty()) left_out_.resize(rows_);
     left_out_[first + each.row] = true;
-    if (!each.is_damage) left_some_unread_ = true;
     if (each.is_untried) continue;
     if (!skip_damage || !each.is_damage) add_trouble(first + each.row, encode_error(each.error));
   }

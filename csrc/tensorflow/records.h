@@ -57,8 +57,6 @@ class Records {
   void write_all(KernelCall& call, int output) const { write_rows(call, output, 0, rows_); }
 
   std::string error() const { return summary_of(troubles_); }
-  // Whether some rows were not even read, because there was no room or the storage failed.
-  bool left_some_unread() const noexcept { return left_some_unread_; }
   bool is_left_out(std::size_t row) const { return !left_out_.empty() && left_out_[row]; }
   // Calls visit(row, payload) for each good record, in order.
   template <class Visit>
@@ -104,7 +102,6 @@ class Records {
   std::vector<Waiting> waiting_;
   std::vector<bool> left_out_;  // empty if no row is
   std::vector<Trouble> troubles_;
-  bool left_some_unread_ = false;
 };
 
 }  // namespace tfrfast::tensorflow

@@ -151,31 +151,20 @@ bool Source::still_fits() const {
   return facts_now(spec_) == facts_;
 }
 
-// A shard that is just being opened has nothing announced, and may have to be waited for.
-void Source::forget_late(bool waits) const noexcept {
+void Source::begin_again() const noexcept {
+  if (spec_.planned || !is_far_) return;
   for (std::size_t shard = 0; shard < shard_count(); ++shard) {
     LateShard& late = late_shards_[shard];
-    const auto lock =
-        waits ? std::unique_lock(late.mutex) : std::unique_lock(late.mutex, std::try_to_lock);
-    if (!lock || late.shard == nullptr) continue;
-    late.shard->file()->forget_announced();
-    late.announced.clear();
+    Announcements dropped;
+    const std::lock_guard lock(late.announced_mutex);
+    dropped.swap(late.announced);
+    late.announced_ranges.clear();
   }
-}
-
-void Source::begin_again() const noexcept {
-  if (!spec_.planned && is_far_) forget_late(true);
-}
-
-void Source::forget_announced() const noexcept {
-  if (spec_.planned) return reader_->forget_announced();
-  if (is_far_) forget_late(false);
 }
 
 struct Source::Use {
   explicit Use(std::shared_ptr<const Source> used) : source(std::move(used)) {}
-  // Without waiting: Python may collect an iterator on the thread that makes the requests.
-  ~Use() { source->forget_late(false); }
+  ~Use() { source->begin_again(); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
@@ -202,8 +191,8 @@ void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
   end = std::min(file.bytes(), end);
   std::vector<FileRange> missing;
   try {
-    const std::lock_guard lock(late_shards_[shard].mutex);
-    std::map<std::uint64_t, std::uint64_t>& announced = late_shards_[shard].announced;
+    const std::lock_guard lock(late_shards_[shard].announced_mutex);
+    std::map<std::uint64_t, std::uint64_t>& announced = late_shards_[shard].announced_ranges;
     auto next = announced.upper_bound(begin);
     if (next != announced.begin() && std::prev(next)->second >= begin) --next;
     std::uint64_t first = begin;
@@ -220,10 +209,11 @@ void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
       next = announced.erase(next);
     }
     if (first < last) announced[first] = last;
+    auto announcement = file.announce(missing);
+    if (announcement != nullptr) late_shards_[shard].announced.push_back(std::move(announcement));
   } catch (const std::exception&) {
-    return;  // only advice
+    // Only advice.
   }
-  file.announce(missing);
 }
 
 void Source::refuse_other_records(const Source& then) const {
@@ -251,36 +241,25 @@ std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
   return late.shard;
 }
 
-Records Source::read(std::span<const std::int64_t> records, bool is_announced) const {
+Records Source::read(std::span<const std::int64_t> records) const {
   std::vector<Row> rows(records.size());
   reader_->locate(records, rows.data());
-  if (!is_announced) return read(rows);
-  hurry_rows(rows);
-  return read_announced(rows);
+  return read(rows);
 }
 
 Records Source::read(std::span<const Row> rows) const {
-  announce(rows);
-  return read_announced(rows);
+  const Announcements announced = announce(rows);
+  return Records::read(rows, read_options(), place());
 }
 
-Records Source::read_announced(std::span<const Row> rows) const {
-  try {
-    Records records = Records::read(rows, read_options(), place());
-    if (records.left_some_unread()) forget_announced();
-    return records;
-  } catch (...) {
-    forget_announced();
-    throw;
-  }
-}
-
-void Source::announce(std::span<const Row> rows) const noexcept {
-  if (reader_ != nullptr) {
-    reader_->announce(rows);
-  } else if (!rows.empty() && rows.front().shard->file->traits().is_far) {
-    announce_rest_of_rows(rows);
-  }
+Announcements Source::announce(std::span<const Row> rows) const noexcept {
+  if (reader_ != nullptr && !reader_->is_far()) return reader_->announce(rows);
+  const bool is_far =
+      reader_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_far);
+  if (!is_far) return {};
+  Announcements announced = announce_rows(rows, Reads::the_same).files;
+  for (const auto& each : announced) each->hurry();
+  return announced;
 }
 
 std::uint64_t Source::announce_beginning(std::size_t shard, const Progression& wanted,

@@ -78,10 +78,8 @@ class Source {
   // Whether any shard is far away. Whatever is read of such a shard is of the version that was
   // opened, so there is no need to look from time to time.
   bool is_far() const noexcept { return is_far_; }
-  // What was announced for an iteration that has ended is not wanted any more.
+  // What was announced in file order, for an iteration that has ended, is not wanted any more.
   void begin_again() const noexcept;
-  // What was announced is not wanted, because something could not be read.
-  void forget_announced() const noexcept;
   // Whoever iterates over a source without a plan holds this. When nobody does any more, what was
   // announced and not read is not wanted. Null where nothing is announced.
   static std::shared_ptr<const void> use(const std::shared_ptr<const Source>& source);
@@ -94,11 +92,11 @@ class Source {
   // Reads rows of this source. Errors are in the result.
   Records read(std::span<const Row> rows) const;
   ReadOptions read_options() const { return {spec_.verify, spec_.skip_damage}; }
-  // Tells the storage that these will be read, if they lie far away or were lately not in memory.
-  void announce(std::span<const Row> rows) const noexcept;
+  // Tells the storage that these are read now, if they lie far away or were lately not in memory.
+  // What others have announced of them comes before all else. Hold it while they are read.
+  Announcements announce(std::span<const Row> rows) const noexcept;
 
-  // Planned sources only. The records may have been announced before.
-  Records read(std::span<const std::int64_t> records, bool is_announced = false) const;
+  Records read(std::span<const std::int64_t> records) const;  // planned sources only
   // Where its iterations are.
   Places& places() const noexcept { return *places_; }
   const std::shared_ptr<const Reader>& reader() const noexcept { return reader_; }
@@ -143,12 +141,13 @@ class Source {
     std::atomic<bool> is_begun = false;
     std::mutex mutex;
     std::shared_ptr<ProgressiveIndex> shard;
-    std::map<std::uint64_t, std::uint64_t> announced;  // of a far one: ranges, by their begins
+    // Of a far one. Nobody waits with this mutex.
+    std::mutex announced_mutex;
+    std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends, by begins
+    Announcements announced;
   };
   struct Use;
   void plan(std::shared_ptr<const ShardSet> shards);
-  void forget_late(bool waits) const noexcept;
-  Records read_announced(std::span<const Row> rows) const;
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
   void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;
   std::uint64_t announce_wanted(std::size_t shard, const ShardIndex& index,

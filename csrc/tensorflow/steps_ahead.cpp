@@ -25,7 +25,6 @@ StepsAhead::StepsAhead(Course course, std::int64_t first)
     : course_(std::move(course)),
       begin_(first),
       lowest_(first),
-      times_forgotten_(course_.source->reader()->times_forgotten()),
       read_ahead_(course_.source->reader()->mean_record_bytes(), true) {
   const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(course_.steps - first, 1));
   distance_ = far_ahead(
@@ -37,14 +36,6 @@ StepsAhead::StepsAhead(Course course, std::int64_t first)
   distance_.batches = std::min(distance_.batches, kMaxSteps);
   slack_ = static_cast<std::int64_t>(
       std::clamp(kSlackBytes / distance_.batch_bytes, kMinSlack, kMaxSlack));
-}
-
-StepsAhead::~StepsAhead() {
-  try {
-    pass_over(begin_ + static_cast<std::int64_t>(is_taken_.size()));
-  } catch (const std::exception&) {
-    // It stays until the source is closed.
-  }
 }
 
 bool StepsAhead::is_taken(std::int64_t step) const {
@@ -60,20 +51,14 @@ bool StepsAhead::may_be_here(std::int64_t step) const {
   return step - begin_ <= static_cast<std::int64_t>(is_taken_.size()) + slack_;
 }
 
-// The records of steps, all or those that nobody has taken.
-std::vector<std::int64_t> StepsAhead::records_of(std::int64_t begin, std::int64_t end,
-                                                 bool untaken) const {
+void StepsAhead::announce(std::int64_t begin, std::int64_t end) {
   std::vector<std::int64_t> records;
   for (std::int64_t step = begin; step < end; ++step) {
-    if (untaken && is_taken(step)) continue;
     const std::vector<std::int64_t> more = course_.records(step);
     records.insert(records.end(), more.begin(), more.end());
   }
-  return records;
-}
-
-void StepsAhead::announce(std::int64_t begin, std::int64_t end) {
-  course_.source->reader()->announce(records_of(begin, end, true), read_ahead_);
+  announced_.add(static_cast<std::uint64_t>(end),
+                 course_.source->reader()->announce(records, read_ahead_).files);
 }
 
 // Another call of this iteration was quicker than its first one.
@@ -97,36 +82,14 @@ void StepsAhead::announce_after(std::int64_t step) {
   }
 }
 
-// Announces all steps again that nobody has taken, if a failed read forgot them. False if none did.
-// Some may have been announced since: `withdraws` has each of them count once.
-bool StepsAhead::announce_forgotten(bool withdraws) {
-  const Reader& reader = *course_.source->reader();
-  const std::uint64_t times_forgotten = reader.times_forgotten();
-  if (times_forgotten == std::exchange(times_forgotten_, times_forgotten)) return false;
-  const std::int64_t end = begin_ + static_cast<std::int64_t>(is_taken_.size());
-  for (std::int64_t each = begin_; each < end; ++each) {
-    if (is_taken(each)) continue;
-    if (withdraws) reader.withdraw(course_.records(each));
-    announce(each, each + 1);
-  }
-  return true;
-}
-
 // Steps before this one are over. Those that nobody has taken are another process's, maybe.
 void StepsAhead::pass_over(std::int64_t step) {
-  const Reader& reader = *course_.source->reader();
-  const bool is_forgotten = times_forgotten_ != reader.times_forgotten();
   while (begin_ < step && !is_taken_.empty()) {
-    if (is_taken_.front()) {
-      end_first_step();
-      continue;
-    }
-    if (!is_forgotten) reader.withdraw(course_.records(begin_));
-    const bool was_in_gap = is_in_gap_;
-    end_first_step();
-    is_in_gap_ = true;
+    const bool is_gap = !is_taken_.front();
     // Where one gap is, more will follow.
-    if (!was_in_gap) distance_.batches /= 2;
+    if (is_gap && !is_in_gap_) distance_.batches /= 2;
+    end_first_step();
+    is_in_gap_ = is_gap;
   }
 }
 
@@ -140,15 +103,13 @@ bool StepsAhead::take(const Course& course, std::int64_t step) {
   const std::lock_guard lock(mutex_);
   if (course.source != course_.source || course.name != course_.name) return false;
   if (!may_be_here(step)) return false;
-  announce_forgotten(false);
   if (step < lowest_) begin_earlier(step);
   announce_after(step);
-  // So whatever is forgotten later was announced before.
-  while (announce_forgotten(true)) {
-  }
   is_taken_[static_cast<std::size_t>(step - begin_)] = true;
   while (!is_taken_.empty() && is_taken_.front()) end_first_step();
   pass_over(step - slack_);
+  // What was taken later may not have been read yet.
+  announced_.come_to(static_cast<std::uint64_t>(std::max<std::int64_t>(step - slack_, 0)));
   return true;
 }
 

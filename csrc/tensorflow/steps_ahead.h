@@ -26,14 +26,11 @@ struct Course {
 
 // One iteration's place in a course: which steps are announced, and which of them have been taken.
 // Steps are taken nearly in order, since several calls run at once. Whoever holds it is at that
-// place; when nobody is any more, what was announced and not taken is withdrawn. Safe from many
+// place; when nobody is any more, what was announced and not read is withdrawn. Safe from many
 // threads.
 class StepsAhead {
  public:
   StepsAhead(Course course, std::int64_t first);
-  ~StepsAhead();
-  StepsAhead(const StepsAhead&) = delete;
-  StepsAhead& operator=(const StepsAhead&) = delete;
 
   // Takes a step, which is announced by then, and so are those that follow. False if the step
   // belongs to another place or course, or was taken before.
@@ -45,10 +42,8 @@ class StepsAhead {
   void begin_earlier(std::int64_t step);
   void announce(std::int64_t begin, std::int64_t end);
   void announce_after(std::int64_t step);
-  bool announce_forgotten(bool withdraws);
   void pass_over(std::int64_t step);
   void end_first_step();
-  std::vector<std::int64_t> records_of(std::int64_t begin, std::int64_t end, bool untaken) const;
 
   const Course course_;
   std::mutex mutex_;
@@ -58,8 +53,8 @@ class StepsAhead {
   std::int64_t lowest_ = 0;    // the first step of all
   std::deque<bool> is_taken_;  // of each announced step from begin_ on
   bool is_in_gap_ = false;     // the step before begin_ was not taken
-  std::uint64_t times_forgotten_ = 0;
   ReadAhead read_ahead_;
+  AnnouncedAhead announced_;  // by steps
 };
 
 // The places in the courses of one source. Safe from many threads.

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <random>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "announced_bytes.h"
 #include "core/codec/deflater.h"
 #include "core/index/index_file.h"
 #include "core/index/scan.h"
@@ -43,55 +43,33 @@ struct Fixture {
   }
 };
 
-// A file whose storage is far away: it counts, for each byte, what was announced and is not over,
-// and how often it was asked for.
+// A file whose storage is far away.
 class FarFile final : public StoredFile {
  public:
   explicit FarFile(std::string bytes)
       : StoredFile("far://bucket/object", FileFacts{.bytes = bytes.size()}, kTraits),
-        bytes_(std::move(bytes)),
-        awaited(bytes_.size()),
-        asked(bytes_.size()) {}
+        bytes_(std::move(bytes)) {
+    announced.reset(bytes_.size());
+  }
 
   using StoredFile::read;
   void read(std::span<const ReadRange> ranges) const override {
     for (const ReadRange& each : ranges) {
       std::memcpy(each.out, bytes_.data() + each.offset, each.bytes);
-      for (std::size_t i = 0; i < each.bytes; ++i) {
-        unannounced += awaited[each.offset + i] == 0;
-      }
-      end({{each.offset, each.bytes}});
+      announced.read(each.offset, each.bytes);
     }
   }
-  void announce(std::span<const FileRange> ranges) const noexcept override {
-    for (const FileRange& each : ranges) {
-      for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
-        asked[at] += awaited[at] == 0;
-        ++awaited[at];
-      }
-    }
+  std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                         Reads reads) const noexcept override {
+    return announced.announce(ranges, reads);
   }
-  void withdraw(std::span<const FileRange> ranges) const noexcept override {
-    end({ranges.begin(), ranges.end()});
-  }
-  void forget_announced() const noexcept override { std::fill(awaited.begin(), awaited.end(), 0); }
-  std::int64_t all_awaited() const { return std::accumulate(awaited.begin(), awaited.end(), 0L); }
-  int most_asked() const { return *std::max_element(asked.begin(), asked.end()); }
 
  private:
   static constexpr StorageTraits kTraits{true, 1 << 10, 1 << 20, 2, 2 << 20};
-  void end(const std::vector<FileRange>& ranges) const {
-    for (const FileRange& each : ranges) {
-      for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
-        awaited[at] -= awaited[at] > 0;
-      }
-    }
-  }
   const std::string bytes_;
 
  public:
-  mutable std::vector<int> awaited, asked;
-  mutable std::uint64_t unannounced = 0;
+  mutable AnnouncedBytes announced;
 };
 
 std::string read(const StoredFile& file, std::uint64_t offset, std::size_t count) {
@@ -245,41 +223,42 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, each span is asked for 
             plain.bytes().substr(each.offset, 1000));
     }
   };
-  inflated->announce(all);
-  CHECK(far->all_awaited() >= static_cast<std::int64_t>(read_file(path).size() - 100));
-  read_all_of(all);
-  CHECK(far->all_awaited() == 0);
-  CHECK(far->unannounced == 0);
-  CHECK(far->most_asked() == 1);
-  // What is inflated is not asked for.
-  inflated->announce(all);
-  CHECK(far->all_awaited() == 0);
-  inflated->withdraw(all);
-  CHECK(far->most_asked() == 1);
+  {
+    const auto held = inflated->announce(all);
+    CHECK(far->announced.awaited() >= static_cast<std::int64_t>(read_file(path).size() - 100));
+    read_all_of(all);
+    CHECK(far->announced.awaited() == 0);
+    CHECK(far->announced.read_unannounced() == 0);
+    CHECK(far->announced.most_asked() == 1);
+  }
+  {
+    // What is inflated is not asked for.
+    const auto held = inflated->announce(all);
+    CHECK(far->announced.awaited() == 0);
+  }
+  CHECK(far->announced.most_asked() == 1);
 
   // Nothing is kept for those that are not read after all, in whatever order it happens.
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 8; ++round) {
     const auto other = as_indexed(far, *shard.index);
     std::vector<FileRange> some;
     std::sample(records.begin(), records.end(), std::back_inserter(some), 12, random);
+    Announcements held;
     for (const FileRange& each : some) {
-      if (random() % 4 > 0) other->announce({&each, 1});
+      if (random() % 4 > 0) held.push_back(other->announce({&each, 1}));
     }
     std::shuffle(some.begin(), some.end(), random);
+    std::shuffle(held.begin(), held.end(), random);
     for (const FileRange& each : some) {
-      if (random() % 2 > 0) {
-        other->withdraw({&each, 1});
-      } else {
+      if (random() % 2 == 0) {
         REQUIRE(read(*other, each.offset, 1000) == plain.bytes().substr(each.offset, 1000));
       }
+      if (!held.empty()) held.pop_back();
     }
-    other->withdraw(some);
-    REQUIRE(far->all_awaited() == 0);
+    held.clear();
+    REQUIRE(far->announced.awaited() == 0);
   }
-  CHECK(far->unannounced == 0);
-  inflated->announce(all);
-  inflated->forget_announced();
-  CHECK(far->all_awaited() == 0);
+  CHECK(far->announced.read_unannounced() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, padding is not asked for with a span") {
@@ -289,8 +268,8 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, padding is not asked fo
   const auto far = std::make_shared<FarFile>(read_file(path));
   const auto inflated = as_indexed(far, *shard.index);
   CHECK(read(*inflated, plain.size() - 100, 100) == plain.bytes().substr(plain.size() - 100));
-  CHECK(std::accumulate(far->asked.begin(), far->asked.end(), 0L) < 10 << 20);
-  CHECK(far->all_awaited() == 0);
+  CHECK(far->announced.asked() < 10 << 20);
+  CHECK(far->announced.awaited() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a far one asks for each byte once") {
@@ -301,17 +280,17 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a far one asks for each b
       ShardScanner scanner(far, {.compression = compression});
       while (!scanner.finished()) scanner.advance(plain.size());
       CHECK(scanner.take().offsets.count == plain.records() + 1);
-      CHECK(far->unannounced == 0);
-      CHECK(far->all_awaited() == 0);
-      CHECK(far->most_asked() == 1);
+      CHECK(far->announced.read_unannounced() == 0);
+      CHECK(far->announced.awaited() == 0);
+      CHECK(far->announced.most_asked() == 1);
     }
     const auto left = std::make_shared<FarFile>(read_file(path));
     {
       ShardScanner scanner(left, {.compression = compression});
       scanner.advance(1);
-      CHECK(left->all_awaited() > 0);
-      CHECK(left->all_awaited() < std::int64_t{2} << 20);
+      CHECK(left->announced.awaited() > 0);
+      CHECK(left->announced.awaited() < std::int64_t{2} << 20);
     }
-    CHECK(left->all_awaited() == 0);
+    CHECK(left->announced.awaited() == 0);
   }
 }

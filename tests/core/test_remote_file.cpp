@@ -157,7 +157,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: bytes are those of the object") {
 
 TEST_CASE_FIXTURE(Fixture, "remote file: neighbours are one request, and long ranges are several") {
   const FileRange close[] = {{100, 50}, {1000, 50}, {5 << 20, 100}};
-  file->announce(close);
+  const auto held = file->announce(close);
   CHECK(read(1000, 50) == expected(1000, 50));
   CHECK(read(100, 50) == expected(100, 50));
   CHECK(read(5 << 20, 100) == expected(5 << 20, 100));
@@ -172,10 +172,10 @@ TEST_CASE_FIXTURE(Fixture, "remote file: neighbours are one request, and long ra
 
 TEST_CASE_FIXTURE(Fixture, "remote file: what nobody wants is asked for only to bridge a gap") {
   const FileRange pieces[] = {{50'000, 100}, {90'000, 100}};
-  file->announce(pieces);
+  auto inside = file->announce(pieces);
   // One request holds both, and what is between them.
   const FileRange around[] = {{10'000, 100}, {130'000, 100}};
-  file->announce(around);
+  auto outer = file->announce(around);
   for (const std::uint64_t at : {10'000, 50'000, 90'000, 130'000}) {
     CHECK(read(at, 100) == expected(at, 100));
   }
@@ -186,12 +186,11 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what nobody wants is asked for only to 
   }
   CHECK(asked_for <= 120'100);
   network.forget();
-  file->forget_announced();
   // The gap between two pieces that are there already is nobody's.
   const FileRange apart[] = {{1'000'000, 100}, {2'000'000, 100}};
-  file->announce(apart);
+  inside = file->announce(apart);
   const FileRange outside[] = {{950'000, 100}, {1'040'000, 100}};
-  file->announce(outside);
+  outer = file->announce(outside);
   for (const std::uint64_t at : {950'000, 1'000'000, 1'040'000, 2'000'000}) {
     CHECK(read(at, 100) == expected(at, 100));
   }
@@ -219,7 +218,7 @@ TEST_CASE("remote file: whoever opens one starts a client, if somebody has said 
 TEST_CASE_FIXTURE(Fixture, "remote file: a client that takes over answers what another has taken") {
   network.answers = Network::Answers::none;
   const FileRange ahead[] = {{500'000, 1000}};
-  file->announce(ahead);
+  const auto held = file->announce(ahead);
   std::string got;
   std::thread waiting = start_thread([&] { got = read(100, 50); });
   while (network.ranges().size() < 2) std::this_thread::yield();
@@ -240,74 +239,73 @@ TEST_CASE_FIXTURE(Fixture, "remote file: a client that takes over answers what a
 
 TEST_CASE_FIXTURE(Fixture, "remote file: what was announced twice may be read twice") {
   const FileRange twice[] = {{100, 50}, {100, 50}, {120, 60}};
-  file->announce(twice);
+  const auto held = file->announce(twice);
   for (int i = 0; i < 2; ++i) CHECK(read(100, 50) == expected(100, 50));
   CHECK(read(120, 60) == expected(120, 60));
   CHECK(network.ranges().size() == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "remote file: what is forgotten is not awaited, and asked for again") {
-  network.answers = Network::Answers::none;
-  const FileRange range[] = {{100, 50}};
-  file->announce(range);
-  while (network.ranges().empty()) std::this_thread::yield();
-  file->forget_announced();
-  while (network.abandoned().empty()) std::this_thread::yield();
-  network.answers = Network::Answers::given;
-  CHECK(read(100, 50) == expected(100, 50));
+TEST_CASE_FIXTURE(Fixture, "remote file: what several read together is there once") {
+  const FileRange block[] = {{0, 10'000}};
+  const auto found = file->announce(block, Reads::the_same);
+  const FileRange part[] = {{100, 50}};
+  const auto needed = file->announce(part, Reads::the_same);
+  CHECK(read(0, 10'000) == expected(0, 10'000));
+  CHECK(network.ranges().size() == 1);
+  CHECK(read(100, 50) == expected(100, 50));  // nothing of it was kept
+  CHECK(network.ranges().size() == 2);
 }
 
 TEST_CASE_FIXTURE(Fixture, "remote file: what is withdrawn stays for others who announced it") {
-  const FileRange mine[] = {{100, 50}, {5'000'000, 50}};
+  const FileRange ours[] = {{100, 50}, {5'000'000, 50}};
   const FileRange theirs[] = {{120, 60}};
-  file->announce(mine);
-  file->announce(theirs);
-  file->withdraw(mine);
+  auto mine = file->announce(ours);
+  const auto held = file->announce(theirs);
+  while (network.ranges().size() < 3) std::this_thread::yield();
+  mine = nullptr;
+  network.forget();
   CHECK(read(120, 60) == expected(120, 60));
-  std::uint64_t asked_for = 0;
-  for (const FileRange& each : network.ranges()) asked_for += each.offset < 1000;
-  const std::uint64_t for_theirs = asked_for;
-  CHECK(read(120, 60) == expected(120, 60));
+  CHECK(network.ranges().empty());
   CHECK(read(5'000'000, 50) == expected(5'000'000, 50));
-  asked_for = 0;
-  for (const FileRange& each : network.ranges()) asked_for += each.offset < 1000;
-  CHECK(asked_for == for_theirs + 1);
+  CHECK(network.ranges().size() == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "remote file: what is withdrawn is not awaited, and frees its room") {
   network.answers = Network::Answers::none;
   const FileRange range[] = {{100, 50}};
-  file->announce(range);
+  auto held = file->announce(range);
   while (network.ranges().empty()) std::this_thread::yield();
-  file->withdraw(range);
+  held = nullptr;
   while (network.abandoned().empty()) std::this_thread::yield();
   network.answers = Network::Answers::given;
+  CHECK(read(100, 50) == expected(100, 50));
   // More than the bound in all, but never at the same time.
   const FileRange whole[] = {{0, 20 << 20}};
   for (int i = 0; i < 20; ++i) {
     network.forget();
-    file->announce(whole);
+    held = file->announce(whole);
     while (network.ranges().size() < 3) std::this_thread::yield();
-    file->withdraw(whole);
+    held = nullptr;
   }
 }
 
 TEST_CASE_FIXTURE(Fixture, "remote file: what is hurried comes although there is no room ahead") {
   std::vector<std::shared_ptr<const StoredFile>> files;
+  Announcements all_held;
   const FileRange whole[] = {{0, 20 << 20}};
   for (int i = 0; i < 14; ++i) {
     files.push_back(open_remote_file(kUrl, IoMode::automatic, "options"));
-    files.back()->announce(whole);
+    all_held.push_back(files.back()->announce(whole));
   }
   const FileRange range[] = {{7, 50}};
-  file->announce(range);
+  const auto held = file->announce(range);
   const auto is_asked_for = [&] {
     const std::vector<FileRange> ranges = network.ranges();
     return std::any_of(ranges.begin(), ranges.end(),
                        [](const FileRange& each) { return each.offset == 7; });
   };
   CHECK_FALSE(is_asked_for());
-  file->hurry(range);
+  held->hurry();
   while (!is_asked_for()) std::this_thread::yield();
 }
 
@@ -315,7 +313,7 @@ TEST_CASE_FIXTURE(Fixture,
                   "remote file: a failure is an error once, and the next read asks again") {
   network.answers = Network::Answers::refused;
   const FileRange range[] = {{100, 50}};
-  file->announce(range);
+  const auto held = file->announce(range);
   const Error error = error_of([&] { read(110, 10); });
   CHECK(error.message() == "It is forbidden.");
   CHECK(error.system_error() == EACCES);
@@ -337,10 +335,11 @@ TEST_CASE_FIXTURE(Fixture, "remote file: whoever is responsible for a thread may
 TEST_CASE_FIXTURE(Fixture, "remote file: no more is read ahead than the bound allows") {
   // The object has less than the bound, so it is announced again and again.
   std::vector<std::shared_ptr<const StoredFile>> files;
+  Announcements all_held;
   const FileRange whole[] = {{0, 20 << 20}};
   for (int i = 0; i < 20; ++i) {
     files.push_back(open_remote_file(kUrl, IoMode::automatic, "options"));
-    files.back()->announce(whole);
+    all_held.push_back(files.back()->announce(whole));
   }
   const auto asked_for = [&] {
     std::uint64_t sum = 0;
@@ -382,7 +381,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: a forked child asks again for what its 
                                doctest::skip(!kAllocatorSurvivesFork)) {
   network.answers = Network::Answers::none;
   const FileRange range[] = {{0, 8 << 20}};
-  file->announce(range);
+  const auto held = file->announce(range);
   while (network.ranges().empty()) std::this_thread::yield();
   CHECK(run_in_child([&] {
           Network own(bytes);
@@ -398,13 +397,12 @@ TEST_CASE_FIXTURE(Fixture, "remote file: a child may be forked while an answer i
   const FileRange range[] = {{0, 8 << 20}};
   for (int i = 0; i < 10; ++i) {
     network.forget();
-    file->announce(range);
+    const auto held = file->announce(range);
     while (network.ranges().empty()) std::this_thread::yield();
     CHECK(run_in_child([&] {
             Network own(bytes);
             return read(0, 8 << 20) == expected(0, 8 << 20) ? 0 : 1;
           }) == 0);
-    file->forget_announced();
   }
 }
 
@@ -414,13 +412,16 @@ TEST_CASE_FIXTURE(Fixture, "remote file: many threads read and announce at once"
   for (unsigned seed = 0; seed < 4; ++seed) {
     threads.push_back(start_thread([&, seed] {
       std::uint64_t state = seed + 1;
+      Announcements held;
       for (int i = 0; i < 300; ++i) {
         state = state * 6364136223846793005U + 1442695040888963407U;
         const std::uint64_t offset = (state >> 20) % (19 << 20);
         const std::size_t count = 1 + (state >> 45) % 5000;
         const FileRange range[] = {{offset, count}};
-        if (i % 3 > 0) file->announce(range);
-        if (i % 50 == 7) file->forget_announced();
+        if (i % 3 > 0) {
+          held.push_back(file->announce(range, i % 2 > 0 ? Reads::another : Reads::the_same));
+        }
+        if (i % 50 == 7) held.clear();
         if (read(offset, count) != expected(offset, count)) ++wrong;
       }
     }));
@@ -444,7 +445,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what a stopped process has claimed is f
     Network own(bytes);
     own.answers = Network::Answers::none;
     const FileRange wanted{5 << 20, 100};
-    file->announce({&wanted, 1});
+    const auto held = file->announce({&wanted, 1});
     ::raise(SIGSTOP);
     ::_exit(1);
   }

@@ -79,13 +79,15 @@ class ShelvedFile final : public StoredFile {
     }
   }
 
-  void announce(std::span<const FileRange> ranges) const noexcept override {
+  std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                         Reads) const noexcept override {
     Shelf& shelf = Shelf::instance();
     const std::lock_guard lock(shelf.mutex);
     for (const FileRange& each : ranges) {
       shelf.announced.push_back(each);
       shelf.announced_bytes += each.bytes;
     }
+    return nullptr;
   }
 
  private:

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <functional>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "../core/announced_bytes.h"
 #include "../core/orders.h"
 #include "../core/shard_fixture.h"
 #include "core/base/thread.h"
@@ -33,42 +32,18 @@ constexpr std::int64_t kRows = 8;
 // So many rows are announced before they are needed.
 constexpr std::int64_t kAhead = 1024 / kRows;
 
-// One far object in memory. Counts for each byte how often it is announced and not read yet.
+// One far object in memory.
 struct Ledger {
-  std::mutex mutex;
   std::string bytes;
-  std::vector<int> announced;
-  std::vector<int> announced_in_all;
-  std::uint64_t read_unannounced = 0;
-  std::uint64_t withdrawn_unannounced = 0;
-  std::function<void()> before_announcing;  // called once
-  std::optional<std::uint64_t> fails_at;    // a read of that byte
+  AnnouncedBytes announced;
+  std::optional<std::uint64_t> fails_at;  // a read of that byte
 
   static Ledger& instance() {
     static auto* const ledger = new Ledger;
     return *ledger;
   }
-  void add(std::span<const FileRange> ranges, int change) {
-    const std::lock_guard lock(mutex);
-    for (const FileRange& each : ranges) {
-      for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
-        if (announced[at] + change < 0) ++withdrawn_unannounced;
-        announced[at] = std::max(0, announced[at] + change);
-        if (change > 0) announced_in_all[at] += change;
-      }
-    }
-  }
-  // How many records are announced, each as often as it is.
-  std::int64_t records_announced() {
-    const std::lock_guard lock(mutex);
-    std::int64_t sum = 0;
-    for (std::size_t at = 0; at < announced.size(); at += kFrameBytes) sum += announced[at];
-    return sum;
-  }
-  int most_announced_in_all() {
-    const std::lock_guard lock(mutex);
-    return *std::max_element(announced_in_all.begin(), announced_in_all.end());
-  }
+  // How many records are announced and not read, each as often as it is.
+  std::int64_t records_announced() const { return announced.awaited(kFrameBytes); }
 };
 
 FileFacts facts_of_it(const std::string&, const std::string&) {
@@ -84,39 +59,18 @@ class LedgerFile final : public StoredFile {
   using StoredFile::read;
   void read(std::span<const ReadRange> ranges) const override {
     Ledger& ledger = Ledger::instance();
-    const std::lock_guard lock(ledger.mutex);
     for (const ReadRange& each : ranges) {
       if (ledger.fails_at && *ledger.fails_at - each.offset < each.bytes) {
         throw Error(ErrorKind::io, "It fails.",
                     {path(), {}, static_cast<std::int64_t>(*ledger.fails_at)});
       }
       if (each.bytes > 0) std::memcpy(each.out, ledger.bytes.data() + each.offset, each.bytes);
-      for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
-        if (ledger.announced[at] == 0) ++ledger.read_unannounced;
-        ledger.announced[at] -= ledger.announced[at] > 0;
-      }
+      ledger.announced.read(each.offset, each.bytes);
     }
   }
-  void announce(std::span<const FileRange> ranges) const noexcept override {
-    if (const auto before = std::exchange(Ledger::instance().before_announcing, nullptr)) before();
-    Ledger::instance().add(ranges, 1);
-  }
-  void announce_rest(std::span<const FileRange> ranges) const noexcept override {
-    Ledger& ledger = Ledger::instance();
-    for (const FileRange& each : ranges) {
-      for (std::uint64_t at = each.offset; at < each.offset + each.bytes; ++at) {
-        const FileRange byte[] = {{at, 1}};
-        if (ledger.announced[at] == 0) ledger.add(byte, 1);
-      }
-    }
-  }
-  void withdraw(std::span<const FileRange> ranges) const noexcept override {
-    Ledger::instance().add(ranges, -1);
-  }
-  void forget_announced() const noexcept override {
-    Ledger& ledger = Ledger::instance();
-    const std::lock_guard lock(ledger.mutex);
-    std::fill(ledger.announced.begin(), ledger.announced.end(), 0);
+  std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                         Reads reads) const noexcept override {
+    return Ledger::instance().announced.announce(ranges, reads);
   }
 };
 
@@ -143,8 +97,7 @@ struct Fixture {
     spec.planned = true;
     spec.index_use = IndexUse::memory;
     spec.shards.push_back({"ledger://shard", bytes.size(), kRecords});
-    ledger.announced.assign(bytes.size(), 0);
-    ledger.announced_in_all.assign(bytes.size(), 0);
+    begin_again();
     source = std::make_shared<const Source>(std::move(spec));
     begin_again();  // opening has looked at how the object begins
     sequence.records = sequence.positions = {0, 1, kRecords};
@@ -154,12 +107,7 @@ struct Fixture {
     part = std::make_shared<const Part>(source, Files{});
   }
 
-  void begin_again() const {
-    ledger.read_unannounced = 0;
-    ledger.withdrawn_unannounced = 0;
-    ledger.announced.assign(ledger.bytes.size(), 0);
-    ledger.announced_in_all.assign(ledger.bytes.size(), 0);
-  }
+  void begin_again() const { ledger.announced.reset(ledger.bytes.size()); }
   Course course(std::uint64_t seed = 1) const {
     return {
         source, "seed " + std::to_string(seed), part->batch_count(sequence),
@@ -171,7 +119,7 @@ struct Fixture {
   }
   void read(PlaceHolder& place, std::int64_t step, std::uint64_t seed = 1) const {
     REQUIRE(come_to(place, step, seed));
-    const Records records = source->read(part->records_of_batch(sequence, seed, step), true);
+    const Records records = source->read(part->records_of_batch(sequence, seed, step));
     CHECK(records.error().empty());
   }
 
@@ -194,8 +142,8 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: a step and those after it are announced
   CHECK(ledger.records_announced() == kAhead * kRows);
   read(place, 1);
   CHECK(ledger.records_announced() == kAhead * kRows);
-  CHECK(ledger.read_unannounced == 0);
-  CHECK(ledger.most_announced_in_all() == 1);
+  CHECK(ledger.announced.read_unannounced() == 0);
+  CHECK(ledger.announced.most_asked() == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "steps ahead: steps that share requests are announced together") {
@@ -205,16 +153,16 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: steps that share requests are announced
     read(place, step);
     CHECK(ledger.records_announced() == kRecords - (step + 1) * kRows);
   }
-  CHECK(ledger.read_unannounced == 0);
-  CHECK(ledger.most_announced_in_all() == 1);
+  CHECK(ledger.announced.read_unannounced() == 0);
+  CHECK(ledger.announced.most_asked() == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "steps ahead: an epoch announces each record once, and nothing after") {
   PlaceHolder place;
   for (std::int64_t step = 0; step < part->batch_count(sequence); ++step) read(place, step);
   CHECK(ledger.records_announced() == 0);
-  CHECK(ledger.read_unannounced == 0);
-  CHECK(ledger.most_announced_in_all() == 1);
+  CHECK(ledger.announced.read_unannounced() == 0);
+  CHECK(ledger.announced.most_asked() == 1);
   CHECK_FALSE(come_to(place, part->batch_count(sequence)));
   CHECK_FALSE(come_to(place, -1));
 }
@@ -226,7 +174,7 @@ TEST_CASE_FIXTURE(TwoEpochs, "steps ahead: the next epoch's first steps are anno
   CHECK(ledger.records_announced() == kAhead * kRows);
   for (std::int64_t step = end; step < 2 * end; ++step) read(place, step);
   CHECK(ledger.records_announced() == 0);
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.read_unannounced() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "steps ahead: what was not taken is withdrawn with the last kernel") {
@@ -234,7 +182,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what was not taken is withdrawn with th
   read(*one, 0);
   read(*two, 1);
   read(*one, 2);
-  CHECK(ledger.most_announced_in_all() == 1);  // the two are at one place
+  CHECK(ledger.announced.most_asked() == 1);  // the two are at one place
   one.reset();
   CHECK(ledger.records_announced() == kAhead * kRows);
   two.reset();
@@ -244,8 +192,8 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what was not taken is withdrawn with th
 TEST_CASE_FIXTURE(Fixture, "steps ahead: calls may come out of order") {
   PlaceHolder place;
   for (const std::int64_t step : {3, 0, 2, 1, 9, 8, 7, 4, 6, 5}) read(place, step);
-  CHECK(ledger.most_announced_in_all() == 1);
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.most_asked() == 1);
+  CHECK(ledger.announced.read_unannounced() == 0);
   CHECK(ledger.records_announced() == kAhead * kRows);
 }
 
@@ -262,7 +210,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: many threads announce each step once") 
     }));
   }
   for (std::thread& thread : threads) thread.join();
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.read_unannounced() == 0);
   kernels.clear();
   CHECK(ledger.records_announced() == 0);
 }
@@ -273,7 +221,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: iterations of one order do not disturb 
     read(one, step);
     read(two, step);
   }
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.read_unannounced() == 0);
   CHECK(ledger.records_announced() == 2 * kAhead * kRows);
   // They may have one kernel, and another order.
   for (std::int64_t step = 20; step < 40; ++step) {
@@ -281,7 +229,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: iterations of one order do not disturb 
     read(one, step);
     read(one, step, 2);
   }
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.read_unannounced() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "steps ahead: a place that was left is withdrawn after some calls") {
@@ -292,7 +240,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: a place that was left is withdrawn afte
   // An earlier one, as after a checkpoint is restored.
   for (std::int64_t step = 5; step < 80; ++step) read(place, step);
   CHECK(ledger.records_announced() == kAhead * kRows);
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.read_unannounced() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture,
@@ -301,48 +249,23 @@ TEST_CASE_FIXTURE(Fixture,
   for (std::int64_t piece = 0; piece < 600; piece += 128) {
     for (std::int64_t step = piece; step < piece + 64; ++step) read(*place, step);
   }
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.read_unannounced() == 0);
   CHECK(ledger.records_announced() < kAhead * kRows);
   place.reset();
   CHECK(ledger.records_announced() == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "steps ahead: what a failed read forgot is announced again") {
-  PlaceHolder place;
-  read(place, 0);
-  source->reader()->forget_announced();
-  CHECK(ledger.records_announced() == 0);
-  read(place, 1);
-  CHECK(ledger.records_announced() == kAhead * kRows);
-  CHECK(ledger.read_unannounced == 0);
-}
-
-TEST_CASE_FIXTURE(Fixture,
-                  "steps ahead: what was forgotten before an earlier step comes counts once") {
-  std::optional<PlaceHolder> place(std::in_place);
-  read(*place, 3);
-  source->reader()->forget_announced();
-  read(*place, 0);
-  CHECK(ledger.records_announced() == (kAhead + 3 - 1) * kRows);
-  for (std::int64_t step = 1; step < 10; ++step) {
-    if (step != 3) read(*place, step);
-  }
-  CHECK(ledger.records_announced() == kAhead * kRows);
-  CHECK(ledger.read_unannounced == 0);
-  place.reset();
-  CHECK(ledger.records_announced() == 0);
-  CHECK(ledger.withdrawn_unannounced == 0);
-}
-
-TEST_CASE_FIXTURE(Fixture, "steps ahead: what is announced while another read fails counts once") {
+TEST_CASE_FIXTURE(Fixture, "steps ahead: what a read that failed has left stays until it is over") {
   std::optional<PlaceHolder> place(std::in_place);
   read(*place, 0);
-  ledger.before_announcing = [this] { source->reader()->forget_announced(); };
-  read(*place, 1);
+  const Numbers second = part->records_of_batch(sequence, 1, 1);
+  ledger.fails_at = static_cast<std::uint64_t>(second[0]) * kFrameBytes + 7;
+  REQUIRE(come_to(*place, 1));
+  CHECK_FALSE(source->read(second).error().empty());
+  ledger.fails_at.reset();
+  for (std::int64_t step = 2; step < 150; ++step) read(*place, step);
   CHECK(ledger.records_announced() == kAhead * kRows);
-  CHECK(ledger.read_unannounced == 0);
-  read(*place, 2);
-  CHECK(ledger.records_announced() == kAhead * kRows);
+  CHECK(ledger.announced.read_unannounced() == 0);
   place.reset();
   CHECK(ledger.records_announced() == 0);
 }
@@ -352,21 +275,16 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: records after one that cannot be decode
   std::iota(records.begin(), records.end(), 0);
   std::vector<Row> rows(records.size());
   source->reader()->locate(records, rows.data());
-  source->announce(rows);
-  CHECK(ledger.records_announced() == 4000);
   FeatureSpec missing;
   missing.name = "missing";
   const auto features = std::make_shared<const FeatureSchema>(std::vector{missing});
   const auto valid = std::make_unique<bool[]>(records.size());
   DecodingKernel kernel;
-  CHECK_THROWS_AS(kernel.load(source, features, records, valid.get(), true), Error);
+  CHECK_THROWS_AS(kernel.load(source, features, records, valid.get()), Error);
   CHECK(ledger.records_announced() == 0);
   // As after damage: the good records are read again.
-  source->announce(rows);
-  CHECK(ledger.records_announced() == 4000);
   CHECK_FALSE(kernel.decode(source, features, rows).error.empty());
   CHECK(ledger.records_announced() == 0);
-  CHECK(ledger.withdrawn_unannounced == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "steps ahead: what a storage that failed has not given is left out") {
@@ -376,7 +294,6 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what a storage that failed has not give
   source->reader()->locate(records, rows.data());
   ledger.fails_at = 100 * kFrameBytes + 7;
   const Records some = source->read(rows);
-  CHECK(some.left_some_unread());
   CHECK(some.error().find("more error") == std::string::npos);
   std::size_t delivered = 0;
   some.for_each([&](std::size_t row, WireBytes payload) {
@@ -387,7 +304,6 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: what a storage that failed has not give
   });
   CHECK(delivered == 100);
   CHECK(ledger.records_announced() == 0);
-  source->announce(rows);
   DecodingKernel kernel;
   const auto features = std::make_shared<const FeatureSchema>(std::vector<FeatureSpec>{});
   CHECK_FALSE(kernel.decode(source, features, rows).error.empty());
@@ -414,11 +330,11 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   CHECK(ledger.records_announced() == kRecords);
   CHECK(read(rows).empty());
   CHECK(ledger.records_announced() == 0);
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.read_unannounced() == 0);
   // Again, without a new beginning: another iterator of the dataset.
   CHECK(read(rows).empty());
   CHECK(ledger.records_announced() == 0);
-  CHECK(ledger.read_unannounced == 0);
+  CHECK(ledger.announced.read_unannounced() == 0);
 
   rows = found();
   CHECK(read(std::span(rows).first(10)).empty());
@@ -433,5 +349,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   rows = found();
   ledger.fails_at = 100 * kFrameBytes + 7;
   CHECK_FALSE(read(rows).empty());
+  finding.reset();
+  reading.reset();
   CHECK(ledger.records_announced() == 0);
 }

@@ -20,6 +20,7 @@ constexpr std::uint64_t kMostGrowth = 4 << 10;
 // At most this much is asked for at once for a span, beyond what it inflates to. Between its data
 // and the next span's there may be padding or damage of any length.
 constexpr std::uint64_t kMostBetween = 8 << 20;
+constexpr std::uint64_t kMostPassedOver = 1 << 10;
 
 }  // namespace
 
@@ -51,18 +52,12 @@ std::string InflatedFile::describe_byte(std::uint64_t offset) const {
 void InflatedFile::read(std::span<const ReadRange> ranges) const {
   SharedSpan held;
   std::size_t number = 0;
-  std::uint64_t read_of_held = 0;
-  const auto settle_held = [&] {
-    if (read_of_held > 0 && is_far()) settle(number, read_of_held);
-    read_of_held = 0;
-  };
   for (const ReadRange& range : ranges) {
     std::uint64_t offset = range.offset;
     std::uint8_t* out = range.out;
     for (std::size_t left = range.bytes; left > 0;) {
       if (held == nullptr || offset < held->begin || offset - held->begin >= held->bytes) {
         const bool goes_on = held != nullptr && offset == held->begin + held->bytes;
-        settle_held();
         number = goes_on ? number + 1 : points_->find(offset);
         if (number >= points_->size()) throw_shrunk(offset);
         held = span(number);
@@ -70,10 +65,9 @@ void InflatedFile::read(std::span<const ReadRange> ranges) const {
       const auto at = static_cast<std::size_t>(offset - held->begin);
       const std::size_t taken = std::min(left, held->bytes - at);
       std::memcpy(out, held->data() + at, taken);
-      out += taken, left -= taken, offset += taken, read_of_held += taken;
+      out += taken, left -= taken, offset += taken;
     }
   }
-  settle_held();
 }
 
 SharedSpan InflatedFile::span(std::size_t number) const {
@@ -134,7 +128,10 @@ bool InflatedFile::inflate_as(StreamInflater::Mode mode, std::size_t number,
   const auto bytes = static_cast<std::size_t>(span.end - span.begin);
   const FileRange range = file_range(number);
   const std::uint64_t range_end = range.offset + range.bytes;
-  if (is_far()) fetch(number, range);
+  // As one request, whatever pieces it is read in.
+  std::unique_ptr<Announcement> announced;
+  if (is_far()) announced = file_->announce({&range, 1}, Reads::the_same);
+  if (announced != nullptr) announced->hurry();
   StreamInflater inflater(file_, compression_, mode);
   inflater.expect_end(range_end);
   inflater.begin_at(span.place, window);
@@ -142,10 +139,11 @@ bool InflatedFile::inflate_as(StreamInflater::Mode mode, std::size_t number,
   while (done < bytes && inflater.end() == StreamEnd::none) {
     done += inflater.read({out + done, bytes - done});
   }
-  // It may do without the last bytes, which tell that the data end.
-  if (is_far() && inflater.input_end() < range_end) {
-    const FileRange rest{inflater.input_end(), range_end - inflater.input_end()};
-    file_->withdraw({&rest, 1});
+  // It may do without the last bytes, which tell that the data end. Reading them frees their piece.
+  const std::uint64_t input_end = inflater.input_end();
+  if (announced != nullptr && input_end < range_end && range_end - input_end <= kMostPassedOver) {
+    std::uint8_t rest[kMostPassedOver];
+    file_->read(input_end, rest, static_cast<std::size_t>(range_end - input_end));
   }
   return done == bytes && crc32c(out, bytes) == span.crc;
 }
@@ -175,73 +173,30 @@ FileRange InflatedFile::file_range(std::size_t number) const {
   return {begin, std::max(begin, end) - begin};
 }
 
-// Calls action(number, bytes) for each span, and how many bytes of it lie in the range.
-template <class Action>
-void InflatedFile::for_spans(std::span<const FileRange> ranges, const Action& action) const {
-  for (const FileRange& range : ranges) {
-    std::uint64_t at = range.offset;
-    const std::uint64_t end = std::min(at + range.bytes, bytes());
-    if (at >= end) continue;
-    for (std::size_t number = points_->find(at); number < points_->size() && at < end; ++number) {
-      const std::uint64_t stop = std::min(end, (*points_)[number].end);
-      action(number, stop - at);
-      at = stop;
-    }
-  }
-}
-
-void InflatedFile::announce(std::span<const FileRange> ranges) const noexcept {
+// A span is read once, however many records of it are announced, and not at all if it is inflated
+// already.
+std::unique_ptr<Announcement> InflatedFile::announce(std::span<const FileRange> ranges,
+                                                     Reads) const noexcept {
   try {
-    std::vector<FileRange> in_file;
-    std::size_t last = points_->size();
-    for_spans(ranges, [&](std::size_t number, std::uint64_t count) {
-      const bool is_inflated = SpanCache::instance().has(owner_, number);
-      const bool is_new = std::exchange(last, number) != number && !is_inflated;
-      if (is_far() ? ahead_.expect(number, count, is_inflated) : is_new) {
-        in_file.push_back(file_range(number));
+    std::vector<std::size_t> spans;
+    for (const FileRange& range : ranges) {
+      std::uint64_t at = range.offset;
+      const std::uint64_t end = std::min(at + range.bytes, bytes());
+      if (at >= end) continue;
+      for (std::size_t number = points_->find(at); number < points_->size() && at < end; ++number) {
+        at = (*points_)[number].end;
+        if (!spans.empty() && spans.back() == number) continue;
+        if (!SpanCache::instance().has(owner_, number)) spans.push_back(number);
       }
-    });
-    file_->announce(in_file);
-  } catch (const std::exception&) {
-    // Only advice.
-  }
-}
-
-void InflatedFile::hurry(std::span<const FileRange> ranges) const noexcept {
-  try {
+    }
+    std::sort(spans.begin(), spans.end());
+    spans.erase(std::unique(spans.begin(), spans.end()), spans.end());
     std::vector<FileRange> in_file;
-    for_spans(ranges, [&](std::size_t number, std::uint64_t) {
-      if (ahead_.is_asked_for(number)) in_file.push_back(file_range(number));
-    });
-    file_->hurry(in_file);
+    for (const std::size_t number : spans) in_file.push_back(file_range(number));
+    return file_->announce(in_file, Reads::the_same);
   } catch (const std::exception&) {
-    // Only advice.
+    return nullptr;  // only advice
   }
-}
-
-void InflatedFile::withdraw(std::span<const FileRange> ranges) const noexcept {
-  try {
-    for_spans(ranges, [&](std::size_t number, std::uint64_t count) { settle(number, count); });
-  } catch (const std::exception&) {
-    // It stays until everything is forgotten.
-  }
-}
-
-void InflatedFile::forget_announced() const noexcept {
-  ahead_.forget();
-  file_->forget_announced();
-}
-
-// As one request, whatever pieces it is read in.
-void InflatedFile::fetch(std::size_t number, const FileRange& range) const {
-  if (!ahead_.take(number)) file_->announce({&range, 1});
-  file_->hurry({&range, 1});
-}
-
-void InflatedFile::settle(std::size_t number, std::uint64_t bytes) const noexcept {
-  if (!ahead_.settle(number, bytes)) return;
-  const FileRange range = file_range(number);
-  file_->withdraw({&range, 1});
 }
 
 bool InflatedFile::is_cached(std::uint64_t offset) const noexcept {

@@ -9,7 +9,6 @@
 #include "core/codec/codec.h"
 #include "core/codec/seek_points.h"
 #include "core/codec/span_cache.h"
-#include "core/codec/spans_ahead.h"
 #include "core/codec/stream_inflater.h"
 #include "core/storage/stored_file.h"
 
@@ -33,10 +32,8 @@ class InflatedFile final : public StoredFile {
   std::string describe_byte(std::uint64_t offset) const override;
   using StoredFile::read;
   void read(std::span<const ReadRange> ranges) const override;
-  void announce(std::span<const FileRange> ranges) const noexcept override;
-  void hurry(std::span<const FileRange> ranges) const noexcept override;
-  void forget_announced() const noexcept override;
-  void withdraw(std::span<const FileRange> ranges) const noexcept override;
+  std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                         Reads reads) const noexcept override;
   std::string access() const override { return file_->access(); }
   bool is_cached(std::uint64_t offset) const noexcept override;
   FileFacts facts_now() const override { return file_->facts_now(); }
@@ -49,12 +46,8 @@ class InflatedFile final : public StoredFile {
   std::uint64_t file_offset(std::uint64_t offset) const;
 
  private:
-  template <class Action>
-  void for_spans(std::span<const FileRange> ranges, const Action& action) const;
   FileRange file_range(std::size_t number) const;
   bool is_far() const noexcept { return file_->traits().is_far; }
-  void fetch(std::size_t number, const FileRange& range) const;
-  void settle(std::size_t number, std::uint64_t bytes) const noexcept;
   SharedSpan span(std::size_t number) const;
   SharedSpan inflate(std::size_t number) const;
   bool inflate_as(StreamInflater::Mode mode, std::size_t number,
@@ -66,7 +59,6 @@ class InflatedFile final : public StoredFile {
   const Compression compression_;
   const std::shared_ptr<const SeekPoints> points_;
   const std::uint64_t owner_;
-  mutable SpansAhead ahead_;  // of a far file
 };
 
 }  // namespace tfrfast

@@ -36,41 +36,27 @@ constexpr int kWindowLevel = 1;
 
 std::unique_ptr<InflatingWalker> InflatingWalker::over(std::shared_ptr<const StoredFile> file,
                                                        Compression compression, bool keep_spans,
-                                                       AtDamage at_damage, const LookAhead& ahead) {
+                                                       AtDamage at_damage, LookAhead ahead) {
   auto points = std::make_shared<SeekPoints>();
   auto inflated = std::make_shared<const InflatedFile>(std::move(file), compression, points);
-  return std::unique_ptr<InflatingWalker>(
-      new InflatingWalker(std::move(inflated), std::move(points), keep_spans, at_damage, ahead));
+  return std::unique_ptr<InflatingWalker>(new InflatingWalker(
+      std::move(inflated), std::move(points), keep_spans, at_damage, std::move(ahead)));
 }
 
 InflatingWalker::InflatingWalker(std::shared_ptr<const InflatedFile> inflated,
                                  std::shared_ptr<SeekPoints> points, bool keep_spans,
-                                 AtDamage at_damage, const LookAhead& ahead)
+                                 AtDamage at_damage, LookAhead ahead)
     : ShardWalker(inflated),
       inflated_(inflated),
       points_(std::move(points)),
       keep_spans_(keep_spans),
       at_damage_(at_damage),
-      ahead_(ahead),
+      ahead_(std::move(ahead)),
       inflater_(inflated->file(), inflated->compression(), StreamInflater::Mode::survey),
       window_deflater_(kZRawWindow, kWindowLevel) {
-  announce();
+  ahead_.come_far(*inflated_->file(), 0);
   inflater_.begin();
   begin_next();
-}
-
-InflatingWalker::~InflatingWalker() {
-  if (ahead_.announced_end > 0) inflated_->forget_announced();
-}
-
-// The file is read in pieces that are much smaller than requests should be.
-void InflatingWalker::announce() {
-  const StoredFile& compressed = *inflated_->file();
-  const std::uint64_t at = inflater_.input_end();
-  const std::uint64_t most = std::min(ahead_.max_bytes, compressed.traits().max_announced_bytes);
-  // Not at each piece, or requests would be as small as these.
-  if (ahead_.announced_end > at && ahead_.announced_end - at > most / 2) return;
-  announce_ahead(compressed, at, ahead_.announced_end, most);
 }
 
 ShardWindow InflatingWalker::window(std::uint64_t offset, std::size_t wanted) {
@@ -148,7 +134,7 @@ SharedSpan InflatingWalker::inflate_span() {
     if (come - pulsed_at_ >= kSpanBytes) pulsed_at_ = come, pulse()();
     const bool is_long = done >= kSpanBytes;
     const std::size_t end = is_long ? std::min(room, done + kSpanBytes) : kSpanBytes;
-    announce();
+    ahead_.come_far(*inflated_->file(), inflater_.input_end());
     done += inflater_.read({memory.data() + kLeadBytes + done, end - done}, is_long);
     // A span that begins where a member does needs no window.
     const bool begins_member = inflater_.member_bytes() == 0;

@@ -24,8 +24,7 @@ class InflatingWalker final : public ShardWalker {
   // AtDamage::stop, it never resumes.
   static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const StoredFile> file,
                                                Compression compression, bool keep_spans,
-                                               AtDamage at_damage, const LookAhead& ahead = {});
-  ~InflatingWalker() override;
+                                               AtDamage at_damage, LookAhead ahead = LookAhead());
 
   const std::shared_ptr<const InflatedFile>& inflated() const noexcept { return inflated_; }
   const std::shared_ptr<SeekPoints>& seek_points() const noexcept { return points_; }
@@ -39,8 +38,7 @@ class InflatingWalker final : public ShardWalker {
 
  private:
   InflatingWalker(std::shared_ptr<const InflatedFile> inflated, std::shared_ptr<SeekPoints> points,
-                  bool keep_spans, AtDamage at_damage, const LookAhead& ahead);
-  void announce();
+                  bool keep_spans, AtDamage at_damage, LookAhead ahead);
   bool inflate_next();
   SharedSpan inflate_span();
   void begin_next();

@@ -69,12 +69,7 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
         reader_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
     wires_.clear();
     for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
-    try {
-      decoder_->decode(wires_, {piece->indices(), piece->size()});
-    } catch (const Error&) {
-      reader_->withdraw(records.subspan(first + count));
-      throw;
-    }
+    decoder_->decode(wires_, {piece->indices(), piece->size()});
     std::memcpy(batch.indices.as<std::int64_t>() + batch.rows, piece->indices(),
                 piece->size() * sizeof(std::int64_t));
     std::memcpy(batch.valid.as<bool>() + batch.rows, piece->valid(), piece->size() * sizeof(bool));

@@ -31,8 +31,8 @@ class BatchWork {
   BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features,
             bool tracks_presence = false);
 
-  // The records must have been announced. Throws Error, or ReadCancelled soon after `cancelled` was
-  // set.
+  // The caller holds what was announced of the records. Throws Error, or ReadCancelled soon after
+  // `cancelled` was set.
   LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
                    const std::atomic<bool>& cancelled);
 

@@ -97,7 +97,7 @@ void Workers::stop() noexcept {
   if (threads_.empty()) return;
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
-  reader_->forget_announced();
+  ahead_ = AnnouncedAhead();
 }
 
 Workers::Taking Workers::take() {
@@ -207,7 +207,7 @@ void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
   std::unique_lock announcing(announcing_, std::defer_lock);
   if (reader_->is_far()) announcing.lock();
   for (;;) {
-    std::uint64_t first, count;
+    std::uint64_t first, count, taken;
     {
       const std::lock_guard lock(mutex_);
       const std::uint64_t end = limit();
@@ -215,7 +215,9 @@ void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
       first = announced_;
       count = std::min(announced_together_, end - first);
       announced_ += count;
+      taken = taken_;
     }
+    if (announcing.owns_lock()) ahead_.come_to(taken);
     announce_together(first, count, ahead);
   }
 }
@@ -229,10 +231,11 @@ void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNum
     ahead.fill(later);
     if (count > 1) numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());
     if (count > 1 && next + 1 < first + count) continue;
-    counters_->read_ahead_bytes.fetch_add(
-        reader_->announce(count > 1 ? std::span<const std::int64_t>(numbers) : ahead.numbers(),
-                          read_ahead_),
-        kRelaxed);
+    AnnouncedRows announced = reader_->announce(
+        count > 1 ? std::span<const std::int64_t>(numbers) : ahead.numbers(), read_ahead_);
+    counters_->read_ahead_bytes.fetch_add(announced.bytes, kRelaxed);
+    // Only of a far storage, so `announcing_` is locked.
+    if (!announced.files.empty()) ahead_.add(next + 1, std::move(announced.files));
   }
 }
 

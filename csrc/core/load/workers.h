@@ -103,6 +103,7 @@ class Workers {
   std::uint64_t taken_ = 0;
   std::vector<Outcome> outcomes_;
   std::mutex announcing_;  // locked before mutex_, while batches of a far storage are announced
+  AnnouncedAhead ahead_;   // of a far storage, by tickets; guarded by announcing_
   ReadAhead read_ahead_;
   std::uint64_t announced_ = 0;           // the first ticket that was not announced
   std::uint64_t announced_ahead_ = 0;     // how many batches before they are needed

@@ -40,10 +40,10 @@ std::vector<FileRange> ranges_of(std::span<const Row> rows) {
   return ranges;
 }
 
-// Calls tell(file, ranges) for each file that has any of the rows. Returns the bytes of all ranges.
-template <class Tell>
-std::uint64_t for_each_file(std::span<const Row> rows, const Tell& tell) noexcept {
-  std::uint64_t bytes = 0;
+}  // namespace
+
+AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads) noexcept {
+  AnnouncedRows announced;
   try {
     std::vector<Row> sorted(rows.begin(), rows.end());
     std::sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) {
@@ -54,39 +54,15 @@ std::uint64_t for_each_file(std::span<const Row> rows, const Tell& tell) noexcep
       const auto end = std::find_if(
           row, sorted.end(), [row](const Row& each) { return &file_of(each) != &file_of(*row); });
       const std::vector<FileRange> ranges = ranges_of({row, end});
-      tell(file_of(*row), ranges);
-      for (const FileRange& each : ranges) bytes += each.bytes;
+      auto announcement = file_of(*row).announce(ranges, reads);
+      if (announcement != nullptr) announced.files.push_back(std::move(announcement));
+      for (const FileRange& each : ranges) announced.bytes += each.bytes;
       row = end;
     }
   } catch (const std::exception&) {
     // Only advice.
   }
-  return bytes;
-}
-
-}  // namespace
-
-std::uint64_t announce_rows(std::span<const Row> rows) noexcept {
-  return for_each_file(rows, [](const StoredFile& file, std::span<const FileRange> ranges) {
-    file.announce(ranges);
-  });
-}
-
-void announce_rest_of_rows(std::span<const Row> rows) noexcept {
-  for_each_file(rows, [](const StoredFile& file, std::span<const FileRange> ranges) {
-    file.announce_rest(ranges);
-  });
-}
-
-void hurry_rows(std::span<const Row> rows) noexcept {
-  for_each_file(
-      rows, [](const StoredFile& file, std::span<const FileRange> ranges) { file.hurry(ranges); });
-}
-
-void withdraw_rows(std::span<const Row> rows) noexcept {
-  for_each_file(rows, [](const StoredFile& file, std::span<const FileRange> ranges) {
-    file.withdraw(ranges);
-  });
+  return announced;
 }
 
 bool ReadAhead::is_due(std::size_t record_count) noexcept {

@@ -11,16 +11,14 @@
 
 namespace tfrfast {
 
+struct AnnouncedRows {
+  Announcements files;
+  std::uint64_t bytes = 0;
+};
+
 // Tells the storages that these rows will be read soon, sorted by place, with close ones as one
-// range. Returns how many bytes were announced. Never throws: the read itself will report the
-// error.
-std::uint64_t announce_rows(std::span<const Row> rows) noexcept;
-// The same for rows that are read next, of which others may have announced some.
-void announce_rest_of_rows(std::span<const Row> rows) noexcept;
-// These rows were announced, and are needed now, before all else.
-void hurry_rows(std::span<const Row> rows) noexcept;
-// These rows were announced like that, together, and will not be read after all.
-void withdraw_rows(std::span<const Row> rows) noexcept;
+// range. Never throws: the read itself will report the error.
+AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads = Reads::another) noexcept;
 
 // Decides when to announce, judging by whether recent records were cached. Safe from many threads.
 class ReadAhead {

@@ -38,15 +38,6 @@ std::mutex& skipped_mutex() {
 }
 [[maybe_unused]] const int kGuarded = make_fork_wait_for<skipped_mutex>();
 
-struct ForgetUnlessRead {
-  explicit ForgetUnlessRead(const Reader& of) : reader(of) {}
-  ~ForgetUnlessRead() {
-    if (!all_read) reader.forget_announced();
-  }
-  const Reader& reader;
-  bool all_read = false;
-};
-
 void refuse_other_samples(const IndexedShard& shard) {
   const bool is_made_from_it = shard.index->origin().empty();
   if (is_made_from_it || !samples_differ(*shard.index, *shard.file)) return;
@@ -227,9 +218,6 @@ void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& rec
 template <class RecordAt>
 Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
                                   const ReadRequest& request, AtBadRow at_bad_row) const {
-  // Rows that are not read after a failure were announced, too. Damaged ones were read.
-  ForgetUnlessRead forget(*this);
-  forget.all_read = !request.is_announced;  // nothing is announced yet
   open_far(count, record_at);
   compare_samples(count, record_at);
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
@@ -251,8 +239,8 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
     batch.indices()[row] = static_cast<std::int64_t>(rows[row].record);
   }
   make_room({rows, count}, batch);
-  forget.all_read = false;
-  if (!request.is_announced) announce({rows, count});
+  Announcements announced;
+  if (!request.is_announced) announced = announce({rows, count});
 
   std::vector<std::size_t> order;
   if (inflates_) order = order_of_places({rows, count});
@@ -280,10 +268,6 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   std::sort(outcome.bad.begin(), outcome.bad.end(),
             [](const BadRow& a, const BadRow& b) { return a.row < b.row; });
   explain_untried(outcome.bad);
-  forget.all_read =
-      outcome.bad.empty() || (at_bad_row == AtBadRow::go_on &&
-                              std::all_of(outcome.bad.begin(), outcome.bad.end(),
-                                          [](const BadRow& each) { return each.is_damage; }));
   return outcome;
 }
 
@@ -312,7 +296,7 @@ void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
   locate_rows(0, records.size(), record_at, rows);
 }
 
-std::uint64_t Reader::announce(std::span<const std::int64_t> records, ReadAhead& lately) const {
+AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead& lately) const {
   try {
     const auto record_at = [records](std::size_t row) {
       return static_cast<std::uint64_t>(records[row]);
@@ -324,14 +308,14 @@ std::uint64_t Reader::announce(std::span<const std::int64_t> records, ReadAhead&
       const std::int64_t record = records[records.size() / sample_count * sample];
       samples[sample] = locate(static_cast<std::uint64_t>(record));
     }
-    if (!lately.is_cold(std::span(samples).first(sample_count))) return 0;
+    if (!lately.is_cold(std::span(samples).first(sample_count))) return {};
     const PooledBuffer memory(bytes_for<Row>(records.size()));
     Row* const rows = memory.as<Row>();
     std::uninitialized_default_construct_n(rows, records.size());
     locate_rows(0, records.size(), record_at, rows);
     return announce_rows({rows, records.size()});
   } catch (const std::exception&) {
-    return 0;
+    return {};
   }
 }
 
@@ -346,9 +330,10 @@ bool Reader::is_far() const noexcept {
          });
 }
 
-void Reader::announce(std::span<const Row> rows) const noexcept {
+Announcements Reader::announce(std::span<const Row> rows) const noexcept {
   if (!is_far()) read_ahead_->come_near();
-  if (read_ahead_->is_due(rows.size()) && read_ahead_->is_cold(rows)) announce_rows(rows);
+  if (!read_ahead_->is_due(rows.size()) || !read_ahead_->is_cold(rows)) return {};
+  return announce_rows(rows).files;
 }
 
 std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {
@@ -368,39 +353,11 @@ std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) cons
   return std::move(outcome.batch);
 }
 
-void Reader::withdraw(std::span<const std::int64_t> records) const noexcept {
-  try {
-    std::vector<Row> rows;
-    std::size_t hint = 0;
-    for (const std::int64_t each : records) {
-      const auto record = static_cast<std::uint64_t>(each);
-      if (record >= record_count()) continue;
-      const ShardSet::Place place = shards_->place(record, hint);
-      hint = place.shard;
-      // A shard that is not open has nothing announced.
-      if (const IndexedShard* const shard = shards_->slot(hint).opened(); shard != nullptr) {
-        rows.push_back({shard, place.number, record, shard->index->frame(place.number)});
-      }
-    }
-    withdraw_rows(rows);
-  } catch (const std::exception&) {
-    // It stays until everything is forgotten.
-  }
-}
-
-void Reader::forget_announced() const noexcept {
-  if (!is_far_) return;
-  ++times_forgotten_;
-  for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
-    const IndexedShard* const opened = shards_->slot(shard).opened();
-    if (opened != nullptr) opened->file->forget_announced();
-  }
-}
-
 void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes) const {
   compare_samples(1, [&row](std::size_t) { return row.record; });
   // As one request, however long it is.
-  if (row.shard->file->traits().is_far) announce_rows({&row, 1});
+  AnnouncedRows announced;
+  if (row.shard->file->traits().is_far) announced = announce_rows({&row, 1});
   read_frame(row, options_.verify,
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
 }

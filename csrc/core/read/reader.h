@@ -32,7 +32,7 @@ struct ReadRequest {
   unsigned threads = 1;
   // If another thread sets it, the call throws ReadCancelled.
   const std::atomic<bool>* cancelled = nullptr;
-  bool is_announced = false;  // announce() was called before
+  bool is_announced = false;  // announce() was called before, and is held
 };
 
 struct ReadCancelled {};
@@ -79,20 +79,13 @@ class Reader {
   // Where many records are: fills one Row for each, in the order given. Throws like locate().
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
-  // Announces records that will be read later, if `lately` says that they are cold. Returns how
-  // many bytes were announced. Opens far shards, and so throws what the thread's WaitCheck throws;
-  // nothing else, as the read itself will report the error.
-  std::uint64_t announce(std::span<const std::int64_t> records, ReadAhead& lately) const;
+  // Announces records that will be read later, if `lately` says that they are cold. Opens far
+  // shards, and so throws what the thread's WaitCheck throws; nothing else, as the read itself will
+  // report the error. The reader must outlive what is returned.
+  AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const;
   // The same for rows that will be read now, judging by what this reader has found. read() does
   // this itself.
-  void announce(std::span<const Row> rows) const noexcept;
-
-  // What was announced will not be read after all. Never fails. read() does this after a failure,
-  // so those who announce ahead look at the count from time to time.
-  void forget_announced() const noexcept;
-  std::uint64_t times_forgotten() const noexcept { return times_forgotten_; }
-  // The same for records that were announced together, and not read since.
-  void withdraw(std::span<const std::int64_t> records) const noexcept;
+  Announcements announce(std::span<const Row> rows) const noexcept;
 
   // Reads one record into `out`, which has room for the payload that locate() found. Call
   // check_room() before allocating it. Throws for damage even with `skip_damage`. `batch_bytes` are
@@ -150,7 +143,6 @@ class Reader {
   mutable std::unique_ptr<std::atomic<Samples>[]> samples_;
   mutable std::atomic<std::int64_t> samples_left_{0};
   mutable std::optional<ReadAhead> read_ahead_;  // set once
-  mutable std::atomic<std::uint64_t> times_forgotten_{0};
   mutable std::map<std::pair<std::string, std::uint64_t>, SkippedBytes> skipped_payloads_;
 };
 

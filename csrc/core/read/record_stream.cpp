@@ -20,13 +20,6 @@ constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 const char* const kAdvice =
     " Restore the file, or leave damaged records out with on_corruption=\"skip\".";
 
-std::unique_ptr<ShardWalker> walk_stream(std::shared_ptr<const StoredFile> file,
-                                         const LookAhead& ahead) {
-  const Compression compression = detect_compression(*file);
-  if (compression == Compression::none) return walk(std::move(file));
-  return InflatingWalker::over(std::move(file), compression, true, AtDamage::stop, ahead);
-}
-
 }  // namespace
 
 RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::uint64_t record)
@@ -35,7 +28,7 @@ RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::u
 RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::uint64_t record,
                            const Options& options)
     : stored_(StoredFile::open(path, IoMode::pread, options.access)),
-      max_ahead_bytes_(options.max_ahead_bytes),
+      ahead_(options.max_ahead_bytes),
       offset_(offset),
       record_(record) {}
 
@@ -46,12 +39,16 @@ void RecordStream::announce() noexcept {
       std::min<std::uint64_t>(stored_->bytes(), stored_->traits().request_bytes);
   const FileRange ranges[] = {{0, first_bytes},
                               {0, std::min<std::uint64_t>(stored_->bytes(), kHeaderBytes)}};
-  stored_->announce(ranges);
-  announced_end_ = first_bytes;
+  ahead_.add(first_bytes, stored_->announce(ranges));
 }
 
 void RecordStream::begin() {
-  walker_ = walk_stream(stored_, {max_ahead_bytes_, announced_end_});
+  const Compression compression = detect_compression(*stored_);
+  if (compression == Compression::none) {
+    walker_ = walk(stored_);
+  } else {
+    walker_ = InflatingWalker::over(stored_, compression, true, AtDamage::stop, std::move(ahead_));
+  }
   file_ = &walker_->file();
 }
 
@@ -120,9 +117,7 @@ const std::uint8_t* RecordStream::bytes_ahead(std::uint64_t count) {
   if (offset_ < buffer_begin_ || offset_ > buffer_end_ || buffer_end_ - offset_ < count) {
     const auto wanted = static_cast<std::size_t>(std::min(
         std::max<std::uint64_t>(count, file_->traits().request_bytes), file_->bytes() - offset_));
-    if (file_ == stored_.get()) {
-      announce_ahead(*file_, offset_, announced_end_, max_ahead_bytes_);
-    }
+    if (file_ == stored_.get()) ahead_.come_to(*file_, offset_);
     // What the buffer already has is not read again.
     const bool goes_on = offset_ >= buffer_begin_ && offset_ < buffer_end_;
     const auto kept = static_cast<std::size_t>(goes_on ? buffer_end_ - offset_ : 0);

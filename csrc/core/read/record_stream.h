@@ -50,7 +50,7 @@ class RecordStream {
   void throw_bad_ending() const;
 
   std::shared_ptr<const StoredFile> stored_;
-  std::uint64_t max_ahead_bytes_;
+  LookAhead ahead_;                      // of a shard that is not compressed
   std::unique_ptr<ShardWalker> walker_;  // null until the first call of next()
   const StoredFile* file_ = nullptr;     // the walker's: if compressed, not the one that is stored
   std::uint64_t offset_;
@@ -58,7 +58,6 @@ class RecordStream {
   PooledBuffer buffer_;
   std::uint64_t buffer_begin_ = 0;
   std::uint64_t buffer_end_ = 0;
-  std::uint64_t announced_end_ = 0;
 };
 
 }  // namespace tfrfast

@@ -21,10 +21,6 @@ class MappedWalker final : public ShardWalker {
 class PreadWalker final : public ShardWalker {
  public:
   using ShardWalker::ShardWalker;
-  ~PreadWalker() override {
-    // A walk from header to header passes over payloads, and may end before the shard does.
-    if (announced_end_ > 0) file().forget_announced();
-  }
   ShardWindow window(std::uint64_t offset, std::size_t wanted) override {
     offset = std::min(offset, file().bytes());
     const std::uint64_t end = offset + std::min<std::uint64_t>(wanted, file().bytes() - offset);
@@ -41,7 +37,7 @@ class PreadWalker final : public ShardWalker {
         std::max(wanted_bytes, everything ? traits.request_bytes : traits.gap_bytes);
     const auto count =
         static_cast<std::size_t>(std::min<std::uint64_t>(size, file().bytes() - offset));
-    if (everything) announce_ahead(file(), offset, announced_end_);
+    if (everything) ahead_.come_to(file(), offset);
     // What the last window already has is not read again.
     const bool goes_on = offset >= window_.begin && offset < window_.end;
     const auto kept = static_cast<std::size_t>(goes_on ? window_.end - offset : 0);
@@ -55,28 +51,40 @@ class PreadWalker final : public ShardWalker {
     window_ = {buffer_.data(), offset, offset + std::max(count, kept), file().bytes()};
   }
 
-  std::uint64_t announced_end_ = 0;
+  LookAhead ahead_;
   PooledBuffer buffer_;
   ShardWindow window_;
 };
 
 }  // namespace
 
-void announce_ahead(const StoredFile& file, std::uint64_t offset, std::uint64_t& announced_end,
-                    std::uint64_t max_bytes) {
+void LookAhead::come_to(const StoredFile& file, std::uint64_t offset) {
   const StorageTraits& traits = file.traits();
   if (!traits.is_far) return;
-  std::uint64_t begin = std::max(offset, announced_end);
-  const std::uint64_t ahead =
-      std::min(max_bytes, std::uint64_t{traits.requests_at_once} * traits.request_bytes);
-  const std::uint64_t end = std::min(file.bytes(), offset + ahead);
+  ahead_.come_to(offset);
+  std::uint64_t begin = std::max(offset, ahead_.end());
+  const std::uint64_t end = std::min(file.bytes(), offset + max_bytes_of(file));
   std::vector<FileRange> ranges;
   for (; begin < end; begin += ranges.back().bytes) {
     ranges.push_back({begin, std::min<std::uint64_t>(traits.request_bytes, end - begin)});
   }
-  if (ranges.empty()) return;
-  file.announce(ranges);
-  announced_end = end;
+  if (!ranges.empty()) add(end, file.announce(ranges));
+}
+
+void LookAhead::come_far(const StoredFile& file, std::uint64_t offset) {
+  if (ahead_.end() <= offset + max_bytes_of(file) / 2) come_to(file, offset);
+}
+
+std::uint64_t LookAhead::max_bytes_of(const StoredFile& file) const noexcept {
+  const StorageTraits& traits = file.traits();
+  return std::min({max_bytes_, traits.max_announced_bytes,
+                   std::uint64_t{traits.requests_at_once} * traits.request_bytes});
+}
+
+void LookAhead::add(std::uint64_t end, std::unique_ptr<Announcement> announcement) {
+  Announcements announcements;
+  if (announcement != nullptr) announcements.push_back(std::move(announcement));
+  ahead_.add(end, std::move(announcements));
 }
 
 std::unique_ptr<ShardWalker> walk(std::shared_ptr<const StoredFile> file) {

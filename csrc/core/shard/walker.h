@@ -19,11 +19,25 @@ enum class AtDamage : std::uint8_t {
   stop,      // ends there
 };
 
-// How much of a file is announced before a walk gets there, if each request is a round trip, and
-// how much of its beginning has been.
-struct LookAhead {
-  std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t announced_end = 0;
+// Announces what follows in a file that is read in order, if each request is a round trip. Whoever
+// drops it withdraws what was not read. For one thread.
+class LookAhead {
+ public:
+  explicit LookAhead(std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max())
+      : max_bytes_(max_bytes) {}
+
+  // Announces up to `max_bytes` from `offset` on. Call it before each read.
+  void come_to(const StoredFile& file, std::uint64_t offset);
+  // The same once half of that is left, for those who read in pieces smaller than requests.
+  void come_far(const StoredFile& file, std::uint64_t offset);
+  // [0, end) was announced already.
+  void add(std::uint64_t end, std::unique_ptr<Announcement> announcement);
+
+ private:
+  std::uint64_t max_bytes_of(const StoredFile& file) const noexcept;
+
+  std::uint64_t max_bytes_;
+  AnnouncedAhead ahead_;
 };
 
 // A cursor along a shard. Hands out windows of it in memory, mapped or read.
@@ -67,11 +81,6 @@ class ShardWalker {
   Wanted expected_ = Wanted::here_and_there;
   const std::shared_ptr<const StoredFile> file_;
 };
-
-// Announces what follows `offset`, up to `max_bytes` of it, if each request is a round trip. Call
-// it before each read when reading a whole file in order. `announced_end` is 0 at first.
-void announce_ahead(const StoredFile& file, std::uint64_t offset, std::uint64_t& announced_end,
-                    std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max());
 
 std::unique_ptr<ShardWalker> walk(std::shared_ptr<const StoredFile> file);
 

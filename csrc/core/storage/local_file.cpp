@@ -65,11 +65,13 @@ class MappedFile final : public LocalFile {
     if (!readable) throw_mapping_fault(*this, ranges.front().offset);
   }
 
-  void announce(std::span<const FileRange> ranges) const noexcept override {
+  std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                         Reads) const noexcept override {
     for (const FileRange& each : ranges) {
       if (each.offset >= bytes()) continue;
       advise_mapping(mapping_, each.offset, std::min(each.bytes, bytes() - each.offset));
     }
+    return nullptr;
   }
 
  private:
@@ -104,13 +106,15 @@ class PreadFile final : public LocalFile {
     }
   }
 
-  void announce(std::span<const FileRange> ranges) const noexcept override {
+  std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                         Reads) const noexcept override {
     try {
       const std::shared_ptr<const FileDescriptor> file = descriptor();
       for (const FileRange& each : ranges) advise_file(file->get(), each.offset, each.bytes);
     } catch (const std::exception&) {
       // Only advice: the read itself will report the error.
     }
+    return nullptr;
   }
 
  private:

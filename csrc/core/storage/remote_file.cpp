@@ -94,7 +94,12 @@ RemoteFile::RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& 
       pieces_(name_) {}
 
 RemoteFile::~RemoteFile() {
-  forget_announced();
+  {
+    RemotePieces::Requests dropped;  // destroyed without the lock
+    const std::lock_guard lock(RemoteExchange::mutex());
+    pieces_.drop_all();
+    dropped = pieces_.take_dropped();
+  }
   delete cache_.load();
 }
 
@@ -119,10 +124,8 @@ void RemoteFile::read(std::span<const ReadRange> ranges) const {
   }
   std::vector<PieceCopy> copies;
   RemotePieces::Requests dropped;  // destroyed without the lock
-  std::unique_lock lock(RemoteExchange::mutex());
-  const std::vector<FileRange> missing = pieces_.not_asked_for(wanted);
-  pieces_.ask_for_all(missing, true, nullptr);
-  pieces_.expect(missing);
+  std::unique_lock<std::mutex> lock;
+  pieces_.expect(fetch(wanted, nullptr, true, lock).unasked);
   for (const ReadRange& each : ranges) pieces_.take(each, copies);
   pieces_.drop_read(copies);
   dropped = pieces_.take_dropped();
@@ -164,16 +167,18 @@ std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
 }
 
 // Asks for what nobody has asked for yet. Holds the exchange's lock afterwards.
-void RemoteFile::fetch(std::span<const FileRange> wanted,
-                       const std::shared_ptr<CachedObject>& cache, bool is_urgent,
-                       std::unique_lock<std::mutex>& lock) const {
-  std::vector<FileRange> unasked;
-  {
-    const std::lock_guard look(RemoteExchange::mutex());
-    unasked = pieces_.not_asked_for(wanted);
+RemoteFile::Fetched RemoteFile::fetch(std::span<const FileRange> wanted,
+                                      const std::shared_ptr<CachedObject>& cache, bool is_urgent,
+                                      std::unique_lock<std::mutex>& lock) const {
+  lock = std::unique_lock(RemoteExchange::mutex());
+  std::vector<FileRange> unasked = pieces_.not_asked_for(wanted);
+  if (cache == nullptr) {
+    pieces_.ask_for_all(unasked, is_urgent, nullptr);
+    return {std::move(unasked), {}};
   }
+  lock.unlock();
   // Without the lock, as it may have to look for room.
-  const MissingPages missing = cache->claim(unasked, kRemoteTraits.gap_bytes);
+  MissingPages missing = cache->claim(unasked, kRemoteTraits.gap_bytes);
   lock = std::unique_lock(RemoteExchange::mutex());
   try {
     // What this process has claimed is asked for as it is. Anything else is asked for as ever.
@@ -186,6 +191,7 @@ void RemoteFile::fetch(std::span<const FileRange> wanted,
     for (const FileRange& each : missing.claimed) cache->release(each.offset, each.bytes);
     throw;
   }
+  return {std::move(unasked), std::move(missing.claimed)};
 }
 
 std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges,
@@ -234,10 +240,12 @@ void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
     RemotePieces::Requests dropped;  // destroyed without the lock
     std::unique_lock<std::mutex> lock;
     wanted = merged(std::move(wanted), 0);
-    fetch(wanted, cache, true, lock);
+    // A claim is of whole pages, so a piece of it may have nothing that is read here.
+    const RemotePieces::Hold claimed = pieces_.hold(fetch(wanted, cache, true, lock).claimed);
     if (!is_patient) pieces_.ask_for_all(pieces_.not_asked_for(wanted), true, cache);
     for (const ReadRange& each : rest) pieces_.take(each, copies, &elsewhere);
     pieces_.drop_read(copies);
+    pieces_.let_go(claimed);
     dropped = pieces_.take_dropped();
     lock.unlock();
     dropped.clear();
@@ -364,58 +372,55 @@ std::vector<FileRange> RemoteFile::within(std::span<const FileRange> ranges) con
   return wanted;
 }
 
-void RemoteFile::announce(std::span<const FileRange> ranges) const noexcept {
-  try {
-    const std::vector<FileRange> wanted = within(ranges);
-    if (const auto& kept = cache(); kept != nullptr) {
-      map_if_whole(*kept);
-      if (mapping() != nullptr) return kept->announce(ranges);
-      std::unique_lock<std::mutex> lock;
-      fetch(merged(wanted, 0), kept, false, lock);
-      return pieces_.expect(wanted);
-    }
+class RemoteFile::Announced final : public Announcement {
+ public:
+  Announced(RemotePieces& pieces, RemotePieces::Hold hold)
+      : pieces_(pieces), hold_(std::move(hold)) {}
+  ~Announced() override {
+    RemotePieces::Requests dropped;  // destroyed without the lock
     const std::lock_guard lock(RemoteExchange::mutex());
-    pieces_.ask_for_all(pieces_.not_asked_for(wanted), false, nullptr);
-    pieces_.expect(wanted);
-  } catch (const std::exception&) {
-    // The read itself will report the error.
+    pieces_.let_go(hold_);
+    dropped = pieces_.take_dropped();
   }
-}
+  void hurry() noexcept override {
+    const std::lock_guard lock(RemoteExchange::mutex());
+    pieces_.hurry(hold_);
+  }
 
-void RemoteFile::announce_rest(std::span<const FileRange> ranges) const noexcept {
+ private:
+  RemotePieces& pieces_;
+  const RemotePieces::Hold hold_;
+};
+
+std::unique_ptr<Announcement> RemoteFile::announce(std::span<const FileRange> ranges,
+                                                   Reads reads) const noexcept {
   try {
-    std::vector<FileRange> rest;
-    {
-      const std::lock_guard lock(RemoteExchange::mutex());
-      rest = pieces_.not_asked_for(within(ranges));
-      if (set_ == nullptr) {
-        pieces_.ask_for_all(rest, false, nullptr);
-        return pieces_.expect(rest);
-      }
+    const auto& kept = cache();
+    if (kept != nullptr) {
+      map_if_whole(*kept);
+      if (mapping() != nullptr) return kept->announce(ranges), nullptr;
     }
-    if (!rest.empty()) announce(rest);
+    std::vector<FileRange> expected = within(ranges);
+    const std::vector<FileRange> wanted = merged(expected, 0);
+    std::unique_lock<std::mutex> lock;
+    Fetched fetched = fetch(wanted, kept, false, lock);
+    if (reads == Reads::the_same) {
+      std::erase_if(expected, [&fetched](const FileRange& each) {
+        const auto unasked = std::partition_point(
+            fetched.unasked.begin(), fetched.unasked.end(),
+            [&each](const FileRange& range) { return range.offset + range.bytes <= each.offset; });
+        return unasked == fetched.unasked.end() || unasked->offset >= each.offset + each.bytes;
+      });
+    }
+    pieces_.expect(expected);
+    fetched.claimed.insert(fetched.claimed.end(), wanted.begin(), wanted.end());
+    RemotePieces::Hold hold = pieces_.hold(merged(std::move(fetched.claimed), 0));
+    lock.unlock();
+    return hold.empty() ? nullptr : std::make_unique<Announced>(pieces_, std::move(hold));
   } catch (const std::exception&) {
     // The read itself will report the error.
+    return nullptr;
   }
-}
-
-void RemoteFile::hurry(std::span<const FileRange> ranges) const noexcept {
-  const std::lock_guard lock(RemoteExchange::mutex());
-  pieces_.hurry(ranges);
-}
-
-void RemoteFile::forget_announced() const noexcept {
-  RemotePieces::Requests dropped;
-  const std::lock_guard lock(RemoteExchange::mutex());
-  pieces_.drop_all();
-  dropped = pieces_.take_dropped();
-}
-
-void RemoteFile::withdraw(std::span<const FileRange> ranges) const noexcept {
-  RemotePieces::Requests dropped;
-  const std::lock_guard lock(RemoteExchange::mutex());
-  pieces_.withdraw(ranges);
-  dropped = pieces_.take_dropped();
 }
 
 }  // namespace tfrfast

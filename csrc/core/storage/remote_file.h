@@ -26,7 +26,7 @@ std::shared_ptr<const StoredFile> open_listed_file(const std::string& url, IoMod
 FileFacts examine_remote_file(const std::string& url, const std::string& access);
 
 // Every request names the version of the object that was opened, so bytes of another one are never
-// returned. What was announced is kept until it has been read, or until it is forgotten.
+// returned. What was announced is kept until it has been read, or is withdrawn.
 //
 // With a cache, what is there is read from there, and what comes is kept there, as far as there is
 // room. Once all of the object is there and was looked at, it is read like a file of this machine.
@@ -44,22 +44,25 @@ class RemoteFile final : public StoredFile {
 
   using StoredFile::read;
   void read(std::span<const ReadRange> ranges) const override;
-  void announce(std::span<const FileRange> ranges) const noexcept override;
-  void announce_rest(std::span<const FileRange> ranges) const noexcept override;
-  void hurry(std::span<const FileRange> ranges) const noexcept override;
-  void forget_announced() const noexcept override;
-  void withdraw(std::span<const FileRange> ranges) const noexcept override;
+  std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                         Reads reads) const noexcept override;
   bool mend(const FileRange& range) const noexcept override;
   bool is_cached(std::uint64_t offset) const noexcept override;
   bool is_copy() const noexcept override { return mapping() != nullptr; }
   void count_mapped(std::uint64_t bytes) const noexcept override;
 
  private:
+  class Announced;
+  struct Fetched {
+    std::vector<FileRange> unasked;  // by anybody before
+    std::vector<FileRange> claimed;  // of the cache, in whole pages
+  };
+
   // The object in the cache; null if there is none.
   const std::shared_ptr<CachedObject>& cache() const noexcept;
   std::shared_ptr<CachedObject> open_cache() const noexcept;
-  void fetch(std::span<const FileRange> wanted, const std::shared_ptr<CachedObject>& cache,
-             bool is_urgent, std::unique_lock<std::mutex>& lock) const;
+  Fetched fetch(std::span<const FileRange> wanted, const std::shared_ptr<CachedObject>& cache,
+                bool is_urgent, std::unique_lock<std::mutex>& lock) const;
   // The parts of the ranges that the cache does not have. Copies the others.
   std::vector<ReadRange> read_cached(std::span<const ReadRange> ranges, CachedObject& cache) const;
   void read_with_cache(std::span<const ReadRange> ranges,

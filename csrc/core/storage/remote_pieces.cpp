@@ -88,7 +88,7 @@ void RemotePieces::ask_for(const FileRange& range, bool is_urgent,
     request->cache = kept;
     begin += request->bytes;
     const std::uint64_t offset = request->offset;
-    pieces_.emplace(offset, Piece{std::move(request), 0});
+    pieces_.emplace(offset, Piece{std::move(request), ++last_number_});
     count_.store(pieces_.size(), std::memory_order_relaxed);
   }
 }
@@ -120,21 +120,36 @@ void RemotePieces::expect(std::span<const FileRange> ranges) {
   }
 }
 
-void RemotePieces::hurry(std::span<const FileRange> ranges) {
+RemotePieces::Hold RemotePieces::hold(std::span<const FileRange> ranges) {
+  Hold hold;
   for (const FileRange& each : ranges) {
-    for_parts(each, [](auto piece, std::uint64_t, std::uint64_t) {
-      RemoteExchange::instance().hurry(piece->second.request);
+    for_parts(each, [&hold](auto piece, std::uint64_t, std::uint64_t) {
+      const Hold::value_type found(piece->first, piece->second.number);
+      if (!hold.empty() && hold.back() == found) return;
+      hold.push_back(found);
+      ++piece->second.holds;
     });
+  }
+  return hold;
+}
+
+// The piece, unless it was dropped.
+RemotePieces::Pieces::iterator RemotePieces::held(const Hold::value_type& piece) {
+  const auto found = pieces_.find(piece.first);
+  return found != pieces_.end() && found->second.number == piece.second ? found : pieces_.end();
+}
+
+void RemotePieces::hurry(const Hold& hold) {
+  for (const auto& each : hold) {
+    const auto piece = held(each);
+    if (piece != pieces_.end()) RemoteExchange::instance().hurry(piece->second.request);
   }
 }
 
-void RemotePieces::withdraw(std::span<const FileRange> ranges) {
-  for (const FileRange& each : ranges) {
-    for_parts(each, [this](auto piece, std::uint64_t, std::uint64_t count) {
-      std::uint64_t& unread = piece->second.unread_bytes;
-      unread -= std::min(unread, count);
-      if (unread == 0) drop(piece);
-    });
+void RemotePieces::let_go(const Hold& hold) {
+  for (const auto& each : hold) {
+    const auto piece = held(each);
+    if (piece != pieces_.end() && --piece->second.holds == 0) drop(piece);
   }
 }
 

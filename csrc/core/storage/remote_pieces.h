@@ -24,13 +24,15 @@ struct PieceCopy {
 };
 
 // Each piece is one request. It is kept until as many of its bytes were read as were expected to
-// be, so what several readers announce is fetched once.
+// be, or nobody holds it any more, so what several readers announce is fetched once.
 //
 // All but is_empty() is called with the exchange's lock held. What is dropped meanwhile has to be
 // destroyed without it: take_dropped() hands it over.
 class RemotePieces {
  public:
   using Requests = std::vector<std::shared_ptr<RemoteRequest>>;
+  // Pieces, by their first bytes and numbers.
+  using Hold = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
   explicit RemotePieces(std::shared_ptr<const RemoteName> object) : object_(std::move(object)) {}
 
@@ -46,9 +48,10 @@ class RemotePieces {
                    const std::shared_ptr<CachedObject>& kept);
   // They will be read once, as far as they are in pieces.
   void expect(std::span<const FileRange> ranges);
-  void hurry(std::span<const FileRange> ranges);
-  // They will not be read after all.
-  void withdraw(std::span<const FileRange> ranges);
+  // Holds the pieces that have any of the ranges, which are sorted and do not overlap.
+  Hold hold(std::span<const FileRange> ranges);
+  void hurry(const Hold& hold);
+  void let_go(const Hold& hold);
   void drop_all();
   // Those that have any of the range. Whoever expects it asks again.
   void drop_wrong(const FileRange& range);
@@ -69,18 +72,22 @@ class RemotePieces {
  private:
   struct Piece {
     std::shared_ptr<RemoteRequest> request;
+    std::uint64_t number = 0;
     std::uint64_t unread_bytes = 0;  // of those that were expected
+    std::uint32_t holds = 0;
     std::uint64_t end() const noexcept { return request->offset + request->bytes; }
   };
   using Pieces = std::map<std::uint64_t, Piece>;  // by their first byte; they do not overlap
 
   Pieces::iterator piece_with(std::uint64_t offset);
+  Pieces::iterator held(const Hold::value_type& piece);
   template <class Action>
   void for_parts(const FileRange& range, const Action& action);
   void drop(Pieces::iterator piece);
 
   const std::shared_ptr<const RemoteName> object_;
   Pieces pieces_;
+  std::uint64_t last_number_ = 0;
   std::atomic<std::size_t> count_{0};
   Requests dropped_;
 };

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "core/storage/announcement.h"
 #include "core/storage/file_facts.h"
 #include "core/storage/storage_traits.h"
 
@@ -77,21 +78,13 @@ class StoredFile {
   virtual void read(std::span<const ReadRange> ranges) const = 0;
   void read(std::uint64_t offset, std::uint8_t* out, std::size_t byte_count) const;
 
-  // Says that these ranges will be read soon; the storage may begin to fetch them. Never fails.
-  virtual void announce(std::span<const FileRange> ranges) const noexcept { (void)ranges; }
-
-  // The same for ranges that are read next. Bytes that somebody has announced, and nobody has read
-  // since, are not announced once more. Never fails.
-  virtual void announce_rest(std::span<const FileRange> ranges) const noexcept { announce(ranges); }
-
-  // What was announced of these ranges is needed now, before all else. Never fails.
-  virtual void hurry(std::span<const FileRange> ranges) const noexcept { (void)ranges; }
-
-  // What was announced and not read will not be wanted after all. Never fails.
-  virtual void forget_announced() const noexcept {}
-  // The same for ranges that were announced once and not read since. What others have announced of
-  // them stays. Never fails.
-  virtual void withdraw(std::span<const FileRange> ranges) const noexcept { (void)ranges; }
+  // Says that these ranges will be read soon; the storage may begin to fetch them. Null where there
+  // is nothing to withdraw. Never fails.
+  virtual std::unique_ptr<Announcement> announce(std::span<const FileRange> ranges,
+                                                 Reads reads = Reads::another) const noexcept {
+    (void)ranges, (void)reads;
+    return nullptr;
+  }
 
   // After the range was read and its checksums are wrong: whether that may have been a copy, which
   // read() no longer uses, so that it should be read again, once. Never fails.
