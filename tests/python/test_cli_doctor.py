@@ -20,6 +20,7 @@ FINE = look_at_machine()._replace(
     crc32c_kernel="avx2",
     processors=4,
     usable_processors=4,
+    load=3.5,
     memory_bytes=1 << 34,
     inflates_with="ISA-L",
     cache_folder="/home/u/.cache/tfrfast/index",
@@ -106,6 +107,7 @@ def test_nothing_is_slow_where_nothing_is() -> None:
         ({"cache_folder": "", "cache_is_used": False}, {}, "no home folder"),
         ({"cache_is_used": False}, {}, "others may write to it"),
         ({"cache_bytes": 1 << 32}, {}, "old indexes are removed"),
+        ({"load": 9.2}, {}, "The machine is busy: 9.2 programs want its 4 processors"),
         ({"memory_bytes": 1 << 29}, {}, "each epoch reads from the disk"),
         ({}, {"compression": ["GZIP", "none"]}, "about 1 MiB is inflated"),
         (

@@ -41,6 +41,13 @@ def test_every_promise_of_trust_has_its_test() -> None:
     assert [name for name in named if name not in exists] == []
 
 
+def test_the_sites_first_code_is_not_cut_off() -> None:
+    """In a window of 1,300 pixels, a line of the site's code has room for 78 characters."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = readme.split("```python\n")[1].split("```")[0]
+    assert max(map(len, code.splitlines())) <= 78
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))

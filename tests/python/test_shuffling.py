@@ -138,7 +138,15 @@ class TestShards:
         write(tmp_path / "source", [b"one", b"two"])
         with pytest.raises(ValueError, match="num_shards is 3, but the input has 2 records"):
             tfr.shuffle(tmp_path / "source", tmp_path / "out" / "x", num_shards=3)
-        assert list((tmp_path / "out").iterdir()) == []
+        assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["source"]
+
+    def test_are_counted_before_anything_is_dealt_out(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(tmp_path / "source", [b"%d" % i for i in range(2000)])
+        monkeypatch.delattr("tfrfast._native.ShuffleBuckets")
+        with pytest.raises(ValueError, match="num_shards is 1,000,000, but .* 2,000 records"):
+            tfr.shuffle(tmp_path / "source", tmp_path / "out" / "x", num_shards=10**6)
 
     def test_may_hold_records_larger_than_a_bucket(self, tmp_path: Path) -> None:
         records = [bytes([i]) * size for i, size in enumerate([20_000_000, 10, 3_000_000, 0] * 4)]

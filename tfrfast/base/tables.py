@@ -12,7 +12,7 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> lis
 
     A cell may hold what a stranger wrote: what cannot be printed is shown as an escape.
     """
-    lines = [[printable(str(cell)) for cell in row] for row in rows]
+    lines = [[_text(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *lines]) for i in range(len(header))]
     numeric = [all(line[i][:1].isdigit() for line in lines) for i in range(len(header))]
     return [
@@ -22,3 +22,7 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> lis
         ).rstrip()
         for line in [list(header), *lines]
     ]
+
+
+def _text(cell: object) -> str:
+    return f"{cell:,}" if type(cell) is int else printable(str(cell))

@@ -7,7 +7,9 @@ starts an epoch and returns an iterable of its batches.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tfrfast.features import Features, FixedLen, VarLen
@@ -51,13 +53,34 @@ def import_tensorflow() -> Any:
     """TensorFlow, without its log messages. Raises an ImportError that says how to install it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        import tensorflow
+        if "tensorflow" in sys.modules:
+            import tensorflow
+        else:
+            # It writes some lines before it looks at the level, the last of them at its first op.
+            with _standard_error_dropped():
+                import tensorflow
+
+                tensorflow.constant(0.0) + 1
     except ImportError as error:
         raise ImportError(
             f"this compares with TensorFlow, which cannot be imported ({error}). "
             "Install it: pip install tensorflow"
         ) from error
     return tensorflow
+
+
+@contextmanager
+def _standard_error_dropped() -> Iterator[None]:
+    """Drops what native code writes there, too."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def tensorflow_ways(work: Work) -> dict[str, Epoch]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +37,28 @@ def test_demo_shows_all_of_it_and_leaves_two_pictures(
     assert facts["training"]["same_records"]
     assert facts["training"]["same_weights"]
     assert len(facts["comparisons"]) == 12
+    lines = [line for line in captured.err.splitlines() if not line.startswith("Pictures")]
+    assert max(map(len, lines)) <= 100
+    assert "TensorFlow/s: records a second" in captured.err
     assert all(ratio > 0 for each in facts["comparisons"] for ratio in each["ratio"].values())
     assert "65,537 once, 0 missing, 0 repeated" in captured.err
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
         "ratios.svg",
         "shuffle.svg",
     ]
+
+
+def test_bench_shows_none_of_tensorflows_log(tmp_path: Path) -> None:
+    with tfr.Writer(tmp_path / "records") as writer:
+        writer.write_batch([b"record"] * 10)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tfrfast", "bench", "--rounds", "1", tmp_path / "records"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_demo_counts_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +123,7 @@ def test_bench_of_other_records_and_of_part_of_them(
     assert main([*arguments, str(tmp_path / "data-*")]) == 0
     out = capsys.readouterr().out
     assert "100 records" in out
-    assert "of 1 shards" in out
+    assert "of 1 shard," in out
     assert "not tf.train.Examples" in out
 
 

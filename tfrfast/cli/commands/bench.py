@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from tfrfast.base.progress import ProgressBar
-from tfrfast.base.sizes import format_bytes
+from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.base.tables import format_table
 from tfrfast.bench.compare import DATASET, LOADER_DATASET
 from tfrfast.bench.far_shards import (
@@ -19,7 +19,7 @@ from tfrfast.bench.far_shards import (
 )
 from tfrfast.bench.machine import describe_machine
 from tfrfast.bench.own_files import measure, measure_mixture
-from tfrfast.bench.table import header_of, row_of, where_slower
+from tfrfast.bench.table import explained, header_of, row_of, where_slower
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
 from tfrfast.storage.paths import expand_paths
 from tfrfast.storage.remote.urls import is_url
@@ -120,19 +120,12 @@ def run(options: argparse.Namespace) -> int:
     read = measured.comparisons[0]
     print(
         f"\n{read.records:,} records ({format_bytes(read.payload_bytes)}) of "
-        f"{len(measured.shards)} shards, batches of {measured.batch_size}, "
-        f"median of {options.rounds} rounds. The ratios say how many times as fast\n"
-        "as TensorFlow's fastest configuration each is; processor time is TensorFlow's, the "
-        "dataset's, the Loader's.\n"
+        f"{counted(len(measured.shards), 'shards')}, batches of {measured.batch_size:,}, "
+        f"median of {counted(options.rounds, 'rounds')}.\n"
     )
-    print(
-        "\n".join(
-            format_table(
-                header_of(DATASET if weights is None else LOADER_DATASET),
-                map(row_of, measured.comparisons),
-            )
-        )
-    )
+    dataset = DATASET if weights is None else LOADER_DATASET
+    print("\n".join(format_table(header_of(dataset), map(row_of, measured.comparisons))))
+    print("\n".join(["", *explained(dataset)]))
     if measured.features is None:
         print("\nThe records are not tf.train.Examples, so decoding was not timed.")
     for line in where_slower(measured.comparisons):
@@ -144,8 +137,8 @@ def _print_far(measured: FarMeasured, rounds: int) -> None:
     read = measured.comparisons[0]
     print(
         f"\n{read.records:,} records ({format_bytes(read.num_bytes)}) of "
-        f"{len(measured.shards)} shards, batches of {measured.batch_size}, median of {rounds} "
-        "rounds. The ratios say what part\nof the bytes a second of plain requests in order each "
-        "reaches.\n"
+        f"{counted(len(measured.shards), 'shards')}, batches of {measured.batch_size:,}, "
+        f"median of {counted(rounds, 'rounds')}.\nThe ratios say what part of the bytes a second "
+        "of plain requests in order each reaches.\n"
     )
     print("\n".join(format_table(far_header(measured), map(far_row, measured.comparisons))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-from tfrfast.base.sizes import format_bytes
+from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, print_json, say
 from tfrfast.cli.doctor.advice import advice_on
 from tfrfast.cli.doctor.data import Data, look_at_data
@@ -60,9 +60,9 @@ def _line(name: str, text: str) -> str:
 def _machine_lines(machine: Machine) -> list[str]:
     cache = "none"
     if machine.cache_folder:
-        files = "1 file" if machine.cache_files == 1 else f"{machine.cache_files} files"
         cache = (
-            f"{machine.cache_folder}: {files}, {format_bytes(machine.cache_bytes)} of at most "
+            f"{machine.cache_folder}: {counted(machine.cache_files, 'files')}, "
+            f"{format_bytes(machine.cache_bytes)} of at most "
             f"{format_bytes(machine.cache_limit_bytes)}"
         )
         if not machine.cache_is_used:
@@ -83,9 +83,9 @@ def _machine_lines(machine: Machine) -> list[str]:
 
 
 def _data_lines(data: Data) -> list[str]:
-    lines = [_line("shards", f"{data.shards}, {format_bytes(data.bytes)}")]
+    lines = [_line("shards", f"{data.shards:,}, {format_bytes(data.bytes)}")]
     if data.records is not None:
-        lines.append(_line("records", str(data.records)))
+        lines.append(_line("records", f"{data.records:,}"))
         lines.append(_line("compression", ", ".join(data.compression)))
     for place in data.places:
         how = "mapped" if place.is_mapped else "read with pread"
@@ -96,7 +96,7 @@ def _data_lines(data: Data) -> list[str]:
             continue
         lines.append(_line("filesystem", f"{place.filesystem} at {place.mounted_at}: {how}{lasts}"))
     for folder, count in data.indexes.items():
-        lines.append(_line("indexes", f"{count} in {folder}"))
+        lines.append(_line("indexes", f"{count:,} in {folder}"))
     if data.no_index is not None:
         lines.append(_line("indexes", f"not for all shards: {data.no_index}"))
     return lines

@@ -133,8 +133,8 @@ def _print(
         )
     if histogram:
         print(
-            f"record size  {sizes['smallest']} smallest, {sizes['median']:.0f} median, "
-            f"{sizes['mean']:.0f} mean, {sizes['largest']} largest"
+            f"record size  {sizes['smallest']:,} smallest, {sizes['median']:,.0f} median, "
+            f"{sizes['mean']:,.0f} mean, {sizes['largest']:,} largest"
         )
         highest = max(count for _, _, count in histogram)
         width = len(format_bytes(1023))
@@ -142,7 +142,7 @@ def _print(
         for low, high, count in histogram:
             bar = "#" * -(-count * _BAR_CELLS // highest)
             label = f"{format_bytes(low):>{width + 2}} to {format_bytes(high):<{width + 2}}"
-            print(f"{label} {bar:<{_BAR_CELLS}} {count}")
+            print(f"{label} {bar:<{_BAR_CELLS}} {count:,}")
     shown = reader.shards if all_shards else reader.shards[:_MAX_SHARDS_SHOWN]
     print()
     print_table(
@@ -150,10 +150,11 @@ def _print(
         [(shard.num_records, shard.num_bytes, shard.path) for shard in shown],
     )
     if len(shown) < len(reader.shards):
-        print(f"... and {len(reader.shards) - len(shown)} more (--shards lists them)")
+        print(f"... and {len(reader.shards) - len(shown):,} more (--shards lists them)")
     if facts["damage"]:
-        print("\nDamaged (not counted above; `tfrfast verify` checks payloads, too):")
+        print("\nDamaged (not counted above):")
         print_table(
             ["from", "to", "records", "shard"],
             [(d.begin, d.end, d.records or "?", d.path) for d in reader.skipped],
         )
+    print("\nNo record was verified. `tfrfast verify` does that.")

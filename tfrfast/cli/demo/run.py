@@ -21,7 +21,7 @@ from tfrfast.bench.order_chart import Panel, draw_orders
 from tfrfast.bench.pipelines import WINDOW, Work, import_tensorflow
 from tfrfast.bench.ratio_chart import Bar, draw_ratios
 from tfrfast.bench.shapes import SHAPES, write_shape
-from tfrfast.bench.table import header_of, row_of, where_slower
+from tfrfast.bench.table import explained, header_of, row_of, where_slower
 from tfrfast.cli.demo.exactly_once import (
     SIZES,
     count_records,
@@ -144,11 +144,11 @@ def _exactly_once(data: Path, say: Say) -> list[dict[str, Any]]:
         for count in count_records(data, size):
             say(
                 f"   {size:7,} records, ranks: {count.ranks}, "
-                f"{count.reader:19} {count.once:,} once, {count.missing} missing, "
-                f"{count.repeated} repeated"
+                f"{count.reader:19} {count.once:,} once, {count.missing:,} missing, "
+                f"{count.repeated:,} repeated"
             )
             if not count.exact:
-                raise DemoFailedError(f"Not each of {size} records came exactly once: {count}")
+                raise DemoFailedError(f"Not each of {size:,} records came exactly once: {count}")
             facts.append(count._asdict())
     return facts
 
@@ -158,7 +158,7 @@ def _train(shards: list[str], data: Path, say: Say) -> dict[str, Any]:
     with Reader(shards) as reader:
         done = train_and_resume(reader, data)
     say(
-        f"   {done.steps} steps in one go: {done.accuracy:.1%} right at the end; then stopped "
+        f"   {done.steps} steps in one go: {done.accuracy:.1%} right at the end; then\n   stopped "
         f"after {done.stopped_after}, saved ({done.state_bytes} bytes for the input), and resumed:"
     )
     say(f"   same records at every step: {_yes(done.same_records)}")
@@ -194,7 +194,7 @@ def _compare(
                     )
     for line in format_table(header_of(), map(row_of, comparisons)):
         say("   " + line)
-    for line in where_slower(comparisons):
+    for line in [*explained(), *where_slower(comparisons)]:
         say("   " + line)
     say("")
     return comparisons

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfrfast.base.sizes import format_bytes
+from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.doctor.data import Data
 from tfrfast.cli.doctor.machine import Machine
 
@@ -70,7 +70,7 @@ def _on_data(machine: Machine, data: Data) -> Iterator[str]:
             )
     if data.shards >= _MANY_SHARDS and data.bytes < data.shards * _SMALL_SHARD_BYTES:
         yield (
-            f"There are {data.shards} shards of {format_bytes(data.bytes / data.shards)} on "
+            f"There are {data.shards:,} shards of {format_bytes(data.bytes / data.shards)} on "
             "average. Opening each takes time: `tfrfast shuffle` merges them."
         )
 
@@ -84,6 +84,12 @@ def _on_machine(machine: Machine) -> Iterator[str]:
         yield (
             "This processor has no instruction for CRC-32C that tfrfast knows. Checking records "
             "takes several times longer than elsewhere."
+        )
+    if machine.load > machine.processors:
+        yield (
+            f"The machine is busy: {machine.load:.1f} programs want its "
+            f"{counted(machine.processors, 'processors')}. Reading is slower than on a machine of "
+            "its own, and timings made now say little."
         )
     if machine.usable_processors < machine.processors:
         yield (

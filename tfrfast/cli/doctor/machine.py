@@ -34,6 +34,8 @@ class Machine(NamedTuple):
     processor: str
     processors: int
     usable_processors: int
+    load: float
+    """How many programs wanted a processor in the last minute, on average."""
     memory_bytes: int
     crc32c_kernel: str
     varint_kernel: str
@@ -68,6 +70,7 @@ def look_at_machine() -> Machine:
         processor=processor_name(),
         processors=os.cpu_count() or 1,
         usable_processors=_native.usable_processors(),
+        load=_load(),
         memory_bytes=memory_bytes(),
         crc32c_kernel=_native.crc32c_kernel(),
         varint_kernel=_native.varint_kernel(),
@@ -84,6 +87,13 @@ def look_at_machine() -> Machine:
             if name.startswith("TFRFAST_") or name == "XDG_CACHE_HOME"
         },
     )
+
+
+def _load() -> float:
+    try:
+        return os.getloadavg()[0]
+    except OSError:  # the system does not know
+        return 0.0
 
 
 def _system() -> str:

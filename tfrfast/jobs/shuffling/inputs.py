@@ -40,6 +40,9 @@ class Inputs:
         #: Differs between inputs that are not the same bytes under the same names.
         self.fingerprint = fingerprint.hexdigest()
 
+    def any_object(self) -> bool:
+        return bool(self._objects)
+
     def is_object(self, number: int) -> bool:
         return self.shards[number] in self._objects
 

@@ -20,9 +20,10 @@ from tfrfast.jobs.shuffling.publication import Publication, Shuffled
 from tfrfast.jobs.shuffling.sorted_rows import SortedRows
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.jobs.shuffling.work_folder import WorkFolder
-from tfrfast.reader import Skipped
+from tfrfast.reader import Reader, Skipped
 from tfrfast.writing.shard_set import UnpublishedShard
 
+_SMALL_SHARD_BYTES = 64 << 10
 _STEP_BYTES = 64 << 20  # between two checks for Ctrl-C and updates of the progress bar
 _CHECKPOINT_BYTES = 4 << 30
 _MAX_AHEAD_BYTES = 128 << 20
@@ -72,6 +73,7 @@ class ShuffleJob:
         publication = Publication(self._work, self._target)
         if self._work.state.get("plan") != self._plan:
             self._refuse_taken_names()
+            self._refuse_empty_shards_at_once()
             self._work.begin(self._nothing_done())
         self._state = self._work.state
         if not publication.has_begun():
@@ -129,9 +131,23 @@ class ShuffleJob:
                 taken[0],
             )
 
+    def _refuse_empty_shards_at_once(self) -> None:
+        """Counts the records first where shards would be so small that there may be too few."""
+        if self._wanted_shards * _SMALL_SHARD_BYTES > self._bytes and not self._inputs.any_object():
+            with Reader(
+                self._inputs.shards, index="memory", on_corruption="skip", progress=False
+            ) as reader:
+                self._refuse_more_shards_than(len(reader))
+
     def _refuse_empty_shards(self) -> None:
-        records = self._state["totals"][0]
-        wanted = sum(output.num_shards or 0 for output in self._outputs)
+        self._refuse_more_shards_than(self._state["totals"][0])
+
+    @property
+    def _wanted_shards(self) -> int:
+        return sum(output.num_shards or 0 for output in self._outputs)
+
+    def _refuse_more_shards_than(self, records: int) -> None:
+        wanted = self._wanted_shards
         if 0 < records < wanted:
             self._work.forget()
             raise ValueError(
