@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from tfrfast import _native
 from tfrfast.base.progress import ProgressBar
+from tfrfast.base.sizes import counted
+from tfrfast.base.tables import html_table
 from tfrfast.base.warning import core_warnings, show_core_warnings
 from tfrfast.keys.key_file import key_path, open_key_file
 from tfrfast.keys.keyed import Keyed
@@ -44,6 +46,9 @@ class Skipped(NamedTuple):
     """The first byte after them."""
     records: int | None
     """How many records were lost, or None if that is unknown."""
+
+
+_SHARDS_SHOWN = 10
 
 
 class Shard:
@@ -285,6 +290,18 @@ class Reader:
         if self.closed:
             return "Reader(closed)"
         return f"Reader({self._core.num_shards()} shards, {len(self)} records)"
+
+    def _repr_html_(self) -> str:
+        if self.closed:
+            return html_table(repr(self), [], [])
+        count = self._core.num_shards()
+        shown = [Shard(self._core.describe_shard(i)) for i in range(min(count, _SHARDS_SHOWN))]
+        title = f"Reader: {counted(len(self), 'records')}, {counted(count, 'shards')}"
+        return html_table(
+            title + (f", of which the first {_SHARDS_SHOWN}" if count > _SHARDS_SHOWN else ""),
+            ["shard", "records", "bytes"],
+            [(each.path, each.num_records, each.num_bytes) for each in shown],
+        )
 
 
 def _open(paths: list[str], options: dict[str, Any]) -> Reader:

@@ -3,6 +3,7 @@
 import io as io_module
 import os
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -292,16 +293,25 @@ def test_open_files_are_not_paths(here: Path) -> None:
             tfr.Writer(binary)  # type: ignore[arg-type]
 
 
-def test_files_of_fsspec_are_not_paths() -> None:
-    class OpenFile:
-        def __fspath__(self) -> str:
-            raise AttributeError("no such attribute: what fsspec says of remote files")
+class InFsspec:
+    """What an OpenFile of fsspec and a UPath say of themselves."""
 
-    OpenFile.__module__ = "fsspec.core"
-    with pytest.raises(TypeError, match="OpenFile of fsspec is not a path"):
-        tfr.Reader(OpenFile())
-    with pytest.raises(TypeError, match="OpenFile of fsspec is not a path"):
-        tfr.Reader([OpenFile()])
+    def __init__(self, protocol: str | tuple[str, ...], path: str) -> None:
+        self.fs = types.SimpleNamespace(protocol=protocol)
+        self.path = path
+
+
+def test_files_of_fsspec_name_what_they_open(here: Path) -> None:
+    from tfrfast.storage.paths import read_name
+
+    assert read_name(InFsspec(("s3", "s3a"), "bucket/key")) == "s3://bucket/key"
+    assert read_name(InFsspec(("gs", "gcs"), "bucket/key")) == "gs://bucket/key"
+    assert read_name(InFsspec(("abfs", "adl", "az"), "box/key")) == "az://box/key"
+    assert read_name(InFsspec("https", "https://server/key")) == "https://server/key"
+    write_shard(here / "shard", [b"record"])
+    assert tfr.Reader(InFsspec(("file", "local"), str(here / "shard")))[0] == b"record"
+    with pytest.raises(ValueError, match="'memory://shard' is a URL, but shards are read from"):
+        tfr.Reader([InFsspec("memory", "shard")])
 
 
 def test_a_path_that_is_not_on_this_machine() -> None:

@@ -1,7 +1,9 @@
-"""Tables for a terminal."""
+"""Tables for a terminal and for a notebook."""
 
 from __future__ import annotations
 
+import html
+import reprlib
 from collections.abc import Iterable, Sequence
 
 from tfrfast._native import printable
@@ -22,6 +24,20 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> lis
         ).rstrip()
         for line in [list(header), *lines]
     ]
+
+
+def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """The table for a notebook. What a stranger wrote in a cell stays text."""
+    lines = ["".join(f"<th>{html.escape(each)}</th>" for each in header)]
+    lines += ["".join(f"<td>{html.escape(_text(cell))}</td>" for cell in row) for row in rows]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<p>{html.escape(title)}</p><table>{body}</table>"
+
+
+def shortened(value: object) -> str:
+    """The value's repr, of which a cell shows 60 characters."""
+    text = reprlib.repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _text(cell: object) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tfrfast._native import ArrowColumn
+from tfrfast.base.sizes import counted
+from tfrfast.base.tables import html_table, shortened
 from tfrfast.columns.arrays import Array
 from tfrfast.columns.arrow import ArrowExport, arrow_of, struct_of
 from tfrfast.columns.ragged import Ragged
@@ -80,5 +82,25 @@ class Batch(dict[str, Any], ArrowExport):
         columns = [arrow_of(each, column) for each, column in self.items()]
         return struct_of(name, len(self.indices), columns)
 
+    def _repr_html_(self) -> str:
+        rows = len(self.indices)
+        return html_table(
+            f"{type(self).__name__}: {counted(rows, 'rows')}, {counted(len(self), 'columns')}",
+            ["column", "type", "shape", "first row"],
+            [
+                (
+                    name,
+                    f"{type(column).__name__} {getattr(column, 'dtype', '')}".strip(),
+                    "x".join(map(str, getattr(column, "shape", ()))),
+                    shortened(_plain(column[0])) if rows and not isinstance(column, Sparse) else "",
+                )
+                for name, column in self.items()
+            ],
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Batch, (dict(self), self.indices, self.valid, self.source_starts)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value

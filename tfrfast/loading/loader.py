@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 from tfrfast import _native
 from tfrfast.base.arguments import Remainder, epoch_number
+from tfrfast.base.tables import html_table
 from tfrfast.base.warning import show_core_warnings
 from tfrfast.columns import Batch
 from tfrfast.features import AnyFeatures, Features
@@ -41,6 +42,13 @@ class LoaderStats(NamedTuple):
     """How long all workers together waited for the consumer. If this grows, it is not."""
     read_ahead_bytes: int
     """How much was asked for early because it was not in memory."""
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"{value:,.3f}" if isinstance(value, float) else value)
+            for name, value in zip(self._fields, self, strict=True)
+        ]
+        return html_table("LoaderStats: sums since the loader was made", ["", "so far"], rows)
 
 
 class Loader:

@@ -45,7 +45,7 @@ def encoded(names: list[str]) -> list[bytes]:
 
 def _is_one(paths: Any) -> bool:
     """Whether `paths` is meant as one path. Open files count as one, although they are iterable."""
-    is_path = isinstance(paths, (str, bytes, os.PathLike))
+    is_path = isinstance(paths, (str, bytes, os.PathLike)) or _is_in_fsspec(paths)
     return is_path or hasattr(paths, "read") or not hasattr(paths, "__iter__")
 
 
@@ -73,11 +73,8 @@ _WRITING_URLS = (
 
 def _file_name(path: Any, about_urls: str) -> str:
     kind = type(path)
-    if kind.__module__.partition(".")[0] == "fsspec":
-        raise TypeError(
-            f"{kind.__name__} of fsspec is not a path, and fsspec is not supported yet. Pass the "
-            "names of files on a disk, or on storage that is mounted as a folder."
-        )
+    if _is_in_fsspec(path):
+        path = _name_in_fsspec(path)
     if isinstance(path, (str, bytes, os.PathLike)):
         try:
             name = os.fsdecode(path)
@@ -106,6 +103,26 @@ def _file_name(path: Any, about_urls: str) -> str:
             raise ValueError(f"{name!r} is a URL. Pass the path in it.")
         raise ValueError(f"{name!r} is a URL, {about_urls}")
     return name
+
+
+def _is_in_fsspec(path: Any) -> bool:
+    """Whether it is a file of fsspec, or a UPath."""
+    has_protocol = hasattr(path, "protocol") or hasattr(path, "fs")
+    return has_protocol and isinstance(getattr(path, "path", None), str)
+
+
+def _name_in_fsspec(path: Any) -> str:
+    """The path or URL of a file of fsspec, or of a UPath: both have a file system and a path in it.
+
+    The file system itself, with its options and credentials, is not used.
+    """
+    named = path.protocol if hasattr(path, "protocol") else path.fs.protocol
+    protocols = (named,) if isinstance(named, str) else tuple(named)
+    name: str = path.path
+    if _URL.match(name) or {"", "file", "local"} & set(protocols):
+        return name
+    ours = [scheme for scheme in ("s3", "gs", "az") if scheme in protocols]
+    return f"{[*ours, *protocols][0]}://{name}"
 
 
 def reach(urls: list[str], storage: Storage | None = None) -> None:

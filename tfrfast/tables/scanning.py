@@ -9,6 +9,8 @@ import numpy as np
 
 from tfrfast import _native
 from tfrfast.base.arguments import Int64Array
+from tfrfast.base.sizes import counted
+from tfrfast.base.tables import html_table
 from tfrfast.columns.rows import row_numbers
 from tfrfast.errors import StaleIndexError
 from tfrfast.features import AnyFeatures, Features, FixedLen, VarLen
@@ -207,6 +209,13 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"Scan({self.reader!r}, {len(self)} rows, columns={self.columns})"
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            f"Scan: {counted(len(self), 'rows')}, which are read when someone asks",
+            ["column", "feature"],
+            [(name, self.features.get(name, "")) for name in self.columns],
+        )
 
 
 def _of_same_data(reader: Reader, fingerprint: int, *settled: Any) -> Scan:

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.base.tables import html_table
 from tfrfast.tensorflow.accelerating import acceleration_of
 from tfrfast.tensorflow.history import History, Step
 from tfrfast.tensorflow.saving import holds_positions, what_prevents
@@ -28,19 +29,29 @@ class Explanation:
         return self._text
 
     def __repr__(self) -> str:
-        return f"<Explanation of {len(self.steps)} steps>"
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            self._text.partition("\n")[0],
+            ["call", "becomes", "why", "write instead"],
+            [
+                (each.call, "fused" if each.fused else "tf.data", each.why, each.instead)
+                for each in self.steps
+            ],
+        )
 
 
 def explain(dataset: Any) -> Explanation:
-    """Prints what becomes of each call of a tf.data pipeline, and returns it.
+    """What becomes of each call of a tf.data pipeline, for a notebook, a prompt or `print`.
 
-        tfr.explain(tfr.TFRecordDataset(files).map(parse).shuffle(10_000).batch(64))
+        print(tfr.explain(tfr.TFRecordDataset(files).map(parse).shuffle(10_000).batch(64)))
 
     Calls that are fused are read at once, in C++ threads. For each of the others it says why it is
     not, and what to write instead. `dataset` is any dataset that tf.data made of ours. Readers
     inside functions, such as that of interleave(), are found too.
 
-    `str()` of the result is the text. Each of its `steps` has `call`, `fused`, `why` and `instead`.
+    Nothing is printed. Each of the result's `steps` has `call`, `fused`, `why` and `instead`.
     """
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(f"explain() takes a tf.data.Dataset, not {type(dataset).__name__}.")
@@ -59,9 +70,7 @@ def explain(dataset: Any) -> Explanation:
             lines += [line for part in parts for line in _lines(part)]
             steps = tuple(part for part in parts if isinstance(part, Step))
     lines += _checkpoints(dataset)
-    explanation = Explanation(steps, "\n".join(lines))
-    print(explanation)
-    return explanation
+    return Explanation(steps, "\n".join(lines))
 
 
 def _walk(dataset: Any) -> Iterator[Step | str]:

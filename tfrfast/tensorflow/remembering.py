@@ -137,7 +137,7 @@ class RememberingDataset(tf.data.Dataset):  # type: ignore[misc]
         return f"<{name}, {self._history.state}, element_spec={self.element_spec}>"
 
     def explain(self) -> Explanation:
-        """Prints what becomes of each call, and returns it; see `tfr.explain`."""
+        """What becomes of each call; see `tfr.explain`."""
         return explain(self)
 
     def _fused(self, pipeline: Pipeline, call: str, why: str = "") -> Any:

@@ -59,13 +59,15 @@ def outcome(dataset: Any) -> list[tuple[str, bool]]:
 
 
 class TestExplain:
-    def test_prints_what_it_returns(
-        self, files: list[str], capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_is_shown_once(self, files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         explanation = tfr.explain(tfr.TFRecordDataset(files).shuffle(5))
-        assert capsys.readouterr().out == f"{explanation}\n"
-        tfr.TFRecordDataset(files).shuffle(5).explain()
-        assert capsys.readouterr().out == f"{explanation}\n"
+        assert (
+            str(explanation)
+            == repr(explanation)
+            == str(tfr.TFRecordDataset(files).shuffle(5).explain())
+        )
+        assert "<td>shuffle(5)</td><td>fused</td>" in explanation._repr_html_()
+        assert capsys.readouterr().out == ""
 
     def test_names_the_files_and_whether_they_are_planned(
         self, files: list[str], unindexed: list[str]
