@@ -7,6 +7,7 @@ The public names stand in `__init__.pyi`. A name's module is imported when the n
 import _thread
 import importlib
 import os
+import sys
 
 __version__ = "0.1.0"
 
@@ -47,6 +48,23 @@ os.register_at_fork(
     after_in_parent=_release_after_fork,
     after_in_child=_release_in_child,
 )
+
+
+def load_ipython_extension(_: object) -> None:
+    """`%load_ext tfrfast`: every dataset that the notebook iterates is accelerated from now on."""
+    from tfrfast.startup.waiting import accelerate_when_imported
+
+    accelerate_when_imported()
+
+
+def unload_ipython_extension(_: object) -> None:
+    from tfrfast.startup.waiting import stop_waiting
+
+    stop_waiting()
+    if "tensorflow" in sys.modules:
+        from tfrfast.tensorflow import uninstall
+
+        uninstall()
 
 
 def __getattr__(name: str) -> object:

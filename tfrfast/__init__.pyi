@@ -53,3 +53,6 @@ from tfrfast.writing.writer import ShardedWriter as ShardedWriter
 from tfrfast.writing.writer import Writer as Writer
 
 __version__: str
+
+def load_ipython_extension(ipython: object) -> None: ...
+def unload_ipython_extension(ipython: object) -> None: ...

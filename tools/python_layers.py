@@ -34,6 +34,7 @@ PYTHON_ORDER = [
     "grain",
     "polars",
     "ray",
+    "startup",
     "__init__",
     "bench",
     "cli",

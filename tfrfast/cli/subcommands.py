@@ -31,6 +31,7 @@ _COMMANDS = {
     "import": "write Parquet as Examples",
     "cache": "show or empty caches; list unfinished uploads",
     "doctor": "say what tfrfast finds here, and what is slow",
+    "run": "run a program, with its datasets accelerated",
     "bench": "time these files beside TensorFlow",
     "demo": "show what tfrfast does on this machine",
 }
@@ -56,6 +57,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         alike = difflib.get_close_matches(chosen, _COMMANDS, 1)
         meant = f" Did you mean {alike[0]}?" if alike else ""
         parser.exit(2, f"tfrfast: There is no command {chosen!r}.{meant} `tfrfast` lists all.\n")
+    program: list[str] = []
+    if chosen == "run":
+        from tfrfast.cli.commands.run import split
+
+        given, program = split(given)
     for name, help in _COMMANDS.items():
         if name == chosen:
             importlib.import_module(f"tfrfast.cli.commands.{_module_of(name)}").add_parser(
@@ -67,6 +73,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown and chosen is not None:
         # As the command's own error, which shows its usage.
         subparsers.choices[chosen].error(f"unrecognized arguments: {' '.join(unknown)}")
+    options.program = program
     return options
 
 

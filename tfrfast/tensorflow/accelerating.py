@@ -17,7 +17,7 @@ from tfrfast.tensorflow.reading.planner import Plan, plan, why_no_gain
 from tfrfast.tensorflow.reading.shuffles import decide
 from tfrfast.tensorflow.saving import saved_as_it_bears
 
-_SWITCH = "TFRFAST_ACCELERATE"
+SWITCH = "TFRFAST_ACCELERATE"
 _NONE = Refusal("")
 
 
@@ -35,7 +35,7 @@ def accelerate(dataset: Any) -> Any:
     """
     if not isinstance(dataset, tf.data.Dataset):
         raise TypeError(f"accelerate() takes a tf.data.Dataset, not {type(dataset).__name__}.")
-    if os.environ.get(_SWITCH) == "0" or not tf.executing_eagerly():
+    if os.environ.get(SWITCH) == "0" or not tf.executing_eagerly():
         return dataset
     faster, _ = acceleration_of(dataset)
     return dataset if faster is None else faster
@@ -71,7 +71,7 @@ class _Iterator(InterruptibleIterator):
                 None,
                 None,
                 "This checkpoint is not of an accelerated dataset like this one. If it was saved "
-                f"without tfr.accelerate(), set {_SWITCH}=0 to go on from it. TensorFlow says: "
+                f"without tfr.accelerate(), set {SWITCH}=0 to go on from it. TensorFlow says: "
                 f"{error.message}",
             ) from None
 

@@ -73,6 +73,11 @@ def explain(dataset: Any) -> Explanation:
     return Explanation(steps, "\n".join(lines))
 
 
+def text_of(dataset: Any) -> str:
+    """What becomes of each call of a dataset, as lines."""
+    return "\n".join(line for part in _walk(dataset) for line in _lines(part))
+
+
 def _walk(dataset: Any) -> Iterator[Step | str]:
     """Headings, and the steps under each, from the source on."""
     history = getattr(dataset, "_history", None)

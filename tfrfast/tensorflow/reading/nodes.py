@@ -113,6 +113,16 @@ def _padded_batch(dataset: Any) -> dict[str, Any]:
     }
 
 
+def _scan(dataset: Any) -> dict[str, Any]:
+    """Those of a loop in a tf.function: only the op of a graph shows how it was made."""
+    made = dataset._variant_tensor
+    state = tf.nest.flatten(dataset._initial_state)
+    if not tf.is_symbolic_tensor(made) or not all(map(tf.is_tensor, state)):
+        raise AttributeError("the dataset does not show how it was made")
+    shown = ("preserve_cardinality", "use_default_device")
+    return {"initial_state": state} | {name: made.op.get_attr(name) for name in shown}
+
+
 def _options(dataset: Any) -> dict[str, Any]:
     return {"serialized_options": dataset._options_attr._to_proto().SerializeToString()}
 
@@ -148,6 +158,7 @@ _MAKINGS = {
     "_PrefetchDataset": _Making(tf.raw_ops.PrefetchDataset, others=_prefetch),
     "_RepeatDataset": _Making(tf.raw_ops.RepeatDataset),
     "_RestructuredDataset": _Making(_same),
+    "_ScanDataset": _Making(tf.raw_ops.ScanDataset, "f", "scan_func", _scan),
     "_ShardDataset": _Making(tf.raw_ops.ShardDataset),
     "_ShuffleDataset": _Making(
         tf.raw_ops.ShuffleDatasetV3,
@@ -155,6 +166,7 @@ _MAKINGS = {
     ),
     "_SkipDataset": _Making(tf.raw_ops.SkipDataset),
     "_TakeDataset": _Making(tf.raw_ops.TakeDataset),
+    "_TakeWhileDataset": _Making(tf.raw_ops.TakeWhileDataset, "predicate", "predicate"),
     "_UnbatchDataset": _Making(tf.raw_ops.UnbatchDataset),
     "_ZipDataset": _Making(tf.raw_ops.ZipDataset),
 }

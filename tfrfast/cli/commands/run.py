@@ -1,0 +1,62 @@
+"""`tfrfast run`: runs a program whose datasets are accelerated, without a line of it changed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import tfrfast.startup
+from tfrfast.cli.common import Subparsers, add_command
+
+_OWN = ("--explain", "-h", "--help")
+
+
+def add_parser(subparsers: Subparsers, help: str) -> None:
+    parser = add_command(
+        subparsers,
+        "run",
+        run,
+        help=help,
+        description="Run a Python program. Every tf.data dataset that it iterates is read by "
+        "tfrfast, as by tfr.accelerate(). All else is as `python SCRIPT` runs it. With "
+        "TFRFAST_ACCELERATE=0 this is `python SCRIPT`.",
+        paths=False,
+        progress=False,
+        json=False,
+    )
+    parser.usage = "tfrfast run [-h] [--explain] (SCRIPT | -m MODULE) [ARGS ...]"
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="print on stderr, at the end of the program, what became of each dataset",
+    )
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our own arguments, and the program with its own."""
+    begin = next((i for i, each in enumerate(arguments[1:], 1) if each not in _OWN), None)
+    return list(arguments[:begin]), [] if begin is None else list(arguments[begin:])
+
+
+def run(options: argparse.Namespace) -> int:
+    program: list[str] = options.program
+    if not program or program == ["-m"]:
+        raise ValueError("Name the program: tfrfast run SCRIPT, or tfrfast run -m MODULE.")
+    if program[0].startswith("-") and program[0] != "-m":
+        raise ValueError(f"tfrfast run has no option {program[0]}. Name the program first.")
+    if sys.flags.ignore_environment or sys.flags.no_site:
+        raise ValueError("Python's options -E, -I and -S keep tfrfast out. Leave them away.")
+    environment = dict(os.environ)
+    if options.explain:
+        environment["TFRFAST_EXPLAIN"] = "1"
+    if environment.get("TFRFAST_ACCELERATE") != "0":
+        ours = str(Path(tfrfast.startup.__file__).parent)
+        before = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{ours}{os.pathsep}{before}" if before else ours
+    # Python itself runs the program: its __main__, exit code, signals and tracebacks are its own.
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    os.execve(sys.executable, [sys.executable, *flags, *program], environment)

@@ -1,0 +1,41 @@
+"""Python imports this when it starts under `tfrfast run`, because its folder is on PYTHONPATH.
+
+Takes the folder off again, lets the environment's own `sitecustomize` have its turn, and waits for
+TensorFlow to be imported. So the program sees the paths, modules and variables that it would see
+without us, and so do the processes that it starts.
+"""
+
+import importlib
+import os
+import sys
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def _without_our_folder() -> None:
+    sys.path[:] = [each for each in sys.path if os.path.abspath(each) != _FOLDER]
+    ours, _, others = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
+    if os.path.abspath(ours) == _FOLDER:
+        if others:
+            os.environ["PYTHONPATH"] = others
+        else:
+            del os.environ["PYTHONPATH"]
+
+
+def _import_the_environments_own() -> None:
+    ours = sys.modules.pop(__name__)
+    importlib.invalidate_caches()
+    try:
+        importlib.import_module(__name__)
+    except ModuleNotFoundError as error:
+        if error.name != __name__:
+            raise
+        sys.modules[__name__] = ours
+
+
+_without_our_folder()
+_import_the_environments_own()
+
+from tfrfast.startup.waiting import accelerate_when_imported  # noqa: E402
+
+accelerate_when_imported()

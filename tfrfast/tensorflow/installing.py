@@ -1,0 +1,108 @@
+"""install(): every dataset that the program iterates is accelerated, whoever built it.
+
+TensorFlow calls `DatasetV2._apply_debug_options` for whatever makes an iterator: loops, `reduce`,
+`as_numpy_iterator`, Keras, strategies. This file replaces that method, and nothing else.
+
+What leaves the process stays TensorFlow's, as other processes need not know our ops: graphs for a
+tf.data service, a coordinator and remote devices. So do SavedModels and `save`, which do not use
+the result, and `get_single_element`, which does not call the method.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.data.ops import dataset_ops
+
+from tfrfast.tensorflow import telling
+from tfrfast.tensorflow.accelerating import SWITCH, acceleration_of
+from tfrfast.tensorflow.reading import nodes
+
+_Dataset: Any = dataset_ops.DatasetV2
+_plain: Any = _Dataset._apply_debug_options
+_planning = threading.local()
+_FOUND = "_tfrfast_accelerated"
+# Callers that serialise a dataset, or throw away what they get.
+_LEAVING = {
+    "tensorflow.python.data.experimental.ops.data_service_ops",
+    "tensorflow.python.data.experimental.ops.distribute",
+    "tensorflow.python.data.experimental.ops.prefetching_ops",
+    "tensorflow.python.data.experimental.ops.writers",
+    "tensorflow.python.data.ops.save_op",
+    "tensorflow.python.distribute.coordinator.values",
+}
+
+
+def install() -> None:
+    """Accelerates every dataset that this process iterates, as `tfr.accelerate` does.
+
+        import tfrfast.tensorflow
+        tfrfast.tensorflow.install()
+
+    A dataset object is accelerated once, when it is first iterated. `python -m tfrfast run
+    train.py` does this for a program without a line of it changed. Does nothing with
+    TFRFAST_ACCELERATE=0. With TFRFAST_EXPLAIN=1, the end of the program prints what became of each
+    dataset. `uninstall()` is the way back; what was accelerated before stays so.
+    """
+    if os.environ.get(SWITCH) == "0":
+        return
+    _Dataset._apply_debug_options = _accelerated
+    telling.begin()
+
+
+def uninstall() -> None:
+    """Datasets that are iterated for the first time from now on are TensorFlow's."""
+    _Dataset._apply_debug_options = _plain
+
+
+def _accelerated(dataset: Any) -> Any:
+    """In the place of `_apply_debug_options`."""
+    caller = sys._getframe(1).f_globals.get("__name__", "")
+    is_ours = hasattr(dataset, "_history")
+    if is_ours or caller in _LEAVING or getattr(_planning, "now", False):
+        return _plain(dataset)
+    _planning.now = True  # which iterates names of files, for example
+    try:
+        faster = _found(dataset)
+        return _plain(dataset) if faster is None else faster._apply_debug_options()
+    finally:
+        _planning.now = False
+
+
+def _found(dataset: Any) -> Any:
+    """What is iterated instead; None if nothing is gained. The same for each use of the object."""
+    if _is_of_a_graph(dataset):
+        return _in_a_graph(dataset)
+    if _FOUND not in vars(dataset):
+        faster = None
+        try:
+            with tf.init_scope():
+                faster, why_not = acceleration_of(dataset)
+            reason = why_not.why
+        except Exception as error:  # what we fail to understand is TensorFlow's
+            reason = f"reading it failed: {error}"
+        vars(dataset)[_FOUND] = faster
+        telling.note(dataset, faster, reason)
+    return vars(dataset)[_FOUND]
+
+
+def _in_a_graph(dataset: Any) -> Any:
+    """A loop in a tf.function makes datasets of the one that it is given."""
+    if not _is_of_a_graph(dataset):
+        return _found(dataset)
+    inputs = nodes.inputs(dataset)
+    if not inputs or not nodes.can_be_moved(dataset):
+        return None
+    faster = [_in_a_graph(each) for each in inputs]
+    if all(each is None for each in faster):
+        return None
+    both = zip(inputs, faster, strict=True)
+    return nodes.moved(dataset, [old if new is None else new for old, new in both])
+
+
+def _is_of_a_graph(dataset: Any) -> bool:
+    return not tf.executing_eagerly() and tf.is_symbolic_tensor(dataset._variant_tensor)

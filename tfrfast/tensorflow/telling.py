@@ -1,0 +1,64 @@
+"""Says at the end of the program what became of each dataset, where it was asked to."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from types import FrameType
+from typing import Any
+
+from tensorflow.python.data.ops import dataset_ops
+
+from tfrfast.tensorflow.explaining import text_of
+
+_SWITCH = "TFRFAST_EXPLAIN"
+_PLACE = "_tfrfast_built_at"
+_NOT_THE_USERS = ("tensorflow", "tfrfast", "keras", "importlib", "contextlib", "functools")
+_told: dict[str, str] = {}
+_begun = False
+
+
+def begin() -> None:
+    """From now on datasets know the line that built them, if somebody wants to be told."""
+    global _begun
+    if _begun or os.environ.get(_SWITCH) != "1":
+        return
+    _begun = True
+    dataset_class: Any = dataset_ops.DatasetV2
+    plain = dataset_class.__init__
+
+    def note_line(self: Any, *arguments: Any, **named: Any) -> None:
+        vars(self)[_PLACE] = _users_line()
+        plain(self, *arguments, **named)
+
+    dataset_class.__init__ = note_line
+    atexit.register(_tell)
+
+
+def note(dataset: Any, faster: Any, why_not: str) -> None:
+    """What became of a dataset that is about to be iterated. `faster` is None if nothing did."""
+    if not _begun:
+        return
+    place = vars(dataset).get(_PLACE, "a dataset")
+    if faster is None:
+        text = f"  TensorFlow's: {why_not or 'nothing is gained'}\n{text_of(dataset)}"
+    else:
+        text = text_of(faster)
+    _told.setdefault(place, text)
+
+
+def _users_line() -> str:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "").partition(".")[0]
+        if module not in _NOT_THE_USERS:
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "a dataset"
+
+
+def _tell() -> None:
+    lines = [f"{place}\n{text}" for place, text in _told.items()]
+    if lines and sys.stderr is not None:
+        print("tfrfast: what became of each dataset", *lines, sep="\n", file=sys.stderr)
