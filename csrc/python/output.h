@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/index/folder_merge.h"
 #include "core/storage/folders.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"
@@ -24,26 +23,16 @@ namespace py = pybind11;
 
 inline constexpr std::size_t kBatchRows = 4096;  // other threads may write after each of these
 
-// What becomes of the indexes that a writer has published.
-enum class Indexes : std::uint8_t { collected, left_loose };
-
-inline void collect_index(const std::string& index_path, Merge when) {
-  if (!index_path.empty()) collect_loose_indexes(folder_of(index_path), when);
-}
-
-inline void close_writer(ShardWriter& writer, bool durable, Indexes indexes) {
+inline void close_writer(ShardWriter& writer, bool durable) {
   writer.finish();
   writer.publish();
-  if (durable) {
-    flush_folder(folder_of(writer.path()));
-    if (!writer.index_path().empty()) flush_folder(folder_of(writer.index_path()));
-  }
-  if (indexes == Indexes::collected) collect_index(writer.index_path(), Merge::if_many);
+  if (!durable) return;
+  flush_folder(folder_of(writer.path()));
+  if (!writer.index_folder().empty()) flush_folder(writer.index_folder());
 }
 
-inline void close_writer(ShardedWriter& writer, bool, Indexes indexes) {
+inline void close_writer(ShardedWriter& writer, bool) {
   writer.close();
-  if (indexes == Indexes::collected) collect_index(writer.index_path(), Merge::now);
 }
 
 inline std::vector<std::string> paths_of(const ShardWriter& writer) {
@@ -58,8 +47,8 @@ inline std::vector<std::string> paths_of(const ShardedWriter& writer) {
 template <class Core>
 class Output {
  public:
-  Output(std::unique_ptr<Core> core, std::string name, bool durable, Indexes indexes)
-      : durable_(durable), indexes_(indexes), writer_(std::move(core), std::move(name)) {}
+  Output(std::unique_ptr<Core> core, std::string name, bool durable)
+      : durable_(durable), writer_(std::move(core), std::move(name)) {}
 
   void write(py::handle record) { writer_.write(record); }
 
@@ -92,7 +81,7 @@ class Output {
   void close() {
     writer_.finish([this](Core& core) {
       remember(core);
-      close_writer(core, durable_, indexes_);
+      close_writer(core, durable_);
       remember(core);
     });
   }
@@ -132,7 +121,6 @@ class Output {
   }
 
   const bool durable_;
-  const Indexes indexes_;
   std::uint64_t record_count_ = 0;
   std::uint64_t bytes_ = 0;
   std::vector<std::string> paths_;

@@ -3,10 +3,9 @@
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/warnings.h"
-#include "core/index/folder_merge.h"
+#include "core/index/folder_writing.h"
 #include "core/index/index_cache.h"
 #include "core/index/index_file.h"
-#include "core/index/index_keeping.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
@@ -30,12 +29,10 @@ namespace tfrfast::python {
 namespace {
 
 void import_text(const std::string& text_path, const std::string& shard_path,
-                 const std::string& index_path) {
+                 const std::string& folder) {
   const WithoutGil without_gil;
   const auto file = StoredFile::open(shard_path);
-  const auto index = import_text_index(text_path, file);
-  make_own_folder(folder_of(index_path));
-  save_loose(*index, index_path);
+  keep_index(place_for(folder, shard_path), *import_text_index(text_path, file));
 }
 
 void export_text(const std::string& shard_path, const std::string& text_path) {
@@ -84,14 +81,49 @@ std::string index_object(const std::string& url, const std::string& access,
   options.access = access;
   options.at_damage = AtDamage::get_over;
   const auto object = StoredFile::open(url, IoMode::automatic, access);
-  if (is_local(shard_path) && begins_like_index(shard_path)) {
+  if (is_local(shard_path) && look_at(shard_path).kind == NameKind::nothing) {
+    // It was uploaded while it was written.
+    const IndexPlace place = sibling_place(shard_path);
+    const auto made = FolderIndex::load(own_index_path(place.folder));
+    const DirectoryEntry* const entry = made == nullptr ? nullptr : made->find(place.name, 0);
+    if (entry == nullptr) refuse_index(place.folder, "it has no shard '" + place.name + "'.");
     IndexedShard known;
-    known.index = load_index(shard_path);
+    known.index = made->open(*entry);
     return save_index_of_object(object, known, folder, folder_is_shared);
   }
   const auto file =
       shard_path == url ? object : StoredFile::open(shard_path, IoMode::automatic, access);
   return save_index_of_object(object, open_indexed(file, options), folder, folder_is_shared);
+}
+
+// The indexes of shards that were written to be moved.
+class MadeIndexes {
+ public:
+  explicit MadeIndexes(const std::string& folder)
+      : index_(FolderIndex::load(own_index_path(folder))), folder_(folder) {}
+
+  void add(const std::string& name, const std::string& folder, const std::string& shard_path) {
+    const WithoutGil without_gil;
+    if (index_ == nullptr) refuse_index(folder_, "there is none.");
+    add_moved_index(*index_, name, place_for(folder, shard_path), shard_path);
+  }
+
+ private:
+  const std::shared_ptr<const FolderIndex> index_;
+  const std::string folder_;
+};
+
+// A number for each shard that has an index in the folder, which is another after a change.
+py::dict states_in(const std::string& folder) {
+  py::dict states;
+  const IndexFolder found(folder);
+  for (const auto& index : found.indexes()) {
+    for (const DirectoryEntry& each : index->entries()) {
+      states[py::make_tuple(py::bytes(std::string(index->name_of(each))), each.data)] =
+          crc32c(bytes_of(&each.shard), sizeof each.shard);
+    }
+  }
+  return states;
 }
 
 py::list cached_indexes() {
@@ -149,33 +181,28 @@ void register_index(py::module_& module) {
       },
       py::arg("url"), py::arg("access"), py::arg("shard_path"), py::arg("folder"),
       py::arg("folder_is_shared"),
-      "Saves the index of an object in a folder: that of a shard with the same bytes, or a loose "
-      "one of such a shard.");
+      "Saves the index of an object in a folder: that of a shard with the same bytes, or what its "
+      "writer has kept beside where it would be.");
+  py::class_<MadeIndexes>(module, "MadeIndexes")
+      .def(constructor<MadeIndexes, const std::string&>(), py::arg("folder"))
+      .def("add", &MadeIndexes::add, py::arg("name"), py::arg("folder"), py::arg("shard_path"),
+           "Adds the index of a shard that was moved. An empty folder means the sibling folder.");
+  module.def("indexed_states", &states_in, py::arg("folder"));
   module.def(
-      "merge_indexes",
+      "compact_index",
       [](const std::string& folder) {
         const WithoutGil without_gil;
-        return merge_indexes(folder, Merge::now);
+        compact_index(folder);
       },
       py::arg("folder"));
   module.def(
-      "collect_loose_indexes",
-      [](const std::string& folder, bool only_if_many) {
+      "join_index",
+      [](const std::string& folder, const std::string& added) {
         const WithoutGil without_gil;
-        collect_loose_indexes(folder, only_if_many ? Merge::if_many : Merge::now);
+        join_index(folder, added);
       },
-      py::arg("folder"), py::arg("only_if_many"));
-  module.def(
-      "move_loose_index",
-      [](const std::string& from, const std::string& to) {
-        const WithoutGil without_gil;
-        move_loose(from, to);
-      },
-      py::arg("source"), py::arg("target"));
-  module.def(
-      "folder_index_path",
-      [](const std::string& folder) { return to_text(folder_index_path(folder)); },
-      py::arg("folder"));
+      py::arg("folder"), py::arg("added"),
+      "Puts all that an index file holds into the index of a folder.");
   module.def("remote_client_table",
              [] { return reinterpret_cast<std::uintptr_t>(&client_table()); });
   module.def("listed_version", &version_of_listed_object, py::arg("url"), py::arg("access"),
@@ -190,28 +217,18 @@ void register_index(py::module_& module) {
   });
   module.def("check_own_name", &check_own_name, py::arg("path"));
   module.def("import_text_index", &import_text, py::arg("text_path"), py::arg("shard_path"),
-             py::arg("index_path"));
+             py::arg("folder"));
   module.def(
       "identity_lasts", [](const std::string& path) { return examine_file(path).version_lasts; },
       py::arg("path"));
-  module.def(
-      "stamp_index",
-      [](const std::string& index_path, const std::string& shard_path) {
-        const WithoutGil without_gil;
-        return stamp_index(index_path, shard_path);
-      },
-      py::arg("index_path"), py::arg("shard_path"));
   module.def("export_text_index", &export_text, py::arg("shard_path"), py::arg("text_path"));
   module.def(
-      "sibling_index_path",
-      [](const std::string& path) { return to_text(sibling_index_path(path)); },
+      "sibling_index_folder",
+      [](const std::string& path) { return to_text(sibling_index_folder(path)); },
       py::arg("shard_path"));
   module.def(
-      "index_path_in",
-      [](const std::string& folder, const std::string& path) {
-        return to_text(index_path_in(folder, path));
-      },
-      py::arg("folder"), py::arg("shard_path"));
+      "index_path_in", [](const std::string& folder) { return to_text(own_index_path(folder)); },
+      py::arg("folder"), "Where this user's processes keep the indexes of a folder.");
   module.def(
       "cached_index_path", [](const std::string& path) { return to_text(cached_index_path(path)); },
       py::arg("shard_path"));

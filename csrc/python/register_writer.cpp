@@ -37,15 +37,13 @@ WriteOptions options_of(bool index, const std::string& index_folder, bool durabl
 std::unique_ptr<Output<ShardWriter>> open_shard(const std::string& path, bool index,
                                                 const std::string& index_folder, bool durable,
                                                 bool overwrite, const std::string& compression,
-                                                int level, bool collect_indexes,
+                                                int level,
                                                 const std::shared_ptr<OutgoingParts>& parts) {
   const WithoutGil without_gil;
   WriteOptions options = options_of(index, index_folder, durable, overwrite, compression, level);
   options.outgoing = parts;
-  collect_indexes = collect_indexes && parts == nullptr;
-  return std::make_unique<Output<ShardWriter>>(
-      std::make_unique<ShardWriter>(path, options), path, durable,
-      collect_indexes ? Indexes::collected : Indexes::left_loose);
+  return std::make_unique<Output<ShardWriter>>(std::make_unique<ShardWriter>(path, options), path,
+                                               durable);
 }
 
 std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
@@ -58,9 +56,8 @@ std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
   ShardedOptions options{num_shards, max_bytes,
                          options_of(index, index_folder, durable, overwrite, compression, level)};
   options.shard.outgoing = parts;
-  return std::make_unique<Output<ShardedWriter>>(
-      std::make_unique<ShardedWriter>(prefix, options), prefix, durable,
-      parts == nullptr ? Indexes::collected : Indexes::left_loose);
+  return std::make_unique<Output<ShardedWriter>>(std::make_unique<ShardedWriter>(prefix, options),
+                                                 prefix, durable);
 }
 
 // (object, number, file, whether it is the last), or None.
@@ -142,7 +139,7 @@ void register_writer(py::module_& module) {
   declare<ShardWriter>(module, "Writer")
       .def(py::init(&open_shard), py::arg("path"), py::arg("index"), py::arg("index_folder"),
            py::arg("durable"), py::arg("overwrite"), py::arg("compression"), py::arg("level"),
-           py::arg("collect_indexes"), py::arg("parts") = py::none());
+           py::arg("parts") = py::none());
   declare<ShardedWriter>(module, "ShardedWriter")
       .def(py::init(&open_shards), py::arg("prefix"), py::arg("num_shards"), py::arg("max_bytes"),
            py::arg("index"), py::arg("index_folder"), py::arg("durable"), py::arg("overwrite"),

@@ -1,18 +1,17 @@
-// The index of a folder: what it holds, how loose indexes are collected into it, who finds what.
+// The index of a folder: what it holds, how it is added to and written anew, who finds what.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <thread>
 
 #include "core/base/bytes.h"
-#include "core/index/folder_merge.h"
+#include "core/index/folder_writing.h"
 #include "core/index/index_file.h"
-#include "core/index/index_keeping.h"
 #include "core/index/index_places.h"
-#include "core/index/index_search.h"
 #include "core/index/opening.h"
 #include "core/storage/folder_lock.h"
 #include "core/storage/folders.h"
@@ -36,7 +35,7 @@ struct Fixture {
     for (unsigned i = 0; i < records; ++i) shard.write_record(payload(i * i % 50, i));
     return shard.path();
   }
-  // Three shards, one of them damaged, with loose indexes.
+  // Four shards, one of them damaged, and their indexes.
   std::vector<std::string> indexed_shards() const {
     std::vector<std::string> paths{add_shard("b", 300), add_shard("a", 5), add_shard("c", 0)};
     TestShard torn(data + "/torn");
@@ -67,107 +66,145 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "folder index: it holds what the loose ones held, and they are gone") {
+TEST_CASE_FIXTURE(Fixture, "folder index: it holds what was added, in parts and as one") {
   const auto shards = indexed_shards();
-  std::vector<std::shared_ptr<const ShardIndex>> loose;
-  for (const std::string& each : shards) loose.push_back(load_index(sibling_index_path(each)));
-  CHECK(merge_indexes(indexes, Merge::now) == 4);
-  CHECK(names() == Names{"index"});
-  CHECK(sections() == Names{"a", "b", "c", "torn"});
-  const auto index = FolderIndex::load(path);
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const DirectoryEntry* const entry = index->find(name_of(shards[i]));
-    REQUIRE(entry != nullptr);
-    CHECK(index->open(*entry)->has_same_entries(*loose[i]));
-    const IndexedShard shard =
-        open_indexed(shards[i], IoMode::automatic, {IndexUse::proven, {}, {}});
-    CHECK(shard.index_path == path);
-    CHECK(shard.index->copy_offsets() == loose[i]->copy_offsets());
+  for (const std::uint64_t parts : {4, 1}) {
+    CHECK(names() == Names{"index"});
+    CHECK(sections() == Names{"a", "b", "c", "torn"});
+    const auto index = FolderIndex::load(path);
+    CHECK(index->part_count() == parts);
+    CHECK(index->left_out().empty());
+    for (const std::string& each : shards) {
+      const IndexedShard shard = open_indexed(each, IoMode::automatic, {IndexUse::proven, {}, {}});
+      const auto scanned = open_indexed(each, IoMode::automatic, {IndexUse::memory, {}, {}});
+      CHECK(shard.index_path == path);
+      CHECK(shard.index->has_same_entries(*scanned.index));
+      const DirectoryEntry* const entry = index->find(name_of(each), 0);
+      REQUIRE(entry != nullptr);
+      CHECK(index->open(*entry)->has_same_entries(*scanned.index));
+    }
+    for (const char* none : {"", "aa", "zz"}) CHECK(index->find(none).empty());
+    CHECK(index->find("a", 1) == nullptr);
+    compact_index(indexes);
   }
-  CHECK(index->find("") == nullptr);
-  CHECK(index->find("aa") == nullptr);
-  CHECK(index->find("zz") == nullptr);
-  CHECK(merge_indexes(indexes, Merge::now) == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "folder index: the same sections always give the same bytes") {
-  for (const std::string name : {"plain", "gzipped", "damaged"}) {
-    make_folders(indexes);
-    write_file(loose_index_path(indexes, name),
-               read_file(std::string(TFRFAST_GOLDEN_FOLDER) + "/" + name + ".4.index"));
-    merge_indexes(indexes, Merge::now);
-    add_shard(name, 1);  // otherwise the next merge drops it
-  }
-  CHECK(read_file(path) == read_file(std::string(TFRFAST_GOLDEN_FOLDER) + "/folder.1.index"));
-}
-
-TEST_CASE_FIXTURE(Fixture, "folder index: a later merge keeps, replaces and drops sections") {
+TEST_CASE_FIXTURE(Fixture, "folder index: the later entry counts, and what is gone is dropped") {
   const auto shards = indexed_shards();
-  merge_indexes(indexes, Merge::now);
+  compact_index(indexes);
+  const auto before = FolderIndex::load(path);
   add_shard("b", 7);  // another state
   add_shard("new", 3);
   ::unlink((data + "/c").c_str());
   build_index(data + "/b", "", false);
   build_index(data + "/new", "", false);
-  CHECK(names() == Names{"b.index", "index", "new.index"});
-  CHECK(is_found(data + "/b"));
-  CHECK(merge_indexes(indexes, Merge::now) == 2);
-  CHECK(sections() == Names{"a", "b", "new", "torn"});
-  CHECK(open_indexed(data + "/b", IoMode::automatic, {IndexUse::proven, {}, {}})
-            .index->record_count() == 7);
-  CHECK(is_found(data + "/a"));
+  for (const Names& expected :
+       {Names{"a", "b", "c", "new", "torn"}, Names{"a", "b", "new", "torn"}}) {
+    CHECK(sections() == expected);
+    CHECK(open_indexed(data + "/b", IoMode::automatic, {IndexUse::proven, {}, {}})
+              .index->record_count() == 7);
+    CHECK(is_found(data + "/a"));
+    CHECK(is_found(data + "/new"));
+    compact_index(indexes);
+  }
+  // Who has opened it before keeps what was there.
+  CHECK(before->open(*before->find("b", 0))->record_count() == 300);
 }
 
-TEST_CASE_FIXTURE(Fixture, "folder index: with few new ones a merge can wait") {
-  for (int i = 0; i < 40; ++i) {
+TEST_CASE_FIXTURE(Fixture, "folder index: the same indexes always give the same bytes") {
+  for (const std::string name : {"plain", "gzipped", "damaged"}) {
+    const std::string golden = std::string(TFRFAST_GOLDEN_FOLDER) + "/" + name + ".4.index";
+    keep_index({indexes, name, 0}, *load_index(golden));
+    add_shard(name, 1);  // otherwise it is dropped
+  }
+  compact_index(indexes);
+  CHECK(read_file(path) == read_file(std::string(TFRFAST_GOLDEN_FOLDER) + "/folder.2.index"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "folder index: with many parts it is written anew") {
+  for (int i = 0; i < 300; ++i) {
     build_index(add_shard("s" + std::to_string(i), 1), "", false);
-    merge_indexes(indexes, Merge::if_many);
-    CHECK(is_found(data + "/s" + std::to_string(i)));
+    if (i % 50 == 0) CHECK(is_found(data + "/s" + std::to_string(i)));
   }
-  CHECK(sections().size() < 40);
-  CHECK(sections().size() > 30);
-  CHECK(sections().size() + names().size() - 1 == 40);
+  const auto index = FolderIndex::load(path);
+  CHECK(index->entries().size() == 300);
+  CHECK(index->part_count() < 200);
 }
 
-TEST_CASE_FIXTURE(Fixture, "folder index: who looked before a merge finds what was collected") {
-  const auto shards = indexed_shards();
-  IndexOptions options{IndexUse::proven, {}, {}};
-  options.folders = std::make_shared<IndexFolders>();
-  CHECK(options.folders->at(indexes)->index() == nullptr);
-  merge_indexes(indexes, Merge::now);
-  for (const std::string& each : shards) {
-    CHECK(open_indexed(each, IoMode::automatic, options).index_path == path);
-  }
-}
-
-TEST_CASE_FIXTURE(Fixture, "folder index: an index that its writer has yet to stamp stays loose") {
-  const std::string shard = add_shard("a", 5);
+TEST_CASE_FIXTURE(Fixture, "folder index: what was not finished counts as nothing") {
+  indexed_shards();
+  const std::string whole = read_file(path);
+  const std::string shard = add_shard("new", 100);
+  const auto index = open_indexed(shard, IoMode::automatic, {IndexUse::memory, {}, {}}).index;
+  { const IndexAddition given_up(sibling_place(shard), *index); }
+  CHECK(sections() == Names{"a", "b", "c", "torn"});
+  CHECK(read_file(path).size() > whole.size());
+  // Whatever lies behind the end.
+  write_file(path, whole + std::string(1000, '\7'));
+  CHECK(sections() == Names{"a", "b", "c", "torn"});
   build_index(shard, "", false);
-  ShardFacts facts = load_index(sibling_index_path(shard))->facts();
-  facts.by_writer = true;
-  facts.settled = false;
-  const auto index = load_index(sibling_index_path(shard));
-  save_index(ShardIndex(facts, index->copy_offsets(), {}), sibling_index_path(shard), false);
-  CHECK(merge_indexes(indexes, Merge::now) == 0);
-  CHECK(names() == Names{"a.index"});
+  CHECK(is_found(shard));
+  CHECK(sections() == Names{"a", "b", "c", "new", "torn"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "folder index: what cannot be used is neither collected nor lost") {
+TEST_CASE_FIXTURE(Fixture, "folder index: a process may be killed at any moment") {
+  if (!kAllocatorSurvivesFork) return;
   const auto shards = indexed_shards();
-  write_file(indexes + "/a.index", read_file(indexes + "/a.index").substr(0, 190));
-  CHECK(merge_indexes(indexes, Merge::now) == 3);
-  CHECK(names() == Names{"a.index", "index"});
-  CHECK_THROWS_AS(is_found(shards[1]), Error);
-  CHECK(is_found(shards[0]));
+  for (int i = 0; i < 100; ++i) add_shard("s" + std::to_string(i), 20);
+  for (int round = 0; round < 25; ++round) {
+    const pid_t child = start_child([&] {
+      for (int i = 0;; ++i) {
+        build_index(data + "/s" + std::to_string(i % 100), "", true);
+        if (i % 10 == 0) compact_index(indexes);
+      }
+      return 0;
+    });
+    ::usleep(static_cast<unsigned>(1000 + 1700 * round % 9000));
+    ::kill(child, SIGKILL);
+    status_of(child);
+    const auto index = FolderIndex::load(path);
+    REQUIRE(index != nullptr);
+    REQUIRE(index->left_out().empty());
+    for (const DirectoryEntry& each : index->entries()) {
+      const auto found = index->open(each);
+      if (index->name_of(each).starts_with("s")) REQUIRE(found->copy_offsets().size() == 21);
+    }
+    for (const std::string& each : shards) REQUIRE(is_found(each));
+  }
+  build_index(data + "/s99", "", true);
+  compact_index(indexes);
+  CHECK(is_found(data + "/s99"));
+  for (const std::string& name : names()) CHECK(name == "index");
+}
+
+TEST_CASE_FIXTURE(Fixture, "folder index: another user's stays his, and both count") {
+  const std::string a = add_shard("a", 5);
+  const std::string b = add_shard("b", 6);
+  build_index(a, "", false);
+  const std::string his = read_file(path);
+  const std::string mine = path + "-" + std::to_string(::geteuid());
+  constexpr uid_t kHim = 54321;
+  for (const std::string& each : {path, a}) {
+    if (::chown(each.c_str(), kHim, static_cast<gid_t>(-1)) != 0) return;  // only root may do that
+  }
+  CHECK(build_index(b, "", false).index_path == mine);
+  compact_index(indexes);
+  CHECK(read_file(path) == his);
+  CHECK(build_index(a, "", true).index_path == mine);
+  CHECK(open_indexed(b, IoMode::automatic, {IndexUse::proven, {}, {}}).index_path == mine);
+  CHECK(names() == Names{"index", name_of(mine)});
+  CHECK(is_found(a));
+  CHECK(is_found(b));
 }
 
 TEST_CASE_FIXTURE(Fixture, "folder index: one that cannot be read is not replaced") {
   const auto shards = indexed_shards();
-  const Names before = names();
+  const std::string before = read_file(path);
+  REQUIRE(std::rename(path.c_str(), (path + ".aside").c_str()) == 0);
   REQUIRE(::symlink("index", path.c_str()) == 0);  // leads nowhere, again and again
-  CHECK(error_of([&] { merge_indexes(indexes, Merge::now); }).kind() == ErrorKind::io);
-  ::unlink(path.c_str());
-  CHECK(names() == before);
+  CHECK(error_of([&] { build_index(add_shard("d", 1), "", false); }).kind() == ErrorKind::io);
+  REQUIRE(std::rename((path + ".aside").c_str(), path.c_str()) == 0);
+  CHECK(read_file(path) == before);
 }
 
 TEST_CASE_FIXTURE(Fixture, "folder index: a hidden folder in the data folder is nobody's sibling") {
@@ -175,7 +212,7 @@ TEST_CASE_FIXTURE(Fixture, "folder index: a hidden folder in the data folder is 
   REQUIRE(::mkdir((data + "/sub").c_str(), 0777) == 0);
   for (const std::string name : {"sub/a", "b"}) {
     build_index(add_shard(name, 3), hidden, false);
-    merge_indexes(hidden, Merge::now);
+    compact_index(hidden);
   }
   CHECK(FolderIndex::load(hidden + "/index")->entries().size() == 2);
 }
@@ -196,22 +233,45 @@ TEST_CASE_FIXTURE(Fixture, "folder lock: a forked child gets it after its parent
 
 TEST_CASE_FIXTURE(Fixture, "folder index: one of a later version is refused by name, and stays") {
   const auto shards = indexed_shards();
-  merge_indexes(indexes, Merge::now);
   std::string later = read_file(path);
-  later[8] = 2;
+  later[8] = 3;
+  store_little_endian<std::uint32_t>(reinterpret_cast<std::uint8_t*>(&later[60]),
+                                     crc32c(bytes_of(later.data()), 60));
   write_file(path, later);
   const Error error = error_of([&] { is_found(shards[0]); });
   CHECK(error.kind() == ErrorKind::stale_index);
-  CHECK(holds(error.message(), "has version 2 and this tfrfast reads version 1"));
-  build_index(shards[0], "", false);
-  CHECK(merge_indexes(indexes, Merge::now) == 0);
+  CHECK(holds(error.message(), "has version 3 and this tfrfast reads version 2"));
+  const Error refused = error_of([&] { build_index(shards[0], "", false); });
+  CHECK(refused.kind() == ErrorKind::io);
+  CHECK(holds(refused.message(), "A later version of tfrfast has made it."));
+  CHECK_THROWS_AS(compact_index(indexes), Error);
   CHECK(read_file(path) == later);
-  CHECK(is_found(shards[0]));
+}
+
+TEST_CASE_FIXTURE(Fixture, "folder index: without a middle part, what is before and after counts") {
+  const auto shards = indexed_shards();
+  compact_index(indexes);
+  std::string bytes = read_file(path);
+  const std::size_t second = bytes.size();
+  build_index(add_shard("new", 3), "", false);
+  build_index(add_shard("newer", 4), "", false);
+  bytes = read_file(path);
+  bytes[second + 50] ^= 1;
+  write_file(path, bytes);
+  CHECK(sections() == Names{"a", "b", "c", "newer", "torn"});
+  CHECK(holds(FolderIndex::load(path)->left_out(), "damaged at byte " + std::to_string(second)));
+  const Error error = error_of([&] { is_found(data + "/new"); });
+  CHECK(holds(error.message(), "damaged at byte " + std::to_string(second)));
+  build_index(data + "/new", "", false);
+  CHECK(is_found(data + "/new"));
+  compact_index(indexes);
+  CHECK(FolderIndex::load(path)->left_out().empty());
+  for (const std::string& each : shards) CHECK(is_found(each));
 }
 
 TEST_CASE_FIXTURE(Fixture, "folder index: every flipped byte and every cut is harmless") {
   const auto shards = indexed_shards();
-  merge_indexes(indexes, Merge::now);
+  compact_index(indexes);
   const std::string good = read_file(path);
   std::vector<std::vector<std::uint64_t>> offsets;
   {
@@ -251,44 +311,42 @@ TEST_CASE_FIXTURE(Fixture, "folder index: every flipped byte and every cut is ha
     CHECK(try_all(good.substr(0, size)) == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "folder index: merges and new indexes at the same time lose nothing") {
-  constexpr int kThreads = 4;
+TEST_CASE_FIXTURE(Fixture, "folder index: whoever adds at the same time, nothing is lost") {
+  constexpr int kBuilders = 4;
   constexpr int kShards = 40;
-  for (int i = 0; i < kThreads * kShards; ++i) add_shard("s" + std::to_string(i), 2);
+  for (int i = 0; i < 2 * kBuilders * kShards; ++i) add_shard("s" + std::to_string(i), 2);
+  const auto build = [this](int builder) {
+    for (int i = 0; i < kShards; ++i) {
+      const std::string shard = data + "/s" + std::to_string(builder * kShards + i);
+      build_index(shard, "", false);
+      if (i % 8 == builder) compact_index(indexes);
+      if (!is_found(shard)) return 1;
+    }
+    return 0;
+  };
+  std::vector<pid_t> children;  // forked before there are threads that allocate
+  for (int each = 0; each < kBuilders; ++each)
+    children.push_back(start_child([&] { return build(each); }));
   {
     std::vector<std::jthread> threads;
-    for (int thread = 0; thread < kThreads; ++thread) {
-      threads.emplace_back([this, thread] {
-        for (int i = 0; i < kShards; ++i) {
-          const std::string shard = data + "/s" + std::to_string(thread * kShards + i);
-          build_index(shard, "", false);
-          if (i % 4 == thread) merge_indexes(indexes, Merge::now);
-          REQUIRE(is_found(shard));
-        }
-      });
+    for (int each = 0; each < kBuilders; ++each) {
+      threads.emplace_back([&, each] { CHECK(build(kBuilders + each) == 0); });
     }
   }
-  merge_indexes(indexes, Merge::now);
-  CHECK(sections().size() == kThreads * kShards);
+  for (const pid_t child : children) CHECK(status_of(child) == 0);
+  CHECK(sections().size() == 2 * kBuilders * kShards);
   CHECK(names() == Names{"index"});
 }
 
-TEST_CASE_FIXTURE(Fixture,
-                  "folder index: in a folder for many data folders, names are told apart") {
-  const std::string shared = place / "shared";
+TEST_CASE_FIXTURE(Fixture, "folder index: two are joined, and the added one comes first") {
+  const std::string a = add_shard("a", 5);
+  build_index(a, "", false);
   const std::string other = place / "other";
-  REQUIRE(::mkdir(other.c_str(), 0777) == 0);
-  const std::string one = add_shard("a", 5);
-  TestShard two(other + "/a");
-  two.write_record(payload(9));
-  build_index(one, shared, false);
-  merge_indexes(shared, Merge::now);
-  build_index(two.path(), shared, false);
-  merge_indexes(shared, Merge::now);
-  build_index(one, shared, true);  // its own name is its own, wherever its index is
-  merge_indexes(shared, Merge::now);
-  CHECK(FolderIndex::load(shared + "/index")->entries().size() == 2);
-  const IndexOptions options{IndexUse::proven, shared, {}};
-  CHECK(open_indexed(one, IoMode::automatic, options).index->record_count() == 5);
-  CHECK(open_indexed(two.path(), IoMode::automatic, options).index->record_count() == 1);
+  keep_index({other, "a", 0}, *open_indexed(add_shard("x", 9), IoMode::automatic, {}).index);
+  keep_index({other, "b", 0}, *open_indexed(a, IoMode::automatic, {}).index);
+  join_index(indexes, other + "/index");
+  const auto index = FolderIndex::load(path);
+  CHECK(sections() == Names{"a", "b"});
+  CHECK(index->open(*index->find("a", 0))->record_count() == 9);
+  CHECK(index->part_count() == 1);
 }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/index/folder_writing.h"
 #include "core/index/index_file.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
@@ -188,50 +189,44 @@ TEST_CASE_FIXTURE(Fixture, "index state: a proof is of one index, whole, or none
   CHECK_FALSE(load_proof(path, *saved()).has_value());
 }
 
-TEST_CASE_FIXTURE(Fixture,
-                  "index state: a stamp settles a writer's index of this very shard only") {
+TEST_CASE_FIXTURE(Fixture, "index state: a writer's index follows its shard, and no other file") {
   for (const bool lasts : {false, true}) {
     CAPTURE(lasts);
     assume_versions_last(lasts);
-    ShardWriter writer(folder / "written", {true, folder.path(), false});
+    std::filesystem::create_directory(folder / "made");
+    ShardWriter writer(folder / "written", {true, folder / "made", false});
     const std::string record = payload(100);
     writer.write({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
     writer.finish();
     writer.publish();
-    const std::string written = folder / "written.index";
-    const std::string stamped = read_file(written);
-    CHECK(load_index(written)->facts().settled);
-    CHECK(index_fits(*load_index(written), *StoredFile::open(folder / "written")));
+    const auto made = FolderIndex::load(folder / "made/index");
+    const auto index = made->open(made->entries().front());
+    CHECK(index->facts().settled);
+    CHECK(index_fits(*index, *StoredFile::open(folder / "written")));
 
     wait_for_another_ctime(folder / "written");
     REQUIRE(std::rename((folder / "written").c_str(), (folder / "moved").c_str()) == 0);
-    CHECK(index_fits(*load_index(written), *StoredFile::open(folder / "moved")) == !lasts);
-    CHECK(stamp_index(written, folder / "moved"));
-    CHECK(index_fits(*load_index(written), *StoredFile::open(folder / "moved")));
+    CHECK(index_fits(*index, *StoredFile::open(folder / "moved")) == !lasts);
+    const IndexPlace place{folder / "indexes", "moved", 0};
+    const auto added = [&](const std::string& name) {
+      add_moved_index(*made, name, place, folder / "moved");
+      const auto now = FolderIndex::load(folder / "indexes/index");
+      return now->open(now->entries().front());
+    };
+    CHECK(index_fits(*added("written"), *StoredFile::open(folder / "moved")));
+    CHECK(error_of([&] { added("another"); }).kind() == ErrorKind::stale_index);
 
     // Written to since.
     const int descriptor = ::open((folder / "moved").c_str(), O_WRONLY);
     REQUIRE(::pwrite(descriptor, "x", 1, 20) == 1);
     ::close(descriptor);
-    write_file(written, stamped);
-    CHECK_FALSE(stamp_index(written, folder / "moved"));
-    CHECK(read_file(written) == stamped);
-    CHECK_FALSE(index_fits(*load_index(written), *StoredFile::open(folder / "moved")));
+    CHECK_FALSE(added("written")->facts().settled);
 
-    // An index that a scan has made, and a file that is not an index.
+    // An index that a scan has made.
     shard = TestShard(folder / "shard").write_records(10, 20);
-    saved(false);
-    CHECK_FALSE(stamp_index(index_path, shard.path()));
-    CHECK_FALSE(load_index(index_path)->facts().settled);
-    std::string torn = stamped;
-    torn[100] ^= 1;
-    for (const std::string& bytes : {torn, stamped.substr(0, 100), std::string()}) {
-      write_file(written, bytes);
-      CHECK_FALSE(stamp_index(written, folder / "moved"));
-      CHECK(read_file(written) == bytes);
-    }
-    CHECK_FALSE(stamp_index(folder / "missing", folder / "moved"));
-    CHECK_FALSE(stamp_index(written, folder / "missing"));
+    CHECK_FALSE(facts_when_published(saved(false)->facts(), shard.path()).settled);
     std::filesystem::remove(folder / "moved");
+    CHECK(error_of([&] { added("written"); }).kind() == ErrorKind::io);
+    std::filesystem::remove_all(folder / "made");
   }
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/index/folder_merge.h"
+#include "core/index/folder_writing.h"
 #include "core/index/shard_set.h"
 #include "core/storage/local_file.h"
 #include "shard_fixture.h"
@@ -27,7 +27,7 @@ struct Fixture {
       TestShard(paths.back()).write_records(static_cast<std::size_t>(i), 30);
       build_index(paths.back(), "", false);
     }
-    merge_indexes(data + ".tfrfast", Merge::now);
+    compact_index(data + ".tfrfast");
   }
 
   std::shared_ptr<const ShardSet> open(IndexUse use = IndexUse::require,
@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(Fixture, "late shards: every accessor agrees with plain offset
     paths[i] = shard.path();
     build_index(paths[i], "", false);
   }
-  merge_indexes(data + ".tfrfast", Merge::now);
+  compact_index(data + ".tfrfast");
   const auto set = open();
   REQUIRE(opened_of(*set) == 0);
   const Reader reader(set, {});
@@ -136,11 +136,15 @@ TEST_CASE_FIXTURE(Fixture, "late shards: joined sets share what either has opene
   CHECK(opened_of(*set) == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "late shards: loose indexes come first, and other kinds are looked at") {
-  build_index(paths[2], "", true);
-  CHECK(open()->slot(2).opened() != nullptr);
-  CHECK(opened_of(*open()) == 1);
-  CHECK(opened_of(*open(IndexUse::automatic, Compression::none)) == 1);
+TEST_CASE_FIXTURE(Fixture, "late shards: what was added counts, and other kinds are looked at") {
+  TestShard(paths[2]).write_records(3, 20);
+  CHECK(opened_of(*open(IndexUse::automatic)) == 1);
+  build_index(paths[2], "", false);
+  CHECK(opened_of(*open()) == 0);
+  CHECK(open()->record_count() == 11);
+  TestShard(paths[2]).write_records(2, 20);
+  build_index(paths[2], "", false);
+  CHECK(opened_of(*open(IndexUse::automatic, Compression::none)) == 0);
   CHECK(open(IndexUse::automatic, Compression::none)->record_count() == 10);
 }
 
@@ -151,7 +155,7 @@ TEST_CASE_FIXTURE(Fixture, "late shards: where identity is weak, headers are com
   shard.write_records(4, 30);
   const std::int64_t mtime_ns = shard.mtime_ns();
   build_index(paths[4], "", true);
-  merge_indexes(data + ".tfrfast", Merge::now);
+  compact_index(data + ".tfrfast");
   // The same size, but one record where there were four.
   write_file(paths[4], frame_of(payload(4 * 46 - 16)));
   shard.set_mtime_ns(mtime_ns);

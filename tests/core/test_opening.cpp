@@ -10,6 +10,7 @@
 
 #include "core/base/warnings.h"
 #include "core/index/damage_in_words.h"
+#include "core/index/folder_writing.h"
 #include "core/index/index_cache.h"
 #include "core/index/index_file.h"
 #include "core/index/index_places.h"
@@ -52,18 +53,21 @@ std::size_t files_in(const std::string& folder) {
 }  // namespace
 
 TEST_CASE_FIXTURE(Fixture, "index store: where indexes are") {
-  CHECK(sibling_index_path("/data/imagenet/train-0") == "/data/imagenet.tfrfast/train-0.index");
-  CHECK(sibling_index_path("imagenet/train-0") == "imagenet.tfrfast/train-0.index");
-  CHECK(sibling_index_path("/imagenet//train-0") == "/imagenet.tfrfast/train-0.index");
-  CHECK(sibling_index_path("/train-0") == "/.tfrfast/train-0.index");
-  CHECK(index_path_in("somewhere", "/data/train-0") == "somewhere/train-0.index");
+  CHECK(sibling_index_folder("/data/imagenet/train-0") == "/data/imagenet.tfrfast");
+  CHECK(sibling_index_folder("imagenet/train-0") == "imagenet.tfrfast");
+  CHECK(sibling_index_folder("/imagenet//train-0") == "/imagenet.tfrfast");
+  CHECK(sibling_index_folder("/train-0") == "/.tfrfast");
+  CHECK(own_index_path("somewhere") == "somewhere/index");
+  CHECK(place_in("somewhere", "/data/train-0").name == "train-0");
+  CHECK(place_in(folder / "data.tfrfast", shard.path()).data == 0);
+  CHECK(place_in(folder / "other.tfrfast", shard.path()).data != 0);
   CHECK(index_cache_folder() == folder / "cache/index");
   CHECK(folder_of(cached_index_path(shard.path())) == folder / "cache/index");
 
   const std::string here = std::filesystem::current_path().string();
-  CHECK(sibling_index_path("train-0") == here + ".tfrfast/train-0.index");
-  CHECK(sibling_index_path("./train-0") == here + ".tfrfast/train-0.index");
-  CHECK(sibling_index_path("../train-0") == folder_of(here) + ".tfrfast/train-0.index");
+  CHECK(sibling_index_folder("train-0") == here + ".tfrfast");
+  CHECK(sibling_index_folder("./train-0") == here + ".tfrfast");
+  CHECK(sibling_index_folder("../train-0") == folder_of(here) + ".tfrfast");
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: one link and another share a cached index, files do not") {
@@ -101,7 +105,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: the sibling folder goes before the cach
   shard.write_records(100, 20);
   open();
   build_index(shard.path(), "", false);
-  CHECK(open().index->origin() == data + ".tfrfast/train-0.index");
+  CHECK(open().index->origin() == data + ".tfrfast/index");
   CHECK(files_in(data) == 1);
 }
 
@@ -111,7 +115,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: a folder that is named is the only plac
   const IndexOptions options{IndexUse::automatic, folder / "chosen/indexes", {}};
   CHECK_FALSE(finds_index(options));
   CHECK(finds_index(options));
-  CHECK(open(IoMode::mapped, options).index->origin() == folder / "chosen/indexes/train-0.index");
+  CHECK(open(IoMode::mapped, options).index->origin() == folder / "chosen/indexes/index");
   CHECK(files_in(folder / "cache") == 0);
 }
 
@@ -122,7 +126,7 @@ TEST_CASE_FIXTURE(Fixture, "index store: require says where it looked and what t
   CHECK(missing.kind() == ErrorKind::stale_index);
   CHECK(missing.place().path == shard.path());
   CHECK(holds(missing.message(), "'" + shard.path() + "' has no index"));
-  CHECK(holds(missing.message(), sibling_index_path(shard.path())));
+  CHECK(holds(missing.message(), data + ".tfrfast/index"));
   CHECK(holds(missing.message(), cached_index_path(shard.path())));
   CHECK(holds(missing.message(), "`tfrfast index " + shard.path() + "`"));
 
@@ -177,7 +181,7 @@ TEST_CASE_FIXTURE(Fixture,
                   "index store: what belongs to a stranger is passed over, with a warning") {
   shard.write_records(100, 20);
   build_index(shard.path(), "", false);
-  const std::string sibling = sibling_index_path(shard.path());
+  const std::string sibling = data + ".tfrfast/index";
   const IndexOptions require{IndexUse::require, "", {}};
   take_warnings();
   CHECK(finds_index(require));
@@ -328,38 +332,39 @@ TEST_CASE_FIXTURE(Fixture, "index store: shards of one name share a folder of in
   TestShard other(folder / "other/train-0");
   shard.write_records(100, 20);
   other.write_records(50, 30);
-  const std::string plain = index_path_in(indexes, shard.path());
-  CHECK(build_index(shard.path(), indexes, false).index_path == plain);
-  const std::string second = second_index_path_in(indexes, other.path());
-  CHECK(build_index(other.path(), indexes, false).index_path == second);
+  const std::string path = indexes + "/index";
+  CHECK(build_index(shard.path(), indexes, false).index_path == path);
+  CHECK(build_index(other.path(), indexes, false).index_path == path);
+  const IndexOptions options{IndexUse::proven, indexes, {}};
+  const auto check_both = [&](std::size_t records) {
+    CHECK(open_indexed(shard.path(), IoMode::automatic, options).index->record_count() == records);
+    CHECK(open_indexed(other.path(), IoMode::automatic, options).index->record_count() == 50);
+    CHECK(files_in(indexes) == 1);
+  };
+  check_both(100);
   for (const bool force : {false, true}) {
-    const IndexedShard first_again = build_index(shard.path(), indexes, force);
-    CHECK(first_again.was_built == force);
-    CHECK(first_again.index_path == plain);
-    const IndexedShard other_again = build_index(other.path(), indexes, force);
-    CHECK(other_again.was_built == force);
-    CHECK(other_again.index_path == second);
+    CHECK(build_index(shard.path(), indexes, force).was_built == force);
+    CHECK(build_index(other.path(), indexes, force).was_built == force);
+    compact_index(indexes);
+    check_both(100);
   }
-  const IndexOptions options{IndexUse::automatic, indexes, {}};
-  CHECK(open_indexed(shard.path(), IoMode::automatic, options).index_path == plain);
-  CHECK(open_indexed(other.path(), IoMode::automatic, options).index_path == second);
-  CHECK(files_in(indexes) == 2);
+  for (std::size_t change = 1; change < 3; ++change) {
+    shard.write_record("more");
+    CHECK(build_index(shard.path(), indexes, false).was_built);
+    check_both(100 + change);
+  }
+  // In another place, its name and its state tell which it is.
+  std::filesystem::rename(data, folder / "moved");
+  CHECK(open_indexed(folder / "moved/train-0", IoMode::automatic, options).index->record_count() ==
+        102);
 
   // A file that is not ours keeps the name, and its content. What a power cut has left does not.
-  write_file(plain, "nonsense");
-  const Error error = error_of([&] { build_index(shard.path(), indexes, false); });
+  write_file(path, "nonsense");
+  const Error error = error_of([&] { build_index(other.path(), indexes, false); });
   CHECK(error.system_error() == EEXIST);
-  CHECK(read_file(plain) == "nonsense");
-  write_file(plain, "");
-  CHECK(build_index(shard.path(), indexes, false).index_path == plain);
-  // A shard that changed takes its other name, and stays there.
-  for (int change = 0; change < 2; ++change) {
-    shard.write_record("more");
-    const IndexedShard changed = build_index(shard.path(), indexes, false);
-    CHECK(changed.was_built);
-    CHECK(changed.index_path == second_index_path_in(indexes, shard.path()));
-  }
-  CHECK(files_in(indexes) == 3);
+  CHECK(read_file(path) == "nonsense");
+  write_file(path, "");
+  CHECK(build_index(other.path(), indexes, false).index_path == path);
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: the cache is pruned from the least recently used on") {

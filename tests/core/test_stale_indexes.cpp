@@ -8,7 +8,7 @@
 #include <functional>
 #include <map>
 
-#include "core/index/index_file.h"
+#include "core/index/folder_writing.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
@@ -203,9 +203,8 @@ TEST_CASE_FIXTURE(Fixture,
       const Opened again = open(path, options(place));
       CHECK_FALSE(again.scanned);
       CHECK_FALSE(again.shard.was_built);
-      CHECK(again.shard.index_path == (place == Place::sibling
-                                           ? sibling_index_path(path)
-                                           : index_path_in(folder / "indexes", path)));
+      CHECK(again.shard.index_path ==
+            (place == Place::sibling ? data + ".tfrfast/index" : folder / "indexes/index"));
     }
     // The proof is small, and of this index: that of another state has none.
     const std::string proof = proof_path(path, open(path, options(place)).shard.index_path);
@@ -227,7 +226,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: without a cache each opening proves i
   for (int times = 0; times < 2; ++times) {
     const Opened opened = open(path, options(Place::sibling, IndexUse::require));
     CHECK(opened.scanned);
-    CHECK(opened.shard.index_path == sibling_index_path(path));
+    CHECK(opened.shard.index_path == data + ".tfrfast/index");
   }
 }
 
@@ -284,7 +283,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: a stream never waits for a proof, and
   }
   const ProgressiveIndex again(path, IoMode::mapped, {});
   REQUIRE(again.index() != nullptr);
-  CHECK(again.index()->origin() == sibling_index_path(path));
+  CHECK(again.index()->origin() == data + ".tfrfast/index");
   CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).scanned);
   CHECK_FALSE(std::filesystem::exists(cached_index_path(path)));
 
@@ -328,7 +327,7 @@ TEST_CASE_FIXTURE(Fixture,
     set_mtime_ns(path, examine_file(path).mtime_ns - 5 * kRecentNs);
     CHECK(open(path, require).scanned);
     CHECK_FALSE(open(path, require).scanned);
-    CHECK(open(path, require).shard.index_path == sibling_index_path(path));
+    CHECK(open(path, require).shard.index_path == data + ".tfrfast/index");
 
     // A byte of a payload: the records are where they were, but nothing inflates to them.
     std::string damaged = bytes;
@@ -355,7 +354,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found with
         writer.write({reinterpret_cast<const std::uint8_t*>("record"), 6});
       }
       writer.finish();
-      CHECK(load_index(sibling_index_path(path)) == nullptr);
+      CHECK(FolderIndex::load(data + ".tfrfast/index") == nullptr);
       writer.publish();
       CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).scanned);
       // At once, in the same tick of the clock: the time that it had cannot come again.
@@ -368,18 +367,17 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found with
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "stale indexes: a writer that dies before the stamp costs one scan") {
+TEST_CASE_FIXTURE(Fixture, "stale indexes: an index that is not settled costs one scan") {
   ShardWriter writer(path, writing(false));
   for (unsigned i = 0; i < kRecords; ++i) {
     writer.write({reinterpret_cast<const std::uint8_t*>("record"), 6});
   }
   writer.finish();
   writer.publish();
-  // The header as it is before the stamp.
-  auto index = load_index(sibling_index_path(path));
+  const auto index = open(path).shard.index;
   ShardFacts facts = index->facts();
   facts.settled = false;
-  save_index(ShardIndex(facts, index->copy_offsets(), {}), sibling_index_path(path), false);
+  keep_index(sibling_place(path), ShardIndex(facts, index->copy_offsets(), {}));
   const IndexOptions require = options(Place::sibling, IndexUse::require);
   CHECK(open(path, require).scanned);
   set_mtime_ns(path, facts.mtime_ns - 5 * kRecentNs);
@@ -392,8 +390,8 @@ TEST_CASE_FIXTURE(Fixture,
   TestShard shard(path);
   shard.write_records(kRecords, kBytes);
   build(Place::sibling);
-  const std::string sibling = sibling_index_path(path);
-  for (const char version : {'\1', '\2'}) {
+  const std::string sibling = data + ".tfrfast/index";
+  for (const char version : {'\0', '\1'}) {
     std::string old = read_file(sibling);
     old[8] = version;
     write_file(sibling, old);

@@ -236,7 +236,7 @@ TEST_CASE_FIXTURE(Fixture,
                   "storage: an index is published beside the data, and fits until they change") {
   const IndexedShard built = build_index(path, "", false);
   CHECK(built.was_built);
-  CHECK(built.index_path == "shelf://data/set.tfrfast/shard.index");
+  CHECK(built.index_path == "shelf://data/set.tfrfast/index");
   CHECK(shelf.items.contains(built.index_path));
 
   const IndexOptions require{IndexUse::require, "", {}};

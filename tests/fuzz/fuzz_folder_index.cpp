@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/bytes.h"
@@ -19,6 +20,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 // Places in the file, as docs/index-format.md describes them.
 constexpr std::size_t kHeaderSize = 64;
+constexpr std::size_t kPartHeaderSize = 40;
 constexpr std::size_t kEntrySize = 160;
 
 void seal(Bytes& index, std::size_t crc_at, std::uint64_t from, std::uint64_t bytes) {
@@ -28,34 +30,50 @@ void seal(Bytes& index, std::size_t crc_at, std::uint64_t from, std::uint64_t by
 // Gives any bytes the right checksums, so that more than these is tested.
 void repair(Bytes& index, std::uint8_t how) {
   if (index.size() < kHeaderSize) return;
-  if (how & 1) {
-    std::memcpy(index.data(), "TFRFSET\n", 8);
-    store_little_endian<std::uint32_t>(&index[8], 1);
-    store_little_endian<std::uint64_t>(&index[16], index.size());
-  }
   const auto field = [&index](std::size_t at) {
     return load_little_endian<std::uint64_t>(index.data() + at);
   };
-  if (how & 2) {
-    const std::uint64_t left = index.size() - kHeaderSize;
-    store_little_endian<std::uint64_t>(&index[24], field(24) % (left / kEntrySize + 1));
-    store_little_endian<std::uint64_t>(&index[32], field(32) % (left + 1) / 8 * 8);
+  const auto set = [&index](std::size_t at, std::uint64_t value) {
+    store_little_endian<std::uint64_t>(&index[at], value);
+  };
+  const std::size_t size = index.size();
+  if (how & 1) {
+    std::memcpy(index.data(), "TFRFSET\n", 8);
+    store_little_endian<std::uint32_t>(&index[8], 2);
+    set(16, size);
+    if (how & 16) set(24, kHeaderSize);
   }
-  if ((how & 4) && field(32) <= index.size() - kHeaderSize) {
-    seal(index, 12, kHeaderSize, field(32));
+  // Parts, from the last one to the first: each may lead to another.
+  std::uint64_t at = field(24);
+  for (int parts = 0;
+       parts < 8 && at % 8 == 0 && at >= kHeaderSize && at <= size && size - at >= kPartHeaderSize;
+       ++parts) {
+    const std::uint64_t left = size - at - kPartHeaderSize;
+    if (how & 2) {
+      set(at, (field(at) - kPartHeaderSize) % (left + 1) + kPartHeaderSize);
+      if (how & 32) set(at + 8, field(at + 8) % at / 8 * 8);
+      set(at + 16, field(at + 16) % (left / kEntrySize + 1));
+      set(at + 24, field(at + 24) % (left + 1) / 8 * 8);
+    }
+    if ((how & 4) && field(at + 24) <= left) {
+      seal(index, at + 32, at + kPartHeaderSize, field(at + 24));
+    }
+    if (how & 8) seal(index, at + 36, at, 36);
+    if (field(at + 8) >= at) break;
+    at = field(at + 8);
   }
   if (how & 8) seal(index, 60, 0, 60);
 }
 
 void look_through(const FolderIndex& index, std::uint64_t file_bytes) {
-  std::string before;
+  std::pair<std::string, std::uint64_t> before;
   for (const DirectoryEntry& entry : index.entries()) {
     const std::string name(index.name_of(entry));
-    require(name > before);
-    require(index.find(name) == &entry);
+    require(std::make_pair(name, entry.data) > before);
+    require(index.find(name, entry.data) == &entry);
     require(entry.sections.at >= kHeaderSize && entry.sections.at <= file_bytes &&
             entry.sections.bytes <= file_bytes - entry.sections.at);
-    before = name;
+    before = {name, entry.data};
     may_throw([&] {
       const auto shard = index.open(entry);
       require(shard->record_count() == entry.shard.record_count);
@@ -70,7 +88,7 @@ void look_through(const FolderIndex& index, std::uint64_t file_bytes) {
       }
     });
   }
-  require(index.find(before + "x") == nullptr);
+  require(index.find(before.first + "x").empty());
 }
 
 }  // namespace

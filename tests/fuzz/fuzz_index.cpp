@@ -208,12 +208,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     require(index->has_same_entries(*index));
   });
-  // A stamp changes what an index says about its shard's state, or nothing.
-  std::shared_ptr<const ShardIndex> before;
-  may_throw([&] { before = load_index(file.path()); });
-  const bool stamped = stamp_index(file.path(), shard.file.path());
-  require(!stamped || before == nullptr || fits(*load_index(file.path()), *shard.mapped) ||
-          !fits(*before, *shard.mapped));
-  if (before != nullptr) require(load_index(file.path())->record_count() == before->record_count());
   return 0;
 }

@@ -114,8 +114,8 @@ def main() -> None:
         path = folder / "fuzz_descriptions" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(seed)
-    folder_index = Path(__file__).parent.parent / "golden" / "folder.1.index"
-    for how in (0, 15):
+    folder_index = Path(__file__).parent.parent / "golden" / "folder.2.index"
+    for how in (0, 15, 47):
         path = folder / "fuzz_folder_index" / f"golden-{how}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes([how]) + folder_index.read_bytes())

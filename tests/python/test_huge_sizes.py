@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from cached_indexes import cached_index
 from huge_files import HUGE, huge_files
-from loose_indexes import loose_index
 from record_files import frame, write_shard
 from tfrfast import _native
 from tfrfast.cli import main
@@ -104,7 +104,7 @@ def indexed(tmp_path: Path) -> tuple[str, Path]:
     """A shard, and its index."""
     (tmp_path / "data").mkdir()
     shard = write_shard(tmp_path / "data" / "shard", [b"a", b"b"])
-    return shard, loose_index(shard)
+    return shard, cached_index(shard)
 
 
 def check_not_believed(shard: str, why: str = "cannot be used") -> None:
@@ -146,7 +146,7 @@ def test_a_seek_point_that_claims_a_huge_span_is_not_believed(tmp_path: Path) ->
     (tmp_path / "data").mkdir()
     shard = tmp_path / "data" / "shard"
     shard.write_bytes(gzip.compress(frame(b"a")))
-    path = loose_index(shard)
+    path = cached_index(shard)
     index = bytearray(path.read_bytes())
     at = int.from_bytes(index[SEEK_POINTS_AT : SEEK_POINTS_AT + 8], "little")
     stream, file = 1 << 52, 1 << 43

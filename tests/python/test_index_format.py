@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 import tfrfast as tfr
-from loose_indexes import loose_index
+from cached_indexes import cached_index
 from tfrecord_model import crc32c, shard_of, write_shard
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -96,27 +96,41 @@ def decode_shard(entry: bytes, sections: bytes) -> Decoded:
 
 
 def decode_folder(index: bytes) -> dict[str, Decoded]:
-    assert index[:12] == b"TFRFSET\n" + struct.pack("<I", 1)
-    directory_crc, size, count, directory_bytes = struct.unpack_from("<IQQQ", index, 12)
-    assert size == len(index)
-    assert index[40:60] == bytes(20)
+    assert index[:16] == b"TFRFSET\n" + struct.pack("<II", 2, 0)
     assert struct.unpack_from("<I", index, 60) == (crc32c(index[:60]),)
-    directory = index[64 : 64 + directory_bytes]
-    assert crc32c(directory) == directory_crc
+    end, at, parts, first_shards = struct.unpack_from("<4Q", index, 16)
+    assert index[48:60] == bytes(12)
+    assert end == len(index)
+    shards: dict[str, Decoded] = {}
+    for number in reversed(range(parts)):
+        size, previous, count, directory_bytes = struct.unpack_from("<4Q", index, at)
+        part = index[at : at + size]
+        assert at + size == end
+        assert struct.unpack_from("<I", part, 36) == (crc32c(part[:36]),)
+        directory = part[40 : 40 + directory_bytes]
+        assert struct.unpack_from("<I", part, 32) == (crc32c(directory),)
+        assert number > 0 or (previous, at, count) == (0, 64, first_shards)
+        decoded = decode_part(part, directory, count)
+        shards = decoded | shards
+        at, end = previous, at
+    return dict(sorted(shards.items()))
+
+
+def decode_part(part: bytes, directory: bytes, count: int) -> dict[str, Decoded]:
     names = directory[160 * count :]
-    shards = {}
-    end = 64 + directory_bytes
+    shards: dict[str, Decoded] = {}
+    end = 40 + len(directory)
     for number in range(count):
         entry = directory[160 * number : 160 * number + 160]
-        name_at, name_bytes, zero = struct.unpack_from("<QII", entry, 144)
+        data, name_at, name_bytes = struct.unpack_from("<QII", entry, 144)
         name = names[name_at : name_at + name_bytes].decode()
-        assert zero == 0
+        assert data == 0
         assert not shards or name > max(shards)
         begin, sections_bytes = struct.unpack_from("<QQ", entry, 128)
         assert begin == end
         end = (begin + sections_bytes + 7) // 8 * 8
-        shards[name] = decode_shard(entry, index[begin : begin + sections_bytes])
-    assert end == len(index)
+        shards[name] = decode_shard(entry, part[begin : begin + sections_bytes])
+    assert end == len(part)
     return shards
 
 
@@ -150,7 +164,7 @@ def test_a_built_index_is_as_the_page_says(tmp_path: Path, lengths: str, count: 
         "wide": lambda: 200_000 if rng.random() < 0.002 else rng.randrange(10),
     }[lengths]
     shard = write_shard(tmp_path / "shard", [bytes(length()) for _ in range(count)])
-    decoded = decode(loose_index(shard).read_bytes())
+    decoded = decode(cached_index(shard).read_bytes())
     assert decoded.offsets == offsets_in(Path(shard).read_bytes())
     assert decoded.samples_crc == samples_crc_of(Path(shard).read_bytes(), decoded.offsets)
     assert decoded.damage == decoded.spans == []
@@ -161,13 +175,13 @@ def test_a_built_index_is_as_the_page_says(tmp_path: Path, lengths: str, count: 
 def test_a_compressed_and_a_damaged_index_are_as_the_page_says(tmp_path: Path) -> None:
     plain = shard_of(random.Random(1).randbytes(9000) for _ in range(400))
     (tmp_path / "shard").write_bytes(gzip.compress(plain, 1))
-    decoded = decode(loose_index(tmp_path / "shard").read_bytes())
+    decoded = decode(cached_index(tmp_path / "shard").read_bytes())
     assert decoded.offsets == offsets_in(plain)
     assert len(decoded.spans) > 1
     assert decoded.spans[-1][0] == len(plain)
     cut = offsets_in(plain)[-2] + 20
     (tmp_path / "torn").write_bytes(plain[:cut])
-    decoded = decode(loose_index(tmp_path / "torn").read_bytes())
+    decoded = decode(cached_index(tmp_path / "torn").read_bytes())
     assert decoded.offsets == offsets_in(plain)[:-1]
     assert decoded.damage == [(cut - 20, cut, 399, 1, 3)]
 
@@ -210,7 +224,7 @@ def test_a_writer_samples_the_frames_that_a_scan_does(tmp_path: Path, count: int
 def test_the_golden_index_of_a_folder_is_as_the_page_says() -> None:
     plain = gzip.decompress((GOLDEN / "shard.gz").read_bytes())
     offsets = offsets_in(plain)
-    decoded = decode_folder((GOLDEN / "folder.1.index").read_bytes())
+    decoded = decode_folder((GOLDEN / "folder.2.index").read_bytes())
     assert list(decoded) == ["damaged", "gzipped", "plain"]
     assert decoded["plain"].offsets == decoded["gzipped"].offsets == offsets
     assert decoded["damaged"].offsets == offsets[:100] + offsets[101:]
@@ -249,7 +263,7 @@ def shard(tmp_path: Path) -> Path:
 
 
 def test_an_index_of_a_later_version_is_refused_by_name(shard: Path) -> None:
-    index = loose_index(shard)
+    index = cached_index(shard)
     later = bytearray(index.read_bytes())
     later[8] = 5
     index.write_bytes(later)

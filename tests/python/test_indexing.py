@@ -100,7 +100,7 @@ def test_require_names_the_places(shards: list[str], tmp_path: Path, cache: Path
     message = str(raised.value)
     assert raised.value.path == shards[0]
     assert f"'{shards[0]}' has no index" in message
-    assert str(tmp_path / "data.tfrfast" / "s0.index") in message
+    assert str(tmp_path / "data.tfrfast" / "index") in message
     assert str(cache / "index") in message
     assert f"`tfrfast index {shards[0]}`" in message
 
@@ -143,12 +143,14 @@ def test_every_flipped_byte_of_an_index_is_harmless(
     index = next((cache if where == "cache" else tmp_path / "named").rglob("*index"))
     index = index if index.is_file() else next(index.iterdir())
     good = index.read_bytes()
-    for at in range(len(good)):
+    # What does not begin like ours is not replaced, and an error, in a folder that is named.
+    begins = 0 if where == "cache" else 8
+    for at in range(begins, len(good)):
         index.write_bytes(good[:at] + bytes([good[at] ^ (1 << at % 8)]) + good[at + 1 :])
         reader = tfr.Reader(path, **options)
         assert list(reader) == records
         assert reader.skipped == [(path, len(Path(path).read_bytes()) - 4, 89, 1)]
-    for size in range(0, len(good), 3):
+    for size in range(begins, len(good), 3):
         index.write_bytes(good[:size])
         assert list(tfr.Reader(path, **options)) == records
 
@@ -228,7 +230,8 @@ def test_a_full_disk_is_no_error_for_the_cache_and_one_for_a_folder(
     number, name = output.split(maxsplit=1)
     assert number == "27"  # EFBIG
     assert name.startswith(str(tmp_path / "to"))
-    assert files_in(cache) == files_in(tmp_path / "to") == []
+    assert files_in(cache) == []
+    assert tfr._native.indexed_states(os.fsencode(tmp_path / "to")) == {}
 
 
 def test_processes_and_threads_build_the_same_indexes_at_once(

@@ -337,13 +337,12 @@ def test_indexes(shards: list[str], executor: Executor | None) -> None:
     assert not any(each.was_built for each in tfr.build_index(shards, executor=executor))
 
 
-def test_indexes_that_somebody_left_loose_are_kept(
+def test_indexes_that_somebody_has_built_before_are_kept(
     shards: list[str], tmp_path: Path, executor: Executor | None
 ) -> None:
     into = tmp_path / "indexes"
     for shard in shards[:3]:
         _native.build_index(shard, str(into), False, _native.IndexFolders(), ignore)
-    assert {each.suffix for each in into.iterdir()} == {".index"}
     built = tfr.build_index(shards, folder=into, executor=executor, threads=3)
     assert [each.was_built for each in built] == [False] * 3 + [True] * 2
     assert os.listdir(into) == ["index"]

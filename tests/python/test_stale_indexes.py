@@ -207,11 +207,11 @@ def test_text_indexes_are_compared_with_every_header(path: Path, tmp_path: Path)
         at += len(record) + 16
     text = tmp_path / "shard.idx"
     text.write_text("".join(lines))
-    index = tmp_path / "imported" / "shard.index"
-    arguments = [os.fsencode(each) for each in (text, path, index)]
+    folder = tmp_path / "imported"
+    arguments = [os.fsencode(each) for each in (text, path, folder)]
     with pytest.raises(ValueError, match="has no such records"):
         _native.import_text_index(*arguments)
-    assert not index.exists()
+    assert not folder.exists()
     rewrite(path, shard_of(ONE_LESS))
     rested(path)
     _native.import_text_index(*arguments)

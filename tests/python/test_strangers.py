@@ -172,11 +172,11 @@ def test_a_strangers_link_is_no_folder_of_indexes(folder: Path) -> None:
 
 
 def test_what_is_not_ours_is_never_replaced(folder: Path) -> None:
-    indexes = folder / "data.tfrfast"
-    indexes.mkdir()
-    foreign = indexes / "index"
-    foreign.write_bytes(b"DIRC of somebody")
     path = write_data(folder)
+    foreign = folder / "data.tfrfast" / "index"
+    foreign.write_bytes(b"DIRC of somebody")
+    with pytest.raises(FileExistsError, match="does not begin like a file of tfrfast"):
+        tfr.Writer(path)
     for build in (lambda: tfr.build_index(path, force=True), lambda: tfr.build_index(path)):
         with pytest.raises(FileExistsError, match="does not begin like a file of tfrfast"):
             build()

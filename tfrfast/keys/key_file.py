@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tfrfast._native import KeyFile, Reader, crc32c, sibling_index_path
+from tfrfast._native import KeyFile, Reader, crc32c, sibling_index_folder
 from tfrfast.errors import StaleIndexError
 from tfrfast.storage.paths import absolute_path, written_file
 
@@ -69,7 +69,7 @@ def key_path(data: KeyedData, feature: str, folder: str | None) -> str:
                 f"No folder lies beside {paths[0]!r}. Say with folder= where the key file goes."
             )
         first = os.fsencode(absolute_path(paths[0]))
-        folder = os.path.dirname(sibling_index_path(first))
+        folder = sibling_index_folder(first)
     folder = os.fsdecode(written_file(folder))
     names = "\0".join([feature, *(os.path.basename(path) for path in paths)])
     which = hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()[:16]

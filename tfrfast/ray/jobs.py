@@ -11,7 +11,7 @@ from tfrfast.jobs import copying, exporting, verifying
 from tfrfast.jobs.copying import Copied
 from tfrfast.jobs.exporting import Exported
 from tfrfast.jobs.indexing import building as indexing
-from tfrfast.jobs.indexing.places import BuiltIndex, index_path
+from tfrfast.jobs.indexing.places import BuiltIndex, index_folder
 from tfrfast.jobs.verifying import Verified
 from tfrfast.keys.key_file import key_path
 from tfrfast.ray.executor import RayExecutor
@@ -54,7 +54,7 @@ def index(
     executor = RayExecutor(ray_options)
     into = None if folder is None else absolute_path(folder)
     files = [each for each in shards if not is_url(each)]
-    places = {os.path.dirname(index_path(each, into)) for each in files}
+    places = {index_folder(each, into) for each in files}
     check_nodes(shards, sorted(places), reached)
     return indexing.build_index(shards, folder=into, executor=executor, **options)
 

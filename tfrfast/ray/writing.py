@@ -111,13 +111,7 @@ class _Runs:
         """A writer to a file of its own, so that a task may be run again, or twice at once."""
         path = os.path.join(self.folder, uuid.uuid4().hex)
         options: dict[str, Any] = {"index": self.index or False, "sync": False}
-        return _Run(path, storage=self.storage, **options)
-
-
-class _Run(Writer):
-    """Its index stays a file of its own: many processes write into one folder."""
-
-    _collects_indexes = False
+        return Writer(path, storage=self.storage, **options)
 
 
 @contextlib.contextmanager

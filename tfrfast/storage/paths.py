@@ -261,7 +261,8 @@ def _may_be_shard(name: str) -> bool:
 
 
 def _is_index(name: str) -> bool:
-    return name == "index" or name.endswith(".index")
+    number = name.removeprefix("index-")  # of a user who shares the folder
+    return name == "index" or (number != name and number.isdecimal())
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:

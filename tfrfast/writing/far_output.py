@@ -189,10 +189,6 @@ class FarOutput:
         self.remove()
 
     def _publish_indexes(self, files: Mapping[str, str]) -> None:
-        if self._streamed is not None:  # only the indexes are here
-            files = {
-                url: _native.sibling_index_path(os.fsencode(path)) for url, path in files.items()
-            }
         if self._index is True:
             publish_indexes(files, self._access)
         elif self._index is not False:

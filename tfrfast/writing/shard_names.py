@@ -57,7 +57,7 @@ def remove(name: str) -> None:
 
 
 class ShardNames:
-    """Gives shards their names, and their indexes their places.
+    """Gives shards their names, and adds their indexes to those of the folder.
 
     `index_folder` is the folder that the user has chosen for indexes, empty for the usual place, or
     None without indexes.
@@ -66,22 +66,19 @@ class ShardNames:
     def __init__(self, index_folder: bytes | None) -> None:
         self._index_folder = index_folder
 
-    def index_of(self, shard: str) -> str:
-        """Empty if there are to be no indexes."""
-        if self._index_folder is None:
-            return ""
-        if self._index_folder:
-            return _native.index_path_in(self._index_folder, os.fsencode(shard))
-        return _native.sibling_index_path(os.fsencode(shard))
-
     def move(
-        self, shard: str, made_index: str, final: str, overwrite: bool, *, again: bool = False
+        self,
+        shard: str,
+        made: _native.MadeIndexes | None,
+        final: str,
+        overwrite: bool,
+        *,
+        again: bool = False,
     ) -> None:
-        """With `again`, it goes on where it was interrupted: what was moved may be."""
-        index = self.index_of(final)
-        if index and not (again and not os.path.exists(made_index)):
-            os.makedirs(os.path.dirname(index), exist_ok=True)
-            _native.move_loose_index(os.fsencode(made_index), os.fsencode(index))
+        """`made` has the shard's index, if there are to be indexes.
+
+        With `again`, it goes on where it was interrupted: what was moved may be.
+        """
         if not (again and not os.path.exists(shard)):
             try:
                 move(shard, final, overwrite)
@@ -89,23 +86,25 @@ class ShardNames:
                 if not again or not os.path.samefile(shard, final):
                     raise
                 os.unlink(shard)  # a second name of the shard that was moved
-        if index:
-            # The move changed the shard's ctime, which the index records.
-            _native.stamp_index(os.fsencode(index), os.fsencode(final))
-
-    def remove(self, shard: str) -> None:
-        remove(shard)
-        if index := self.index_of(shard):
-            remove(index)
+        if self._index_folder is not None and made is not None:
+            made.add(os.path.basename(shard), self._index_folder, os.fsencode(final))
 
     def finish_folders(self, shards: Iterable[str], sync: bool) -> None:
         """Call this when all have their names."""
         folders = {os.path.dirname(shard) or "." for shard in shards}
-        indexes = {os.path.dirname(self.index_of(shard)) for shard in shards} - {""}
+        indexes = {self._folder_for(shard) for shard in shards} - {""}
+        for folder in indexes:
+            with contextlib.suppress(OSError):  # in parts it serves as well
+                _native.compact_index(os.fsencode(folder))
         for folder in folders | indexes if sync else ():
             flush_folder(folder)
-        for folder in indexes:
-            _native.collect_loose_indexes(os.fsencode(folder), only_if_many=False)
+
+    def _folder_for(self, shard: str) -> str:
+        if self._index_folder is None:
+            return ""
+        if self._index_folder:
+            return os.fsdecode(self._index_folder)
+        return _native.sibling_index_folder(os.fsencode(shard))
 
 
 def flush_folder(folder: str) -> None:

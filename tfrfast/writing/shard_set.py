@@ -10,17 +10,11 @@ from typing import Any
 from tfrfast import _native
 from tfrfast.storage.paths import written_file
 from tfrfast.writing.options import Compression, FilePath, Index, core_options
-from tfrfast.writing.shard_names import ShardNames, give_names, uninterrupted
+from tfrfast.writing.shard_names import ShardNames, give_names, remove, uninterrupted
 from tfrfast.writing.work_folder import WorkFolder
 from tfrfast.writing.writer import Writer
 
-__all__ = ["ShardSet", "Unpublished", "UnpublishedShard"]
-
-
-class UnpublishedShard(Writer):
-    """A finished shard and its index wait in the work folder until they are moved."""
-
-    _collects_indexes = False
+__all__ = ["ShardSet", "Unpublished"]
 
 
 class Unpublished:
@@ -34,7 +28,7 @@ class Unpublished:
         """Of a shard with a name that no other has, not even one of the same records."""
         index = self._options["index"] is not False and os.path.join(self._folder, "index")
         path = os.path.join(self._folder, "shards", secrets.token_hex(8))
-        return UnpublishedShard(path, **{**self._options, "index": index})
+        return Writer(path, **{**self._options, "index": index})
 
 
 class ShardSet:
@@ -103,11 +97,12 @@ class ShardSet:
             raise FileExistsError(
                 17, f"{taken[0]!r} has appeared while these shards were written", taken[0]
             )
-        give_names(written, finals, self._overwrite, self._move, self._names.remove)
-        for path in set(taken).difference(finals):
-            self._names.remove(path)
-        self._names.finish_folders(finals, self._sync)
+        made = _native.MadeIndexes(os.fsencode(self._work.inside("index")))
 
-    def _move(self, shard: str, final: str, overwrite: bool) -> None:
-        index = self._work.inside("index", os.path.basename(shard) + ".index")
-        self._names.move(shard, index, final, overwrite)
+        def move(shard: str, final: str, overwrite: bool) -> None:
+            self._names.move(shard, made, final, overwrite)
+
+        give_names(written, finals, self._overwrite, move, remove)
+        for path in set(taken).difference(finals):
+            remove(path)
+        self._names.finish_folders(finals, self._sync)

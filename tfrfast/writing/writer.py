@@ -192,8 +192,6 @@ class Writer(_ShardWriter):
     """
 
     _core: _native.Writer
-    #: Whether the index joins those of the other shards in the folder's index.
-    _collects_indexes = True
 
     def __init__(
         self,
@@ -216,9 +214,7 @@ class Writer(_ShardWriter):
             sync=sync,
             overwrite=overwrite,
         )
-        self._core = _native.Writer(
-            written_file(path), **options, collect_indexes=self._collects_indexes
-        )
+        self._core = _native.Writer(written_file(path), **options)
         self._write = self._advised(self._core.write)
 
     @property

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <exception>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 #include "core/base/error.h"
@@ -27,32 +28,19 @@ std::shared_ptr<const StoredFile> unmapped(const std::shared_ptr<const StoredFil
   return file;
 }
 
-}  // namespace
-
-std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
-                                                     const std::string& access) {
-  std::shared_ptr<const StoredFile> file;
+std::shared_ptr<const StoredFile> open_if_there(const std::string& path,
+                                                const std::string& access) {
   try {
-    file = open_own_file(path, access);
+    return open_own_file(path, access);
   } catch (const Error& error) {
     if (error.system_error() == ENOENT || error.system_error() == ENOTDIR) return nullptr;
     throw;
   }
-  try {
-    return load_from(file);
-  } catch (const Error& error) {
-    // A copy of the index may be damaged where the index is not.
-    if (error.kind() != ErrorKind::stale_index || !file->mend({0, file->bytes()})) throw;
-  }
-  return load_from(file);
 }
 
-std::shared_ptr<const FolderIndex> FolderIndex::load_from(
-    const std::shared_ptr<const StoredFile>& file) {
-  const std::string& path = file->path();
-  FolderHeader header;
-  if (file->bytes() < sizeof header) refuse_index(path, "it is shorter than an index's header.");
-  file->read(0, reinterpret_cast<std::uint8_t*>(&header), sizeof header);
+}  // namespace
+
+void check_folder_header(const std::string& path, const FolderHeader& header) {
   if (std::memcmp(header.magic, kFolderMagic, sizeof kFolderMagic) != 0) {
     refuse_index(path, "it does not begin like the index of a folder.");
   }
@@ -64,66 +52,185 @@ std::shared_ptr<const FolderIndex> FolderIndex::load_from(
   if (header.header_crc != crc_of(header)) {
     refuse_index(path, "its header does not match its checksum.");
   }
-  const std::uint64_t left = file->bytes() - sizeof header;
-  if (header.index_bytes != file->bytes() || header.directory_bytes > left ||
-      header.directory_bytes % kSectionAlignment != 0 ||
-      header.shard_count > header.directory_bytes / sizeof(DirectoryEntry)) {
-    refuse_index(path, "it was cut short, or its header contradicts itself.");
-  }
-  if (header.directory_bytes > max_memory_bytes()) {
-    refuse_index(path, "it claims to hold more than there is memory for.");
-  }
-  // No std::make_shared: only load() may make one.
-  std::shared_ptr<const FolderIndex> index(new FolderIndex(file, header));
-  if (crc32c(tfrfast::bytes_of(index->directory_.data()),
-             static_cast<std::size_t>(header.directory_bytes)) != header.directory_crc) {
-    refuse_index(path, "its directory does not match its checksum.");
-  }
-  if (!index->makes_sense()) refuse_index(path, "its directory makes no sense.");
-  return index;
+  const bool adds_up = header.part_count == 0
+                           ? header.end == sizeof header
+                           : header.last_part >= sizeof header && header.last_part < header.end;
+  if (!adds_up) refuse_index(path, "its header contradicts itself.");
 }
 
-FolderIndex::FolderIndex(std::shared_ptr<const StoredFile> file, const FolderHeader& header)
-    : file_(std::move(file)),
-      directory_(static_cast<std::size_t>(header.directory_bytes) / sizeof(std::uint64_t)),
-      entries_(reinterpret_cast<const DirectoryEntry*>(directory_.data())),
-      count_(static_cast<std::size_t>(header.shard_count)),
-      names_(reinterpret_cast<const char*>(entries_ + count_)),
-      names_bytes_(static_cast<std::size_t>(header.directory_bytes) -
-                   count_ * sizeof(DirectoryEntry)) {
-  unmapped(file_)->read(sizeof header, reinterpret_cast<std::uint8_t*>(directory_.data()),
-                        static_cast<std::size_t>(header.directory_bytes));
+// The header and the parts as they are read: from a file of this machine piece by piece, from
+// elsewhere the few first bytes, and then all at once unless there is one part.
+class FolderIndex::Parts {
+ public:
+  explicit Parts(const std::shared_ptr<const StoredFile>& file) : file_(unmapped(file)) {
+    if (file_->bytes() < sizeof header_) {
+      refuse_index(file->path(), "it is shorter than an index's header.");
+    }
+    is_far_ = file_->traits().is_far;
+    beginning_.resize(std::min<std::size_t>(sizeof header_ + sizeof(PartHeader),
+                                            static_cast<std::size_t>(file_->bytes())));
+    do {
+      const FolderHeader before = header_;
+      file_->read(0, beginning_.data(), beginning_.size());
+      std::memcpy(&header_, beginning_.data(), sizeof header_);
+      // Somebody may be changing it at this moment. If so, it differs the next time.
+      if (std::memcmp(&before, &header_, sizeof header_) == 0) break;
+    } while (header_.header_crc != crc_of(header_));
+    check_folder_header(file->path(), header_);
+    if (!is_far_ || header_.part_count <= 1) return;
+    beginning_.resize(static_cast<std::size_t>(std::min(file_->bytes(), checked(header_.end))));
+    file_->read(0, beginning_.data(), beginning_.size());
+  }
+
+  const FolderHeader& header() const noexcept { return header_; }
+  std::uint64_t end() const noexcept { return std::min(header_.end, file_->bytes()); }
+
+  void read(std::uint64_t at, void* out, std::uint64_t count) const {
+    auto* const to = static_cast<std::uint8_t*>(out);
+    if (at <= beginning_.size() && count <= beginning_.size() - at) {
+      std::memcpy(to, beginning_.data() + at, static_cast<std::size_t>(count));
+    } else {
+      file_->read(at, to, static_cast<std::size_t>(count));
+    }
+  }
+
+  // False if there is no whole part.
+  bool find(std::uint64_t at, PartHeader* part) const {
+    if (at < sizeof header_ || at % kSectionAlignment != 0 || at > end() ||
+        end() - at < sizeof *part) {
+      return false;
+    }
+    read(at, part, sizeof *part);
+    return part->header_crc == crc_of(*part) && part->previous < at &&
+           part->bytes >= sizeof *part && part->bytes <= end() - at &&
+           part->directory_bytes <= part->bytes - sizeof *part &&
+           part->directory_bytes % kSectionAlignment == 0 &&
+           part->shard_count <= part->directory_bytes / sizeof(DirectoryEntry) &&
+           part->directory_bytes <=
+               std::numeric_limits<std::uint32_t>::max() * std::uint64_t{sizeof(DirectoryEntry)};
+  }
+
+  std::uint64_t checked(std::uint64_t bytes) const {
+    if (bytes > max_memory_bytes()) {
+      refuse_index(file_->path(), "it claims to hold more than there is memory for.");
+    }
+    return bytes;
+  }
+
+ private:
+  const std::shared_ptr<const StoredFile> file_;
+  bool is_far_ = false;
+  std::vector<std::uint8_t> beginning_;
+  FolderHeader header_ = {};
+};
+
+std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
+                                                     const std::string& access) {
+  bool is_mended = false;
+  std::uint64_t bytes_before = 0;
+  for (;;) {
+    const auto file = open_if_there(path, access);
+    if (file == nullptr) return nullptr;
+    try {
+      const Parts parts(file);
+      // If it was added to since it was opened, it is longer the next time.
+      if (parts.header().end > file->bytes() && file->bytes() > bytes_before) {
+        bytes_before = file->bytes();
+        continue;
+      }
+      // No std::make_shared: only this may make one.
+      const std::shared_ptr<FolderIndex> index(new FolderIndex(file));
+      index->read(parts);
+      return index;
+    } catch (const Error& error) {
+      // A copy of the index may be damaged where the index is not.
+      const bool may_be_mended = error.kind() == ErrorKind::stale_index && !is_mended;
+      if (!may_be_mended || !file->mend({0, file->bytes()})) throw;
+      is_mended = true;
+    }
+  }
 }
 
-bool FolderIndex::makes_sense() const noexcept {
-  const std::uint64_t sections_at = sizeof(FolderHeader) + directory_.size() * sizeof directory_[0];
-  std::string_view before;
-  for (const DirectoryEntry& each : entries()) {
+void FolderIndex::read(const Parts& parts) {
+  constexpr std::uint64_t kFirst = sizeof(FolderHeader);
+  part_count_ = parts.header().part_count;
+  // From the last one to the first: where two have an entry, the later one counts.
+  for (std::uint64_t at = parts.header().last_part; part_count_ > 0;) {
+    PartHeader part;
+    if (parts.find(at, &part) && take(parts, at, part)) {
+      if (at == kFirst) break;
+      at = part.previous;
+      continue;
+    }
+    if (at == kFirst && entries_.empty()) {
+      refuse_index(path(), "it was cut short, or its directory is damaged.");
+    }
+    left_out_ = "Index '" + path() + "' is damaged at byte " + std::to_string(at) +
+                ", so that some shards are missing in it. Build it again: `tfrfast index`.";
+    if (at == kFirst) break;
+    at = kFirst;  // which was mostly on the disk before any other was added
+  }
+  const auto key = [this](const DirectoryEntry& each) {
+    return std::make_tuple(name_of(each), each.data);
+  };
+  const auto comes_before = [&](const DirectoryEntry& a, const DirectoryEntry& b) {
+    return key(a) < key(b);
+  };
+  if (!std::is_sorted(entries_.begin(), entries_.end(), comes_before)) {
+    std::stable_sort(entries_.begin(), entries_.end(), comes_before);
+  }
+  const auto is_same = [&](const DirectoryEntry& a, const DirectoryEntry& b) {
+    return key(a) == key(b);
+  };
+  entries_.erase(std::unique(entries_.begin(), entries_.end(), is_same), entries_.end());
+}
+
+// Adds a part's directory to this one. False, and nothing was added, if it is damaged.
+bool FolderIndex::take(const Parts& parts, std::uint64_t at, const PartHeader& part) {
+  std::vector<std::uint8_t> directory(
+      static_cast<std::size_t>(parts.checked(part.directory_bytes)));
+  parts.read(at + sizeof part, directory.data(), directory.size());
+  if (crc32c(directory.data(), directory.size()) != part.directory_crc) return false;
+  const auto count = static_cast<std::size_t>(part.shard_count);
+  const std::size_t names_bytes = directory.size() - count * sizeof(DirectoryEntry);
+  if (names_bytes > std::numeric_limits<std::uint32_t>::max() - names_.size()) return false;
+  const std::uint64_t sections_at = sizeof part + part.directory_bytes;
+  const std::size_t known = entries_.size();
+  entries_.resize(known + count);
+  std::memcpy(entries_.data() + known, directory.data(), count * sizeof(DirectoryEntry));
+  for (std::size_t i = known; i < entries_.size(); ++i) {
+    DirectoryEntry& each = entries_[i];
     const bool lies_inside =
-        each.name_at <= names_bytes_ && each.name_bytes <= names_bytes_ - each.name_at &&
-        each.sections.at >= sections_at && each.sections.at % kSectionAlignment == 0 &&
-        each.sections.at <= file_->bytes() &&
-        each.sections.bytes <= file_->bytes() - each.sections.at;
-    if (!lies_inside || name_of(each) <= before) return false;
-    before = name_of(each);
+        each.name_bytes > 0 && each.name_at <= names_bytes &&
+        each.name_bytes <= names_bytes - each.name_at && each.sections.at >= sections_at &&
+        each.sections.at % kSectionAlignment == 0 && each.sections.at <= part.bytes &&
+        each.sections.bytes <= part.bytes - each.sections.at;
+    if (!lies_inside) {
+      entries_.resize(known);
+      return false;
+    }
+    each.name_at += static_cast<std::uint32_t>(names_.size());
+    each.sections.at += at;
   }
+  names_.append(reinterpret_cast<const char*>(directory.data() + directory.size() - names_bytes),
+                names_bytes);
   return true;
 }
 
-bool FolderIndex::is_current() const noexcept {
-  try {
-    return file_->is_still(file_->facts_now());
-  } catch (const std::exception&) {
-    return false;
-  }
+std::span<const DirectoryEntry> FolderIndex::find(std::string_view name) const noexcept {
+  const auto first =
+      std::partition_point(entries_.begin(), entries_.end(),
+                           [&](const DirectoryEntry& each) { return name_of(each) < name; });
+  auto last = first;
+  while (last != entries_.end() && name_of(*last) == name) ++last;
+  return {first, last};
 }
 
-const DirectoryEntry* FolderIndex::find(std::string_view name) const noexcept {
-  const auto found = std::lower_bound(entries_, entries_ + count_, name,
-                                      [this](const DirectoryEntry& each, std::string_view wanted) {
-                                        return name_of(each) < wanted;
-                                      });
-  return found != entries_ + count_ && name_of(*found) == name ? found : nullptr;
+const DirectoryEntry* FolderIndex::find(std::string_view name, std::uint64_t data) const noexcept {
+  for (const DirectoryEntry& each : find(name)) {
+    if (each.data == data) return &each;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<const IndexBytes> FolderIndex::bytes_of(const DirectoryEntry& entry) const {
@@ -145,7 +252,7 @@ bool is_newer_folder_index(const std::string& path) noexcept {
   FolderHeader header;
   return peek(path, &header, sizeof header) &&
          std::memcmp(header.magic, kFolderMagic, sizeof kFolderMagic) == 0 &&
-         header.version != kFolderVersion;
+         header.version > kFolderVersion && header.header_crc == crc_of(header);
 }
 
 }  // namespace tfrfast

@@ -1,55 +1,63 @@
 #include "core/index/index_folders.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/waiting.h"
-#include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/storage/folders.h"
 #include "core/storage/own_file.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
+namespace {
 
-IndexFolder::IndexFolder(std::string folder, const std::string& access)
-    : folder_(std::move(folder)) {
-  if (is_local(folder_)) {
-    try {
-      refuse_link_of_stranger(folder_);
-      for (const std::string& file : list_folder(folder_)) {
-        if (is_loose_index(file)) loose_.insert(name_of_loose(file));
-      }
-      is_listed_ = true;
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::stale_index) {
-        why_not_ = error.message();
-        is_listed_ = true;
-        return;
-      }
-      // A folder that may be entered but not listed: names have to be tried.
-      is_listed_ = error.system_error() == ENOENT || error.system_error() == ENOTDIR;
-      if (is_listed_) return;
-    }
-  }
+// Where indexes may be.
+std::vector<std::string> index_paths_in(const std::string& folder) {
+  const std::string plain = folder_index_path(folder);
+  if (!is_local(folder)) return {plain};
+  refuse_link_of_stranger(folder);
+  std::vector<std::string> paths;
   try {
-    index_ = FolderIndex::load(folder_index_path(folder_), access);
+    for (const std::string& name : list_folder(folder)) {
+      if (is_folder_index(name)) paths.push_back(folder + "/" + name);
+    }
+  } catch (const Error& error) {
+    if (error.system_error() == ENOENT || error.system_error() == ENOTDIR) return {};
+    // A folder that may be entered but not listed.
+    paths = {plain};
+    if (const std::string own = own_index_path(folder); own != plain) paths.push_back(own);
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace
+
+IndexFolder::IndexFolder(const std::string& folder, const std::string& access) {
+  std::vector<std::string> paths;
+  try {
+    paths = index_paths_in(folder);
   } catch (const Error& error) {
     why_not_ = error.message();
   }
-  if (!is_local(folder_)) is_listed_ = index_ != nullptr;
+  for (const std::string& path : paths) {
+    try {
+      auto index = FolderIndex::load(path, access);
+      if (index == nullptr) continue;
+      if (!index->left_out().empty()) why_not_ = index->left_out();
+      indexes_.push_back(std::move(index));
+    } catch (const Error& error) {
+      why_not_ = error.message();
+    }
+  }
 }
 
 std::shared_ptr<const IndexFolder> IndexFolders::at(const std::string& folder,
                                                     const std::string& access) {
-  return again(folder, nullptr, access);
-}
-
-std::shared_ptr<const IndexFolder> IndexFolders::again(
-    const std::string& folder, const std::shared_ptr<const IndexFolder>& known,
-    const std::string& access) {
   std::unique_lock lock(mutex_);
   while (is_looking_) {
     looked_.wait_for(lock, std::chrono::milliseconds(100));
@@ -59,7 +67,7 @@ std::shared_ptr<const IndexFolder> IndexFolders::again(
       lock.lock();
     }
   }
-  if (const auto entry = folders_[folder]; entry != known) return entry;
+  if (const auto entry = folders_[folder]; entry != nullptr) return entry;
   is_looking_ = true;
   lock.unlock();
   const auto looked = [&] {
@@ -76,22 +84,6 @@ std::shared_ptr<const IndexFolder> IndexFolders::again(
   }
   looked();
   return folders_[folder] = std::move(found);
-}
-
-std::shared_ptr<const FolderIndex> IndexFolders::index_now(const std::string& folder) {
-  std::shared_ptr<const FolderIndex> index;
-  {
-    const std::scoped_lock lock(mutex_);
-    index = indexes_[folder];
-  }
-  if (index != nullptr && index->is_current()) return index;
-  try {
-    index = FolderIndex::load(folder_index_path(folder));
-  } catch (const Error&) {
-    index = nullptr;  // nobody finds anything in it
-  }
-  const std::scoped_lock lock(mutex_);
-  return indexes_[folder] = index;
 }
 
 bool IndexFolders::is_first_check(const std::string& folder) {

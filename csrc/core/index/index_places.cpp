@@ -81,41 +81,36 @@ std::string folder_index_path(const std::string& folder) {
   return folder + "/index";
 }
 
-std::vector<std::string> names_in_shared_folder(const std::string& shard_path) {
-  const std::string name = name_of(shard_path);
-  return {name + "-" + hash_as_hex(resolve_path(folder_of(shard_path))), name};
+bool is_folder_index(std::string_view file_name) {
+  constexpr std::string_view kName = "index";
+  if (!file_name.starts_with(kName)) return false;
+  file_name.remove_prefix(kName.size());
+  return file_name.empty() ||
+         (file_name.size() > 1 && file_name.starts_with('-') &&
+          file_name.find_first_not_of("0123456789", 1) == std::string_view::npos);
 }
 
-bool names_another_folder(std::string_view name) {
-  constexpr std::size_t kHashDigits = 16;
-  if (name.size() <= kHashDigits || name[name.size() - kHashDigits - 1] != '-') return false;
-  name.remove_prefix(name.size() - kHashDigits);
-  return name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+std::string own_index_path(const std::string& folder) {
+  std::string path = folder_index_path(folder);
+  if (!is_local(folder)) return path;
+  const NameStatus status = look_at_name(path);
+  if (status.kind == NameKind::nothing || status.owner == this_user()) return path;
+  return path + "-" + std::to_string(this_user());
 }
 
-bool is_loose_index(std::string_view file_name) {
-  return file_name.size() > kSuffix.size() && file_name.ends_with(kSuffix) &&
-         !file_name.starts_with(".tmp-");
+IndexPlace sibling_place(const std::string& shard_path) {
+  return {sibling_index_folder(shard_path), name_of(shard_path), 0};
 }
 
-std::string name_of_loose(const std::string& file_name) {
-  return file_name.substr(0, file_name.size() - kSuffix.size());
+IndexPlace place_in(const std::string& folder, const std::string& shard_path) {
+  const std::string data = resolve_path(folder_of(shard_path));
+  const bool is_sibling = is_local(shard_path) && folder.ends_with(kFolderSuffix) &&
+                          resolve_path(data_folder_of(folder)) == data;
+  return {folder, name_of(shard_path), is_sibling ? 0 : fnv1a(data)};
 }
 
-std::string loose_index_path(const std::string& folder, const std::string& name) {
-  return folder + "/" + name + std::string(kSuffix);
-}
-
-std::string sibling_index_path(const std::string& shard_path) {
-  return index_path_in(sibling_index_folder(shard_path), shard_path);
-}
-
-std::string index_path_in(const std::string& folder, const std::string& shard_path) {
-  return loose_index_path(folder, name_of(shard_path));
-}
-
-std::string second_index_path_in(const std::string& folder, const std::string& shard_path) {
-  return loose_index_path(folder, names_in_shared_folder(shard_path).front());
+IndexPlace place_for(const std::string& folder, const std::string& shard_path) {
+  return folder.empty() ? sibling_place(shard_path) : place_in(folder, shard_path);
 }
 
 std::string cached_index_path(const std::string& shard_path) {

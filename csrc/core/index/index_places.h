@@ -1,9 +1,9 @@
 // Where indexes are kept.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace tfrfast {
 
@@ -15,26 +15,27 @@ bool has_sibling_folder(const std::string& shard_path);
 // The data folder whose sibling `index_folder` is by its name; empty if it is not one. There need
 // not be such a folder.
 std::string data_folder_of(const std::string& index_folder);
-// The index of all shards that have one in `folder`: `<folder>/index`.
+// The indexes in `folder`: this, and where several users keep theirs, `<folder>/index-<number of
+// the user>`.
 std::string folder_index_path(const std::string& folder);
-// The names that an index of the shard may have in a folder that serves many data folders, in the
-// order of trying: `<shard name>-<hash of the resolved data folder>`, then `<shard name>`.
-std::vector<std::string> names_in_shared_folder(const std::string& shard_path);
-// Whether it has the form of the first of these names, so that its shard need not lie in the data
-// folder whose sibling it is kept in.
-bool names_another_folder(std::string_view name);
+bool is_folder_index(std::string_view file_name);
+// The one of these that this user's processes write to.
+std::string own_index_path(const std::string& folder);
 
-// Loose indexes, of one shard each: `<folder>/<name>.index`.
-bool is_loose_index(std::string_view file_name);
-std::string name_of_loose(const std::string& file_name);
-std::string loose_index_path(const std::string& folder, const std::string& name);
-// In the sibling folder: `<data folder>.tfrfast/<shard name>.index`.
-std::string sibling_index_path(const std::string& shard_path);
-// `<folder>/<shard name>.index`.
-std::string index_path_in(const std::string& folder, const std::string& shard_path);
-// `<folder>/<shard name>-<hash of the resolved data folder>.index`, for shards whose name in
-// `folder` is taken by another one's index.
-std::string second_index_path_in(const std::string& folder, const std::string& shard_path);
+// Where an index of a shard is, or goes, among those of a folder.
+struct IndexPlace {
+  std::string folder;
+  std::string name;  // the shard's
+  // In which data folder the shard lies: 0 in that whose sibling `folder` is, which may be moved
+  // together with it, else a hash of its resolved path.
+  std::uint64_t data = 0;
+};
+IndexPlace sibling_place(const std::string& shard_path);
+// In a folder of indexes that may serve many data folders.
+IndexPlace place_in(const std::string& folder, const std::string& shard_path);
+// The former if `folder` is empty.
+IndexPlace place_for(const std::string& folder, const std::string& shard_path);
+
 // In the user's cache, under a name that the shard's resolved path determines; empty without a
 // cache.
 std::string cached_index_path(const std::string& shard_path);

@@ -22,32 +22,19 @@ class Search {
          FoundIndex& found)
       : file_(file), compression_(compression), proofs_(proofs), found_(found) {}
 
-  // False if there is no such file.
-  bool look_at_file(const std::string& path) {
+  void look_at_file(const std::string& path) {
     try {
       Writers writers;
       std::shared_ptr<const ShardIndex> index = load_index(path, &writers, file_.access());
-      if (index == nullptr) return false;
-      if (is_believed(path, writers)) judge(std::move(index));
+      if (index != nullptr && is_believed(path, writers)) judge(std::move(index));
     } catch (const Error& error) {
       found_.why_not = error.message();
     }
-    return true;
   }
 
-  void look_in_folder_index(const IndexFolder& folder, const std::string& name) {
-    const FolderIndex* const index = folder.index().get();
-    if (index == nullptr) {
-      if (!folder.why_not().empty()) found_.why_not = folder.why_not();
-      return;
-    }
-    const DirectoryEntry* const entry = index->find(name);
-    if (entry == nullptr) return;
-    try {
-      if (is_believed(index->path(), index->file_facts().writers)) judge(index->open(*entry));
-    } catch (const Error& error) {
-      found_.why_not = error.message();
-    }
+  void look_in_folder(const IndexFolder& folder, const IndexPlace& place) {
+    if (!folder.why_not().empty()) found_.why_not = folder.why_not();
+    for (const auto& index : folder.indexes()) look_at(*index, place);
   }
 
  private:
@@ -60,6 +47,20 @@ class Search {
     warn_once("owner " + std::to_string(writers.owner) + " " + folder_of(path),
               found_.why_not + " Remove it, or keep your own elsewhere: index=\"...\".");
     return false;
+  }
+
+  // A shard that was moved may be known as one of its former data folder.
+  void look_at(const FolderIndex& index, const IndexPlace& place) {
+    for (const bool is_there : {true, false}) {
+      for (const DirectoryEntry& entry : index.find(place.name)) {
+        if (found_.fitting != nullptr || (entry.data == place.data) != is_there) continue;
+        try {
+          if (is_believed(index.path(), index.file_facts().writers)) judge(index.open(entry));
+        } catch (const Error& error) {
+          found_.why_not = error.message();
+        }
+      }
+    }
   }
 
   void judge(std::shared_ptr<const ShardIndex> index) {
@@ -96,8 +97,7 @@ std::string IndexPlaces::in_words() const {
   const auto add = [&words](const std::string& path) {
     words += (words.empty() ? "'" : ", '") + path + "'";
   };
-  if (!folder.empty()) add(folder_index_path(folder));
-  for (const std::string& name : names) add(loose_index_path(folder, name));
+  if (in_folder) add(folder_index_path(in_folder->folder));
   if (!cached.empty()) add(cached);
   return words;
 }
@@ -107,25 +107,16 @@ FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, cons
   FoundIndex found;
   Search search(file, compression, proofs, found);
   const bool is_far = file.traits().is_far;
+  const auto look_in_cache = [&] {
+    if (!places.cached.empty()) search.look_at_file(places.cached);
+  };
   // A look at the cache costs nothing, and one at a far storage a round trip.
-  if (is_far && !places.cached.empty()) search.look_at_file(places.cached);
-  if (found.fitting != nullptr || places.folder.empty()) {
-    if (!is_far && !places.cached.empty()) search.look_at_file(places.cached);
-    return found;
+  if (is_far) look_in_cache();
+  if (found.fitting == nullptr && places.in_folder) {
+    const IndexPlace& place = *places.in_folder;
+    search.look_in_folder(*folders.at(place.folder, file.access()), place);
   }
-  std::shared_ptr<const IndexFolder> folder = folders.at(places.folder, file.access());
-  for (const std::string& name : places.names) {
-    if (is_far) search.look_in_folder_index(*folder, name);
-    if (found.fitting != nullptr) return found;
-    if (folder->may_have_loose(name) &&
-        !search.look_at_file(loose_index_path(places.folder, name)) && folder->is_listed()) {
-      // It was collected into the folder's index since it was listed.
-      folder = folders.again(places.folder, folder, file.access());
-    }
-    if (found.fitting == nullptr && !is_far) search.look_in_folder_index(*folder, name);
-    if (found.fitting != nullptr) return found;
-  }
-  if (!is_far && !places.cached.empty()) search.look_at_file(places.cached);
+  if (found.fitting == nullptr && !is_far) look_in_cache();
   return found;
 }
 

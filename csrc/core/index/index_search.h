@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/index/index_folders.h"
+#include "core/index/index_places.h"
 #include "core/index/shard_index.h"
 #include "core/storage/stored_file.h"
 
@@ -15,9 +16,8 @@ namespace tfrfast {
 
 // Where an index of a shard may be.
 struct IndexPlaces {
-  std::string folder;              // of indexes; may be empty
-  std::vector<std::string> names;  // in it, in the order of trying
-  std::string cached;              // a file in the user's cache; may be empty
+  std::optional<IndexPlace> in_folder;
+  std::string cached;  // a file in the user's cache; may be empty
 
   std::string in_words() const;
 };
@@ -35,9 +35,8 @@ struct FoundIndex {
 enum class Proofs : std::uint8_t { count, ignored };
 
 // Looks at `places` in turn, up to the first index that fits `file`, the file as stored, with that
-// compression, or with any if it is empty. Loose indexes come before the index of a folder. One
-// that may not be believed (own_file.h) is passed over, with a warning. Throws only std::bad_alloc:
-// `why_not` says why an index cannot be used.
+// compression, or with any if it is empty. One that may not be believed (own_file.h) is passed
+// over, with a warning. Throws only std::bad_alloc: `why_not` says why an index cannot be used.
 FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, const StoredFile& file,
                           std::optional<Compression> compression, Proofs proofs = Proofs::count);
 

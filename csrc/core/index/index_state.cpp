@@ -10,7 +10,6 @@
 #include "core/index/frame_samples.h"
 #include "core/index/index_format.h"
 #include "core/index/walking.h"
-#include "core/storage/in_place.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -213,30 +212,12 @@ std::optional<ShardFacts> load_proof(const std::string& path, const ShardIndex& 
   return facts;
 }
 
-bool stamp_index(const std::string& index_path, const std::string& shard_path) noexcept {
-  try {
-    const FileFacts shard = examine_file(shard_path);
-    IndexHeader header;
-    return change_beginning(index_path, &header, sizeof header, [&] {
-      if (std::memcmp(header.magic, kIndexMagic, sizeof kIndexMagic) != 0 ||
-          header.version != kIndexVersion || header.header_crc != crc_of(header)) {
-        return false;
-      }
-      const ShardFacts then = facts_of(header.shard);
-      // No other file has that time, so it shows whether the shard or its index was replaced.
-      if (!then.by_writer || then.file_bytes != shard.bytes || then.mtime_ns != shard.mtime_ns) {
-        return false;
-      }
-      ShardFacts now = facts_of(shard, then.stream_bytes, then.compression, true);
-      now.by_writer = true;
-      now.samples_crc = then.samples_crc;
-      set_state(header.shard, now);
-      header.header_crc = crc_of(header);
-      return true;
-    });
-  } catch (const std::exception&) {
-    return false;
-  }
+ShardFacts facts_when_published(ShardFacts facts, const std::string& path) {
+  const FileFacts file = examine_file(path);
+  facts.settled =
+      facts.by_writer && facts.file_bytes == file.bytes && facts.mtime_ns == file.mtime_ns;
+  facts.version = file.version_lasts ? file.version : VersionTag();
+  return facts;
 }
 
 }  // namespace tfrfast

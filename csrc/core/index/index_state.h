@@ -61,9 +61,10 @@ void save_proof(const std::string& path, const ShardIndex& index, const ShardFac
 // The facts of a proof at `path`; empty if there is none for this index.
 std::optional<ShardFacts> load_proof(const std::string& path, const ShardIndex& index);
 
-// Publishing a shard changes its version. This writes the version of the shard at `shard_path` into
-// the index file at `index_path`, which the shard's writer made, and marks it as settled. True if
-// the index is that shard's. A failure only means that the shard is scanned once.
-bool stamp_index(const std::string& index_path, const std::string& shard_path) noexcept;
+// What an index says of its shard's file after the shard's writer, or somebody who has moved the
+// shard, has published it at `path`, which changes its version. They are settled if nobody else can
+// have changed the file since `facts` described it: no other write can give it the time that the
+// writer has given it. Otherwise the shard is scanned once. Throws Error io.
+ShardFacts facts_when_published(ShardFacts facts, const std::string& path);
 
 }  // namespace tfrfast

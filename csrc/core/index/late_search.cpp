@@ -38,26 +38,25 @@ const LateFolders::Folder* LateFolders::at(const std::string& prefix) {
   const std::lock_guard lock(mutex_);
   if (const auto known = by_prefix_.find(prefix); known != by_prefix_.end()) return known->second;
   const Folder*& folder = by_prefix_[prefix];
-  if (indexes->index() == nullptr) return folder;
-  std::string suffix;
-  if (is_shared) suffix = names_in_shared_folder(some_shard).front().substr(1);
+  if (indexes->indexes().empty()) return folder;
+  const std::uint64_t data = place_for(options_.folder, some_shard).data;
   const std::string absolute = is_far ? prefix : absolute_path(prefix);
-  folder = &folders_.emplace_back(Folder{{prefix, absolute, indexes->index(), io_, is_far,
-                                          is_far ? options_.access : "", std::move(cached)},
-                                         indexes,
-                                         std::move(suffix)});
+  folder = &folders_.emplace_back(
+      Folder{{prefix, absolute, io_, is_far, is_far ? options_.access : "", std::move(cached)},
+             indexes,
+             data});
   return folder;
 }
 
-const DirectoryEntry* LateSearch::find(const FolderIndex& index, std::string_view name) noexcept {
+std::span<const DirectoryEntry> LateSearch::find(const FolderIndex& index,
+                                                 std::string_view name) noexcept {
   const auto entries = index.entries();
-  const DirectoryEntry* found = nullptr;
-  if (next_ < entries.size() && index.name_of(entries[next_]) == name) {
-    found = &entries[next_];
-  } else {
-    found = index.find(name);
+  const bool is_next = next_ < entries.size() && index.name_of(entries[next_]) == name &&
+                       (next_ + 1 == entries.size() || index.name_of(entries[next_ + 1]) != name);
+  const auto found = is_next ? entries.subspan(next_, 1) : index.find(name);
+  if (!found.empty()) {
+    next_ = static_cast<std::size_t>(found.data() - entries.data()) + found.size();
   }
-  if (found != nullptr) next_ = static_cast<std::size_t>(found - entries.data()) + 1;
   return found;
 }
 
@@ -103,25 +102,19 @@ void LateSearch::look_in_index(const std::string& path, const FileFacts& facts, 
     next_ = 0;
   }
   if (folder_ == nullptr) return;
-  const FolderIndex& index = *folder_->late.index;
   const std::string_view name = std::string_view(path).substr(name_at);
-  // Of an object, the index of the folder counts before loose ones.
-  const bool may_have_loose = !folder_->late.is_far && folder_->indexes->has_loose();
-  const auto has_loose = [&](std::string_view of) {
-    return may_have_loose && folder_->indexes->may_have_loose(std::string(of));
-  };
-  const DirectoryEntry* entry = nullptr;
-  if (!folder_->suffix.empty()) {
-    const std::string longer = std::string(name) + folder_->suffix;
-    if (has_loose(longer)) return;
-    entry = find(index, longer);
-  }
-  if (entry == nullptr) {
-    if (has_loose(name)) return;
-    entry = find(index, name);
-  }
-  if (entry != nullptr && may_be_late(*entry, index, facts)) {
-    *late = {&folder_->late, entry, name.size(), facts, {}};
+  for (const auto& index : folder_->indexes->indexes()) {
+    const auto entries = find(*index, name);
+    // A shard that was moved may be known as one of its former data folder.
+    for (const bool is_there : {true, false}) {
+      for (const DirectoryEntry& entry : entries) {
+        if ((entry.data == folder_->data) != is_there || !may_be_late(entry, *index, facts)) {
+          continue;
+        }
+        *late = {&folder_->late, index, &entry, facts, {}};
+        return;
+      }
+    }
   }
 }
 

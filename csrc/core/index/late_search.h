@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "core/index/index_folders.h"
 #include "core/index/shard_slot.h"
 #include "core/storage/local_facts.h"
 
@@ -19,8 +20,7 @@ class LateFolders {
   struct Folder {
     LateFolder late;
     std::shared_ptr<const IndexFolder> indexes;
-    // What some names end with in a folder of indexes that serves many data folders.
-    std::string suffix;
+    std::uint64_t data = 0;  // of the shards' entries; see IndexPlace
   };
 
   LateFolders(const IndexOptions& options, IoMode io);
@@ -42,8 +42,8 @@ class LateSearch {
  public:
   explicit LateSearch(LateFolders& folders) : folders_(folders) {}
 
-  // The size of a file of this machine. If the index of its folder describes what the file is now,
-  // and no other index comes first, sets `late`, unless that is null. Throws Error io, and invalid
+  // The size of a file of this machine. If an index of its folder describes what the file is now,
+  // sets `late`, unless that is null. Throws Error io, and invalid
   // for what is not a regular file.
   std::uint64_t look_at(const std::string& path, LateShard* late);
   // The same for an object that a listing has found; nothing is known of others. It counts as
@@ -52,7 +52,7 @@ class LateSearch {
 
  private:
   void look_in_index(const std::string& path, const FileFacts& facts, LateShard* late);
-  const DirectoryEntry* find(const FolderIndex& index, std::string_view name) noexcept;
+  std::span<const DirectoryEntry> find(const FolderIndex& index, std::string_view name) noexcept;
   bool may_be_late(const DirectoryEntry& entry, const FolderIndex& index,
                    const FileFacts& facts) const noexcept;
 

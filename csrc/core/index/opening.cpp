@@ -4,9 +4,9 @@
 
 #include "core/base/error.h"
 #include "core/codec/inflated_file.h"
+#include "core/index/folder_writing.h"
 #include "core/index/frame_samples.h"
 #include "core/index/index_file.h"
-#include "core/index/index_keeping.h"
 #include "core/index/index_places.h"
 #include "core/index/index_search.h"
 #include "core/index/index_state.h"
@@ -46,13 +46,52 @@ IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Comp
 }
 
 IndexPlaces places_for(const std::string& shard_path, const IndexOptions& options) {
-  if (!options.folder.empty()) {
-    return {options.folder, names_in_shared_folder(shard_path), {}};
-  }
+  if (!options.folder.empty()) return {place_in(options.folder, shard_path), {}};
   if (options.use == IndexUse::memory) return {};
   const std::string cached = index_cache_is_ours() ? cached_index_path(shard_path) : "";
-  if (!has_sibling_folder(shard_path)) return {"", {}, cached};
-  return {sibling_index_folder(shard_path), {name_of(shard_path)}, cached};
+  if (!has_sibling_folder(shard_path)) return {{}, cached};
+  return {sibling_place(shard_path), cached};
+}
+
+// Checks that an index can be kept there, now rather than after a long scan. For many shards each
+// folder is checked once.
+void check_place_for(const IndexPlace& place, const IndexOptions& options) {
+  // A file is made and removed. ext4 does not use such a file's inode again for some seconds, and
+  // passes over all of those when it makes the next file: with one for each of many shards, that
+  // takes longer than all else.
+  const bool is_tried =
+      options.folders != nullptr && !options.folders->is_first_check(place.folder);
+  if (!is_tried) check_index_folder(place.folder, "Name another folder for indexes.");
+}
+
+// Keeps the index in the user's cache, if it may write there. Never fails.
+void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept {
+  try {
+    if (writable_index_cache().empty()) return;
+    // Whatever has the name in a folder that is ours alone is replaced.
+    const auto file = publish_file(cached_index_path(shard_path));
+    write_index(index, *file);
+    // Not durable: an index that a power cut has torn is noticed and built again.
+    file->commit(false);
+  } catch (const std::exception&) {
+    // If the cache is full or not writable, the next opening scans again, and that is all.
+  }
+}
+
+// Notes in the cache that `scanned` has proven `index`. Never fails.
+void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
+                    const std::string& shard_path) noexcept {
+  if (!scanned.facts().settled) return;
+  try {
+    if (writable_index_cache().empty()) return;
+    if (index.origin() == cached_index_path(shard_path)) {
+      keep_in_cache(scanned, shard_path);  // replaces our own with one of this state
+    } else {
+      save_proof(proof_path(shard_path, index.origin()), index, scanned.facts());
+    }
+  } catch (const std::exception&) {
+    // The next opening scans again.
+  }
 }
 
 FoundIndex look_in(const IndexPlaces& places, const IndexOptions& options, const StoredFile& file,
@@ -168,7 +207,7 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
   const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();
   // Not if the scan may prove an index that is there.
   if (!options.folder.empty() && !requires_one && found.unproven.empty()) {
-    check_index_places(options.folder, places.names, options.folders);
+    check_place_for(*places.in_folder, options);
   }
   bool is_whole = true;
   IndexedShard shard =
@@ -180,7 +219,7 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
   }
   if (requires_one) throw_without_index();
   if (!options.folder.empty()) {
-    shard.index_path = save_in_shared_folder(*shard.index, options.folder, file, options.folders);
+    shard.index_path = keep_index(*places.in_folder, *shard.index);
   } else if (options.use == IndexUse::automatic) {
     keep_in_cache(*shard.index, shard_path);
   }
@@ -194,27 +233,23 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
   const std::optional<Compression> resolved = resolve_compression(*file, compression);
   if (!resolved) return unreadable_shard(file, *compression);
   const Compression kind = *resolved;
-  IndexPlaces places = places_for(shard_path, {IndexUse::automatic, folder, {}});
-  places.cached.clear();
+  const IndexPlace place = place_for(folder, shard_path);
   if (!force) {
     // A proof serves this user only, and the index may serve everybody.
     IndexFolders own;
-    const FoundIndex found =
-        look_for_index(places, folders == nullptr ? own : *folders, *file, kind, Proofs::ignored);
+    const FoundIndex found = look_for_index({place, {}}, folders == nullptr ? own : *folders, *file,
+                                            kind, Proofs::ignored);
     if (found.fitting != nullptr) {
       if (progress) progress(file->bytes());
       return {as_indexed(file, *found.fitting), found.fitting, false, found.fitting->origin()};
     }
   }
-  check_index_places(places.folder, places.names, folders);
+  IndexOptions checking;
+  checking.folders = folders;
+  check_place_for(place, checking);
   bool is_whole = true;
   IndexedShard shard = scan_into_index(file, kind, AtDamage::get_over, true, progress, &is_whole);
-  if (folder.empty()) {
-    shard.index_path = loose_index_path(places.folder, places.names.front());
-    save_loose(*shard.index, shard.index_path);
-  } else {
-    shard.index_path = save_in_shared_folder(*shard.index, folder, file, folders);
-  }
+  shard.index_path = keep_index(place, *shard.index);
   return shard;
 }
 
@@ -222,9 +257,7 @@ IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
                            const IndexOptions& options, const ScanProgress& progress) {
   const std::optional<Compression> resolved = resolve_compression(*object, options.compression);
   if (!resolved) return unreadable_shard(object, *options.compression);
-  if (!options.folder.empty()) {
-    check_index_places(options.folder, names_in_shared_folder(object->path()));
-  }
+  if (!options.folder.empty()) check_place_for(place_in(options.folder, object->path()), options);
   bool is_whole = true;
   IndexedShard shard =
       scan_into_index(object, *resolved, AtDamage::get_over, true, progress, &is_whole);
@@ -232,7 +265,7 @@ IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
     keep_in_cache(*shard.index, object->path());
     shard.index_path = cached_index_path(object->path());
   } else {
-    shard.index_path = save_in_shared_folder(*shard.index, options.folder, object);
+    shard.index_path = keep_index(place_in(options.folder, object->path()), *shard.index);
   }
   return shard;
 }
@@ -254,10 +287,8 @@ std::string save_index_of_object(const std::shared_ptr<const StoredFile>& object
       shard.index->copy_packed(), std::vector<Damage>{damage.begin(), damage.end()},
       shard.index->seek_points());
   keep_in_cache(index, object->path());
-  if (folder_is_shared) return save_in_shared_folder(index, folder, object);
-  const std::string path = loose_index_path(folder, name_of(object->path()));
-  save_loose(index, path);
-  return path;
+  const IndexPlace place = place_in(folder, object->path());
+  return keep_index(folder_is_shared ? place : IndexPlace{folder, place.name, 0}, index);
 }
 
 }  // namespace tfrfast

@@ -77,8 +77,8 @@ std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression c
                                            ShardScan scan, bool settled);
 
 // Builds the index of a shard and saves it in `folder` (if empty, in the sibling folder), unless a
-// fitting one is there and `force` is false. It is a loose one, and not flushed: the caller
-// collects those of all shards with merge_indexes(). Returns what open_indexed would.
+// fitting one is there and `force` is false. It is not flushed: the caller compacts the index when
+// all shards have theirs. Returns what open_indexed would.
 IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
                          std::optional<Compression> compression = {},
                          const ScanProgress& progress = nullptr,

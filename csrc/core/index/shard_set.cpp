@@ -14,7 +14,7 @@
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/index/damage_in_words.h"
-#include "core/index/folder_merge.h"
+#include "core/index/folder_writing.h"
 #include "core/index/index_cache.h"
 #include "core/index/late_search.h"
 #include "core/storage/storage.h"
@@ -298,7 +298,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
     prune_index_cache(index_cache_limit_bytes(), FreshIndexes::keep);
   }
   if (built_any && !options.index.folder.empty()) {
-    collect_loose_indexes(options.index.folder, Merge::now);
+    try_to_compact_index(options.index.folder);
   }
 
   std::vector<const ShardSlot*> slots;

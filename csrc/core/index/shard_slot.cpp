@@ -49,7 +49,7 @@ const IndexedShard& ShardSlot::open() const {
   if (const IndexedShard* const known = opened(); known != nullptr) return *known;
   const auto file = open_unchanged(late_, std::string(late_name()));
   const std::string& path = file->path();
-  const std::shared_ptr<const ShardIndex> index = late_.folder->index->open(*late_.entry);
+  const std::shared_ptr<const ShardIndex> index = late_.index->open(*late_.entry);
   if (!index_fits(*index, *file)) {
     throw Error(
         ErrorKind::stale_index,
@@ -68,7 +68,7 @@ const IndexedShard& ShardSlot::open() const {
 }
 
 std::string_view ShardSlot::late_name() const noexcept {
-  return late_.folder->index->name_of(*late_.entry).substr(0, late_.name_bytes);
+  return late_.index->name_of(*late_.entry);
 }
 
 std::string ShardSlot::path() const {
@@ -103,11 +103,11 @@ Compression ShardSlot::compression() const noexcept {
 
 SlotIndex ShardSlot::index() const {
   if (const IndexedShard* const shard = opened(); shard != nullptr) return {shard->index, {}, {}};
-  return {{}, late_.folder->index, late_.entry};
+  return {{}, late_.index, late_.entry};
 }
 
 const std::string& ShardSlot::index_path() const noexcept {
-  return late_.entry == nullptr ? opened()->index->origin() : late_.folder->index->path();
+  return late_.entry == nullptr ? opened()->index->origin() : late_.index->path();
 }
 
 bool ShardSlot::is_inflated() const noexcept {

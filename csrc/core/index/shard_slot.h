@@ -19,7 +19,6 @@ namespace tfrfast {
 struct LateFolder {
   std::string prefix;           // of their paths, as they were given
   std::string absolute_prefix;  // the same, after the process has changed its folder
-  std::shared_ptr<const FolderIndex> index;
   IoMode io = IoMode::automatic;
   bool is_far = false;
   std::string access;  // how to reach it, if it is far
@@ -27,12 +26,12 @@ struct LateFolder {
   std::shared_ptr<const void> cached;
 };
 
-// A shard that is not open yet. `entry` lies in the folder's index, and describes the file that had
-// these facts. There is no damage.
+// A shard that is not open yet. `entry` lies in an index of the folder, and describes the file that
+// had these facts. There is no damage.
 struct LateShard {
   const LateFolder* folder = nullptr;  // outlives the slot
+  std::shared_ptr<const FolderIndex> index;
   const DirectoryEntry* entry = nullptr;
-  std::size_t name_bytes = 0;  // of the entry's name: the file's own name
   FileFacts facts;
   std::string version;  // of an object, as the client has described it
 };

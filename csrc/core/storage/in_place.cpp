@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/platform.h"
@@ -51,11 +52,57 @@ bool peek(const std::string& path, void* bytes, std::size_t count) noexcept {
   return has_them;
 }
 
-bool change_beginning(const std::string& path, void* bytes, std::size_t count,
-                      const std::function<bool()>& change) {
-  const ClosedAtEnd file{::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
-  return file.descriptor >= 0 && read_beginning(file.descriptor, bytes, count) && change() &&
-         ::pwrite(file.descriptor, bytes, count, 0) == static_cast<ssize_t>(count);
+FileInPlace::FileInPlace(std::string path)
+    : path_(std::move(path)),
+      descriptor_(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw_system_error(errno, "Opening", path_);
+  struct stat status;
+  if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) return;
+  ::close(descriptor_);
+  throw Error(ErrorKind::invalid, "'" + path_ + "' is not a regular file.", {path_, {}, {}});
+}
+
+FileInPlace::~FileInPlace() {
+  ::close(descriptor_);
+}
+
+std::uint64_t FileInPlace::bytes() const {
+  struct stat status;
+  if (::fstat(descriptor_, &status) != 0) throw_system_error(errno, "Examining", path_);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+bool FileInPlace::read(std::uint64_t at, void* bytes, std::size_t count) const {
+  auto* to = static_cast<std::uint8_t*>(bytes);
+  while (count > 0) {
+    const ssize_t found = ::pread(descriptor_, to, count, static_cast<off_t>(at));
+    if (found < 0 && errno == EINTR) continue;
+    if (found < 0) throw_system_error(errno, "Reading", path_);
+    if (found == 0) return false;
+    to += found, at += static_cast<std::uint64_t>(found), count -= static_cast<std::size_t>(found);
+  }
+  return true;
+}
+
+void FileInPlace::write(std::uint64_t at, const void* bytes, std::size_t count) {
+  const auto* from = static_cast<const std::uint8_t*>(bytes);
+  while (count > 0) {
+    const ssize_t written = ::pwrite(descriptor_, from, count, static_cast<off_t>(at));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_system_error(errno, "Writing", path_);
+    from += written, at += static_cast<std::uint64_t>(written);
+    count -= static_cast<std::size_t>(written);
+  }
+}
+
+void FileInPlace::cut(std::uint64_t bytes) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) {
+    throw_system_error(errno, "Cutting", path_);
+  }
+}
+
+void FileInPlace::flush() {
+  if (::fsync(descriptor_) != 0) throw_system_error(errno, "Flushing", path_);
 }
 
 void cut_file(const std::string& path, std::uint64_t bytes) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 
 namespace tfrfast {
@@ -12,10 +11,27 @@ namespace tfrfast {
 // time of last use stays what it was.
 bool peek(const std::string& path, void* bytes, std::size_t count) noexcept;
 
-// Reads the first bytes, calls `change` and, if that returns true, writes them back. True if they
-// were written.
-bool change_beginning(const std::string& path, void* bytes, std::size_t count,
-                      const std::function<bool()>& change);
+// A regular file that is open to be read and written. One thread at a time.
+class FileInPlace {
+ public:
+  // Neither follows a link nor waits for anything. Throws Error io, and invalid if it is not a
+  // regular file.
+  explicit FileInPlace(std::string path);
+  ~FileInPlace();
+  FileInPlace(const FileInPlace&) = delete;
+  FileInPlace& operator=(const FileInPlace&) = delete;
+
+  std::uint64_t bytes() const;  // throws Error io, as do all others
+  // False if the file ends before.
+  bool read(std::uint64_t at, void* bytes, std::size_t count) const;
+  void write(std::uint64_t at, const void* bytes, std::size_t count);
+  void cut(std::uint64_t bytes);
+  void flush();  // to the disk
+
+ private:
+  const std::string path_;
+  const int descriptor_;
+};
 
 void cut_file(const std::string& path, std::uint64_t bytes);  // throws Error io
 

@@ -7,12 +7,10 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/index/index_file.h"
-#include "core/index/index_keeping.h"
+#include "core/index/folder_writing.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/folders.h"
-#include "core/storage/own_file.h"
 #include "core/storage/place.h"
 #include "core/storage/storage.h"
 
@@ -30,35 +28,23 @@ std::unique_ptr<Publication> open_output(const std::string& path, const WriteOpt
 
 }  // namespace
 
-std::string index_path_for(const std::string& shard_path, const WriteOptions& options) {
+std::string index_folder_for(const std::string& shard_path, const WriteOptions& options) {
   if (!options.index) return "";
-  return options.index_folder.empty() ? sibling_index_path(shard_path)
-                                      : index_path_in(options.index_folder, shard_path);
+  return options.index_folder.empty() ? sibling_index_folder(shard_path) : options.index_folder;
 }
 
-void check_index_place(const std::string& index_path, bool folder_is_tried) {
-  const std::string action = "Keeping an index in";
-  const std::string advice = "Pass index=False, or a folder for the index.";
-  try {
-    make_own_folder(folder_of(index_path));
-  } catch (const Error& error) {
-    throw Error(ErrorKind::io, error.message() + " " + advice, error.place(), error.system_error());
-  }
-  if (folder_is_tried) {
-    check_name(index_path, action, advice);
-  } else {
-    check_place(index_path, action, advice);
-  }
+void check_folder_for_indexes(const std::string& folder, bool is_tried) {
+  check_index_folder(folder, "Pass index=False, or a folder for the index.", is_tried);
 }
 
 ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
     : options_(options),
       file_(open_output(checked_target(path, options.existing), options)),
-      index_path_(index_path_for(path, options)) {
+      index_folder_(index_folder_for(path, options)) {
   options_.buffer_bytes = std::max(options_.buffer_bytes, kMinBufferBytes);
-  if (!index_path_.empty()) {
-    check_index_place(index_path_, options_.index_folder_is_tried);
-    file_->keep_temporary_in(folder_of(index_path_));
+  if (!index_folder_.empty()) {
+    check_folder_for_indexes(index_folder_, options_.index_folder_is_tried);
+    file_->keep_temporary_in(index_folder_);
   }
   if (options_.compression != Compression::none) {
     members_.emplace(*file_, options_.compression, options_.level);
@@ -68,7 +54,7 @@ ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
   if (options_.durable) {
     file_->flush_early();
     check_flushable(folder_of(file_->path()));
-    if (!index_path_.empty()) check_flushable(folder_of(index_path_));
+    if (!index_folder_.empty()) check_flushable(index_folder_);
   }
   if (!options_.hold_descriptor) file_->park();
 }
@@ -80,9 +66,9 @@ void ShardWriter::write(std::span<const std::uint8_t> payload) {
     return;
   }
   if (!has_room(payload.size())) make_room();
-  if (!index_path_.empty()) offsets_.push_back(bytes());
+  if (!index_folder_.empty()) offsets_.push_back(bytes());
   buffer_.put_frame(payload);
-  if (!index_path_.empty() && samples_.wants(record_count_)) {
+  if (!index_folder_.empty() && samples_.wants(record_count_)) {
     const std::uint8_t* const end = buffer_.bytes().data() + buffer_.bytes().size();
     samples_.add(end - payload.size() - kFrameOverhead, end - kFooterBytes);
   }
@@ -97,11 +83,11 @@ void ShardWriter::write(const RecordBatch& batch, std::size_t first, std::size_t
 
 void ShardWriter::write_through(std::span<const std::uint8_t> payload) {
   if (!has_room(0)) make_room();
-  if (!index_path_.empty()) offsets_.push_back(bytes());
+  if (!index_folder_.empty()) offsets_.push_back(bytes());
   buffer_.put_header(payload.size());
   std::uint8_t footer[kFooterBytes];
   encode_footer(masked_crc32c(payload.data(), payload.size()), footer);
-  if (!index_path_.empty() && samples_.wants(record_count_)) {
+  if (!index_folder_.empty() && samples_.wants(record_count_)) {
     const std::span<const std::uint8_t> buffered = buffer_.bytes();
     samples_.add(buffered.data() + buffered.size() - kHeaderBytes, footer);
   }
@@ -151,12 +137,10 @@ void ShardWriter::drop_buffer() {
 void ShardWriter::park() {
   drop_buffer();
   file_->park();
-  if (index_file_) index_file_->park();
 }
 
 void ShardWriter::rename(const std::string& path) {
   file_->rename(path);
-  index_path_ = index_path_for(path, options_);
 }
 
 void ShardWriter::finish() {
@@ -165,13 +149,12 @@ void ShardWriter::finish() {
   const auto seek_points = members_ ? members_->finish() : nullptr;
   ShardFacts facts{members_ ? members_->file_bytes() : bytes(), 0, bytes(), options_.compression};
   if (!members_) facts.samples_crc = samples_.crc();
-  if (!index_path_.empty()) facts.by_writer = file_->set_back(&facts.mtime_ns);
+  if (!index_folder_.empty()) facts.by_writer = file_->set_back(&facts.mtime_ns);
   if (options_.durable) file_->flush();
-  if (!index_path_.empty()) {
+  if (!index_folder_.empty()) {
     offsets_.push_back(bytes());
-    index_file_ = publish_file(index_path_);
-    write_index(ShardIndex(facts, std::exchange(offsets_, {}), {}, seek_points), *index_file_);
-    if (options_.durable) index_file_->flush();
+    index_ = std::make_shared<const ShardIndex>(facts, std::exchange(offsets_, {}),
+                                                std::vector<Damage>(), seek_points);
   }
   failed_ = false;
 }
@@ -179,16 +162,22 @@ void ShardWriter::finish() {
 void ShardWriter::publish() {
   refuse_after_failure();
   failed_ = true;
-  if (index_file_) commit_loose(*index_file_);
-  try {
-    file_->commit(false, options_.existing);
-  } catch (const Error&) {
-    // The index describes a shard that does not exist.
-    if (index_file_) remove_file(index_path_);
-    throw;
+  std::optional<IndexAddition> addition;
+  if (index_ != nullptr) {
+    addition.emplace(place_for(options_.index_folder, path()), *index_);
   }
-  // Publishing has changed the shard's ctime.
-  if (index_file_ && options_.outgoing == nullptr) stamp_index(index_path_, path());
+  file_->commit(false, options_.existing);
+  if (addition) {
+    // Only now the shard has the version that its index is to know.
+    const bool is_here = options_.outgoing == nullptr;
+    try {
+      addition->commit(is_here ? facts_when_published(index_->facts(), path()) : index_->facts(),
+                       options_.durable);
+    } catch (const Error&) {
+      // The shard is there. Without an index it is scanned once.
+    }
+    index_.reset();
+  }
   failed_ = false;
 }
 

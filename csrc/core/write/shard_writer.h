@@ -11,6 +11,7 @@
 
 #include "core/codec/deflater.h"
 #include "core/index/frame_samples.h"
+#include "core/index/shard_index.h"
 #include "core/read/record_batch.h"
 #include "core/storage/outgoing_parts.h"
 #include "core/storage/publication.h"
@@ -36,14 +37,14 @@ struct WriteOptions {
   std::shared_ptr<OutgoingParts> outgoing = nullptr;
 };
 
-// The path of a shard's index; empty if it gets none.
-std::string index_path_for(const std::string& shard_path, const WriteOptions& options);
+// The folder of a shard's index; empty if it gets none.
+std::string index_folder_for(const std::string& shard_path, const WriteOptions& options);
 
-// Checks that a shard's index can be written. Makes its folder, and tries it unless
-// `index_folder_is_tried`. Throws Error io.
-void check_index_place(const std::string& index_path, bool folder_is_tried);
+// Checks that indexes can be kept in a folder. Makes it, and tries it unless `is_tried`. Throws
+// Error io.
+void check_folder_for_indexes(const std::string& folder, bool is_tried);
 
-// One thread at a time. Nothing appears under the names of the shard and its index before
+// One thread at a time. Nothing of the shard and its index appears before
 // publish(). If it is destroyed before that, nothing ever does. After any Error nothing more can be
 // written or published.
 class ShardWriter {
@@ -63,10 +64,11 @@ class ShardWriter {
     return buffer_.has_room(payload_bytes);
   }
 
-  // Writes the buffer, completes the index and, if durable, flushes both to the disk.
+  // Writes the buffer, completes the index and, if durable, flushes the shard to the disk.
   void finish();
-  // Gives the index and then the shard their names. Call finish() first. If durable, the caller
-  // must flush the folders of path() and index_path(), once for all shards in them.
+  // Gives the shard its name, and adds its index to that of the folder. Without room for both there
+  // is neither. Call finish() first. If durable, the caller must flush the folders of path() and
+  // index_folder(), once for all shards in them.
   void publish();
 
   // Gives a shard that is not finished yet another name in the same folder.
@@ -77,7 +79,7 @@ class ShardWriter {
   void park();
 
   const std::string& path() const noexcept { return file_->path(); }
-  const std::string& index_path() const noexcept { return index_path_; }  // empty: without one
+  const std::string& index_folder() const noexcept { return index_folder_; }  // empty: no index
   std::uint64_t record_count() const noexcept { return record_count_; }
   // The bytes of all frames, before compression.
   std::uint64_t bytes() const noexcept { return written_bytes_ + buffer_.bytes().size(); }
@@ -91,9 +93,9 @@ class ShardWriter {
 
   WriteOptions options_;
   const std::unique_ptr<Publication> file_;
-  std::string index_path_;
-  std::unique_ptr<Publication> index_file_;
-  std::optional<MemberWriter> members_;  // if compressed
+  std::string index_folder_;
+  std::shared_ptr<const ShardIndex> index_;  // once it is complete
+  std::optional<MemberWriter> members_;      // if compressed
   FrameBuffer buffer_;
   std::uint64_t written_bytes_ = 0;
   std::uint64_t record_count_ = 0;

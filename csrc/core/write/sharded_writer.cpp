@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/index/folder_writing.h"
 #include "core/storage/file_descriptor.h"
 #include "core/storage/folders.h"
 #include "core/storage/place.h"
@@ -21,7 +22,7 @@ constexpr std::size_t kSmallestBufferBytes = 64 << 10;
 constexpr unsigned kFlushingThreads = 4;
 constexpr int kNumberDigits = 5;
 
-// At the end, each shard has two descriptors: its own and its index's.
+// As many shards may keep their descriptors.
 std::size_t max_held_shards() {
   return std::clamp<std::size_t>(max_descriptors() / 8, 8, 512);
 }
@@ -86,21 +87,18 @@ std::vector<std::string> list_shards(const std::string& prefix) {
 void check_shard_places(const std::string& prefix, std::size_t count, const WriteOptions& options) {
   for (std::size_t number = 0; number < std::max<std::size_t>(count, 1); ++number) {
     const std::string path = shard_name(prefix, number, count);
-    const std::string index_path = index_path_for(path, options);
     if (number == 0) {
       check_place(path, "Creating", "");
     } else {
       check_name(path, "Creating", "");
     }
-    if (!index_path.empty()) check_index_place(index_path, number > 0);
   }
+  const std::string index_folder = index_folder_for(prefix, options);
+  if (!index_folder.empty()) check_folder_for_indexes(index_folder, false);
   if (count > 0) return;
   // None of the names they may get can be that of a folder.
   const std::string name = name_of(prefix);
   refuse_folders(folder_of(prefix), name, "");
-  const std::string index_path = index_path_for(prefix, options);
-  if (index_path.empty()) return;
-  refuse_folders(folder_of(index_path), name, name_of(index_path).substr(name.size()));
 }
 
 ShardedWriter::ShardedWriter(std::string prefix, const ShardedOptions& options)
@@ -186,9 +184,13 @@ void ShardedWriter::close() {
   finish_all();
   publish_all();
   if (options_.shard.existing == Existing::replace) remove_others();
+  // Of shards that become parts of something else, nothing is here but what their indexes say.
+  if (!index_folder().empty() && options_.shard.outgoing == nullptr) {
+    try_to_compact_index(index_folder());
+  }
   if (!options_.shard.durable) return;
   flush_folder(folder_of(prefix_));
-  if (!index_path().empty()) flush_folder(folder_of(index_path()));
+  if (!index_folder().empty()) flush_folder(index_folder());
 }
 
 void ShardedWriter::finish_all() {
@@ -208,7 +210,6 @@ void ShardedWriter::publish_all() {
     for (std::size_t shard = 0; options_.shard.existing == Existing::keep && shard < published;
          ++shard) {
       remove_file(shards_[shard]->path());
-      remove_file(shards_[shard]->index_path());
     }
     throw;
   }
@@ -218,9 +219,7 @@ void ShardedWriter::remove_others() {
   const std::vector<std::string> mine = paths();
   const std::set<std::string> kept(mine.begin(), mine.end());
   for (const std::string& path : list_shards(prefix_)) {
-    if (kept.contains(path)) continue;
-    remove_file(path);
-    remove_file(index_path_for(path, options_.shard));
+    if (!kept.contains(path)) remove_file(path);
   }
 }
 

@@ -51,7 +51,7 @@ class ShardedWriter {
   const std::string& prefix() const noexcept { return prefix_; }
   std::vector<std::string> paths() const;  // final ones after close()
   // Of any shard; empty: without one.
-  const std::string& index_path() const noexcept { return shards_.front()->index_path(); }
+  const std::string& index_folder() const noexcept { return shards_.front()->index_folder(); }
   std::uint64_t record_count() const noexcept { return record_count_; }
   std::uint64_t bytes() const noexcept;
 

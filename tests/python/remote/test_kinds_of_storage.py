@@ -99,7 +99,7 @@ def test_patterns(server: RangeServer, kind: tuple[str, str, dict[str, Any]]) ->
     names = ["a-10", "a-9", "b-1", ".a-3", "sub/a-4", "sub/deep/a-5", "x+y/a 6"]
     for name in names:
         server.put(f"{path}/set/{name}", b"")
-    server.put(f"{path}/set.tfrfast/a-9.index", b"index")
+    server.put(f"{path}/set.tfrfast/index", b"index")
     server.put(f"{path}/a-8", b"")
 
     def found(pattern: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from concurrent.futures import Executor
 from typing import Any
@@ -11,7 +10,7 @@ from tfrfast import _native
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.warning import core_warnings
 from tfrfast.jobs.cutting import grouped
-from tfrfast.jobs.indexing.places import BuiltIndex, collected, index_path
+from tfrfast.jobs.indexing.places import BuiltIndex, compact, index_folder
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.storage.paths import written_file
 
@@ -24,20 +23,22 @@ def build(
     progress: bool | None,
     force: bool,
 ) -> list[BuiltIndex]:
-    """Builds what is missing, or all, and collects each folder's indexes into one file."""
+    """Builds what is missing, or all."""
     into = b"" if folder is None else written_file(folder)
     tasks = _plan(shards, into, force, num_workers(executor, threads))
     total = sum(task.amount for task in tasks)
     kept_in = _places(shards, folder) if executor is not None else set()
-    before = _loose_in(kept_in)
+    before = _states_in(kept_in)
     with core_warnings(1), ProgressBar("Indexing", progress) as bar:
         parts = run_tasks(tasks, executor, threads, bar.adding(total))
         built = [each for part in parts for each in part]
         # A task that an executor runs again finds what it has built, and takes it for an older one.
-        new = _loose_in(kept_in).items() - before.items()
-        is_new = {path for path, _ in new}
-        built = [each._replace(was_built=each.was_built or each.path in is_new) for each in built]
-        return collected(built)
+        new = {place for place, _ in _states_in(kept_in).items() - before.items()}
+        compact(built)
+        return [
+            each._replace(was_built=each.was_built or _place(each.shard, folder) in new)
+            for each in built
+        ]
 
 
 def _plan(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_Build]:
@@ -51,10 +52,7 @@ def _plan(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_
 
 
 class _Build:
-    """Builds the indexes of some files, each of which appears whole in its place.
-
-    They lie beside each other until they are collected.
-    """
+    """Builds the indexes of some files, each of which is added to that of its folder."""
 
     def __init__(
         self,
@@ -87,16 +85,17 @@ class _Build:
 
 
 def _places(shards: list[str], folder: str | os.PathLike[str] | None) -> set[str]:
-    return {os.path.dirname(index_path(shard, folder)) for shard in shards}
+    return {index_folder(shard, folder) for shard in shards}
 
 
-def _loose_in(folders: set[str]) -> dict[str, tuple[int, int]]:
-    """The indexes in folders that are still to be collected, by path, and which files these are."""
-    found = {}
+def _place(shard: str, folder: str | os.PathLike[str] | None) -> tuple[str, bytes]:
+    return index_folder(shard, folder), os.fsencode(os.path.basename(shard))
+
+
+def _states_in(folders: set[str]) -> dict[tuple[str, bytes], frozenset[tuple[int, int]]]:
+    """What the indexes in folders say of the shards of each name, in whatever data folders."""
+    found: dict[tuple[str, bytes], set[tuple[int, int]]] = {}
     for folder in folders:
-        with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".index"):
-                    facts = entry.stat()
-                    found[entry.path] = facts.st_ino, facts.st_mtime_ns
-    return found
+        for (name, data), state in _native.indexed_states(os.fsencode(folder)).items():
+            found.setdefault((folder, name), set()).add((data, state))
+    return {place: frozenset(states) for place, states in found.items()}

@@ -15,7 +15,7 @@ from tfrfast.base.progress import ProgressBar
 from tfrfast.base.warning import core_warnings
 from tfrfast.errors import StaleIndexError
 from tfrfast.jobs.cutting import grouped, size_of
-from tfrfast.jobs.indexing.places import BuiltIndex, collected, index_path
+from tfrfast.jobs.indexing.places import BuiltIndex, compact
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.reader import Reader
 from tfrfast.storage.paths import reach, written_file
@@ -48,7 +48,7 @@ def build(
         return {
             shard.path: BuiltIndex(
                 shard.path,
-                shard.index or index_path(shard.path, folder),
+                shard.index or _index_path(shard.path, folder),
                 shard.index is None,
                 shard.num_records,
                 damage[shard.path],
@@ -67,7 +67,9 @@ def rebuild(
     tasks = [_Rebuild(url, into, storage) for url in urls]
     with core_warnings(1):
         built = list(run_tasks(tasks, None, threads or _OBJECTS_AT_ONCE, lambda _: None))
-    return {each.shard: each for each in (built if folder is None else collected(built))}
+    if folder is not None:
+        compact(built)
+    return {each.shard: each for each in built}
 
 
 class _Rebuild(NamedTuple):
@@ -117,8 +119,14 @@ def build_elsewhere(
                 # At once: the cache may later remove it to make room.
                 built[each.shard] = _copied(each._replace(path=path), into, storage)
     if folder is not None:
-        return {each.shard: each for each in collected(list(built.values()))}
+        compact(list(built.values()))
     return built
+
+
+def _index_path(url: str, folder: str | os.PathLike[str] | None) -> str:
+    if folder is None:
+        return _native.cached_index_path(os.fsencode(url))
+    return _native.index_path_in(os.fsencode(folder))
 
 
 def _copied(kept: BuiltIndex, folder: bytes, storage: Storage) -> BuiltIndex:

@@ -6,7 +6,6 @@ import os
 from typing import NamedTuple
 
 from tfrfast import _native
-from tfrfast.storage.remote.urls import is_url
 
 
 class BuiltIndex(NamedTuple):
@@ -19,23 +18,14 @@ class BuiltIndex(NamedTuple):
     damage: int
 
 
-def index_path(shard: str, folder: str | os.PathLike[str] | None = None) -> str:
-    """Where the index of `shard` goes, unless another shard of that name has the place already."""
-    if folder is None and is_url(shard):
-        return _native.cached_index_path(os.fsencode(shard))
-    if folder is None:
-        return _native.sibling_index_path(os.fsencode(shard))
-    return _native.index_path_in(os.fsencode(folder), os.fsencode(shard))
+def index_folder(shard: str, folder: str | os.PathLike[str] | None = None) -> str:
+    """Where the index of a file lies: `folder`, or that beside its data folder."""
+    if folder is not None:
+        return os.fspath(folder)
+    return _native.sibling_index_folder(os.fsencode(shard))
 
 
-def collected(built: list[BuiltIndex]) -> list[BuiltIndex]:
-    """The same after each folder's loose indexes were collected into one."""
+def compact(built: list[BuiltIndex]) -> None:
+    """Leaves one part in each of these indexes, without what no longer counts."""
     for folder in dict.fromkeys(os.path.dirname(each.path) for each in built if each.path):
-        _native.merge_indexes(os.fsencode(folder))
-    return [each._replace(path=_path_now(each.path)) for each in built]
-
-
-def _path_now(path: str) -> str:
-    if not path or os.path.exists(path):
-        return path
-    return _native.folder_index_path(os.fsencode(os.path.dirname(path)))
+        _native.compact_index(os.fsencode(folder))

@@ -7,7 +7,7 @@ import os
 from tfrfast import _native
 from tfrfast.base.warning import core_warnings
 from tfrfast.jobs.indexing.building import build_index
-from tfrfast.jobs.indexing.places import BuiltIndex, index_path
+from tfrfast.jobs.indexing.places import BuiltIndex
 from tfrfast.storage.paths import Paths, expand_paths, refuse_urls, written_file
 
 
@@ -44,10 +44,9 @@ def import_text_indexes(
     ValueError if it has others, and OSError if a file cannot be read or written.
     """
     shards = _shards_of(paths)
+    into = b"" if index_folder is None else written_file(index_folder)
     for shard, text in zip(shards, _text_paths(shards, folder), strict=True):
-        _native.import_text_index(
-            os.fsencode(text), os.fsencode(shard), os.fsencode(index_path(shard, index_folder))
-        )
+        _native.import_text_index(os.fsencode(text), os.fsencode(shard), into)
     return build_index(shards, folder=index_folder, progress=False)
 
 

@@ -21,7 +21,7 @@ from tfrfast.jobs.shuffling.sorted_rows import SortedRows
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.jobs.shuffling.work_folder import WorkFolder
 from tfrfast.reader import Reader, Skipped
-from tfrfast.writing.shard_set import UnpublishedShard
+from tfrfast.writing.writer import Writer
 
 _SMALL_SHARD_BYTES = 64 << 10
 _STEP_BYTES = 64 << 20  # between two checks for Ctrl-C and updates of the progress bar
@@ -262,7 +262,7 @@ class ShuffleJob:
         name = str(len(self._state["written"]))
         totals = [0, 0, 0]
         index = self._work.inside("index") if self._target.index is not False else False
-        with UnpublishedShard(
+        with Writer(
             self._work.inside("shards", name),
             compression=self._target.compression,
             level=self._target.level,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from tfrfast import _native
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.jobs.shuffling.work_folder import WorkFolder
 from tfrfast.reader import Skipped
 from tfrfast.writing.options import index_folder_bytes
-from tfrfast.writing.shard_names import ShardNames
+from tfrfast.writing.shard_names import ShardNames, remove
 
 
 class Shuffled(NamedTuple):
@@ -83,15 +84,15 @@ class Publication:
         splits: dict[str, list[str]] = {output.name: [] for output in outputs}
         index = self._target.index
         names = ShardNames(None if index is False else index_folder_bytes(index))
+        made = None if index is False else _native.MadeIndexes(self._work.inside("index"))
         for name, final, output in state["published"]:
-            made_index = self._work.inside("index", f"{name}.index")
             shard = self._work.inside("shards", name)
-            names.move(shard, made_index, final, self._target.overwrite, again=True)
+            names.move(shard, made, final, self._target.overwrite, again=True)
             splits[outputs[output].name].append(final)
         finals = [final for _, final, _ in state["published"]]
         if self._target.overwrite:
             for path in set(self._target.taken_names()).difference(finals):
-                names.remove(path)
+                remove(path)
         names.finish_folders(finals, self._target.sync)
         records, payload_bytes, content_hash = state["totals"]
         self._work.forget()

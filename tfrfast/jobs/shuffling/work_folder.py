@@ -97,7 +97,7 @@ def work_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:
         where = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:8]
         return os.path.join(os.fsdecode(written_file(work)), f"shuffle-{name}-{where}")
     os.makedirs(folder or ".", exist_ok=True)
-    sibling = os.path.dirname(_native.sibling_index_path(os.fsencode(os.path.join(folder, "any"))))
+    sibling = _native.sibling_index_folder(os.fsencode(os.path.join(folder, "any")))
     with contextlib.suppress(OSError):
         os.makedirs(sibling, exist_ok=True)
         if os.stat(sibling).st_dev == os.stat(folder or ".").st_dev:

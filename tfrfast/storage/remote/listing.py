@@ -94,7 +94,7 @@ def _run(work: Coroutine[Any, Any, Answer], name: str) -> Answer:
 
 def _is_index(key: str) -> bool:
     folder, _, name = key.rpartition("/")
-    return folder.endswith(".tfrfast") and (name.endswith(".index") or name == "index")
+    return folder.endswith(".tfrfast") and name == "index"
 
 
 def _beginning(location: Location) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
@@ -53,18 +52,13 @@ def _publish(place: str, shards: Mapping[str, str], access: str) -> None:
 
         with JobThreads(_AT_ONCE) as pool:
             list(pool.map(keep, shards))
-        for attempt in range(_ATTEMPTS):
-            together = os.path.join(folder, f"attempt-{attempt}")
-            os.mkdir(together)
-            for name in os.listdir(mine):
-                if name.endswith(".index"):  # a merge removes those that it has collected
-                    os.link(os.path.join(mine, name), os.path.join(together, name))
-            path = _native.folder_index_path(os.fsencode(together))
+        path = os.path.join(folder, "index")
+        for _ in range(_ATTEMPTS):
             version = uploads.download(place, access, path)
-            _native.merge_indexes(os.fsencode(together))
+            _native.join_index(os.fsencode(folder), _native.index_path_in(os.fsencode(mine)))
             if uploads.replace_by_file(place, access, path, version):
                 return
-            shutil.rmtree(together)
+            os.unlink(path)
     raise OSError(
         f"{place!r} could not be written: others replaced it {_ATTEMPTS} times in between. Try "
         "again."
