@@ -223,6 +223,7 @@ data have three shapes ([shapes.py](../tfrfast/bench/shapes.py)): `ctr` is 2,000
 Most programs have `TFRecordDataset(files, num_parallel_reads=AUTOTUNE)`, then
 `.map(parse_single_example).batch(n)`, and `.shuffle(8192)` where the case is shuffled. The table
 shows how many times as fast that is after changing only the name of the dataset's class.
+[pipelines.md](pipelines.md) has pipelines of public programs.
 
 {usual}
 

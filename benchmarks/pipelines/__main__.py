@@ -53,9 +53,9 @@ def main() -> None:
         run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
         results.append(Result(*json.loads(run.stdout.splitlines()[-1])))
         print(results[-1].line, flush=True)
+        if given.out:  # a run that is stopped leaves what it has
+            given.out.write_text(page(results, given.turns, given.seconds))
     print(summary(results))
-    if given.out:
-        given.out.write_text(page(results, given.turns, given.seconds))
 
 
 if __name__ == "__main__":

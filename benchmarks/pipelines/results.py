@@ -28,7 +28,7 @@ through [`tfr.accelerate`](tensorflow.md#datasets-that-others-built).
   has used {seconds:g} s of processor time, of all threads. Indexes are built before.
 - Figures are rows for each second of processor time: medians, the median of the pairs' ratios, and
   its range.
-- *not planned*: `tfr.accelerate` returns the dataset itself.
+- *not planned*: TensorFlow reads it, as `tfr.explain` says.
 
 | programs | most of the work | TensorFlow | accelerated | ratio |
 |---|---|---:|---:|---:|

@@ -17,6 +17,8 @@ from record_files import flip_payload_byte
 
 tf = pytest.importorskip("tensorflow")
 
+from tensorflow.python.data.experimental.ops import distribute  # noqa: E402
+
 from tensorflow_child import FEATURES  # noqa: E402
 from tfrfast.tensorflow.accelerating import AcceleratedDataset  # noqa: E402
 
@@ -75,6 +77,12 @@ ORDERED: dict[str, Chain] = {
     "our class inside": lambda files: names_of(files).interleave(tfr.TFRecordDataset, 3),
     "version 1": lambda files: tf.compat.v1.data.TFRecordDataset(files),
     "a shard of the names": lambda files: names_of(files).shard(2, 0).interleave(read, 2),
+    "a shard of shuffled names": lambda files: (
+        names_of(files)
+        .shuffle(9, seed=5, reshuffle_each_iteration=False)
+        .shard(2, 1)
+        .flat_map(read)
+    ),
     "part of the names": lambda files: names_of(files).skip(1).take(4).flat_map(read),
     "names joined": lambda files: (
         names_of(files[:3]).concatenate(names_of(files[4:])).flat_map(read)
@@ -195,6 +203,35 @@ def test_a_function_is_never_called_again(files: list[str]) -> None:
     assert numbers(ours) == numbers(theirs)
     assert min(numbers(ours)) == 10
     assert len(calls) == traced
+
+
+def test_workers_shards_of_shuffled_names_are_tensorflows(files: list[str]) -> None:
+    def part(index: int) -> Any:
+        names = names_of(files).shuffle(9, seed=5, reshuffle_each_iteration=False)
+        return in_batches(names.shard(2, index).interleave(read).shuffle(10))
+
+    for theirs in map(part, range(2)):
+        ours = tfr.accelerate(theirs)
+        assert sorted(numbers(ours)) == sorted(numbers(theirs))
+        assert ours._history.is_planned
+
+
+@pytest.mark.parametrize("mixes", [False, True])
+def test_automatic_sharding_gives_workers_tensorflows_files(files: list[str], mixes: bool) -> None:
+    records = names_of(files).shuffle(9).interleave(read).shuffle(10)
+    theirs = in_batches(records if mixes else names_of(files).interleave(read))
+    for worker in range(2):
+        shares = [
+            numbers(distribute._AutoShardDataset(dataset, 2, worker))
+            for dataset in (theirs, tfr.accelerate(theirs))
+        ]
+        assert sorted(shares[0]) == sorted(shares[1])
+        assert mixes or shares[0] == shares[1]
+
+
+def test_the_number_of_elements_is_known_without_opening_files(files: list[str]) -> None:
+    missing = tf.data.TFRecordDataset(["missing"]).shuffle(9).batch(8)
+    assert tfr.accelerate(missing).cardinality() == missing.cardinality()
 
 
 PLAIN: dict[str, Chain] = {

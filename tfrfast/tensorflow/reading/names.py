@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.shuffles import is_kept
 
 _MAX_NAMES = 1_000_000
 _SOURCES = {"_TensorSliceDataset", "_TensorDataset"}
@@ -26,7 +27,7 @@ class Names(NamedTuple):
 
 
 def names_of(dataset: object) -> Names | Refusal:
-    """Reads the names from the dataset's own tensors. Nothing is iterated."""
+    """Reads the names from the dataset's own tensors. Only a shuffle of names is iterated."""
     kind = nodes.kind(dataset)
     if kind in _SOURCES:
         return _given(dataset)
@@ -76,7 +77,9 @@ def _repeated(names: Names, dataset: object) -> Names | Refusal:
     return names._replace(epochs=names.epochs * count)
 
 
-def _shuffled(names: Names, _: object) -> Names | Refusal:
+def _shuffled(names: Names, dataset: object) -> Names | Refusal:
+    if is_kept(dataset) and names.epochs == 1 and not names.shuffled:
+        return Names(tuple(nodes.strings_of(dataset)))  # the one order that TensorFlow gives
     return names._replace(shuffled=True)
 
 

@@ -39,6 +39,11 @@ def inputs(dataset: Any) -> list[Any]:
     return list(without_adapter(dataset)._inputs())
 
 
+def strings_of(dataset: Any) -> list[bytes]:
+    """What a dataset of strings gives."""
+    return [bytes(each) for each in without_adapter(dataset).as_numpy_iterator()]
+
+
 def attribute(dataset: Any, name: str) -> Any:
     """The value of a private attribute; None if the dataset has no such attribute."""
     return getattr(without_adapter(dataset), f"_{name}", None)
