@@ -26,7 +26,7 @@ constexpr std::uint64_t kFarBatchRecords = 1 << 17;
 // So much of what follows is asked for before, as shards may be small: at most as much again as was
 // read.
 constexpr std::uint64_t kMinAheadBytes = 32 << 20;
-constexpr std::uint64_t kMaxAheadBytes = 64 << 20;
+constexpr std::uint64_t kMaxAheadBytes = 128 << 20;
 
 std::vector<std::int64_t> numbers(std::uint64_t begin, std::uint64_t end) {
   std::vector<std::int64_t> result(static_cast<std::size_t>(end - begin));
