@@ -103,6 +103,16 @@ def test_each_worker_reads_its_own_files(files: list[str], chain: str) -> None:
         assert shares == [sorted(share) for share in shares]
 
 
+def test_windows_are_shared_by_file(files: list[str]) -> None:
+    def windows() -> Any:
+        numbers = tfr.TFRecordDataset(files).map(number_of)
+        return numbers.window(3).flat_map(lambda window: window.batch(3))
+
+    shares = [flat(sharded(windows(), 2, worker)) for worker in range(2)]
+    assert [of_files(share) for share in shares] == [[0, 2], [1, 3]]
+    assert sorted(shares[0] + shares[1]) == list(range(COUNT))
+
+
 @pytest.mark.parametrize("workers", [2, 3])
 def test_a_stream_is_shared_by_file(unknown: list[str], workers: int) -> None:
     theirs = tf.data.TFRecordDataset(unknown).map(number_of).batch(3)
