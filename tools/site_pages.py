@@ -81,6 +81,36 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return LINK.sub(moved, markdown)
 
 
+def on_post_build(config: MkDocsConfig) -> None:
+    """llms.txt lists the pages, with the headings of each, for programs that read them."""
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
+    for section in config.nav or []:
+        for name, entry in section.items():
+            lines += [f"## {name}", ""]
+            lines += [_listed(title, page) for title, page in _entries(name, entry)]
+            lines.append("")
+    Path(config.site_dir, "llms.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _entries(name: str, entry: Any) -> list[tuple[str, str]]:
+    if isinstance(entry, str):
+        return [(name, entry)]
+    return [
+        pair
+        for each in entry
+        for pair in (each.items() if isinstance(each, dict) else [(name, each)])
+    ]
+
+
+def _listed(title: str, page: str) -> str:
+    sources = {place: source for source, place in pages().items()}
+    text = (ROOT / sources.get(page, f"docs/{page}")).read_text(encoding="utf-8")
+    text = re.sub("^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall("^##? (.+)$", text, re.MULTILINE)
+    address = "" if page == "index.md" else re.sub(r"(/index)?\.md$", "/", page)
+    return f"- [{title}]({address or './'}): {'; '.join(headings)}"
+
+
 def pages() -> dict[str, str]:
     """The site's name for each file outside docs/ that it shows."""
     found = {source: place for source, place in PAGES.items() if (ROOT / source).exists()}

@@ -35,6 +35,14 @@ def test_the_readme() -> None:
     assert sorted(trained) == list(range(123_457))
 
 
+def test_instead_of_a_large_shuffle() -> None:
+    write_shards("examples/x")
+    steps: list[Any] = []
+    run_page("docs/beam.md", {"train_step": lambda *columns: steps.append(columns)})
+    assert len(steps) == 2
+    assert len(tfr.Reader("shuffled/*")) == 300
+
+
 def test_distributed_training() -> None:
     write_shards("data/train")
     steps: list[Any] = []

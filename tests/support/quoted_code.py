@@ -66,6 +66,7 @@ def write_shards(prefix: str, columns: Mapping[str, Any] | None = None, count: i
         "size": number % 7,
         "tokens": number,
         "dense": np.ones((count, 13), np.float32),
+        "text": [f"sentence {i}" for i in number],
         "caption": [f"picture {i}" for i in number],
         "image/id": keys,
         "id": keys,

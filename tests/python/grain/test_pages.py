@@ -31,6 +31,14 @@ def test_jax() -> None:
     assert run_page("docs/jax.md", given)["state"] > 0
 
 
+def test_maxtext() -> None:
+    pytest.importorskip("grain")
+    write_shards("c4/train")
+    steps: list[Any] = []
+    run_page("docs/maxtext.md", {"tokenize": lambda row: row["text"], "train_step": steps.append})
+    assert len(steps) == 300 + 2
+
+
 def test_grain() -> None:
     pytest.importorskip("grain")
     write_shards("data/train")
