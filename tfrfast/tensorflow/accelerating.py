@@ -11,11 +11,11 @@ import tensorflow as tf
 from tfrfast.tensorflow.building import build
 from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.interruption import InterruptibleIterator
+from tfrfast.tensorflow.late_dataset import LateDataset
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, chain_of
 from tfrfast.tensorflow.reading.planner import Plan, plan, why_no_gain
 from tfrfast.tensorflow.reading.shuffles import decide
-from tfrfast.tensorflow.saving import saved_as_it_bears
 
 SWITCH = "TFRFAST_ACCELERATE"
 _NONE = Refusal("")
@@ -76,7 +76,7 @@ class _Iterator(InterruptibleIterator):
             ) from None
 
 
-class AcceleratedDataset(tf.data.Dataset):  # type: ignore[misc]
+class AcceleratedDataset(LateDataset):
     """A finished dataset that is planned when it is used."""
 
     def __init__(self, plain: Any, chain: Chain) -> None:
@@ -113,21 +113,8 @@ class AcceleratedDataset(tf.data.Dataset):  # type: ignore[misc]
     def _built(self) -> Any:
         return self._made[0]
 
-    # DatasetV2 keeps its variant tensor here.
-    @property
-    def _variant_tensor_attr(self) -> Any:
-        return self._built._variant_tensor
-
-    @_variant_tensor_attr.setter
-    def _variant_tensor_attr(self, _: None) -> None:
-        pass
-
     def __iter__(self) -> Any:
         return _Iterator(self) if tf.executing_eagerly() else super().__iter__()
-
-    def _apply_debug_options(self) -> Any:
-        """What TensorFlow makes iterators of."""
-        return saved_as_it_bears(super()._apply_debug_options())
 
     def _trace_variant_creation(self) -> Any:
         """What a SavedModel holds: TensorFlow's own reading, which every process has."""

@@ -10,6 +10,7 @@ from tfrfast.tensorflow.batches import Batches
 from tfrfast.tensorflow.functions import parallel_map
 from tfrfast.tensorflow.lifting.batches import lifted_batches
 from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.sequence import Batch, Sequence
 
 
@@ -58,8 +59,8 @@ def _each_made(pipeline: Pipeline, records: Any) -> Any:
     """What caches, maps and filters make of single records."""
     if pipeline.cached:
         records = records.cache()
-    for apply in pipeline.elementwise:
-        records = apply(records)
+    for call in pipeline.elementwise:
+        records = nodes.moved(call, [records])
     return records
 
 

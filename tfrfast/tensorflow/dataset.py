@@ -12,20 +12,24 @@ from tfrfast.base.codecs import CODECS
 from tfrfast.storage.disk_cache import DiskCache, cache_text
 from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow import processors
-from tfrfast.tensorflow.fused import FusedDataset
-from tfrfast.tensorflow.history import History, Step
+from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.lifting.switch import lifts_parsing
 from tfrfast.tensorflow.names import file_names
 from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.planned_dataset import PlannedDataset
 from tfrfast.tensorflow.reading.opening import Opening, note_opening
 from tfrfast.tensorflow.sequence import EVERYTHING
+from tfrfast.tensorflow.slow_paths import warn_once
 from tfrfast.tensorflow.source import Source
+
+_IN_A_FUNCTION = "A TFRecordDataset in a function reads record by record"
+_OUTSIDE = "TFRecordDataset(files) outside it, or tfr.accelerate() of the finished dataset"
 
 OnCorruption = Literal["raise", "skip"]
 
 
-class TFRecordDataset(FusedDataset):
+class TFRecordDataset(PlannedDataset):
     """The records of TFRecord files: `tf.data.TFRecordDataset`, faster, in any exact order.
 
         records = tfr.TFRecordDataset(files).shuffle(1_000_000, seed=1)
@@ -98,10 +102,14 @@ class TFRecordDataset(FusedDataset):
             source = source.planned(build_indexes=False) or source
         sequence = EVERYTHING if source.has_known_order else None
         pipeline = Pipeline(source, sequence, lifts=lifts)
-        self._set_up(pipeline, History(source.description, source.has_known_order))
+        history = History(source.description, source.has_known_order)
+        self._set_up(pipeline, history, element_spec=tf.TensorSpec([], tf.string))
         if not tf.executing_eagerly() and names.tensor is not None:
             opening = Opening(compression, source.skip_damage, zero_copy)
             note_opening(self, names.tensor, opening)
+            if names.known is None:
+                reason = Refusal(names.why_unknown, _OUTSIDE)
+                warn_once("function", _IN_A_FUNCTION, reason)
 
 
 def _is_ours(compression_type: Any, buffer_size: Any) -> bool:

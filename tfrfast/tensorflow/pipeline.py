@@ -7,25 +7,20 @@ wait at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import tensorflow as tf
 
-from tfrfast.order import BlockShuffle
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
-from tfrfast.tensorflow.seeds import draw_seed
 from tfrfast.tensorflow.sequence import EVERYTHING, Batch, Sequence, Shuffle
 from tfrfast.tensorflow.slow_paths import warn_of_requests
 from tfrfast.tensorflow.source import Source
-
-Build = Callable[[Any], Any]
 
 _LEAVE_IT_OUT = "no num_parallel_reads, or shuffle() first"
 _SHUFFLE_FIRST = "shuffle() before it, or no num_parallel_reads"
@@ -40,8 +35,7 @@ class Pipeline:
     lifts: bool = True  # whether the parse may be taken out of maps before batch()
     lifted: Lifted | None = None  # the maps whose batches are decoded
     cached: bool = False  # records in memory, until a call is planned that needs others
-    elementwise: tuple[Build, ...] = ()  # maps and filters of single records
-    maps: tuple[Any, ...] = ()  # what the maps among them make
+    elementwise: tuple[Any, ...] = ()  # maps and filters of single records, as tf.data made them
     filtered: bool = False
     parses: bool = False  # single records, in a map
     decodes_media: bool = False
@@ -102,26 +96,20 @@ class Pipeline:
             return Refusal("there is a repeat() before it")
         return replace(self, sequence=sequence, cached=False)
 
-    def shuffled(
-        self, seed: Any, reshuffles: bool | None, order: BlockShuffle | None
-    ) -> Pipeline | Refusal:
+    def shuffled(self, shuffle: Shuffle) -> Pipeline | Refusal:
         """May build indexes. Raises for structural damage."""
-        known_seed = None if seed is None else static_integer(seed)
-        if seed is not None and known_seed is None:
-            return Refusal("the seed is known only in the graph", "give a Python integer")
         sequence = self.sequence or EVERYTHING
         if self.source.takes_turns and sequence.records != EVERYTHING.records:
             return Refusal("what is left of files that take turns is shuffled", _SHUFFLE_FIRST)
-        if sequence.shuffled(Shuffle(0)) is None:
+        if sequence.shuffled(shuffle) is None:
             return _refused_shuffle(sequence)
         source = self.source.planned(build_indexes=True)
         if source is None or source.plan is None:
             return _streams(self.source)
         if source.plan.damage:
             raise exception_from(source.plan.damage)
-        if order is None:
+        if shuffle.blocks is None:
             warn_of_requests(source.far_records)
-        shuffle = Shuffle(draw_seed(known_seed), reshuffles is not False, order, seed is not None)
         return replace(
             self,
             source=source,
@@ -161,12 +149,12 @@ class Pipeline:
 
     def _lifted(self) -> Lifted | Refusal:
         """The maps before a batch(), where they can be given whole batches."""
-        if not self.maps or self.filtered:
+        if self.filtered:
             return Refusal(
                 "filter() before it makes single elements",
                 "batch() first, and then map() on batches",
             )
-        lifted = lift(self.maps, self.lifts)
+        lifted = lift(self.elementwise, self.lifts)
         if isinstance(lifted, Lifted):
             return lifted
         instead = lifted.instead or "batch() first, and then map() on batches"
@@ -217,22 +205,20 @@ class Pipeline:
             return Refusal("it keeps what the plan gave the first time")
         return replace(self, cached=True)
 
-    def with_map(self, apply: Build, mapped: Any) -> Pipeline | Refusal:
-        """`mapped` is what `apply` makes here."""
+    def with_map(self, call: Any) -> Pipeline | Refusal:
         if self.batch is not None:
             return Refusal("it is given batches")
         return replace(
             self,
-            elementwise=(*self.elementwise, apply),
-            maps=(*self.maps, mapped),
-            parses=self.parses or parses_examples(mapped),
-            decodes_media=self.decodes_media or decodes_media(mapped),
+            elementwise=(*self.elementwise, call),
+            parses=self.parses or parses_examples(call),
+            decodes_media=self.decodes_media or decodes_media(call),
         )
 
-    def with_filter(self, apply: Build) -> Pipeline | Refusal:
+    def with_filter(self, call: Any) -> Pipeline | Refusal:
         if self.batch is not None:
             return Refusal("it is given batches")
-        return replace(self, elementwise=(*self.elementwise, apply), filtered=True)
+        return replace(self, elementwise=(*self.elementwise, call), filtered=True)
 
     @property
     def parses_needlessly(self) -> bool:

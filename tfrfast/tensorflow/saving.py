@@ -76,7 +76,7 @@ def saved_as_it_bears(dataset: Any) -> Any:
 def _what_prevents(dataset: Any) -> str:
     if _is_source(dataset):
         return ""
-    if not _is_wrapper(dataset) and not _bears(dataset):
+    if not _is_wrapper(dataset) and not bears(dataset):
         kind = type(dataset).__name__.strip("_")
         return f"TensorFlow cannot save a position in its {kind}, or takes long to"
     return next(filter(None, map(_what_prevents, _inputs_of(dataset))), "")
@@ -95,7 +95,8 @@ def _is_wrapper(dataset: Any) -> bool:
     return hasattr(dataset, "_history")
 
 
-def _bears(dataset: Any) -> bool:
+def bears(dataset: Any) -> bool:
+    """Whether TensorFlow can save a position in a dataset that it made, whatever comes before."""
     kind = type(dataset)
     is_ordered = getattr(dataset, "_deterministic", None) != "false"
     return is_ordered and kind.__name__ in _BEARING and kind.__module__.startswith("tensorflow.")

@@ -17,5 +17,9 @@ def draw_seed(seed: int | None) -> int:
         return seed % 2**64
     if global_seed is None:
         return secrets.randbits(63)
-    own = own_seed if seed is None else seed
-    return (int(global_seed) * 0x9E3779B97F4A7C15 + int(own)) % 2**64
+    return mixed(int(global_seed), int(own_seed if seed is None else seed))
+
+
+def mixed(global_seed: int, own: int) -> int:
+    """The seed that an op's own one and that of `tf.random.set_seed` give together."""
+    return (global_seed * 0x9E3779B97F4A7C15 + own) % 2**64

@@ -14,7 +14,7 @@ _OWN = ("tfrfast", "tensorflow", "keras")
 _told: set[str] = set()
 
 
-def warn_once(kind: Literal["shuffle", "parse"], what: str, refusal: Refusal) -> None:
+def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal: Refusal) -> None:
     """The first time for each kind. Names the user's line."""
     if kind in _told:
         return

@@ -111,7 +111,6 @@ class TestExplain:
             ),
             (lambda source: source.batch(4).take(1), "counts batches", "before batch"),
             (lambda source: source.filter(lambda _: True).take(1), "lets through", ""),
-            (lambda source: source.take(tf.Variable(2, dtype=tf.int64)), "graph", "integers"),
             (lambda source: source.enumerate(), "one by one", "batch"),
         ],
     )
@@ -271,6 +270,15 @@ class TestWarnings:
         assert "TensorFlow's own reader" in str(caught.message)
         assert "Instead: names of files on a disk" in str(caught.message)
         assert tfr.explain(source).steps[0].instead.startswith("names of files")
+
+    def test_a_reader_in_a_function_is_said_once(self, files: list[str]) -> None:
+        names = tf.data.Dataset.from_tensor_slices(files)
+        (caught,) = self.caught(
+            lambda: [list(names.interleave(tfr.TFRecordDataset)) for _ in range(2)]
+        )
+        assert "in a function" in str(caught.message)
+        assert "tfr.accelerate" in str(caught.message)
+        assert caught.filename == __file__
 
     def test_parsing_of_single_records_is_said_once(self, files: list[str]) -> None:
         source = tfr.TFRecordDataset(files).map(parse_and_print)

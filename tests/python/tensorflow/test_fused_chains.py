@@ -337,6 +337,17 @@ class TestGrammar:
         with pytest.raises(ValueError, match="known"):
             dataset.shuffle(10, order=tfr.BlockShuffle(8, 2))
 
+    def test_an_orders_own_seed_and_indices_are_refused(self, files: list[str]) -> None:
+        dataset = tfr.TFRecordDataset(files)
+        for order in (
+            tfr.BlockShuffle(8, 2, seed=3),
+            tfr.BlockShuffle(8, 2, indices=[1, 2]),
+        ):
+            with pytest.raises(ValueError, match=r"shuffle\(seed=...\)"):
+                dataset.shuffle(10, order=order)
+        with pytest.raises(TypeError, match="BlockShuffle"):
+            dataset.shuffle(10, order=tfr.Shuffle())
+
     def test_users_options_go_first(self, files: list[str]) -> None:
         options = tf.data.Options()
         options.experimental_symbolic_checkpoint = False

@@ -13,6 +13,7 @@ from tfrfast.tensorflow.reading import nodes
 _SHOWN = {
     "CacheDataset": ("cache", ()),
     "_BatchDataset": ("batch", ("batch_size",)),
+    "_FilterDataset": ("filter", ()),
     "_ConcatenateDataset": ("concatenate", ()),
     "_OptionsDataset": ("with_options", ()),
     "_PaddedBatchDataset": ("padded_batch", ("batch_size",)),
@@ -21,6 +22,7 @@ _SHOWN = {
     "_ParallelMapDataset": ("map", ()),
     "_MapAndBatchDataset": ("map_and_batch", ()),
     "_PrefetchDataset": ("prefetch", ("buffer_size",)),
+    "_RebatchDataset": ("rebatch", ("batch_sizes",)),
     "_RepeatDataset": ("repeat", ("count",)),
     "_ShardDataset": ("shard", ("num_shards", "index")),
     "_ShuffleDataset": ("shuffle", ("buffer_size",)),
@@ -36,12 +38,15 @@ def call_of(dataset: Any) -> str:
     if nodes.function_of(dataset) is not None:
         return f"{method}({nodes.function_name(dataset)})"
     values = [_value(nodes.attribute(dataset, name)) for name in shown]
-    return call_text(method, *values)
+    if method == "repeat" and isinstance(values[0], int) and values[0] < 0:
+        values = []
+    drops = _value(nodes.attribute(dataset, "drop_remainder"))
+    return call_text(method, *values, drop_remainder=True if drops is True else None)
 
 
-def _value(tensor: Any) -> Any:
-    known = tf.get_static_value(tensor)
-    return tensor if known is None else known.item()
+def _value(given: Any) -> Any:
+    known: Any = None if given is None else tf.get_static_value(given)
+    return known.item() if getattr(known, "shape", None) == () else given
 
 
 def _method(kind: str) -> str:

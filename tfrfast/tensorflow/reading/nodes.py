@@ -61,7 +61,7 @@ def function_name(dataset: Any) -> str:
     """The name of the Python function that a dataset calls, for people to read."""
     wrapper = attribute(dataset, _function_attribute(dataset))
     name = getattr(getattr(wrapper, "_func", None), "__name__", "")
-    return name if name and name != "<lambda>" else "..."
+    return name or "..."
 
 
 def _function_attribute(dataset: Any) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfrfast import _native
-from tfrfast.tensorflow.history import OF_EACH, History, Refusal, Step, lifted_step
+from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.lifting.switch import lifts_parsing
 from tfrfast.tensorflow.names import FileNames
@@ -19,9 +18,8 @@ from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
-from tfrfast.tensorflow.reading.shuffles import seed_of
+from tfrfast.tensorflow.reading.grammar import history_of, rows_of, taken
 from tfrfast.tensorflow.reading.sources import Records
-from tfrfast.tensorflow.recognition import features_of_map, features_of_parsing
 from tfrfast.tensorflow.schemes import has_scheme
 from tfrfast.tensorflow.sequence import EVERYTHING
 from tfrfast.tensorflow.source import Source
@@ -83,11 +81,7 @@ class _Planner:
         refusal = Refusal("")
         while self._left:
             call = self._left[0]
-            rule = _RULES.get(nodes.kind(call))
-            if rule is None:
-                refusal = Refusal("it is TensorFlow's")
-                break
-            made = rule(self, pipeline, call)
+            made = _CONDITIONS.get(nodes.kind(call), _Planner._taken)(self, pipeline, call)
             if isinstance(made, Refusal):
                 refusal = made
                 break
@@ -103,14 +97,11 @@ class _Planner:
         for call in self._left:
             if not nodes.can_be_moved(call):
                 return Refusal(f"{call_of(call)} cannot be put after what is planned")
-        steps = self._steps
-        if pipeline.lifted is not None:
-            lifted = pipeline.lifted
-            steps = [lifted_step(each, lifted.by_element, lifted.differing) for each in steps]
+        history = history_of(pipeline, tuple(self._steps))
         for number, call in enumerate(self._left):
             why, instead = refusal if number == 0 else ("", "")
-            steps.append(Step(call_of(call), False, why, instead, ends_plan=number == 0))
-        history = History(pipeline.source.description, True, tuple(steps))
+            step = Step(call_of(call), False, why, instead, ends_plan=number == 0)
+            history = history.then(step)
         return Plan(pipeline, tuple(self._left), history)
 
     def _why_no_order(self) -> Refusal | None:
@@ -160,7 +151,7 @@ class _Planner:
             self._epochs = None if endless else (self._epochs or 0) * count
             self._say(call, why="each epoch has each record once")
             return pipeline
-        return self._fused(call, pipeline.repeated(count))
+        return self._taken(pipeline, call)
 
     def shuffle(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         if pipeline.shuffle is not None and pipeline.batch is None:
@@ -170,50 +161,21 @@ class _Planner:
             size = _bytes_of(self._records)
             if size > INDEXED_BYTES:
                 return Refusal(f"{size:,} bytes are more than is indexed unasked", "tfrfast index")
-        seed, seeded = seed_of(call)
-        reshuffles = nodes.attribute(call, "reshuffle_each_iteration") is not False
-        shuffled = pipeline.shuffled(seed, reshuffles, None)
-        if isinstance(shuffled, Refusal):
-            return shuffled
-        assert shuffled.sequence is not None
-        assert shuffled.sequence.shuffle is not None
-        sequence = replace(
-            shuffled.sequence, shuffle=replace(shuffled.sequence.shuffle, seed=seed, seeded=seeded)
-        )
-        source_plan = shuffled.source.plan
+        made = taken(pipeline, call)
+        if isinstance(made, Refusal):
+            return made
+        source_plan = made.pipeline.source.plan
         assert source_plan is not None
         if (
             self._records.opening.compression
             and source_plan.stream_bytes > _native.inflated_bytes()
         ):
             return Refusal("records of compressed files that do not fit into memory are shuffled")
-        self._say(call, why="an exact order of all records that are left")
-        return self._repeated(replace(shuffled, sequence=sequence))
-
-    def narrow(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        kind = nodes.kind(call)
-        if kind == "_ShardDataset":
-            arguments = nodes.attribute(call, "num_shards"), nodes.attribute(call, "index")
-            return self._fused(call, pipeline.narrowed("shard", *arguments))
-        count = nodes.attribute(call, "count")
-        if kind == "_TakeDataset":
-            return self._fused(call, pipeline.narrowed("take", count))
-        return self._fused(call, pipeline.narrowed("skip", count))
+        self._say(call, why=made.why)
+        return self._repeated(made.pipeline)
 
     def batch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        return self._fused(call, self._batched(pipeline, call))
-
-    def map_and_batch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        mapped = nodes.map_of(call)
-        made = pipeline.with_map(_again(mapped), mapped)
-        if not isinstance(made, Refusal):
-            made = self._batched(made, call)
-        if not isinstance(made, Refusal):
-            self._say(call, fused=False, why=OF_EACH)  # until it is known what is lifted
-        return made
-
-    def _batched(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        rows, drop = _rows_of(call)
+        rows, _ = rows_of(call)
         if rows is not None and rows < MIN_ROWS:
             return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
         if (
@@ -224,70 +186,25 @@ class _Planner:
             return Refusal(
                 "files that take turns are too large to be indexed unasked", "tfrfast index"
             )
-        return pipeline.batched(rows, drop)
+        return self._taken(pipeline, call)
 
-    def parse_example(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        features = features_of_parsing(call)
-        if features is None:
-            return Refusal("its features are more than columns")
-        return self._fused(call, pipeline.parsed(features))
-
-    def map(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        if pipeline.batch is None:
-            self._say(call, fused=False, why=OF_EACH)
-            return pipeline.with_map(_again(call), call)
-        features = features_of_map(call)
-        if features is None:
-            return Refusal("it is given batches")
-        parsed = pipeline.parsed(features)
-        return self._fused(
-            call, parsed, "as parse_example(): records are decoded where they are read"
-        )
-
-    def filter(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        made = pipeline.with_filter(_again(call))
-        if not isinstance(made, Refusal):
-            self._say(call, fused=False, why=OF_EACH)
-        return made
-
-    def prefetch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        return self._fused(call, pipeline.with_prefetch(nodes.attribute(call, "buffer_size")))
-
-    def options(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        return self._fused(call, pipeline.with_options(call.options()))
-
-    def cache(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        name = tf.get_static_value(nodes.attribute(call, "filename"))
-        known = None if name is None else os.fsdecode(np.asarray(name).item())
-        return self._fused(call, pipeline.in_memory(known))
-
-    def _fused(self, call: Any, made: Pipeline | Refusal, why: str = "") -> Pipeline | Refusal:
-        if not isinstance(made, Refusal):
-            self._say(call, why=why)
-        return made
+    def _taken(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
+        made = taken(pipeline, call)
+        if isinstance(made, Refusal):
+            return made
+        self._say(call, made.fused, made.why)
+        return made.pipeline
 
 
-_RULES: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] = {
-    "CacheDataset": _Planner.cache,
+#: Calls that are planned under conditions, where nobody has asked for tfrfast by name.
+_CONDITIONS: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] = {
     "_BatchDataset": _Planner.batch,
-    "_FilterDataset": _Planner.filter,
-    "_MapAndBatchDataset": _Planner.map_and_batch,
-    "_MapDataset": _Planner.map,
-    "_OptionsDataset": _Planner.options,
+    "_MapAndBatchDataset": _Planner.batch,
+    "_PaddedBatchDataset": _Planner.batch,
     "_ParallelBatchDataset": _Planner.batch,
-    "_ParallelMapDataset": _Planner.map,
-    "_ParseExampleDataset": _Planner.parse_example,
-    "_PrefetchDataset": _Planner.prefetch,
     "_RepeatDataset": _Planner.repeat,
-    "_ShardDataset": _Planner.narrow,
     "_ShuffleDataset": _Planner.shuffle,
-    "_SkipDataset": _Planner.narrow,
-    "_TakeDataset": _Planner.narrow,
 }
-
-
-def _again(call: Any) -> Callable[[Any], Any]:
-    return lambda dataset: nodes.moved(call, [dataset])
 
 
 def _why_not_read(records: Records) -> Refusal | None:
@@ -321,13 +238,6 @@ def _bytes_of(records: Records) -> int:
     return sum(tf.io.gfile.stat(os.fsdecode(name)).length for name in records.names.files)
 
 
-def _rows_of(call: Any) -> tuple[int | None, Any]:
-    """How many rows a batch has, and whether the last one must be full; None if not known."""
-    suffix = "_t" if nodes.kind(call) == "_MapAndBatchDataset" else ""
-    drop = tf.get_static_value(nodes.attribute(call, f"drop_remainder{suffix}"))
-    return static_integer(nodes.attribute(call, f"batch_size{suffix}")), drop
-
-
 def _gains(pipeline: Pipeline) -> bool:
     return pipeline.batch is not None or pipeline.shuffle is not None
 
@@ -339,7 +249,7 @@ def why_no_gain(chain: Chain) -> Refusal | None:
         if kind in _LOSING:
             return Refusal(f"{call_of(call)} takes elements one by one")
         if kind in _BATCHES:
-            rows, _ = _rows_of(call)
+            rows, _ = rows_of(call)
             if rows is not None and rows >= MIN_ROWS:
                 return None
             return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")

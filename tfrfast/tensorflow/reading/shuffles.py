@@ -8,28 +8,42 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED
+from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED, mixed
+from tfrfast.tensorflow.sequence import Shuffle
 
 _SWITCH = "TFRFAST_ACCELERATE=0"
-# Mixes a global seed with an op's seed.
-_ODD = 0x9E3779B97F4A7C15
+
+_NOTED = "_tfrfast_order"
 
 _drawn: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _planned: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
-def seed_of(shuffle: Any) -> tuple[int, bool]:
-    """The seed of a shuffle's order, and whether the user chose it.
+def note_order(shuffle: Any, order: Shuffle) -> None:
+    """Notes the order that was asked for where TensorFlow's own arguments cannot say it."""
+    vars(shuffle)[_NOTED] = order
+
+
+def order_of(shuffle: Any) -> Shuffle | None:
+    """The order of a shuffle; None if its seed is known only in the graph.
 
     All datasets that are derived from one shuffle have one seed.
     """
-    first, second = (int(nodes.attribute(shuffle, name)) for name in ("seed", "seed2"))
+    noted: Shuffle | None = vars(shuffle).get(_NOTED)
+    if noted is not None:
+        return noted
+    first = static_integer(nodes.attribute(shuffle, "seed"))
+    second = static_integer(nodes.attribute(shuffle, "seed2"))
+    if first is None or second is None:
+        return None
+    reshuffles = not is_kept(shuffle)
     if first == second == 0:
-        return _drawn.setdefault(shuffle, secrets.randbits(63)), False
-    if first == DEFAULT_GLOBAL_SEED:
-        return second % 2**64, True
-    return (first * _ODD + second) % 2**64, True
+        drawn = _drawn.setdefault(shuffle, secrets.randbits(63))
+        return Shuffle(drawn, reshuffles, seeded=False)
+    seed = second % 2**64 if first == DEFAULT_GLOBAL_SEED else mixed(first, second)
+    return Shuffle(seed, reshuffles)
 
 
 def is_kept(shuffle: Any) -> bool:

@@ -1,0 +1,30 @@
+"""A dataset that is built when it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.interruption import interruptible_or
+from tfrfast.tensorflow.saving import saved_as_it_bears
+
+
+class LateDataset(tf.data.Dataset):  # type: ignore[misc]
+    """Stands for `_built`, a dataset of tf.data. Its `_history` says what became of each call."""
+
+    # DatasetV2 keeps its variant tensor here.
+    @property
+    def _variant_tensor_attr(self) -> Any:
+        return self._built._variant_tensor
+
+    @_variant_tensor_attr.setter
+    def _variant_tensor_attr(self, _: None) -> None:
+        pass
+
+    def __iter__(self) -> Any:
+        return interruptible_or(self, super().__iter__)
+
+    def _apply_debug_options(self) -> Any:
+        """What TensorFlow makes iterators of."""
+        return saved_as_it_bears(super()._apply_debug_options())

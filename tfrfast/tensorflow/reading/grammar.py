@@ -1,0 +1,174 @@
+"""What each call of tf.data adds to what is read at once: the one account of the grammar.
+
+A call is a dataset as TensorFlow made it. `tfr.TFRecordDataset` asks for one call after the other,
+`tfr.accelerate` for all calls of a finished dataset.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.history import OF_EACH, History, Refusal, Step, lifted_step
+from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.shuffles import order_of
+from tfrfast.tensorflow.recognition import features_of_map, features_of_parsing, parses_examples
+
+_PARSED = "as parse_example(): records are decoded where they are read"
+_NAMES_OF_ROWS = {
+    "_MapAndBatchDataset": ("batch_size_t", "drop_remainder_t"),
+    "_RebatchDataset": ("batch_sizes", "drop_remainder"),
+}
+_EXACT = "an exact order of all records that are left"
+
+
+class Taken(NamedTuple):
+    """The pipeline with one more call in it."""
+
+    pipeline: Pipeline
+    #: Whether the call is part of what is read at once. Else tf.data makes it after that.
+    fused: bool = True
+    why: str = ""
+
+
+def taken(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    """May build indexes, for a shuffle and for files that take turns."""
+    rule = _RULES.get(nodes.kind(call))
+    return Refusal("it is TensorFlow's") if rule is None else rule(pipeline, call)
+
+
+def history_of(pipeline: Pipeline, steps: tuple[Step, ...]) -> History:
+    """What became of the calls that the pipeline consists of."""
+    lifted = pipeline.lifted
+    if lifted is not None:
+        steps = tuple(lifted_step(each, lifted.by_element, lifted.differing) for each in steps)
+    is_planned = pipeline.sequence is not None
+    return History(
+        pipeline.source.description, is_planned, steps, is_ordered=pipeline.shuffle is not None
+    )
+
+
+def _taken(made: Pipeline | Refusal, fused: bool = True, why: str = "") -> Taken | Refusal:
+    return made if isinstance(made, Refusal) else Taken(made, fused, why)
+
+
+def _take(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    return _taken(pipeline.narrowed("take", nodes.attribute(call, "count")))
+
+
+def _skip(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    return _taken(pipeline.narrowed("skip", nodes.attribute(call, "count")))
+
+
+def _shard(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    arguments = nodes.attribute(call, "num_shards"), nodes.attribute(call, "index")
+    return _taken(pipeline.narrowed("shard", *arguments))
+
+
+def _repeat(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    return _taken(pipeline.repeated(nodes.attribute(call, "count")))
+
+
+def _shuffle(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    order = order_of(call)
+    if order is None:
+        return Refusal("the seed is known only in the graph", "give a Python integer")
+    why = _EXACT
+    if pipeline.cached:
+        why += "; cache() is left out, as the system keeps the files in memory"
+    return _taken(pipeline.shuffled(order), why=why)
+
+
+def _batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    return _taken(pipeline.batched(*rows_of(call)))
+
+
+def _map_and_batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    mapped = pipeline.with_map(nodes.map_of(call))
+    made = mapped if isinstance(mapped, Refusal) else mapped.batched(*rows_of(call))
+    return _taken(made, why=OF_EACH)  # until it is known what is lifted
+
+
+def _padded_batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    if pipeline.elementwise or pipeline.batch is not None:
+        return Refusal("it pads single elements")
+    return _batch(pipeline, call)  # strings need no padding
+
+
+def _rebatch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    return _taken(pipeline.rebatched(*rows_of(call)))
+
+
+def rows_of(call: Any) -> tuple[int | None, Any]:
+    """How many rows a batch has, and whether the last one must be full; None if not known."""
+    rows, drop_remainder = _NAMES_OF_ROWS.get(nodes.kind(call), ("batch_size", "drop_remainder"))
+    drop = tf.get_static_value(nodes.attribute(call, drop_remainder))
+    return static_integer(nodes.attribute(call, rows)), drop
+
+
+def _parse_example(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    features = features_of_parsing(call)
+    if features is None:
+        return Refusal("its features are more than columns")
+    return _taken(pipeline.parsed(features), why=_PARSED)
+
+
+def _cache(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    name = tf.get_static_value(nodes.attribute(call, "filename"))
+    known = None if name is None else os.fsdecode(getattr(name, "item", lambda: name)())
+    why = "in memory, until records are read in another order or in batches"
+    return _taken(pipeline.in_memory(known), fused=False, why=why)
+
+
+def _prefetch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    made = pipeline.with_prefetch(nodes.attribute(call, "buffer_size"))
+    return _taken(made, fused=False, why="after what is planned")
+
+
+def _with_options(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    made = pipeline.with_options(nodes.attribute(call, "options_attr"))
+    return Taken(made, fused=False, why="for the whole pipeline")
+
+
+def _map(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    if pipeline.batch is None:  # one element in, one out, so what reorders elements can go first
+        return _taken(pipeline.with_map(call), fused=False, why=OF_EACH)
+    features = features_of_map(call)
+    made = None if features is None else pipeline.parsed(features)
+    if isinstance(made, Pipeline):
+        return Taken(made, why=_PARSED)
+    if parses_examples(call):
+        instead = ".parse_example(features) first, and then map() for the rest"
+        return Refusal("it does more than parse batches", instead)
+    return Refusal("it is given batches")
+
+
+def _filter(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    # It leaves out the same elements in any order.
+    return _taken(pipeline.with_filter(call), fused=False, why=OF_EACH)
+
+
+_RULES: dict[str, Callable[[Pipeline, Any], Taken | Refusal]] = {
+    "CacheDataset": _cache,
+    "_BatchDataset": _batch,
+    "_FilterDataset": _filter,
+    "_MapAndBatchDataset": _map_and_batch,
+    "_MapDataset": _map,
+    "_OptionsDataset": _with_options,
+    "_PaddedBatchDataset": _padded_batch,
+    "_ParallelBatchDataset": _batch,
+    "_ParallelMapDataset": _map,
+    "_ParseExampleDataset": _parse_example,
+    "_PrefetchDataset": _prefetch,
+    "_RebatchDataset": _rebatch,
+    "_RepeatDataset": _repeat,
+    "_ShardDataset": _shard,
+    "_ShuffleDataset": _shuffle,
+    "_SkipDataset": _skip,
+    "_TakeDataset": _take,
+}
