@@ -118,7 +118,7 @@ class PlannedDataset(LateDataset):
         again: Callable[[Any], Any] | None = None,
         before: Any = None,
     ) -> None:
-        """`built` is the dataset in tf.data, or what `again` makes of `before`, else the pipeline."""
+        """`built` is the dataset, or what `again` makes of `before`; else the pipeline's."""
         self._pipeline, self._history = pipeline, history
         self._known_spec = element_spec
         self._again, self._before = again, before
