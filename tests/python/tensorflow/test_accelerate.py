@@ -240,6 +240,7 @@ PLAIN: dict[str, Chain] = {
     "windows": lambda files: in_batches(
         tf.data.TFRecordDataset(files).window(3).flat_map(lambda window: window)
     ),
+    "padded": lambda files: tf.data.TFRecordDataset(files).shuffle(9).padded_batch(8, []),
     "no files": lambda files: in_batches(tf.data.Dataset.range(9).map(tf.strings.as_string)),
     "text": lambda files: names_of(files[1:2]).interleave(tf.data.TextLineDataset).batch(8),
     "the name is used": lambda files: (

@@ -34,7 +34,7 @@ _MAPS = {"_MapDataset", "_ParallelMapDataset"}
 # Calls that give the same before and after what reorders or repeats elements.
 _ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *_MAPS}
 # Calls that handle single elements, which costs more than a plan saves.
-_LOSING = {"_GroupByWindowDataset", "_WindowDataset"}
+_LOSING = {"_GroupByWindowDataset", "_PaddedBatchDataset", "_WindowDataset"}
 _BEFORE_A_SHUFFLE = {
     "CacheDataset",
     "_RepeatDataset",
