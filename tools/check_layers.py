@@ -84,7 +84,7 @@ RESERVED = [
     ),
     (
         re.compile(r"\bgetpp?id\b"),
-        ("csrc/core/base/process.cpp", "csrc/core/storage/temporary.cpp"),
+        ("csrc/core/base/process.cpp", "csrc/core/storage/local/temporary.cpp"),
         "HomeProcess of core/base/process.h",
     ),
 ]

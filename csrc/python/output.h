@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/storage/folders.h"
+#include "core/storage/local/folders.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"
 #include "python/shared_writer.h"

@@ -13,7 +13,7 @@
 #include "core/base/foreign_call.h"
 #include "core/base/memory.h"
 #include "core/index/damage_in_words.h"
-#include "core/storage/remote_client.h"
+#include "core/storage/remote/remote_client.h"
 #include "tensorflow/part.h"
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
@@ -212,7 +212,7 @@ TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const ch
   }
 }
 
-// What makes requests for URLs is told how by this table (core/storage/remote_client.h).
+// What makes requests for URLs is told how by this table (core/storage/remote/remote_client.h).
 TFRFAST_CALL const void* tfrfast_remote_client_table() noexcept {
   return &client_table();
 }

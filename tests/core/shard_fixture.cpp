@@ -17,9 +17,9 @@
 
 #include "core/base/bytes.h"
 #include "core/shard/framing.h"
-#include "core/storage/file_descriptor.h"
-#include "core/storage/local_facts.h"
-#include "core/storage/settled.h"
+#include "core/storage/local/file_descriptor.h"
+#include "core/storage/local/local_facts.h"
+#include "core/storage/local/settled.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast::testing {

@@ -15,7 +15,7 @@
 #include "core/base/error.h"
 #include "core/index/opening.h"
 #include "core/read/reader.h"
-#include "core/storage/local_facts.h"
+#include "core/storage/local/local_facts.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast::testing {

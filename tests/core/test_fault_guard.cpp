@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/storage/fault_guard.h"
-#include "core/storage/file_descriptor.h"
+#include "core/storage/local/file_descriptor.h"
 #include "second_core.h"
 #include "shard_fixture.h"
 

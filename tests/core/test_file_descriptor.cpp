@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/storage/file_descriptor.h"
+#include "core/storage/local/file_descriptor.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;

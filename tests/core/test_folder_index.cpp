@@ -13,8 +13,8 @@
 #include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/index/opening.h"
-#include "core/storage/folder_lock.h"
-#include "core/storage/folders.h"
+#include "core/storage/local/folder_lock.h"
+#include "core/storage/local/folders.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;

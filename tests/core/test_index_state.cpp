@@ -7,7 +7,7 @@
 #include "core/index/index_file.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
-#include "core/storage/settled.h"
+#include "core/storage/local/settled.h"
 #include "core/write/shard_writer.h"
 #include "shard_fixture.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/index/folder_writing.h"
 #include "core/index/shard_set.h"
-#include "core/storage/local_file.h"
+#include "core/storage/local/local_file.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;

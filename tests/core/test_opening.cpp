@@ -16,8 +16,8 @@
 #include "core/index/index_places.h"
 #include "core/index/opening.h"
 #include "core/index/shard_set.h"
-#include "core/storage/folders.h"
-#include "core/storage/published_file.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/published_file.h"
 #include "failing_calls.h"
 #include "shard_fixture.h"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/storage/folders.h"
-#include "core/storage/place.h"
-#include "core/storage/published_file.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/place.h"
+#include "core/storage/local/published_file.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;

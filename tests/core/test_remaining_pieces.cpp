@@ -1,4 +1,4 @@
-#include "core/storage/remaining_pieces.h"
+#include "core/storage/local/remaining_pieces.h"
 
 #include <doctest/doctest.h>
 

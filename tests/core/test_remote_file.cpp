@@ -16,9 +16,9 @@
 
 #include "core/base/thread.h"
 #include "core/base/waiting.h"
-#include "core/storage/remote_client.h"
-#include "core/storage/remote_exchange.h"
-#include "core/storage/remote_file.h"
+#include "core/storage/remote/remote_client.h"
+#include "core/storage/remote/remote_exchange.h"
+#include "core/storage/remote/remote_file.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/index/folder_index.h"
-#include "core/storage/beyond_posix.h"
+#include "core/storage/local/beyond_posix.h"
 #include "core/write/frame_stream.h"
 #include "core/write/sharded_writer.h"
 #include "failing_calls.h"

@@ -14,7 +14,7 @@
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/read/reader.h"
-#include "core/storage/published_file.h"
+#include "core/storage/local/published_file.h"
 #include "may_throw.h"
 #include "memory_file.h"
 

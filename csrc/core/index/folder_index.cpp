@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/index/index_sections.h"
-#include "core/storage/in_place.h"
+#include "core/storage/local/in_place.h"
 
 namespace tfrfast {
 namespace {

@@ -12,9 +12,9 @@
 #include "core/base/error.h"
 #include "core/index/index_sections.h"
 #include "core/index/index_state.h"
-#include "core/storage/folders.h"
-#include "core/storage/own_file.h"
-#include "core/storage/place.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/own_file.h"
+#include "core/storage/local/place.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

@@ -18,8 +18,8 @@
 #include "core/index/folder_index.h"
 #include "core/index/index_places.h"
 #include "core/index/shard_index.h"
-#include "core/storage/folder_lock.h"
-#include "core/storage/in_place.h"
+#include "core/storage/local/folder_lock.h"
+#include "core/storage/local/in_place.h"
 
 namespace tfrfast {
 

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/own_file.h"
+#include "core/storage/local/own_file.h"
 
 namespace tfrfast {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/base/memory.h"
 #include "core/index/index_file.h"
 #include "core/index/index_places.h"
-#include "core/storage/folders.h"
-#include "core/storage/users.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/users.h"
 
 namespace tfrfast {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/index/index_bytes.h"
 #include "core/index/index_format.h"
 #include "core/index/index_sections.h"
-#include "core/storage/in_place.h"
+#include "core/storage/local/in_place.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

@@ -8,8 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/waiting.h"
 #include "core/index/index_places.h"
-#include "core/storage/folders.h"
-#include "core/storage/own_file.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/own_file.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

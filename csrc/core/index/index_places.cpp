@@ -5,9 +5,9 @@
 
 #include "core/base/hashing.h"
 #include "core/base/warnings.h"
-#include "core/storage/folders.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/users.h"
 #include "core/storage/storage.h"
-#include "core/storage/users.h"
 
 namespace tfrfast {
 namespace {

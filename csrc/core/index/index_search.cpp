@@ -5,7 +5,7 @@
 #include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
-#include "core/storage/folders.h"
+#include "core/storage/local/folders.h"
 
 namespace tfrfast {
 namespace {

@@ -6,8 +6,8 @@
 #include "core/index/index_search.h"
 #include "core/index/index_state.h"
 #include "core/storage/cache/cache_folder.h"
-#include "core/storage/folders.h"
-#include "core/storage/listed_objects.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/remote/listed_objects.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

@@ -10,7 +10,7 @@
 
 #include "core/index/index_folders.h"
 #include "core/index/shard_slot.h"
-#include "core/storage/local_facts.h"
+#include "core/storage/local/local_facts.h"
 
 namespace tfrfast {
 

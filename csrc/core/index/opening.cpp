@@ -10,7 +10,7 @@
 #include "core/index/index_places.h"
 #include "core/index/index_search.h"
 #include "core/index/index_state.h"
-#include "core/storage/folders.h"
+#include "core/storage/local/folders.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

@@ -4,9 +4,9 @@
 
 #include "core/base/error.h"
 #include "core/index/index_state.h"
-#include "core/storage/folders.h"
-#include "core/storage/local_file.h"
-#include "core/storage/remote_file.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/local_file.h"
+#include "core/storage/remote/remote_file.h"
 
 namespace tfrfast {
 namespace {

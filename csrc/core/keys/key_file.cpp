@@ -12,8 +12,8 @@
 #include "core/base/utf8.h"
 #include "core/crc32c/crc32c.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/local_facts.h"
-#include "core/storage/own_file.h"
+#include "core/storage/local/local_facts.h"
+#include "core/storage/local/own_file.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "core/storage/remote_exchange.h"
+#include "core/storage/remote/remote_exchange.h"
 
 namespace tfrfast {
 namespace {

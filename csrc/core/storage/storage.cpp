@@ -5,9 +5,9 @@
 #include <cstddef>
 
 #include "core/base/error.h"
-#include "core/storage/local_file.h"
-#include "core/storage/published_file.h"
-#include "core/storage/remote_file.h"
+#include "core/storage/local/local_file.h"
+#include "core/storage/local/published_file.h"
+#include "core/storage/remote/remote_file.h"
 
 namespace tfrfast {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/process.h"
-#include "core/storage/growing_file.h"
+#include "core/storage/local/growing_file.h"
 #include "core/write/frame_buffer.h"
 
 namespace tfrfast {

@@ -10,8 +10,8 @@
 #include "core/index/folder_writing.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
-#include "core/storage/folders.h"
-#include "core/storage/place.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/place.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

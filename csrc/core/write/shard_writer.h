@@ -13,7 +13,7 @@
 #include "core/index/frame_samples.h"
 #include "core/index/shard_index.h"
 #include "core/read/record_batch.h"
-#include "core/storage/outgoing_parts.h"
+#include "core/storage/local/outgoing_parts.h"
 #include "core/storage/publication.h"
 #include "core/write/frame_buffer.h"
 #include "core/write/member_writer.h"

@@ -9,9 +9,9 @@
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/index/folder_writing.h"
-#include "core/storage/file_descriptor.h"
-#include "core/storage/folders.h"
-#include "core/storage/place.h"
+#include "core/storage/local/file_descriptor.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/place.h"
 
 namespace tfrfast {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "core/storage/cache/cache_folder.h"
 #include "core/storage/cache/cache_log.h"
-#include "core/storage/file_descriptor.h"
+#include "core/storage/local/file_descriptor.h"
 
 namespace tfrfast {
 

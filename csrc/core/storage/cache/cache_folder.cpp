@@ -20,11 +20,11 @@
 #include "core/base/hashing.h"
 #include "core/base/warnings.h"
 #include "core/crc32c/crc32c.h"
-#include "core/storage/beyond_posix.h"
 #include "core/storage/cache/cache_access.h"
 #include "core/storage/cache/cache_file.h"
-#include "core/storage/folders.h"
-#include "core/storage/users.h"
+#include "core/storage/local/beyond_posix.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/users.h"
 
 namespace tfrfast {
 namespace {

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/storage/file_descriptor.h"
+#include "core/storage/local/file_descriptor.h"
 
 namespace tfrfast {
 

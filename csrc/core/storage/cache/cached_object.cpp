@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/base/warnings.h"
-#include "core/storage/beyond_posix.h"
 #include "core/storage/fault_guard.h"
+#include "core/storage/local/beyond_posix.h"
 
 namespace tfrfast {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/base/hashing.h"
 #include "core/base/process.h"
-#include "core/storage/temporary.h"
+#include "core/storage/local/temporary.h"
 
 namespace tfrfast {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/storage/remote_pieces.h"
+#include "core/storage/remote/remote_pieces.h"
 
 #include <algorithm>
 

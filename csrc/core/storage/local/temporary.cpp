@@ -1,4 +1,4 @@
-#include "core/storage/temporary.h"
+#include "core/storage/local/temporary.h"
 
 #include <dirent.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "core/storage/beyond_posix.h"
+#include "core/storage/local/beyond_posix.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "core/base/platform.h"
-#include "core/storage/local_file.h"
+#include "core/storage/local/local_file.h"
 
 #if defined(TFRFAST_LINUX)
 #include <linux/magic.h>

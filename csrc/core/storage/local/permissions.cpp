@@ -1,4 +1,4 @@
-#include "core/storage/permissions.h"
+#include "core/storage/local/permissions.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "core/storage/in_place.h"
+#include "core/storage/local/in_place.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "core/storage/local_file.h"
+#include "core/storage/local/local_file.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/storage/beyond_posix.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/file_descriptor.h"
-#include "core/storage/folders.h"
-#include "core/storage/remaining_pieces.h"
-#include "core/storage/settled.h"
+#include "core/storage/local/beyond_posix.h"
+#include "core/storage/local/file_descriptor.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/remaining_pieces.h"
+#include "core/storage/local/settled.h"
 
 namespace tfrfast {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/process.h"
+#include "core/storage/local/remaining_pieces.h"
 #include "core/storage/publication.h"
-#include "core/storage/remaining_pieces.h"
 
 namespace tfrfast {
 

@@ -1,4 +1,4 @@
-#include "core/storage/place.h"
+#include "core/storage/local/place.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,9 +9,9 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/storage/folders.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/users.h"
 #include "core/storage/storage.h"
-#include "core/storage/users.h"
 
 namespace tfrfast {
 namespace {

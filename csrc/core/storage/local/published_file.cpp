@@ -1,4 +1,4 @@
-#include "core/storage/published_file.h"
+#include "core/storage/local/published_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,10 +11,10 @@
 #include <cstdio>
 
 #include "core/base/error.h"
-#include "core/storage/beyond_posix.h"
-#include "core/storage/folders.h"
-#include "core/storage/permissions.h"
-#include "core/storage/temporary.h"
+#include "core/storage/local/beyond_posix.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/permissions.h"
+#include "core/storage/local/temporary.h"
 
 namespace tfrfast {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/storage/remote_exchange.h"
+#include "core/storage/remote/remote_exchange.h"
 
 #include <fcntl.h>
 #include <unistd.h>

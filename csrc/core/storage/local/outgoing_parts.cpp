@@ -1,4 +1,4 @@
-#include "core/storage/outgoing_parts.h"
+#include "core/storage/local/outgoing_parts.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/waiting.h"
-#include "core/storage/folders.h"
-#include "core/storage/growing_file.h"
-#include "core/storage/published_file.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/growing_file.h"
+#include "core/storage/local/published_file.h"
 
 namespace tfrfast {
 namespace {

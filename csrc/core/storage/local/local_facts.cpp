@@ -1,4 +1,4 @@
-#include "core/storage/local_facts.h"
+#include "core/storage/local/local_facts.h"
 
 #include <sys/stat.h>
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/storage/remote_exchange.h"
+#include "core/storage/remote/remote_exchange.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {

@@ -1,4 +1,4 @@
-#include "core/storage/users.h"
+#include "core/storage/local/users.h"
 
 #include <grp.h>
 #include <pwd.h>

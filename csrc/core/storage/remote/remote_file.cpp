@@ -1,4 +1,4 @@
-#include "core/storage/remote_file.h"
+#include "core/storage/remote/remote_file.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,8 +12,8 @@
 #include "core/base/error.h"
 #include "core/base/waiting.h"
 #include "core/storage/cache/cache_access.h"
-#include "core/storage/listed_objects.h"
-#include "core/storage/local_file.h"
+#include "core/storage/local/local_file.h"
+#include "core/storage/remote/listed_objects.h"
 
 namespace tfrfast {
 namespace {

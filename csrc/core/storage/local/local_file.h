@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "core/storage/local_facts.h"
+#include "core/storage/local/local_facts.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {

@@ -1,4 +1,4 @@
-#include "core/storage/settled.h"
+#include "core/storage/local/settled.h"
 
 #include <time.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/base/platform.h"
-#include "core/storage/local_facts.h"
+#include "core/storage/local/local_facts.h"
 
 namespace tfrfast {
 namespace {

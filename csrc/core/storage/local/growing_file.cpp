@@ -1,4 +1,4 @@
-#include "core/storage/growing_file.h"
+#include "core/storage/local/growing_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/storage/place.h"
+#include "core/storage/local/place.h"
 
 namespace tfrfast {
 

@@ -1,12 +1,12 @@
-#include "core/storage/remote_client.h"
+#include "core/storage/remote/remote_client.h"
 
 #include <atomic>
 #include <exception>
 #include <string>
 
 #include "core/storage/cache/cache_writer.h"
-#include "core/storage/listed_objects.h"
-#include "core/storage/remote_exchange.h"
+#include "core/storage/remote/listed_objects.h"
+#include "core/storage/remote/remote_exchange.h"
 
 namespace tfrfast {
 namespace {

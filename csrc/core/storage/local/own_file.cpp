@@ -1,4 +1,4 @@
-#include "core/storage/own_file.h"
+#include "core/storage/local/own_file.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -6,10 +6,10 @@
 
 #include "core/base/error.h"
 #include "core/base/warnings.h"
-#include "core/storage/folders.h"
-#include "core/storage/in_place.h"
+#include "core/storage/local/folders.h"
+#include "core/storage/local/in_place.h"
+#include "core/storage/local/users.h"
 #include "core/storage/storage.h"
-#include "core/storage/users.h"
 
 namespace tfrfast {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/storage/file_descriptor.h"
+#include "core/storage/local/file_descriptor.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/storage/cache/cached_object.h"
-#include "core/storage/remote_exchange.h"
-#include "core/storage/remote_pieces.h"
+#include "core/storage/remote/remote_exchange.h"
+#include "core/storage/remote/remote_pieces.h"
 #include "core/storage/stored_file.h"
 
 namespace tfrfast {

@@ -1,4 +1,4 @@
-#include "core/storage/folder_lock.h"
+#include "core/storage/local/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "core/base/fork.h"
-#include "core/storage/beyond_posix.h"
+#include "core/storage/local/beyond_posix.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {

@@ -1,4 +1,4 @@
-#include "core/storage/listed_objects.h"
+#include "core/storage/remote/listed_objects.h"
 
 #include <mutex>
 #include <unordered_map>

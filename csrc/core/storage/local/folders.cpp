@@ -1,4 +1,4 @@
-#include "core/storage/folders.h"
+#include "core/storage/local/folders.h"
 
 #include <dirent.h>
 #include <fcntl.h>
