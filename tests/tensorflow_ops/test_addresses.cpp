@@ -66,9 +66,10 @@ TEST_CASE("addresses: any numbers are read, or refused with an error that says w
     return error_of([&] { rows_at(*source, address); }).kind();
   };
   CHECK(rows_at(*source, Numbers{}).empty());
+  CHECK(rows_at(*source, Numbers{kNoRecord, 0, 0, 0}).empty());
   CHECK(rows_at(*source, Numbers{0, 7, 36, 20}).size() == 1);
   for (const Numbers& address :
-       {Numbers{0, 0, 0}, Numbers{1, 0, 0, 20}, Numbers{-1, 0, 0, 20}, Numbers{kMax, 0, 0, 20},
+       {Numbers{0, 0, 0}, Numbers{1, 0, 0, 20}, Numbers{-2, 0, 0, 20}, Numbers{kMax, 0, 0, 20},
         Numbers{0, -1, 0, 20}, Numbers{0, 0, -1, 20}, Numbers{0, 0, 0, -1}, Numbers{0, 0, kMax, 1},
         Numbers{0, 0, 1, kMax}, Numbers{0, 0, kMax - 1, 0}}) {
     CHECK(kind_of(address) == ErrorKind::invalid);
