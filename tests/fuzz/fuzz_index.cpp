@@ -175,13 +175,6 @@ void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& s
   });
 }
 
-// A damaged index, which only its entries give away, fits nothing.
-bool fits(const ShardIndex& index, const StoredFile& file) {
-  bool fit = false;
-  may_throw([&] { fit = index_fits(index, file); });
-  return fit;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
