@@ -86,6 +86,7 @@ class FolderIndex::Parts {
   std::uint64_t end() const noexcept { return std::min(header_.end, file_->bytes()); }
 
   void read(std::uint64_t at, void* out, std::uint64_t count) const {
+    if (count == 0) return;
     auto* const to = static_cast<std::uint8_t*>(out);
     if (at <= beginning_.size() && count <= beginning_.size() - at) {
       std::memcpy(to, beginning_.data() + at, static_cast<std::size_t>(count));
@@ -192,6 +193,7 @@ bool FolderIndex::take(const Parts& parts, std::uint64_t at, const PartHeader& p
   parts.read(at + sizeof part, directory.data(), directory.size());
   if (crc32c(directory.data(), directory.size()) != part.directory_crc) return false;
   const auto count = static_cast<std::size_t>(part.shard_count);
+  if (count == 0) return true;
   const std::size_t names_bytes = directory.size() - count * sizeof(DirectoryEntry);
   if (names_bytes > std::numeric_limits<std::uint32_t>::max() - names_.size()) return false;
   const std::uint64_t sections_at = sizeof part + part.directory_bytes;
