@@ -21,7 +21,7 @@ _PAGE = """\
 
 `python benchmarks/pipelines` measures this. Each chain of calls is one that public training
 programs have, written again with data like theirs
-([benchmarks/pipelines](../benchmarks/pipelines)). It is run as it is, by plain TensorFlow, and
+(`benchmarks/pipelines`). It is run as it is, by plain TensorFlow, and
 through [`tfr.accelerate`](tensorflow.md#datasets-that-others-built).
 
 - The two take turns in pairs, {turns} runs each. A run makes the dataset and iterates it until it

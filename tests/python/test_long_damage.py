@@ -101,7 +101,7 @@ def test_what_lies_between_holes_is_found(tmp_path: Path, io: Any) -> None:
 
 def test_verifying_names_the_damage(sparse: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", sparse]) == 1
-    assert f"{len(GOOD)}  {1 << 43}" in capsys.readouterr().out
+    assert f"{len(GOOD):,}  {1 << 43:,}" in capsys.readouterr().out
 
 
 def test_the_next_record_is_named_where_it_is_near(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ REFUSED = {
     "disk cache": (["cache", "--disk", SET], "a URL"),
 }
 #: It takes no paths.
-WITHOUT_PATHS = {"demo"}
+WITHOUT_PATHS = {"demo", "run"}
 
 
 def test_every_command_is_here() -> None:

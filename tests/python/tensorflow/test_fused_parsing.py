@@ -87,7 +87,8 @@ def test_gives_what_tensorflow_gives(files: list[str], chain: str, planned: bool
     expected = elements(theirs)
     assert elements(ours) == expected
     length = len(expected)
-    is_known = planned and "not fused" not in chain
+    # Older TensorFlows do not know how many batches rebatch() makes.
+    is_known = planned and "not fused" not in chain and chain != "rebatched"
     assert ours.cardinality() in (length, length if is_known else tf.data.UNKNOWN_CARDINALITY)
     for name, spec in theirs.element_spec.items():
         assert spec.is_compatible_with(ours.element_spec[name]), name

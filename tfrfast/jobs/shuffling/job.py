@@ -71,7 +71,7 @@ class ShuffleJob:
 
     def run(self) -> Shuffled:
         publication = Publication(self._work, self._target)
-        if self._work.state.get("plan") != self._plan:
+        if self._work.state.get("plan") != self._plan or publication.is_lost():
             self._refuse_taken_names()
             self._refuse_empty_shards_at_once()
             self._work.begin(self._nothing_done())

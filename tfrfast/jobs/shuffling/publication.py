@@ -77,6 +77,13 @@ class Publication:
         state["stage"] = "publish"
         self._work.save(durable=self._target.sync)
 
+    def is_lost(self) -> bool:
+        """Whether shards are gone that an interrupted run had already given their names."""
+        return any(
+            not os.path.exists(self._work.inside("shards", name)) and not os.path.exists(final)
+            for name, final, _ in self._work.state.get("published", [])
+        )
+
     def finish(self) -> Shuffled:
         """May be interrupted and called again."""
         state = self._work.state
