@@ -244,9 +244,16 @@ types: .venv/.installed ## mypy --strict, the native stub against the module, th
 	tools/check_stub
 	pyright --pythonpath .venv/bin/python
 
-site: .venv/.installed ## The documentation site in build/site; a broken link is an error
-	pip install --quiet --group docs
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+site: .envs/site/.ready ## The documentation site in build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 .envs/site/bin/mkdocs build --strict --quiet
+
+# The site is made of the sources alone: nothing is compiled, and no framework is installed.
+.envs/site/.ready: pyproject.toml
+	rm -rf .envs/site
+	$(PYTHON) -m venv .envs/site
+	.envs/site/bin/pip install --quiet --upgrade pip
+	.envs/site/bin/pip install --quiet --group docs
+	@touch $@
 
 format: .venv/.tools ## Rewrite files the way lint wants them
 	ruff check --fix

@@ -145,8 +145,20 @@ class ValueSummary:
     def facts(self, frequent: int, kind: str) -> dict[str, Any]: ...
 
 def survey_examples(records: Iterable[bytes]) -> list[tuple[bytes, str, int, int, int]]: ...
-def crc32c(data: Buffer, value: int = 0) -> int: ...
-def masked_crc32c(data: Buffer) -> int: ...
+def crc32c(data: Buffer, value: int = 0) -> int:
+    """CRC-32C of a bytes-like object; `value` is the CRC of the data before it.
+
+    >>> tfr.crc32c(b"123456789") == tfr.crc32c(b"6789", tfr.crc32c(b"12345")) == 0xe3069283
+    True
+    """
+
+def masked_crc32c(data: Buffer) -> int:
+    """CRC-32C of a bytes-like object, masked as TFRecord files store it.
+
+    >>> hex(tfr.masked_crc32c(b"123456789"))
+    '0xc78ab0e5'
+    """
+
 def remote_client_table() -> int: ...
 def listed_version(url: str | bytes, access: str) -> str | None: ...
 def codecs() -> list[tuple[str, int, int, bool]]: ...
@@ -160,6 +172,15 @@ def is_mapped(path: str | bytes) -> bool: ...
 def printable(text: str, /) -> str: ...
 
 class RecordBatch:
+    """Many records side by side: `data[offsets[i]:offsets[i + 1]]`.
+
+    `batch[i]` is a record. A slice, a mask or a list of row numbers makes a RecordBatch of
+    these rows, a copy.
+
+        batch = reader[100:200]
+        batch[0], batch[[5, 3]].tolist(), batch.indices
+    """
+
     def __init__(
         self,
         data: ArrayLike,
@@ -169,9 +190,11 @@ class RecordBatch:
         source_starts: ArrayLike | None = None,
     ) -> None: ...
     @property
-    def sources(self) -> _Int64Array: ...
+    def sources(self) -> _Int64Array:
+        """Which source of a Mixture each record is from (int64); 0 if there is only one."""
     @property
-    def source_starts(self) -> _Int64Array: ...
+    def source_starts(self) -> _Int64Array:
+        """Where the record numbers of each source begin (int64)."""
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, row: int) -> bytes: ...
@@ -181,16 +204,24 @@ class RecordBatch:
         row: slice | Sequence[int] | Sequence[bool] | NDArray[np.integer[Any]] | NDArray[np.bool_],
     ) -> RecordBatch: ...
     def __iter__(self) -> Iterator[bytes]: ...
-    def view(self, row: int) -> memoryview: ...
-    def tolist(self) -> list[bytes]: ...
+    def view(self, row: int) -> memoryview:
+        """The record as a memoryview, without a copy; it keeps the batch's memory alive."""
+
+    def tolist(self) -> list[bytes]:
+        """All records as a list of bytes."""
+
     @property
-    def data(self) -> NDArray[np.uint8]: ...
+    def data(self) -> NDArray[np.uint8]:
+        """All payloads, one after the other (uint8)."""
     @property
-    def offsets(self) -> NDArray[np.int64]: ...
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each payload begins in `data`, and where the last one ends (int64, read-only)."""
     @property
-    def indices(self) -> NDArray[np.int64]: ...
+    def indices(self) -> NDArray[np.int64]:
+        """The records' numbers (int64)."""
     @property
-    def valid(self) -> NDArray[np.bool_]: ...
+    def valid(self) -> NDArray[np.bool_]:
+        """False for rows that are padding (bool)."""
 
 def join_pieces(
     bytes: NDArray[np.uint8], starts: _Int64Array, sizes: _Int64Array

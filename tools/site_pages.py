@@ -2,17 +2,15 @@
 
 The documentation is written so that its links work in the repository. Pages that lie outside docs/
 become pages of the site under the names below, scripts become pages with their code, and links to
-both are changed when a page is built. The API is read from the installed package, where the native
-module is.
+both are changed when a page is built. The API is read from the sources, and nothing of it is
+imported.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import posixpath
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +33,6 @@ PAGES = {
 CODE = ("examples/*.py", "tfrfast/bench/shapes.py")
 
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """mkdocstrings looks for the package where it is installed."""
-    sys.path[:] = [each for each in sys.path if each and Path(each).resolve() != ROOT]
-    found = importlib.util.find_spec("tfrfast")
-    if found is None or found.origin is None:
-        raise PluginError("tfrfast is not installed here: `make site` installs it.")
-    handlers: dict[str, Any] = config.plugins["mkdocstrings"].config["handlers"]
-    handlers["python"]["paths"] = [str(Path(found.origin).parents[1])]
-    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

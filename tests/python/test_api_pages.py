@@ -63,6 +63,24 @@ def test_the_api_pages_name_every_public_name_once() -> None:
         assert inspect.isclass(getattr(importlib.import_module(module), name))
 
 
+def test_the_native_names_say_the_same_in_the_stub_and_in_the_module() -> None:
+    """The site is made of the stub, where nothing is compiled. help() shows the module's."""
+    stub = ast.parse((ROOT / "tfrfast" / "_native.pyi").read_text(encoding="utf-8"))
+    public = {name for name, module in tfr._MODULES.items() if module == "tfrfast._native"}
+    nodes = {node.name: node for node in stub.body if getattr(node, "name", "") in public}
+    pairs = [(node, getattr(tfr, name)) for name, node in nodes.items()]
+    for node in nodes.values():
+        for member in getattr(node, "body", []) if isinstance(node, ast.ClassDef) else []:
+            if isinstance(member, ast.FunctionDef) and not member.name.startswith("__"):
+                pairs.append((member, getattr(getattr(tfr, node.name), member.name)))
+    assert set(nodes) == public
+    assert len(pairs) > len(public)
+    for node, value in pairs:
+        # pybind11 puts the signature in front.
+        said = re.sub(r"\A\w+\(.*\) -> .*\n+", "", inspect.cleandoc(value.__doc__))
+        assert (ast.get_docstring(node) or "").split() == said.split(), node.name
+
+
 SHOWN = [
     name
     for name in tfr.__all__
