@@ -15,13 +15,6 @@ from tfrfast.tensorflow.lifting.row_arguments import RowArguments, row_arguments
 from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup
 from tfrfast.tensorflow.lifting.variable import Part
 
-# Without a seed, it does not matter in which order rows draw their numbers.
-_RANDOM = frozenset(
-    [
-        *("RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt"),
-        "TruncatedNormal",
-    ]
-)
 # Their functions say whether they have effects. An assert that fails is an error as any other is.
 _WITHOUT_EFFECT = frozenset(
     ["Assert", "Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"]
@@ -136,7 +129,8 @@ def _why_not_node(node: Any, library: _Library) -> str | None:
     is_of_lists = tf.resource.as_datatype_enum not in types and _handles_lists(node.op)
     if any(word in node.op for word in _DATASETS) or (has_handles and not is_of_lists):
         return "handles datasets, variables or tables"
-    if node.op in _RANDOM:
+    if {"seed", "seed2"} <= node.attr.keys() and internals.is_stateful(node.op):
+        # Without a seed, it does not matter in which order rows draw their numbers.
         if node.attr["seed"].i or node.attr["seed2"].i:
             return "draws random numbers from a seed, in the order of the records"
     elif node.op not in _WITHOUT_EFFECT and internals.is_stateful(node.op):
