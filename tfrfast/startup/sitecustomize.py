@@ -34,8 +34,9 @@ def _import_the_environments_own() -> None:
 
 
 _without_our_folder()
-_import_the_environments_own()
+try:
+    _import_the_environments_own()
+finally:  # Python reports an error of the environment's own and starts the program
+    from tfrfast.startup.waiting import accelerate_when_imported
 
-from tfrfast.startup.waiting import accelerate_when_imported  # noqa: E402
-
-accelerate_when_imported()
+    accelerate_when_imported()

@@ -20,6 +20,7 @@ from tensorflow.python.data.ops import dataset_ops
 
 from tfrfast.tensorflow import telling
 from tfrfast.tensorflow.accelerating import SWITCH, acceleration_of
+from tfrfast.tensorflow.late_dataset import LateDataset
 from tfrfast.tensorflow.reading import nodes
 
 _Dataset: Any = dataset_ops.DatasetV2
@@ -62,8 +63,7 @@ def uninstall() -> None:
 def _accelerated(dataset: Any) -> Any:
     """In the place of `_apply_debug_options`."""
     caller = sys._getframe(1).f_globals.get("__name__", "")
-    is_ours = hasattr(dataset, "_history")
-    if is_ours or caller in _LEAVING or getattr(_planning, "now", False):
+    if isinstance(dataset, LateDataset) or caller in _LEAVING or getattr(_planning, "now", False):
         return _plain(dataset)
     _planning.now = True  # which iterates names of files, for example
     try:
@@ -85,9 +85,26 @@ def _found(dataset: Any) -> Any:
             reason = why_not.why
         except Exception as error:  # what we fail to understand is TensorFlow's
             reason = f"reading it failed: {error}"
-        vars(dataset)[_FOUND] = faster
-        telling.note(dataset, faster, reason)
+        if vars(dataset).setdefault(_FOUND, faster) is faster:  # else another thread was first
+            telling.note(dataset, faster, reason)
+            if faster is not None:
+                _keep_out_of_saved_models(dataset, faster)
     return vars(dataset)[_FOUND]
+
+
+def _keep_out_of_saved_models(dataset: Any, faster: Any) -> None:
+    """Functions captured `faster`; in a SavedModel they get what `dataset` is saved as."""
+    children_of_plain = dataset._trackable_children
+
+    def children(*arguments: Any, **named: Any) -> dict[str, Any]:
+        found: dict[str, Any] = children_of_plain(*arguments, **named)
+        plain = found.get("_variant_tracker")
+        if plain is not None:  # TensorFlow finds what to save by the tensor that was captured
+            instead = type(plain)(faster._variant_tensor, plain._create_resource)
+            found["_tfrfast_variant_tracker"] = instead
+        return found
+
+    vars(dataset)["_trackable_children"] = children
 
 
 def _in_a_graph(dataset: Any) -> Any:

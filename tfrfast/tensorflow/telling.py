@@ -41,10 +41,11 @@ def note(dataset: Any, faster: Any, why_not: str) -> None:
     if not _begun:
         return
     place = vars(dataset).get(_PLACE, "a dataset")
-    if faster is None:
-        text = f"  TensorFlow's: {why_not or 'nothing is gained'}\n{text_of(dataset)}"
-    else:
-        text = text_of(faster)
+    text = f"  TensorFlow's: {why_not or 'nothing is gained'}\n" if faster is None else ""
+    try:
+        text += text_of(dataset if faster is None else faster)
+    except Exception as error:  # the program goes on whatever there is to tell
+        text += f"  not explained: {error}"
     _told.setdefault(place, text)
 
 

@@ -104,6 +104,28 @@ def test_what_leaves_the_process_stays_plain(installed: None, pattern: str, tmp_
     assert len([each for each in (tmp_path / "kept").iterdir() if each.is_dir()]) == 1
 
 
+def test_a_saved_model_holds_what_tensorflow_reads(
+    installed: None, pattern: str, tmp_path: Path
+) -> None:
+    class Counting(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            self.dataset = chain(pattern)
+
+        @tf.function  # type: ignore[untyped-decorator]
+        def count(self) -> Any:
+            total = 0
+            for batch in self.dataset:
+                total += tf.size(batch)
+            return total
+
+    counting = Counting()
+    assert int(counting.count()) == 120
+    assert counting.dataset._tfrfast_accelerated is not None
+    tf.saved_model.save(counting, str(tmp_path / "model"))
+    assert b"Tfrfast" not in (tmp_path / "model/saved_model.pb").read_bytes()
+    assert int(tf.saved_model.load(str(tmp_path / "model")).count()) == 120
+
+
 def test_keras_and_strategies_iterate_what_is_accelerated(installed: None, pattern: str) -> None:
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     shared = strategy.experimental_distribute_dataset(chain(pattern))
@@ -141,7 +163,7 @@ import marker
 class Own: pass
 pickle.dumps(Own())
 print(sys.argv, sys.path[0], __name__, os.environ["PYTHONPATH"], marker.seen)
-print("tensorflow" in sys.modules, "tfrfast" in sys.modules)
+print("tensorflow" in sys.modules, type(sys.meta_path[0]).__module__)
 def fail(): raise LookupError("ours")
 fail() if "fail" in sys.argv else sys.exit(7)
 """
@@ -151,7 +173,9 @@ def test_a_script_without_tensorflow_is_the_script(tmp_path: Path) -> None:
     """The environment's own sitecustomize has its turn, too."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/marker.py").write_text("seen = []")
-    (tmp_path / "lib/sitecustomize.py").write_text("import marker; marker.seen.append(1)")
+    (tmp_path / "lib/sitecustomize.py").write_text(
+        "import marker, sys; marker.seen.append(1); assert 'fail' not in sys.argv, 'theirs'"
+    )
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin/train.py"
     script.write_text(SCRIPT)
@@ -161,9 +185,11 @@ def test_a_script_without_tensorflow_is_the_script(tmp_path: Path) -> None:
     first, second = done.stdout.splitlines()
     argv = [str(script), "--explain", "-m", "x"]
     assert first == f"{argv} {tmp_path / 'bin'} __main__ {lib} [1]"
-    assert second == "False True"
+    assert second == "False tfrfast.startup.waiting"
     failed = run(str(script), "fail", PYTHONPATH=lib)
     assert failed.returncode == 1
+    assert failed.stdout.splitlines()[1] == second
+    assert failed.stderr.startswith("Error in sitecustomize; set PYTHONVERBOSE for traceback:\n")
     assert "tfrfast" not in failed.stderr
     assert failed.stderr.endswith("LookupError: ours\n")
 
