@@ -362,3 +362,25 @@ def test_a_name_in_the_header_has_an_end(tmp_path: Path) -> None:
     assert list(open_shard(tmp_path, with_name(65_000))) == RECORDS
     with pytest.raises(tfr.CorruptRecordError):
         open_shard(tmp_path, with_name(70_000))
+
+
+@pytest.mark.parametrize(("choice", "isal"), [("", "ISA-L"), ("zlib", None)])
+def test_the_package_isal_inflates_if_pip_installed_it(
+    tmp_path: Path, choice: str, isal: str | None
+) -> None:
+    pytest.importorskip("isal")
+    path = tmp_path / "shard"
+    path.write_bytes(gzip.compress(PLAIN))
+    program = (
+        "import sys, zlib, tfrfast as tfr;"
+        "print(tfr._native.inflaters()[0], zlib.crc32(b''.join(tfr.Reader(sys.argv[1]))))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        cwd=tmp_path,
+        env={**os.environ, "TFRFAST_INFLATE": choice},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert printed.split() == [str(isal), str(zlib.crc32(b"".join(RECORDS)))]

@@ -4,8 +4,11 @@
 #include <climits>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/codec/deflater.h"
@@ -105,10 +108,31 @@ bool passes_trial(const Isal& isal) {
   return used == in.size() - 8 && done == bytes.size() && out == bytes;
 }
 
+// The library inside PyPI's package `isal`, which pip installs beside this one. Empty if there is
+// none.
+std::string library_beside_us() {
+  namespace fs = std::filesystem;
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<const void*>(&make_isal_inflater), &here) == 0) return {};
+  std::error_code missing;
+  const fs::path packages = fs::path(here.dli_fname).parent_path().parent_path();
+  for (fs::directory_iterator each(packages / "isal", missing), end; !missing && each != end;
+       each.increment(missing)) {
+    const std::string name = each->path().filename();
+    if (name.starts_with("igzip_lib.") && name.ends_with(".so")) return each->path();
+  }
+  return {};
+}
+
 std::optional<Isal> load_isal() {
   const char* choice = std::getenv("TFRFAST_INFLATE");
   if (choice != nullptr && std::string_view(choice) == "zlib") return {};
   void* library = find_library({"libisal.so.2"});
+  if (library == nullptr) {
+    if (const std::string path = library_beside_us(); !path.empty()) {
+      library = find_library({path.c_str()});
+    }
+  }
   Isal found;
   if (library == nullptr || !find_function(library, "isal_inflate_init", found.init) ||
       !find_function(library, "isal_inflate_set_dict", found.set_dictionary) ||

@@ -1,5 +1,5 @@
-// Intel's ISA-L, where it is installed. It inflates about twice as fast as zlib, but cannot tell
-// where blocks end.
+// Intel's ISA-L, where the machine or PyPI's package `isal` has it. It inflates about twice as fast
+// as zlib, but cannot tell where blocks end.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tfrfast {
 
-// Null if there is no libisal.so.2 that passes a trial, or if $TFRFAST_INFLATE is "zlib".
+// Null if no library passes a trial, or if $TFRFAST_INFLATE is "zlib".
 std::unique_ptr<Inflater> make_isal_inflater();
 
 }  // namespace tfrfast

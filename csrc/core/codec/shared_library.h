@@ -11,7 +11,7 @@ namespace tfrfast {
 // time.
 inline void* find_library(std::initializer_list<const char*> names) noexcept {
   for (const char* name : names) {
-    if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL); library != nullptr) return library;
+    if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL); library != nullptr) return library;
   }
   return nullptr;
 }

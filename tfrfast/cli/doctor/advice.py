@@ -65,8 +65,8 @@ def _on_data(machine: Machine, data: Data) -> Iterator[str]:
             yield "There is no zlib here, so compressed shards cannot be read. Install zlib1g."
         elif machine.inflates_with != "ISA-L":
             yield (
-                f"{machine.inflates_with} inflates. ISA-L takes about half the time: install "
-                "libisal2 (Debian, Ubuntu), isa-l (Fedora, conda)."
+                f"{machine.inflates_with} inflates. ISA-L takes about half the time: "
+                "pip install isal."
             )
     if data.shards >= _MANY_SHARDS and data.bytes < data.shards * _SMALL_SHARD_BYTES:
         yield (
