@@ -4,15 +4,15 @@
 #include <climits>
 #include <cstddef>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/codec/deflater.h"
 #include "core/codec/shared_library.h"
+#include "core/storage/local/folders.h"
 
 namespace tfrfast {
 namespace {
@@ -111,15 +111,15 @@ bool passes_trial(const Isal& isal) {
 // The library inside PyPI's package `isal`, which pip installs beside this one. Empty if there is
 // none.
 std::string library_beside_us() {
-  namespace fs = std::filesystem;
   Dl_info here{};
   if (::dladdr(reinterpret_cast<const void*>(&make_isal_inflater), &here) == 0) return {};
-  std::error_code missing;
-  const fs::path packages = fs::path(here.dli_fname).parent_path().parent_path();
-  for (fs::directory_iterator each(packages / "isal", missing), end; !missing && each != end;
-       each.increment(missing)) {
-    const std::string name = each->path().filename();
-    if (name.starts_with("igzip_lib.") && name.ends_with(".so")) return each->path();
+  const std::string package = folder_of(folder_of(here.dli_fname)) + "/isal";
+  try {
+    for (const std::string& name : list_folder(package)) {
+      if (name.starts_with("igzip_lib.") && name.ends_with(".so")) return package + "/" + name;
+    }
+  } catch (const Error&) {
+    // It is not installed.
   }
   return {};
 }
