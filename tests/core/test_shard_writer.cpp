@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <set>
 
+#include "core/base/warnings.h"
 #include "core/index/folder_index.h"
 #include "core/storage/local/beyond_posix.h"
 #include "core/write/frame_stream.h"
@@ -135,6 +136,37 @@ TEST_CASE("shard writer: no failure of the system publishes anything") {
       CHECK(failures > 0);
     }
   }
+}
+
+TEST_CASE("shard writer: an index that fails after its shard appears is a warning") {
+  int warnings = 0;
+  for (int allowed = 0;; ++allowed) {
+    CAPTURE(allowed);
+    REQUIRE(allowed < 10);
+    const Place place;
+    take_warnings();
+    bool failed = false, was_reached = false;
+    {
+      const FailingCall fails("pwrite", allowed, EIO);
+      try {
+        ShardWriter writer(place.shard, {});
+        write_records(writer, 3, 100);
+        writer.finish();
+        writer.publish();
+      } catch (const Error& caught) {
+        failed = true;
+        CHECK(caught.system_error() == EIO);
+      }
+      was_reached = fails.calls() > allowed;
+    }
+    const std::vector<std::string> said = take_warnings();
+    CHECK(place.names("data").contains("shard") == !failed);
+    CHECK(said.size() == (was_reached && !failed ? 1 : 0));
+    warnings += static_cast<int>(said.size());
+    CHECK(place.indexed() == (was_reached ? 0 : 1));
+    if (!was_reached) break;  // there are no more calls than this
+  }
+  CHECK(warnings > 0);
 }
 
 TEST_CASE("shard writer: goes on without space ahead where there is none") {

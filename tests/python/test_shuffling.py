@@ -246,7 +246,7 @@ class TestDamage:
         with pytest.raises(tfr.CorruptRecordError, match="record 0 at byte 0") as caught:
             tfr.shuffle(f"{source}/*", tmp_path / "out" / "train", num_shards=2)
         assert caught.value.path == str(source / "part-2")
-        assert names_in(tmp_path / "out") == []
+        assert names_in(tmp_path) == ["source"]
         (source / "part-2").write_bytes(data[:15])
         with pytest.raises(tfr.TruncatedRecordError):
             tfr.shuffle(f"{source}/*", tmp_path / "out" / "train", num_shards=2)
@@ -273,7 +273,7 @@ class TestDamage:
                 max_memory=SMALL_MEMORY,
                 work=work,
             )
-        assert names_in(tmp_path / "out") == []
+        assert not (tmp_path / "out").exists()
 
 
 SCRIPT = """
@@ -336,7 +336,7 @@ class TestInterruption:
             with pytest.raises(KeyboardInterrupt):
                 tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=1, **arguments)
         assert list(work.glob("*/state.json"))
-        assert names_in(tmp_path / "out") == []
+        assert not (tmp_path / "out").exists()
         made = tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", seed=2, **arguments)
         records = read(f"{large_source}/*")
         assert read(made.paths) == [records[i] for i in expected_order(len(records), 2)]
@@ -440,7 +440,7 @@ def test_the_memory_that_more_buckets_take_is_asked_for(tmp_path: Path) -> None:
         tfr.shuffle(
             tmp_path / "source" / "huge", tmp_path / "out" / "x", num_shards=2, max_memory=needed
         )
-    assert names_in(tmp_path / "out") == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_memory_stays_bounded(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import os
 import random
+import shutil
 import stat
 import subprocess
 import sys
@@ -33,6 +34,42 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
     return folder
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("cc") is None, reason="needs a compiler, and LD_PRELOAD"
+)
+def test_an_index_that_cannot_be_written_is_said(data: Path, tmp_path: Path) -> None:
+    """The disk fails after the shard has its name, when its index is completed in its place."""
+    library = tmp_path / "failing_calls.so"
+    source = Path(__file__).parents[1] / "stress" / "failing_calls.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    program = (
+        "import sys, tfrfast as tfr\n"
+        "for name in 'first', 'second':\n"
+        "    with tfr.Writer(f'{sys.argv[1]}/{name}') as writer: writer.write(b'one')\n"
+    )
+    environment = os.environ | {
+        "LD_PRELOAD": str(library),
+        "FAILING_UNDER": str(data),
+        "FAILING_CALL": "pwrite",
+        "FAILING_ERROR": "5",
+        "FAILING_AFTER": "1",
+        "FAILING_COUNT": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, data],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.count("RuntimeWarning") == 1
+    assert f"'{data}/first' was written, but its index was not" in done.stderr
+    assert "tfrfast index" in done.stderr
+    assert read_back(data / "first") == [b"one"]
+    with tfr.Reader(data / "second", index="require") as reader:
+        assert list(reader) == [b"one"]
 
 
 class TestRecords:
@@ -160,7 +197,7 @@ class TestPublication:
             assert names_in(data) == ([] if attempt == 0 else ["shard"])
             (data / "shard").write_bytes(b"precious")
         assert (data / "shard").read_bytes() == b"precious"
-        assert names_in(Path(str(data) + ".tfrfast")) == []
+        assert names_in(data.parent) == ["data"]
 
     def test_a_shard_of_that_name_is_replaced_in_one_step(self, data: Path) -> None:
         with tfr.Writer(data / "shard") as writer:

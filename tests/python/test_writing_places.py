@@ -43,6 +43,41 @@ def refusal(write: Callable[[], object]) -> OSError:
     return info.value
 
 
+REFUSED: dict[str, Callable[[], object]] = {
+    "Writer": lambda: tfr.Writer("data/x" + 255 * "n"),
+    "Writer, its index": lambda: tfr.Writer("data/x", index="shard/x"),
+    "ShardedWriter": lambda: tfr.ShardedWriter("new/deep/" + 255 * "n", num_shards=2),
+    "ShardedWriter, its index": lambda: tfr.ShardedWriter("new/x", num_shards=2, index="shard/x"),
+    "copy": lambda: tfr.copy("shard", [0], "new/deep/" + 255 * "n"),
+    "copy, its index": lambda: tfr.copy("shard", [0], "new/deep/x", index="shard/x"),
+    "shuffle of nothing": lambda: tfr.shuffle("none*", "new/deep/x", num_shards=1),
+    "shuffle, its index": lambda: tfr.shuffle("shard", "new/x", num_shards=1, index="shard/x"),
+    "shuffle, its work": lambda: tfr.shuffle("shard", "new/x", num_shards=1, work="shard"),
+    "shuffle to many": lambda: tfr.shuffle("shard", "new/x", num_shards=20, index="ours/x"),
+}
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_what_is_refused_leaves_no_folder(
+    tmp_path: Path, data: Path, refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_shard(tmp_path / "shard", [b"one"])
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises((OSError, ValueError)):
+        REFUSED[refused]()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_somebody_removed_as_empty_is_made_again(data: Path) -> None:
+    with tfr.Writer(data / "shard") as writer:
+        writer.write(b"one")
+        if os.listdir(data):
+            pytest.skip("files of this filesystem have names at once")
+        data.rmdir()
+    assert list(tfr.Reader(data / "shard", index="require")) == [b"one"]
+
+
 @pytest.mark.parametrize("writer", WRITERS)
 def test_as_long_a_name_as_a_shard_may_have_has_an_index(data: Path, writer: str) -> None:
     path = data / LONG[: len(LONG) if writer == "Writer" else -15]

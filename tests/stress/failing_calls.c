@@ -80,6 +80,15 @@ ssize_t pwritev(int descriptor, const struct iovec* pieces, int count, off_t off
                                                        : real(descriptor, pieces, count, offset);
 }
 
+ssize_t pwrite(int descriptor, const void* bytes, size_t count, off_t offset) {
+  REAL(ssize_t, "pwrite", int, const void*, size_t, off_t);
+  return is_open_under(descriptor) && fails("pwrite") ? -1 : real(descriptor, bytes, count, offset);
+}
+
+ssize_t pwrite64(int descriptor, const void* bytes, size_t count, off_t offset) {
+  return pwrite(descriptor, bytes, count, offset);
+}
+
 void* mmap(void* address, size_t length, int protection, int flags, int descriptor, off_t offset) {
   REAL(void*, "mmap", void*, size_t, int, int, int, off_t);
   if (descriptor >= 0 && is_open_under(descriptor) && fails("mmap")) return MAP_FAILED;

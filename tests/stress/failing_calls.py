@@ -17,7 +17,7 @@ from expectations import check_exact, check_reader, outcome, some_records, write
 import tfrfast as tfr
 
 CALLS = [
-    "open", "preadv", "pread", "mmap", "fstat", "stat", "pwritev", "fsync", "linkat", "rename",
+    "open", "preadv", "pread", "mmap", "fstat", "stat", "pwritev", "pwrite", "fsync", "linkat", "rename",
     "ftruncate", "mkdir", "close",
 ]  # fmt: skip
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.ESTALE, errno.ENOMEM]

@@ -54,14 +54,17 @@ class ShardSet:
             compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
         )
         name = written_file(prefix)
-        # It looks at the names and folders, and makes those that are missing.
-        _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options).abort()
         self._prefix = os.fsdecode(name)
         index_folder: bytes | None = options["index_folder"] if options["index"] else None
-        if num_shards is not None:
-            _native.check_shard_places(
-                name, num_shards, index_folder is not None, index_folder or b""
-            )
+        # It looks at the names and folders, and makes those that are missing.
+        looking = _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options)
+        try:
+            if num_shards is not None:
+                _native.check_shard_places(
+                    name, num_shards, options["index"], options["index_folder"]
+                )
+        finally:
+            looking.abort()
         self._sync = sync
         self._overwrite = overwrite
         self._work = WorkFolder(self._prefix)

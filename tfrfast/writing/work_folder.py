@@ -14,10 +14,29 @@ from typing import IO
 
 from tfrfast.storage.paths import absolute_path
 
-__all__ = ["LOCK", "WorkFolder", "hold"]
+__all__ = ["LOCK", "WorkFolder", "hold", "no_empty_folders"]
 
 LOCK = "lock"
 _NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
+
+
+@contextlib.contextmanager
+def no_empty_folders(*folders: str) -> Iterator[None]:
+    """Removes those of the folders, and of their parents, that were made meanwhile and are empty.
+
+    So work that was refused, or has failed, leaves none behind.
+    """
+    missing = []
+    for each in folders:
+        while each and not os.path.lexists(each):
+            missing.append(each)
+            each = os.path.dirname(each)
+    try:
+        yield
+    finally:
+        for each in sorted(missing, key=len, reverse=True):
+            with contextlib.suppress(OSError):
+                os.rmdir(each)
 
 
 def hold(folder: str, *, wait: bool) -> IO[str]:
@@ -62,17 +81,20 @@ class WorkFolder:
         return os.path.join(self.path, *names)
 
     def __enter__(self) -> WorkFolder:
-        os.makedirs(self._folder, exist_ok=True)
-        for path in self._others():
-            # A folder of another user, or one that a process holds, stays.
-            with contextlib.suppress(OSError), hold(path, wait=False):
-                shutil.rmtree(path, ignore_errors=True)
-        self._lock = hold(self.path, wait=True)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(no_empty_folders(self._folder))
+            os.makedirs(self._folder, exist_ok=True)
+            for path in self._others():
+                # A folder of another user, or one that a process holds, stays.
+                with contextlib.suppress(OSError), hold(path, wait=False):
+                    shutil.rmtree(path, ignore_errors=True)
+            stack.enter_context(hold(self.path, wait=True))
+            stack.callback(shutil.rmtree, self.path, ignore_errors=True)
+            self._ending = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._lock.close()
+        self._ending.close()
 
     def _others(self) -> Iterator[str]:
         name = re.compile(rf"\.{re.escape(self._last)}-[0-9a-f]{{12}}\.tfrfast")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
 
 from tfrfast import _native
 from tfrfast.base.arguments import integer
+from tfrfast.base.warning import core_warnings
 from tfrfast.columns import Bytes
 from tfrfast.columns.arrow_nodes import exports_arrow
 from tfrfast.example.encoding import ArrowTable, encode_example, encoded_table
@@ -110,7 +111,8 @@ class _ShardWriter:
         """Completes and publishes everything. Further calls do nothing."""
         was_closed = self.closed
         try:
-            self._advised(self._core.close)()
+            with core_warnings(1):
+                self._advised(self._core.close)()
         except BaseException:
             if self._far is not None and not was_closed:
                 self._far.remove()

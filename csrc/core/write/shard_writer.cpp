@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/warnings.h"
 #include "core/index/folder_writing.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
@@ -39,8 +40,9 @@ void check_folder_for_indexes(const std::string& folder, bool is_tried) {
 
 ShardWriter::ShardWriter(const std::string& path, const WriteOptions& options)
     : options_(options),
-      file_(open_output(checked_target(path, options.existing), options)),
-      index_folder_(index_folder_for(path, options)) {
+      index_folder_(index_folder_for(path, options)),
+      new_folders_(options.index_folder_is_tried ? "" : index_folder_),
+      file_(open_output(checked_target(path, options.existing), options)) {
   options_.buffer_bytes = std::max(options_.buffer_bytes, kMinBufferBytes);
   if (!index_folder_.empty()) {
     check_folder_for_indexes(index_folder_, options_.index_folder_is_tried);
@@ -159,6 +161,13 @@ void ShardWriter::finish() {
   failed_ = false;
 }
 
+void ShardWriter::warn_about_index(const Error& error) const {
+  warn_once("unwritten " + index_folder_,
+            "'" + path() + "' was written, but its index was not: " + error.message() +
+                " Readers scan the shard until `tfrfast index` or tfr.build_index makes its "
+                "index. Shards with indexes in the same folder may have the same trouble.");
+}
+
 void ShardWriter::publish() {
   refuse_after_failure();
   failed_ = true;
@@ -173,8 +182,9 @@ void ShardWriter::publish() {
     try {
       addition->commit(is_here ? facts_when_published(index_->facts(), path()) : index_->facts(),
                        options_.durable);
-    } catch (const Error&) {
+    } catch (const Error& error) {
       // The shard is there. Without an index it is scanned once.
+      if (is_here) warn_about_index(error);
     }
     index_.reset();
   }

@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/codec/deflater.h"
 #include "core/index/frame_samples.h"
 #include "core/index/shard_index.h"
 #include "core/read/record_batch.h"
+#include "core/storage/local/folders.h"
 #include "core/storage/local/outgoing_parts.h"
 #include "core/storage/publication.h"
 #include "core/write/frame_buffer.h"
@@ -67,8 +69,9 @@ class ShardWriter {
   // Writes the buffer, completes the index and, if durable, flushes the shard to the disk.
   void finish();
   // Gives the shard its name, and adds its index to that of the folder. Without room for both there
-  // is neither. Call finish() first. If durable, the caller must flush the folders of path() and
-  // index_folder(), once for all shards in them.
+  // is neither. If the index cannot be completed after the shard has its name, there is a warning,
+  // once for a folder of indexes, and no Error. Call finish() first. If durable, the caller must
+  // flush the folders of path() and index_folder(), once for all shards in them.
   void publish();
 
   // Gives a shard that is not finished yet another name in the same folder.
@@ -90,10 +93,12 @@ class ShardWriter {
   void write_out(std::span<const std::uint8_t> payload = {},
                  std::span<const std::uint8_t> footer = {});
   void refuse_after_failure() const;
+  void warn_about_index(const Error& error) const;
 
   WriteOptions options_;
+  const std::string index_folder_;
+  const NewFolders new_folders_;  // for the index
   const std::unique_ptr<Publication> file_;
-  std::string index_folder_;
   std::shared_ptr<const ShardIndex> index_;  // once it is complete
   std::optional<MemberWriter> members_;      // if compressed
   FrameBuffer buffer_;

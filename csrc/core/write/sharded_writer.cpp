@@ -102,7 +102,10 @@ void check_shard_places(const std::string& prefix, std::size_t count, const Writ
 }
 
 ShardedWriter::ShardedWriter(std::string prefix, const ShardedOptions& options)
-    : prefix_(std::move(prefix)), options_(options) {
+    : prefix_(std::move(prefix)),
+      new_folders_(folder_of(prefix_)),
+      new_index_folders_(index_folder_for(prefix_, options.shard)),
+      options_(options) {
   if (name_of(prefix_).empty()) {
     throw Error(ErrorKind::invalid,
                 "'" + prefix_ +

@@ -34,9 +34,9 @@ struct ShardedOptions {
 // does. After any Error nothing more can be written or published.
 class ShardedWriter {
  public:
-  // Makes the folder of `prefix` if there is none. Throws Error io as ShardWriter does, and EEXIST
-  // if there are shards of that prefix, of any count, that may not be replaced, because a glob
-  // would mix them with the new ones.
+  // Makes the folder of `prefix` if there is none, and removes it if nothing comes of it. Throws
+  // Error io as ShardWriter does, and EEXIST if there are shards of that prefix, of any count, that
+  // may not be replaced, because a glob would mix them with the new ones.
   ShardedWriter(std::string prefix, const ShardedOptions& options);
 
   void write(std::span<const std::uint8_t> payload);
@@ -63,6 +63,8 @@ class ShardedWriter {
   void remove_others();
 
   std::string prefix_;
+  const NewFolders new_folders_;
+  const NewFolders new_index_folders_;
   ShardedOptions options_;
   std::vector<std::unique_ptr<ShardWriter>> shards_;
   std::size_t next_ = 0;  // round robin

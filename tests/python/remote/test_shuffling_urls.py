@@ -57,6 +57,19 @@ def test_the_order_is_that_of_the_files(
     assert sorted(each.method for each in server.seen) == ["GET"] * 2 + ["HEAD"] * 3
 
 
+def test_more_shards_than_records_are_refused_before_objects_with_indexes_are_read(
+    server: RangeServer, urls: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="num_shards is 5,000, but the input has 800 records"):
+        shuffled(urls, tmp_path / "out" / "x", num_shards=5000)
+    tfr.build_index(urls, progress=False)
+    server.forget()
+    with pytest.raises(ValueError, match="num_shards is 5,000, but the input has 800 records"):
+        shuffled(urls, tmp_path / "out" / "x", num_shards=5000)
+    assert not server.reads()
+    assert not (tmp_path / "out").exists()
+
+
 def test_buckets_on_the_disk_make_no_difference(
     urls: list[str], shards: list[str], tmp_path: Path, in_pieces: None
 ) -> None:
@@ -141,7 +154,7 @@ def test_an_object_that_is_replaced_meanwhile_is_an_error(
     server.trouble = replace
     with pytest.raises(tfr.StaleIndexError, match="data-002' was replaced by another object"):
         shuffled(urls, tmp_path / "out" / "x")
-    assert not list((tmp_path / "out").iterdir())
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("strong", [True, False])

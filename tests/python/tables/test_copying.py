@@ -71,7 +71,7 @@ def test_payloads_are_verified_even_if_the_reader_would_not(tmp_path: Path) -> N
     quick = tfr.Reader(str(path), verify="header")
     with pytest.raises(tfr.CorruptRecordError, match="42"):
         tfr.copy(quick, slice(None), tmp_path / "out" / "y")
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
     made = tfr.copy(
         str(path), slice(10, 90), tmp_path / "out" / "y", num_shards=3, on_corruption="skip"
     )

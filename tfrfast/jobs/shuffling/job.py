@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -13,7 +14,7 @@ from typing import Any
 from tfrfast import _native
 from tfrfast.base.progress import ProgressBar
 from tfrfast.base.sizes import counted
-from tfrfast.errors import CorruptRecordError
+from tfrfast.errors import CorruptRecordError, StaleIndexError
 from tfrfast.jobs.shuffling.good_records import GoodRecords
 from tfrfast.jobs.shuffling.inputs import Inputs, IntactRecords
 from tfrfast.jobs.shuffling.publication import Publication, Shuffled
@@ -24,6 +25,7 @@ from tfrfast.reader import Reader, Skipped
 from tfrfast.writing.writer import Writer
 
 _SMALL_SHARD_BYTES = 64 << 10
+_TINY_SHARD_BYTES = 1 << 10
 _STEP_BYTES = 64 << 20  # between two checks for Ctrl-C and updates of the progress bar
 _CHECKPOINT_BYTES = 4 << 30
 _MAX_AHEAD_BYTES = 128 << 20
@@ -132,12 +134,26 @@ class ShuffleJob:
             )
 
     def _refuse_empty_shards_at_once(self) -> None:
-        """Counts the records first where shards would be so small that there may be too few."""
-        if self._wanted_shards * _SMALL_SHARD_BYTES > self._bytes and not self._inputs.any_object():
-            with Reader(
-                self._inputs.shards, index="memory", on_corruption="skip", progress=False
-            ) as reader:
-                self._refuse_more_shards_than(len(reader))
+        """Counts the records first where shards would be so small that there may be too few.
+
+        Objects, which are read once, are counted only by indexes that they have.
+        """
+        is_remote = self._inputs.any_object()
+        small = _TINY_SHARD_BYTES if is_remote else _SMALL_SHARD_BYTES
+        if self._wanted_shards * small <= self._bytes:
+            return
+        unknown = (StaleIndexError, OSError) if is_remote else ()
+        with (
+            contextlib.suppress(*unknown),
+            Reader(
+                self._inputs.shards,
+                index="require" if is_remote else "memory",
+                on_corruption="skip",
+                progress=False,
+                storage=self._inputs.storage,
+            ) as reader,
+        ):
+            self._refuse_more_shards_than(len(reader))
 
     def _refuse_empty_shards(self) -> None:
         self._refuse_more_shards_than(self._state["totals"][0])

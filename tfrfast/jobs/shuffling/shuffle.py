@@ -20,7 +20,14 @@ from tfrfast.storage.disk_cache import DiskCache, cache_text
 from tfrfast.storage.paths import Paths, expand_paths, written_file
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.urls import is_url
-from tfrfast.writing.options import Compression, FilePath, Index, compression_level
+from tfrfast.writing.options import (
+    Compression,
+    FilePath,
+    Index,
+    compression_level,
+    index_folder_bytes,
+)
+from tfrfast.writing.work_folder import no_empty_folders
 
 __all__ = ["Shuffled", "shuffle"]
 
@@ -152,7 +159,8 @@ def shuffle(
     compression_level(compression, level)
     memory = _memory(max_memory)
     folder = WorkFolder(work_folder_path(name, work))
-    with folder.held():
+    index_folder = os.fsdecode(index_folder_bytes(index))
+    with no_empty_folders(os.path.dirname(name), index_folder), folder.held():
         unfinished = Publication(folder, target)
         if unfinished.replaces_its_input():
             return unfinished.finish()

@@ -9,23 +9,27 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 from tfrfast import _native
 from tfrfast.storage.paths import written_file
-from tfrfast.writing.work_folder import LOCK, hold
+from tfrfast.writing.work_folder import LOCK, hold, no_empty_folders
 
 _STATE = "state.json"
 
 
-def held(folder: str) -> IO[str]:
-    """Makes the folder, which one process holds at a time, until it closes what this returns."""
-    try:
-        return hold(folder, wait=False)
-    except BlockingIOError:
-        raise BlockingIOError(
-            errno.EAGAIN, "Another process is shuffling to these names right now", folder
-        ) from None
+@contextlib.contextmanager
+def held(folder: str) -> Iterator[None]:
+    """Makes the folder, which one process holds at a time."""
+    with no_empty_folders(os.path.dirname(folder)):
+        try:
+            lock = hold(folder, wait=False)
+        except BlockingIOError:
+            raise BlockingIOError(
+                errno.EAGAIN, "Another process is shuffling to these names right now", folder
+            ) from None
+        with lock:
+            yield
 
 
 class WorkFolder:
@@ -96,11 +100,16 @@ def work_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:
         # Shuffles to the same names in different folders may share `work`.
         where = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:8]
         return os.path.join(os.fsdecode(written_file(work)), f"shuffle-{name}-{where}")
-    os.makedirs(folder or ".", exist_ok=True)
     sibling = _native.sibling_index_folder(os.fsencode(os.path.join(folder, "any")))
-    with contextlib.suppress(OSError):
-        os.makedirs(sibling, exist_ok=True)
-        if os.stat(sibling).st_dev == os.stat(folder or ".").st_dev:
-            return os.path.join(sibling, f"shuffle-{name}")
+    place = _first_that_exists(sibling)
+    may_be_there = os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
     # Shards are moved to their places at the end, which only works within one filesystem.
+    if may_be_there and os.stat(place).st_dev == os.stat(_first_that_exists(folder)).st_dev:
+        return os.path.join(sibling, f"shuffle-{name}")
     return os.path.join(folder, f".tfrfast-shuffle-{name}")
+
+
+def _first_that_exists(folder: str) -> str:
+    while folder and not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return folder or "."

@@ -116,4 +116,20 @@ void make_folders(const std::string& folder, unsigned mode) {
   }
 }
 
+NewFolders::NewFolders(const std::string& folder) {
+  if (!is_local(folder)) return;
+  for (std::string each = folder; !each.empty() && look_at(each).kind == NameKind::nothing;) {
+    std::string parent = folder_of(each);
+    missing_.push_back(std::move(each));
+    each = std::move(parent);
+  }
+}
+
+NewFolders::~NewFolders() {
+  if (!home_.is_this_one()) return;
+  for (const std::string& each : missing_) {
+    if (::rmdir(each.c_str()) != 0 && errno != ENOENT) return;
+  }
+}
+
 }  // namespace tfrfast

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/process.h"
+
 namespace tfrfast {
 
 // The two halves of a path.
@@ -48,5 +50,20 @@ void flush_folder(const std::string& folder);  // to the disk; throws Error io
 // Makes `folder` and its parents, if they are not there. Throws Error io: ENOTDIR if something else
 // has the name.
 void make_folders(const std::string& folder, unsigned mode = 0777);
+
+// Remembers which of a folder and its parents are missing. The destructor removes those that are
+// there by then and hold nothing: work that was refused or given up leaves none behind. It does
+// nothing in a forked child.
+class NewFolders {
+ public:
+  explicit NewFolders(const std::string& folder);
+  ~NewFolders();
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+
+ private:
+  std::vector<std::string> missing_;  // the deepest one first
+  const HomeProcess home_;
+};
 
 }  // namespace tfrfast

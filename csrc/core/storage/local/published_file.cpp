@@ -179,6 +179,11 @@ void PublishedFile::open_again() {
 void PublishedFile::take_name(Existing existing) {
   if (!has_name()) {
     if (give_name(descriptor_, path()) == 0) return;
+    if (errno == ENOENT) {
+      // It had no name in its folder, which somebody may have taken for empty.
+      make_folders(folder_of(path()));
+      if (give_name(descriptor_, path()) == 0) return;
+    }
     if (errno != EEXIST || existing == Existing::keep) {
       throw_system_error(errno, "Publishing", path(), unchanged(path()));
     }
