@@ -18,10 +18,10 @@ from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes
 from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader, Skipped
+from tfrfast.storage.output import open_output
 from tfrfast.storage.paths import Paths
 from tfrfast.writing.options import Compression, FilePath, Index
 from tfrfast.writing.shard_set import ShardSet, Unpublished
-from tfrfast.writing.writer import far_output
 
 __all__ = ["Copied", "copy"]
 
@@ -95,21 +95,12 @@ def copy(
     reader = _verifying_anew(open_reader(source, reader_options))
     numbers = row_numbers(records, len(reader), "Record")
     count = None if max_bytes is not None else _count(num_shards)
-    far = far_output(out, storage, index, overwrite)
+    output = open_output(out, storage, index=index, sync=sync, overwrite=overwrite)
     with contextlib.ExitStack() as stack:
-        if far is not None:
-            stack.callback(far.remove)
-            far.refuse_taken([far.path])
+        stack.callback(output.discard)
+        output.refuse_taken([output.path])
         shard_set = stack.enter_context(
-            ShardSet(
-                out if far is None else far.path,
-                num_shards=count,
-                compression=compression,
-                level=level,
-                index=index if far is None else index is not False,
-                sync=sync and far is None,
-                overwrite=overwrite,
-            )
+            ShardSet(output, num_shards=count, compression=compression, level=level)
         )
         known = ShardSizes(reader)
         skipped: set[Skipped] = set()
@@ -119,12 +110,9 @@ def copy(
         tasks = plan_shards(known, numbers, ends, shard_set.unpublished)
         with ProgressBar("Copying", progress, "records") as bar:
             # One machine uploads, and the folder from which it does so is its own.
-            writes = executor if far is None else None
+            writes = None if output.is_remote else executor
             written = list(run_tasks(tasks, writes, _threads(reader), bar.adding(len(numbers))))
-        paths = shard_set.publish([each.paths[0] for each in written])
-        if far is not None:
-            far.publish(paths, [far.path])
-            paths = [far.url_of(path) for path in paths]
+        paths = output.publish(shard_set.publish([each.paths[0] for each in written]))
     return Copied(
         paths,
         sum(each.num_records for each in written),

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfrfast import _native
-from tfrfast.storage.paths import written_file
-from tfrfast.writing.options import Compression, FilePath, Index, core_options
+from tfrfast.storage.output import Output
+from tfrfast.writing.options import Compression, core_options
 from tfrfast.writing.shard_names import ShardNames, give_names, remove, uninterrupted
 from tfrfast.writing.work_folder import WorkFolder
 from tfrfast.writing.writer import Writer
@@ -41,20 +41,21 @@ class ShardSet:
 
     def __init__(
         self,
-        prefix: FilePath,
+        output: Output,
         *,
         num_shards: int | None,
         compression: Compression | None,
         level: int | None,
-        index: Index,
-        sync: bool,
-        overwrite: bool,
     ) -> None:
         options = core_options(
-            compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
+            compression=compression,
+            level=level,
+            index=output.index,
+            sync=output.sync,
+            overwrite=output.overwrite,
         )
-        name = written_file(prefix)
-        self._prefix = os.fsdecode(name)
+        self._prefix = output.path
+        name = os.fsencode(output.path)
         index_folder: bytes | None = options["index_folder"] if options["index"] else None
         # It looks at the names and folders, and makes those that are missing.
         looking = _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options)
@@ -65,13 +66,18 @@ class ShardSet:
                 )
         finally:
             looking.abort()
-        self._sync = sync
-        self._overwrite = overwrite
+        self._sync = output.sync
+        self._overwrite = output.overwrite
         self._work = WorkFolder(self._prefix)
         self._names = ShardNames(index_folder)
         self.unpublished = Unpublished(
             self._work.path,
-            {"compression": compression, "level": level, "index": index, "sync": sync},
+            {
+                "compression": compression,
+                "level": level,
+                "index": output.index,
+                "sync": output.sync,
+            },
         )
 
     def __enter__(self) -> ShardSet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tfrfast import _native
 from tfrfast.base.arguments import integer
@@ -13,46 +13,19 @@ from tfrfast.base.warning import core_warnings
 from tfrfast.columns import Bytes
 from tfrfast.columns.arrow_nodes import exports_arrow
 from tfrfast.example.encoding import ArrowTable, encode_example, encoded_table
-from tfrfast.storage.paths import written_file
-from tfrfast.storage.remote.options import Storage, storage_of
-from tfrfast.storage.remote.urls import is_url
+from tfrfast.storage.output import Output, open_output
+from tfrfast.storage.remote.options import Storage
 from tfrfast.writing.options import Compression, FilePath, Index, core_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
-
-    from tfrfast.writing.far_output import FarOutput
-
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
-
-
-def far_output(
-    path: FilePath,
-    storage: Mapping[str, Any] | Storage | None,
-    index: Index,
-    overwrite: bool,
-    num_shards: int = 0,
-) -> FarOutput | None:
-    """Where to write what goes to a URL; None for a path of this machine.
-
-    If the number of shards is known, they are uploaded while they are written.
-    """
-    reached = storage_of(storage)
-    name = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
-    if not is_url(name) or os.path.lexists(name):
-        return None
-    from tfrfast.writing.far_output import FarOutput
-
-    return FarOutput(name, reached, index, overwrite, num_shards=num_shards)
 
 
 class _ShardWriter:
     """What both writers do."""
 
     _core: _native.Writer | _native.ShardedWriter
-    #: If what is written goes to URLs.
-    _far: FarOutput | None = None
+    _output: Output
     #: Whether there may be several shards.
     _is_set = False
     #: The core's, bound once because it is called often.
@@ -69,24 +42,24 @@ class _ShardWriter:
         index: Index,
         sync: bool,
         overwrite: bool,
-    ) -> tuple[FilePath, dict[str, Any]]:
+    ) -> tuple[bytes, dict[str, Any]]:
         """Where the core writes to, and its options. Raises if there may not be such shards."""
-        self._far = far_output(path, storage, index, overwrite, num_shards)
-        if self._far is not None:
-            path = self._far.path
-            index = index is not False
-            sync = False
-        options = core_options(
-            compression=compression, level=level, index=index, sync=sync, overwrite=overwrite
+        output = self._output = open_output(
+            path, storage, index=index, sync=sync, overwrite=overwrite, num_shards=num_shards
         )
-        if self._far is None:
-            return path, {**options, "parts": None}
-        self._far.refuse_taken([self._far.path] if self._is_set else [])
-        return path, {**options, "parts": self._far.parts}
+        options = core_options(
+            compression=compression,
+            level=level,
+            index=output.index,
+            sync=output.sync,
+            overwrite=output.overwrite,
+        )
+        output.refuse_taken([output.path] if self._is_set else [])
+        return os.fsencode(output.path), {**options, "parts": output.parts}
 
-    def _advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-        """The same call. On the way to URLs, its error says of a full disk what to do."""
-        return call if self._far is None else self._far.advised(call)
+    def _hold(self, core: _native.Writer | _native.ShardedWriter) -> None:
+        self._core = core
+        self._write = self._output.advised(core.write)
 
     def write(self, record: Buffer) -> None:
         """Adds one record: bytes, or a buffer of them."""
@@ -102,33 +75,30 @@ class _ShardWriter:
         Tables of Polars, PyArrow and others become Examples, as by `tfr.encode_examples`.
         """
         if isinstance(records, (_native.RecordBatch, list, Bytes)) or not exports_arrow(records):
-            self._advised(self._core.write_batch)(records)  # type: ignore[arg-type]
+            self._output.advised(self._core.write_batch)(records)  # type: ignore[arg-type]
             return
         for batch in encoded_table(records):  # type: ignore[arg-type]
-            self._advised(self._core.write_batch)(batch)
+            self._output.advised(self._core.write_batch)(batch)
 
     def close(self) -> None:
         """Completes and publishes everything. Further calls do nothing."""
-        was_closed = self.closed
+        if self.closed:
+            return
         try:
             with core_warnings(1):
-                self._advised(self._core.close)()
+                self._output.advised(self._core.close)()
         except BaseException:
-            if self._far is not None and not was_closed:
-                self._far.remove()
+            self._output.discard()
             raise
-        if self._far is not None and not was_closed:
-            self._far.publish(self._core.paths(), [self._far.path] if self._is_set else [])
+        self._output.publish(self._core.paths())
 
     def abort(self) -> None:
         """Publishes nothing, and discards all that was written."""
         self._core.abort()
-        if self._far is not None:
-            self._far.remove()
+        self._output.discard()
 
     def _paths(self) -> list[str]:
-        paths = self._core.paths()
-        return paths if self._far is None else [self._far.url_of(path) for path in paths]
+        return [self._output.name_of(path) for path in self._core.paths()]
 
     @property
     def closed(self) -> bool:
@@ -206,7 +176,7 @@ class Writer(_ShardWriter):
         overwrite: bool = True,
         storage: Mapping[str, Any] | Storage | None = None,
     ) -> None:
-        path, options = self._begin(
+        name, options = self._begin(
             path,
             storage,
             num_shards=1,
@@ -216,8 +186,7 @@ class Writer(_ShardWriter):
             sync=sync,
             overwrite=overwrite,
         )
-        self._core = _native.Writer(written_file(path), **options)
-        self._write = self._advised(self._core.write)
+        self._hold(_native.Writer(name, **options))
 
     @property
     def path(self) -> str:
@@ -240,7 +209,7 @@ class ShardedWriter(_ShardWriter):
       max_bytes: instead of `num_shards`, the largest size of a shard before compression. Shards are
         filled one after the other, so that reading them in order gives the order of writing. A
         larger record has a shard of its own. Without records there is one empty shard. Names are
-        known only at the end. So what goes to a URL needs room for all shards on this machine, in
+        known only at the end. So what goes to a URL needs space for all shards on this machine, in
         the folder for temporary files (`TMPDIR`); with `num_shards`, for a few parts of them.
       compression, level, index, sync: as for `Writer`.
       overwrite: True replaces all shards of that prefix. False makes them an error, whatever their
@@ -270,7 +239,7 @@ class ShardedWriter(_ShardWriter):
         if (num_shards is None) == (max_bytes is None):
             raise ValueError("Say either num_shards or max_bytes.")
         count = 0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6)
-        prefix, options = self._begin(
+        name, options = self._begin(
             prefix,
             storage,
             num_shards=count,
@@ -280,13 +249,8 @@ class ShardedWriter(_ShardWriter):
             sync=sync,
             overwrite=overwrite,
         )
-        self._core = _native.ShardedWriter(
-            written_file(prefix),
-            num_shards=count,
-            max_bytes=0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1),
-            **options,
-        )
-        self._write = self._advised(self._core.write)
+        most = 0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1)
+        self._hold(_native.ShardedWriter(name, num_shards=count, max_bytes=most, **options))
 
     @property
     def paths(self) -> list[str]:

@@ -20,6 +20,7 @@ from tfrfast.jobs import running
 from tfrfast.jobs.chosen_records import ShardSizes
 from tfrfast.jobs.copying import plan_shards
 from tfrfast.jobs.running import run_tasks
+from tfrfast.storage.output import Output
 from tfrfast.writing.shard_set import ShardSet
 
 rays = pytest.importorskip("tfrfast.ray", exc_type=ModuleNotFoundError)
@@ -389,15 +390,8 @@ def test_tasks_of_a_node_that_dies_run_elsewhere(
     killer.start()
     reader = tfr.Reader(data)
     numbers = np.random.default_rng(4).permutation(1500)
-    with ShardSet(
-        tmp_path / "out" / "x",
-        num_shards=6,
-        compression=None,
-        level=None,
-        index=True,
-        sync=False,
-        overwrite=False,
-    ) as shard_set:
+    output = Output(str(tmp_path / "out" / "x"), index=True, sync=False, overwrite=False)
+    with ShardSet(output, num_shards=6, compression=None, level=None) as shard_set:
         tasks = plan_shards(
             ShardSizes(reader), numbers, np.arange(250, 1501, 250), shard_set.unpublished
         )

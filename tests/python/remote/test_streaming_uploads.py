@@ -188,7 +188,7 @@ def test_an_index_that_cannot_be_written_is_another_matter(
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No room")
 
-    monkeypatch.setattr("tfrfast.writing.far_output.publish_indexes", fail)
+    monkeypatch.setattr("tfrfast.storage.remote.output.publish_indexes", fail)
     writer = tfr.Writer(f"{ROOT}/x", storage=storage)
     writer.write_batch(records_of(6))
     with pytest.raises(OSError, match="No room. All shards have appeared, but not their index"):
@@ -252,7 +252,7 @@ class FullDisk:
 @pytest.mark.parametrize(
     ("size", "advice"),
     [
-        ({"max_bytes": 1 << 30}, "room for all shards, .* Say num_shards, or let TMPDIR name"),
+        ({"max_bytes": 1 << 30}, "space for all shards, .* Say num_shards, or let TMPDIR name"),
         ({"num_shards": 2}, "Parts of shards lie on that disk .* let TMPDIR name"),
     ],
 )

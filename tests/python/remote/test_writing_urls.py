@@ -102,8 +102,7 @@ def test_what_was_published_or_given_up_is_not_published_again(
     for each in (writer, given_up):
         each.close()
         # What a second thread does that closes at the same time.
-        assert each._far is not None
-        each._far.publish(each._core.paths())
+        each._output.publish(each._core.paths())
     assert keys(bucket) == before == ["sets/one.tfrfast/index", "sets/one/shard"]
 
 

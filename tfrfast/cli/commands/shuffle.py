@@ -7,10 +7,8 @@ import argparse
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, parse_size, print_json
 from tfrfast.cli.new_shards import add_output, add_writing, print_left_out, writing_arguments
-from tfrfast.jobs.shuffling.far_folder import can_resume_far
 from tfrfast.jobs.shuffling.shuffle import Shuffled, shuffle
 from tfrfast.jobs.shuffling.work_folder import can_resume
-from tfrfast.storage.remote.urls import is_url
 
 
 def add_parser(subparsers: Subparsers, help: str) -> None:
@@ -51,8 +49,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         made = _shuffle(options)
     except KeyboardInterrupt:
-        can_go_on = can_resume_far if is_url(options.out) else can_resume
-        if can_go_on(options.out, options.work):
+        if can_resume(options.out, options.work):
             raise KeyboardInterrupt("The same command goes on where this one stopped.") from None
         raise
     if options.json:

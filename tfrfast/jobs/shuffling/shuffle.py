@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, SupportsIndex
 
 from tfrfast.base.arguments import integer, seed_number
 from tfrfast.base.sizes import parse_bytes
-from tfrfast.jobs.shuffling.far_folder import can_resume_far, far_folder
 from tfrfast.jobs.shuffling.inputs import Inputs
 from tfrfast.jobs.shuffling.job import ShuffleJob
 from tfrfast.jobs.shuffling.outputs import outputs_of
 from tfrfast.jobs.shuffling.publication import Publication, Shuffled
 from tfrfast.jobs.shuffling.target import Target
-from tfrfast.jobs.shuffling.work_folder import WorkFolder, held, work_folder_path
+from tfrfast.jobs.shuffling.work_folder import (
+    WorkFolder,
+    can_resume,
+    held,
+    upload_folder,
+    work_folder_path,
+)
 from tfrfast.storage.disk_cache import DiskCache, cache_text
-from tfrfast.storage.paths import Paths, expand_paths, written_file
+from tfrfast.storage.output import Output, named_url, open_output
+from tfrfast.storage.paths import Paths, expand_paths
 from tfrfast.storage.remote.options import Storage
-from tfrfast.storage.remote.urls import is_url
 from tfrfast.writing.options import (
     Compression,
     FilePath,
@@ -104,69 +109,64 @@ def shuffle(
     """
     if on_corruption not in ("raise", "skip"):
         raise ValueError(f'on_corruption is {on_corruption!r}, but must be "raise" or "skip".')
-    name = os.fsdecode(out) if isinstance(out, (str, bytes, os.PathLike)) else ""
-    if is_url(name) and not os.path.lexists(name):
-        from tfrfast.writing.far_output import FarOutput
-
-        place = None if work is None else far_folder(name, work)
-        with contextlib.nullcontext() if place is None else held(place):
-            far = FarOutput(name, Storage(storage), index, overwrite, place)
-            try:
-                outputs = outputs_of(far.path, num_shards, max_bytes, splits)
-                prefixes = [each.prefix for each in outputs]
-                far.refuse_taken(prefixes)
-                made = shuffle(
-                    paths,
-                    far.path,
-                    num_shards=num_shards,
-                    max_bytes=max_bytes,
-                    seed=seed,
-                    splits=splits,
-                    max_memory=max_memory,
-                    on_corruption=on_corruption,
-                    overwrite=True,
-                    compression=compression,
-                    level=level,
-                    index=index is not False,
-                    sync=False,
-                    progress=progress,
-                    storage=storage,
-                    cache=cache,
-                )
-            except BaseException:
-                if can_resume_far(name, work):
-                    far.keep()
-                else:
-                    far.remove()
-                raise
-            far.publish(made.paths, prefixes)
-        return made._replace(
-            paths=[far.url_of(path) for path in made.paths],
-            splits={
-                split: [far.url_of(path) for path in some] for split, some in made.splits.items()
-            },
+    with _output(out, storage, index, sync, overwrite, work) as output:
+        outputs = outputs_of(output.path, num_shards, max_bytes, splits)
+        output.refuse_taken([each.prefix for each in outputs])
+        target = Target(
+            outputs=outputs,
+            seed=seed_number(seed),
+            overwrite=output.overwrite,
+            index=output.index,
+            sync=output.sync,
+            compression=compression,
+            level=level,
         )
-    name = os.fsdecode(written_file(out))
-    target = Target(
-        outputs=outputs_of(name, num_shards, max_bytes, splits),
-        seed=seed_number(seed),
-        overwrite=overwrite,
-        index=index,
-        sync=sync,
-        compression=compression,
-        level=level,
+        compression_level(compression, level)
+        memory = _memory(max_memory)
+        folder = WorkFolder(work_folder_path(output.path, None if output.is_remote else work))
+        index_folder = os.fsdecode(index_folder_bytes(output.index))
+        with no_empty_folders(os.path.dirname(output.path), index_folder), folder.held():
+            unfinished = Publication(folder, target)
+            if unfinished.replaces_its_input():
+                made = unfinished.finish()
+            else:
+                reached = Storage(storage, cache_text(cache))
+                inputs = Inputs(expand_paths(paths, reached), reached)
+                skips_damage = on_corruption == "skip"
+                made = ShuffleJob(inputs, target, memory, folder, progress, skips_damage).run()
+        output.publish(made.paths)
+    return made._replace(
+        paths=[output.name_of(path) for path in made.paths],
+        splits={
+            split: [output.name_of(path) for path in some] for split, some in made.splits.items()
+        },
     )
-    compression_level(compression, level)
-    memory = _memory(max_memory)
-    folder = WorkFolder(work_folder_path(name, work))
-    index_folder = os.fsdecode(index_folder_bytes(index))
-    with no_empty_folders(os.path.dirname(name), index_folder), folder.held():
-        unfinished = Publication(folder, target)
-        if unfinished.replaces_its_input():
-            return unfinished.finish()
-        reached = Storage(storage, cache_text(cache))
-        inputs = Inputs(expand_paths(paths, reached), reached)
-        return ShuffleJob(inputs, target, memory, folder, progress, on_corruption == "skip").run()
+
+
+@contextlib.contextmanager
+def _output(
+    out: FilePath,
+    storage: Mapping[str, Any] | None,
+    index: Index,
+    sync: bool,
+    overwrite: bool,
+    work: str | os.PathLike[str] | None,
+) -> Iterator[Output]:
+    """Where shards appear. What has failed is kept if the same call can go on with it."""
+    url = named_url(out)
+    folder = upload_folder(url, work) if url and work is not None else None
+    with contextlib.nullcontext() if folder is None else held(folder):
+        output = open_output(
+            out, storage, index=index, sync=sync, overwrite=overwrite, folder=folder
+        )
+        try:
+            yield output
+        except BaseException:
+            if url and can_resume(url, work):
+                output.keep()
+            else:
+                output.discard()
+            raise
 
 
 def _memory(max_memory: int | str) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfrfast import _native
+from tfrfast.storage.output import named_url, shards_path
 from tfrfast.storage.paths import written_file
 from tfrfast.writing.work_folder import LOCK, hold, no_empty_folders
 
@@ -90,7 +91,17 @@ class WorkFolder:
 
 def can_resume(out: str, work: str | os.PathLike[str] | None) -> bool:
     """Whether a shuffle to these names has left something that the same call goes on with."""
+    if url := named_url(out):
+        if work is None:
+            return False
+        out, work = shards_path(url, upload_folder(url, work)), None
     return os.path.exists(os.path.join(work_folder_path(out, work), _STATE))
+
+
+def upload_folder(url: str, work: str | os.PathLike[str]) -> str:
+    """The folder in `work` that belongs to shuffles to that URL."""
+    which = hashlib.sha256(url.encode(errors="surrogateescape")).hexdigest()[:8]
+    return os.path.join(os.fsdecode(written_file(work)), f"upload-{url.rpartition('/')[2]}-{which}")
 
 
 def work_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:

@@ -11,11 +11,12 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from tfrfast import _native
 from tfrfast.base import termination
+from tfrfast.storage.output import Output, shards_path
 from tfrfast.storage.paths import reach, written_file
 from tfrfast.storage.remote import uploads
 from tfrfast.storage.remote.listing import find_objects
@@ -30,18 +31,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SHARD = re.compile(r"-\d{5,}-of-\d{5,}")
 
 
-class FarOutput:
-    """A folder of this machine for shards on their way to URLs.
+class RemoteOutput(Output):
+    """Shards that appear under URLs, and are made in a folder of this machine.
 
-    With `num_shards`, whose names are then known, their parts are uploaded while they are written:
-    the writer takes `parts`, and the folder holds only a few of them. Otherwise it holds all
-    shards.
-
-    A `folder` that is given is removed like the temporary one that would be made, unless `keep` is
-    called.
-
-    Raises ValueError for what cannot be written, and OSError if the storage cannot be reached.
+    With `num_shards`, whose names are then known, their parts are uploaded while they are written,
+    and the folder holds only a few of them. Otherwise it holds all shards. It is removed at the
+    end, unless `keep` is called, or the shards could not be uploaded.
     """
+
+    is_remote = True
 
     def __init__(
         self,
@@ -49,14 +47,15 @@ class FarOutput:
         storage: Storage,
         index: Any,
         overwrite: bool,
-        folder: str | None = None,
-        num_shards: int = 0,
+        folder: str | None,
+        num_shards: int,
     ) -> None:
         uploads.check_writable(url)
         self._url = url
         self._access = storage.access
-        self._index = index
-        self._overwrite = overwrite
+        self._published_index = index
+        self._may_replace = overwrite
+        self._prefixes: Sequence[str] = ()
         if index is True:
             place_of(url)
         reach([url], storage)
@@ -67,15 +66,14 @@ class FarOutput:
         self._is_ended = False
         termination.begin()
         self._terminating = weakref.finalize(self, termination.end)
-        #: What to write to instead.
-        self.path = os.path.join(self._folder, "shards", url.rpartition("/")[2])
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        path = shards_path(url, self._folder)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        super().__init__(path, index is not False, sync=False, overwrite=True)
         self._num_shards = num_shards
         self._streamed: StreamedUploads | None = None
 
     @property
     def parts(self) -> _native.OutgoingParts | None:
-        """Where the writer puts what it writes; None if it writes whole shards."""
         if self._num_shards == 0:
             return None
         if self._streamed is None:
@@ -84,7 +82,7 @@ class FarOutput:
         return self._streamed.parts
 
     def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-        """The same call, whose error says of a full disk what takes its room, and what to do."""
+        """An error says of a full disk what takes its space, and what to do."""
 
         def advised_call(*arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
             try:
@@ -100,7 +98,7 @@ class FarOutput:
     def _advice(self) -> str:
         if self._num_shards == 0:
             return (
-                "Without num_shards, that disk needs room for all shards, which are uploaded at "
+                "Without num_shards, that disk needs space for all shards, which are uploaded at "
                 "the end. Say num_shards, or let TMPDIR name a folder on a larger disk"
             )
         return (
@@ -109,13 +107,10 @@ class FarOutput:
         )
 
     def refuse_taken(self, prefixes: Sequence[str] = ()) -> None:
-        """Raises FileExistsError if there are objects that may not be replaced.
-
-        These are shards with these beginnings of their names, or else the one shard.
-        """
-        if self._overwrite:
+        self._prefixes = prefixes
+        if self._may_replace:
             return
-        if prefixes and (taken := self._others(prefixes, [])):
+        if prefixes and (taken := self._others([])):
             raise FileExistsError(
                 17,
                 f"There are {len(taken)} shards named like {taken[0]!r}. Choose another name, or "
@@ -127,34 +122,32 @@ class FarOutput:
                 17, f"There is {self._url!r}. Pass overwrite=True to replace it", self._url
             )
 
-    def url_of(self, path: str) -> str:
-        """Where a file of the folder goes."""
+    def name_of(self, path: str) -> str:
         return f"{self._url.rpartition('/')[0]}/{os.path.basename(path)}"
 
-    def publish(self, paths: Sequence[str], prefixes: Sequence[str] = ()) -> None:
+    def publish(self, paths: Sequence[str]) -> list[str]:
         """Uploads the shards, then the index that lists them.
 
-        Raises OSError. Whatever ends it early, the shards are kept, and the error says where.
-
-        Further calls wait for the first and do nothing.
+        Whatever ends it early, the shards are kept, and the error says where. Further calls wait
+        for the first.
         """
         with self._ending:
             if not self._is_ended:
                 self._is_ended = True
                 try:
-                    self._publish(paths, prefixes)
+                    self._publish({self.name_of(path): path for path in paths})
                 finally:
                     self._terminating()
+        return [self.name_of(path) for path in paths]
 
-    def _publish(self, paths: Sequence[str], prefixes: Sequence[str]) -> None:
-        files = {self.url_of(path): path for path in paths}
+    def _publish(self, files: Mapping[str, str]) -> None:
         sent: list[str] = []
         are_there, are_whole = False, self._streamed is None
         try:
             if self._streamed is not None:
                 sent = self._streamed.await_sent()
                 are_whole = not sent
-            self.refuse_taken(prefixes)
+            self.refuse_taken(self._prefixes)
             if self._streamed is not None:
                 self._streamed.complete()
             streamed = set(sent)
@@ -162,11 +155,11 @@ class FarOutput:
             uploads.upload_files(whole, self._access)
             are_there = True
             self._publish_indexes(files)
-            if prefixes and self._overwrite:
-                uploads.remove_objects(self._others(prefixes, list(files)), self._access)
+            if self._prefixes and self._may_replace:
+                uploads.remove_objects(self._others(files), self._access)
         except BaseException as error:
             if not are_whole:  # parts were sent, and removed from this machine
-                self.remove()
+                self.discard()
                 appeared = self._streamed.num_appeared if self._streamed is not None else 0
                 are_there = are_there or appeared == len(files)
                 some = f"At least {appeared} of {len(files)} shards have appeared. "
@@ -186,19 +179,18 @@ class FarOutput:
                 f"{str(error.strerror).rstrip('.')}. {kept}",
                 error.filename or self._url,
             ) from None
-        self.remove()
+        self.discard()
 
     def _publish_indexes(self, files: Mapping[str, str]) -> None:
-        if self._index is True:
+        if self._published_index is True:
             publish_indexes(files, self._access)
-        elif self._index is not False:
-            folder = written_file(self._index)
+        elif self._published_index is not False:
+            folder = written_file(self._published_index)
             os.makedirs(folder, exist_ok=True)
             for url, path in files.items():
                 _native.index_object(url, self._access, os.fsencode(path), folder, True)
 
-    def remove(self) -> None:
-        """Removes the folder and all that is in it. Nothing is published afterwards."""
+    def discard(self) -> None:
         self._is_ended = True
         if self._streamed is not None:
             self._streamed.give_up()
@@ -206,19 +198,18 @@ class FarOutput:
         self._terminating()
 
     def keep(self) -> None:
-        """Leaves the folder to a later call. Nothing is published by this one."""
         self._is_ended = True
         self._removing.detach()
         self._terminating()
 
-    def _others(self, prefixes: Sequence[str], mine: list[str]) -> list[str]:
-        """The shards with these prefixes, of any number, which are not among these."""
+    def _others(self, mine: Iterable[str]) -> list[str]:
+        """The shards with the prefixes, of any number, which are not among these."""
         others = set()
-        for prefix in map(self.url_of, prefixes):
+        for prefix in map(self.name_of, self._prefixes):
             for url in find_objects(glob.escape(prefix) + "-*-of-*", self._access):
                 if _SHARD.fullmatch(url[len(prefix) :]):
                     others.add(url)
-        return sorted(others - set(mine))
+        return sorted(others.difference(mine))
 
 
 def _without_shards(error: BaseException, are_there: bool, some: str) -> BaseException:
