@@ -93,9 +93,9 @@ class Reader:
     removed or changed by then raises StaleIndexError.
 
     Args:
-      paths: a path, a URL (s3://, gs://, az://, https://), a glob, or an iterable of them. A path
-        that exists is taken literally; what a glob finds is sorted so that shard 10 follows shard
-        9.
+      paths: a path, a URL (s3://, gs://, az://, hf://, https://), a glob, or an iterable of them. A
+        path that exists is taken literally; what a glob finds is sorted so that shard 10 follows
+        shard 9.
       compression: "auto" recognises what each shard is. None or "" (plain), "GZIP" and "ZLIB"
         insist on it.
       verify: "full" checks both CRCs of every record read, "header" only the length's. The length

@@ -307,6 +307,7 @@ def test_files_of_fsspec_name_what_they_open(here: Path) -> None:
     assert read_name(InFsspec(("s3", "s3a"), "bucket/key")) == "s3://bucket/key"
     assert read_name(InFsspec(("gs", "gcs"), "bucket/key")) == "gs://bucket/key"
     assert read_name(InFsspec(("abfs", "adl", "az"), "box/key")) == "az://box/key"
+    assert read_name(InFsspec("hf", "datasets/o/n/x")) == "hf://datasets/o/n/x"
     assert read_name(InFsspec("https", "https://server/key")) == "https://server/key"
     write_shard(here / "shard", [b"record"])
     assert tfr.Reader(InFsspec(("file", "local"), str(here / "shard")))[0] == b"record"

@@ -17,7 +17,7 @@ Paths = PathLike | Iterable[PathLike]
 
 
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
-_CUT_URL = re.compile(r"(?:s3|gs|az|https?):/[^/]")
+_CUT_URL = re.compile(r"(?:s3|gs|az|hf|https?):/[^/]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
 
@@ -60,9 +60,9 @@ def written_file(path: PathLike) -> bytes:
 
 
 _READING_URLS = (
-    "but shards are read from files and from s3://, gs://, az:// and https:// URLs. Mount other "
-    "storages as a folder, or copy the shards to a disk. tfr.TFRecordDataset hands such names to "
-    "TensorFlow, which reads those that it has a file system for."
+    "but shards are read from files and from s3://, gs://, az://, hf:// and https:// URLs. Mount "
+    "other storages as a folder, or copy the shards to a disk. tfr.TFRecordDataset hands such "
+    "names to TensorFlow, which reads those that it has a file system for."
 )
 _WRITING_URLS = (
     "but this is written to a folder of this machine. Write there, and copy what was written; "
@@ -121,7 +121,7 @@ def _name_in_fsspec(path: Any) -> str:
     name: str = path.path
     if _URL.match(name) or {"", "file", "local"} & set(protocols):
         return name
-    ours = [scheme for scheme in ("s3", "gs", "az") if scheme in protocols]
+    ours = [scheme for scheme in ("s3", "gs", "az", "hf") if scheme in protocols]
     return f"{[*ours, *protocols][0]}://{name}"
 
 
@@ -222,7 +222,7 @@ def _expand_url(url: str, storage: Storage | None) -> list[str]:
     if not found:
         raise FileNotFoundError(
             2,
-            f"No shard matches the pattern {url!r}. Check the bucket, the folder and the spelling",
+            f"No shard matches the pattern {url!r}. Check the folder and the spelling",
             url,
         )
     return _sorted_naturally(found)

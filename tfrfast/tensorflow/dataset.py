@@ -53,8 +53,8 @@ class TFRecordDataset(PlannedDataset):
       lift_parsing: whether map(f) before batch() may be given whole batches of columns where f
         parses single records. None: as the environment variable TFRFAST_LIFT_PARSING says ("0" or
         "1"), else True.
-      storage: how to reach s3://, gs://, az:// and https:// URLs, as for Reader. Graphs hold the
-        options without secrets: in another process, the environment supplies those.
+      storage: how to reach s3://, gs://, az://, hf:// and https:// URLs, as for Reader. Graphs
+        hold the options without secrets: in another process, the environment supplies those.
       cache: a `tfrfast.DiskCache` that keeps what comes from URLs on this machine. Graphs hold its
         folder and its limit.
     """

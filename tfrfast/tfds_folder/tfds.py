@@ -37,10 +37,11 @@ def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> T
         loader = tfr.Loader(train.reader, 128, features=train.features, indices=train.indices)
 
     `folder` is that of one version, with `dataset_info.json` in it, or its URL (s3://, gs://,
-    az://, https://). `split` is written as in `tfds.load`, and names the same records: "train",
-    "train[:10%]", "train[100:-100]", "train[2shard]", "train[:4shard]", "all", or several joined by
-    "+". The features come from `features.json`. What that file does not describe is inferred from
-    the first records. `reader_options` are those of Reader, such as `storage` and `cache`.
+    az://, hf://, https://). `split` is written as in `tfds.load`, and names the same records:
+    "train", "train[:10%]", "train[100:-100]", "train[2shard]", "train[:4shard]", "all", or several
+    joined by "+". The features come from `features.json`. What that file does not describe is
+    inferred from the first records. `reader_options` are those of Reader, such as `storage` and
+    `cache`.
 
     Features of dicts have names such as "objects/bbox". Pictures, sound and video frames that were
     encoded stay so, as byte strings. Lists, and other dimensions of unknown size, are `Ragged`

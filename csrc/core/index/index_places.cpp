@@ -1,5 +1,6 @@
 #include "core/index/index_places.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -65,8 +66,10 @@ std::string sibling_index_folder(const std::string& shard_path) {
 }
 
 bool has_sibling_folder(const std::string& shard_path) {
-  return is_local(shard_path) ||
-         folder_of(shard_path).find('/', shard_path.find("://") + 3) != std::string::npos;
+  if (is_local(shard_path)) return true;
+  const std::string folder = folder_of(shard_path);
+  const auto names = folder.begin() + static_cast<std::ptrdiff_t>(folder.find("://") + 3);
+  return std::count(names, folder.end(), '/') >= storage_of(shard_path).root_names;
 }
 
 std::string data_folder_of(const std::string& index_folder) {

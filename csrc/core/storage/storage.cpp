@@ -34,6 +34,7 @@ constexpr Storage kStorages[] = {
     {"s3", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
     {"gs", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
     {"az", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
+    {"hf", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish, 3},
     {"https", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
     {"http", kRemoteTraits, open_remote_file, examine_remote_file, refuse_to_publish},
 };

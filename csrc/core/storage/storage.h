@@ -21,6 +21,9 @@ struct Storage {
                                             const std::string& access);
   FileFacts (*examine)(const std::string& path, const std::string& access);
   std::unique_ptr<Publication> (*publish)(const std::string& path);
+  // How many names after the scheme are one place, beside which others may write: those of a
+  // bucket, or of a dataset, as in "hf://datasets/org/name/shard".
+  int root_names = 1;
 };
 
 const Storage& storage_of(std::string_view path) noexcept;

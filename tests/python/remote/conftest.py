@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hub_server import Hub, hub_server
 from range_server import RangeServer, range_server
 from record_files import write_shards
 
@@ -40,6 +41,25 @@ def urls(server: RangeServer, shards: list[str]) -> list[str]:
     for shard in shards:
         server.put(f"set/{Path(shard).name}", Path(shard).read_bytes())
     return [f"{server.url}/set/{Path(shard).name}" for shard in shards]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+    """A Hub for hf://, and none of the user's tokens."""
+    for name in (
+        "HF_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN",
+        "HF_TOKEN_PATH",
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    with hub_server() as running:
+        monkeypatch.setenv("HF_ENDPOINT", running.url)
+        yield running
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import tfrfast as tfr
+from hub_server import Hub
 from quoted_code import run_page, write_shards
 
 boto3 = pytest.importorskip("boto3")
@@ -23,7 +24,9 @@ class WithoutTensorFlow:
         return getattr(tfr, name)
 
 
-def test_object_stores(moto: str, own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_stores(
+    moto: str, hub: Hub, own_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing-key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
@@ -31,6 +34,8 @@ def test_object_stores(moto: str, own_folder: Path, monkeypatch: pytest.MonkeyPa
     bucket = boto3.resource("s3", region_name="us-east-1").create_bucket(Bucket="bucket")
     write_shards("train")
     for path in own_folder.glob("train-*"):
+        for revision in ("main", "v1.0"):
+            hub.put(f"data/{path.name}", path.read_bytes(), repo="ORG/NAME", revision=revision)
         bucket.upload_file(str(path), path.name)
         bucket.upload_file(str(path), f"imagenet/{path.name}")
     instead = {

@@ -80,7 +80,7 @@ async def examine(url: str, access: str) -> Facts:
             return Facts.of(await obstore().head_async(store.native, location.key))
         except Exception as error:
             says_no_size = failures.says_no_size(error)
-            if location.has_folders or not (says_no_size or failures.status_of(error) in _NO_HEAD):
+            if location.is_in_bucket or not (says_no_size or failures.status_of(error) in _NO_HEAD):
                 raise
         try:
             options = {"range": (0, 1)}
@@ -301,7 +301,12 @@ def _given_up(
     times = "once" if attempts == 1 else f"{attempts} times in {took:.1f} s"
     cause = failures.in_words(error, store.secrets)
     advice = ""
-    if verdict is Verdict.RENEW:
+    if verdict is Verdict.RENEW and url.startswith("hf://"):
+        advice = (
+            " The Hub answers so if there is no such dataset, or if it is not for everyone: check "
+            "the name, and log in, set HF_TOKEN or pass storage={'token': ...}."
+        )
+    elif verdict is Verdict.RENEW:
         advice = " Check the credentials and what they allow, or pass storage={...}."
     elif verdict is Verdict.RETRY:
         advice = failures.advice_to_retry(error)

@@ -30,7 +30,7 @@ def obstore() -> Any:
             if error.name not in ("obstore", "obstore._obstore"):
                 raise
             raise ModuleNotFoundError(
-                f"Reading s3://, gs://, az:// and https:// needs obstore: {INSTALL}",
+                f"Reading s3://, gs://, az://, hf:// and https:// needs obstore: {INSTALL}",
                 name="obstore",
             ) from None
         _loaded = _own_copy(module) if _is_inherited else module

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
-from tfrfast.storage.remote import answers, failures, named_apart
+from tfrfast.storage.remote import answers, failures, hub, named_apart
 from tfrfast.storage.remote.client import expect_to_open, use_client
 from tfrfast.storage.remote.failures import EndlessListingError
 from tfrfast.storage.remote.library import obstore
@@ -48,8 +48,9 @@ def find_objects(pattern: str, access: str) -> list[str]:
         # A name is taken literally, as on a disk.
         chosen = [location.key] if location.key in listed else list(listed)
         found = {f"{location.root}/{key}": answers.Facts.of(listed[key]) for key in chosen}
-        # A listing of one folder has marks of folders apart.
-        empty = [url for url, facts in found.items() if facts.size == 0 and not _is_flat(location)]
+        # A listing of one folder has marks of folders apart, and the Hub has none.
+        may_mark = location.is_in_bucket and not _is_flat(location)
+        empty = [url for url, facts in found.items() if facts.size == 0 and may_mark]
         folders = await _folders(empty, access)
         return {url: facts for url, facts in found.items() if url not in folders}
 
@@ -73,9 +74,12 @@ def find_folders(url: str, access: str) -> list[str]:
     folder = location.key.rpartition("/")[0]
 
     async def attempt(store: Store) -> list[str]:
+        limit_s = _TIMES_RETRY_SECONDS * store.retry_seconds
+        if location.scheme == "hf":
+            entries = await _in_time(_entries(store, location, access, folder, True), limit_s)
+            return sorted(each["path"] for each in entries if each["type"] == "directory")
         listing = obstore().list_with_delimiter_async(store.native, folder or None)
-        listed = await _in_time(listing, _TIMES_RETRY_SECONDS * store.retry_seconds)
-        return sorted(listed["common_prefixes"])
+        return sorted((await _in_time(listing, limit_s))["common_prefixes"])
 
     what = f"Listing '{location.root}/{folder}'"
     listing = answers.persist(location, access, what, location.root, attempt, limits_time=False)
@@ -113,7 +117,22 @@ async def _list(
 ) -> list[Any]:
     folder = _beginning(location).rpartition("/")[0]
 
+    def wanted(listed: Iterable[Any]) -> list[Any]:
+        unusable.clear()
+        metas = []
+        for meta in _up_to_limit(listed):
+            if not named_apart.is_usable(meta["path"]):
+                unusable.append(f"{location.root}/{meta['path']}")
+            elif is_wanted(meta["path"]):
+                metas.append(meta)
+        return metas
+
     async def attempt(store: Store) -> list[Any]:
+        if location.scheme == "hf":
+            limit_s = _TIMES_RETRY_SECONDS * store.retry_seconds
+            listing = _entries(store, location, access, folder, _is_flat(location))
+            entries = await _in_time(listing, limit_s)
+            return wanted(hub.meta_of(each) for each in entries if each["type"] == "file")
         try:
             return await _list_once(store, location, folder, is_wanted)
         except Exception as error:
@@ -121,18 +140,10 @@ async def _list(
             if type(error).__name__ != "InvalidPathError" or not can_tell:
                 raise
 
-        def list_all() -> list[Any]:
-            unusable.clear()
-            listed = named_apart.objects_by_boto3(location, access, folder, _is_flat(location))
-            metas = []
-            for meta in _up_to_limit(listed):
-                if not named_apart.is_usable(meta["path"]):
-                    unusable.append(f"{location.root}/{meta['path']}")
-                elif is_wanted(meta["path"]):
-                    metas.append(meta)
-            return metas
-
-        return await asyncio.to_thread(list_all)
+        flat = _is_flat(location)
+        return await asyncio.to_thread(
+            lambda: wanted(named_apart.objects_by_boto3(location, access, folder, flat))
+        )
 
     what = f"Listing '{location.root}/{folder}'"
     return await answers.persist(location, access, what, location.root, attempt, limits_time=False)
@@ -156,6 +167,18 @@ async def _list_once(
             raise EndlessListingError(f"it has more than {_MAX_LISTED:,} objects")
         metas.extend(meta for meta in chunk if is_wanted(meta["path"]))
     return metas
+
+
+async def _entries(
+    store: Store, location: Location, access: str, folder: str, is_flat: bool
+) -> list[dict[str, Any]]:
+    """What the Hub lists in a folder of a dataset."""
+    found: list[dict[str, Any]] = []
+    async for each in hub.listed(location, access, folder, is_flat, store.timeout):
+        if len(found) == _MAX_LISTED:
+            raise EndlessListingError(f"it has more than {_MAX_LISTED:,} objects")
+        found.append(each)
+    return found
 
 
 def _up_to_limit(listed: Iterable[Any]) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tfrfast.storage.remote import hub
 from tfrfast.storage.remote.failures import NOWHERE
 from tfrfast.storage.remote.library import obstore
 from tfrfast.storage.remote.options import public_options, secrets_for
@@ -35,7 +36,10 @@ class Store(NamedTuple):
 
 
 #: Variables of the environment that say how to reach storages.
-_OBEYED = re.compile(r"AWS_|GOOGLE_|AZURE_|(?:http|https|all|no)_proxy$", re.IGNORECASE)
+_OBEYED = re.compile(
+    r"AWS_|GOOGLE_|AZURE_|HF_|HUGGING_FACE_|XDG_CACHE_HOME$|(?:http|https|all|no)_proxy$",
+    re.IGNORECASE,
+)
 
 _stores: dict[tuple[str, str], Store] = {}
 _environment: dict[str, str] = {}
@@ -103,13 +107,17 @@ def _make(
     }
     headers = dict(secrets.pop("headers", {}))
     config = {**profile_options(location.scheme, public, secrets), **public, **secrets}
+    if location.scheme == "hf":
+        if headers:
+            raise ValueError("storage['headers'] is for https://. Pass storage={'token': ...}")
+        config = hub.config_of(config)
     endpoint = config.get("endpoint") or _endpoint_of_environment(location.scheme)
     if endpoint and not endpoint.startswith(("http://", "https://")):  # the library would panic
         raise ValueError("the endpoint has to begin with http:// or https://")
     if endpoint.startswith("http://") or location.scheme == "http":
         client["allow_http"] = True
     hidden = tuple(sorted({*map(str, secrets.values()), *_texts(headers), *_found(config)}))
-    if location.scheme in ("https", "http") and "token" in config:
+    if location.scheme in ("hf", "https", "http") and "token" in config:
         headers["Authorization"] = f"Bearer {config.pop('token')}"
     if headers:
         client["default_headers"] = headers
@@ -171,7 +179,7 @@ def _texts(headers: dict[str, Any]) -> Iterator[str]:
 
 
 def _found(config: dict[str, Any]) -> Iterator[str]:
-    for name in ("secret_access_key", "session_token", "access_key_id"):
+    for name in ("secret_access_key", "session_token", "access_key_id", "token"):
         if name in config:
             yield str(config[name])
 
@@ -180,7 +188,7 @@ def _native_store(
     location: Location, config: dict[str, Any], client: dict[str, Any], retry: dict[str, Any]
 ) -> Any:
     classes = obstore()._store
-    if config.pop("anonymous", False) and location.has_folders:
+    if config.pop("anonymous", False) and location.is_in_bucket:
         config["skip_signature"] = True
     provider = config.pop("credential_provider", None)
     named = {} if provider is None else {"credential_provider": provider}
@@ -198,9 +206,13 @@ def _native_store(
             config["sas_key"] = config.pop("sas_token")
         return classes.AzureStore(location.bucket, **config, **rest)
     config.pop("anonymous", None)
+    root = location.root
+    if location.scheme == "hf":
+        root = hub.files_url(location, config.pop("endpoint"))
     if config:
         raise ValueError(
             f"storage has {', '.join(sorted(config))}, which says nothing about {location.root}. "
-            "Servers take token, headers, timeout, connect_timeout, retries and retry_seconds."
+            f"Datasets take token, endpoint and anonymous, servers token and headers, and both "
+            "timeout, connect_timeout, retries and retry_seconds."
         )
-    return classes.HTTPStore.from_url(f"{location.scheme}://{location.bucket}", **rest)
+    return classes.HTTPStore.from_url(root, **rest)

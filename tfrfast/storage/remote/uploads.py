@@ -45,7 +45,12 @@ _DOWNLOADS = 10
 def check_writable(url: str) -> Location:
     """Where an object may be written. Raises ValueError for a server without multipart uploads."""
     location = locate(url)
-    if not location.has_folders:
+    if location.scheme == "hf":
+        raise ValueError(
+            f"{url!r} is read, and not written: a dataset on the Hub changes by commits. Write to "
+            "a folder, and upload it with `hf upload`."
+        )
+    if not location.is_in_bucket:
         raise ValueError(
             f"{url!r} is read, and not written: a server has no uploads that are complete or "
             "nothing. Write to s3://, gs:// or az://, or to a folder."

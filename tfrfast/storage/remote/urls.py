@@ -6,14 +6,23 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-SCHEMES = ("s3", "gs", "az", "https", "http")
-_BEGINNING = re.compile(r"(s3|gs|az|https|http)://")
+SCHEMES = ("s3", "gs", "az", "hf", "https", "http")
+_BEGINNING = re.compile(r"(s3|gs|az|hf|https|http)://")
+#: A dataset on the Hugging Face Hub, and a path in it. Two kinds of revisions hold slashes.
+_DATASET = re.compile(
+    r"(datasets/[^/@]+/[^/@]+(?:@(?:refs/(?:convert/[\w.-]+|pr/\d+)(?=/)|[^/]+))?)/(.*)", re.DOTALL
+)
 
+_FORMS = {
+    "hf": "datasets/ORG/NAME/path, or hf://datasets/ORG/NAME@REVISION/path",
+    "https": "server/path",
+    "http": "server/path",
+}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Location(NamedTuple):
-    """Where an object lies: the scheme, the bucket, container or server, and the key in it."""
+    """Where an object lies: the scheme, the bucket, container, server or dataset, and the key."""
 
     scheme: str
     bucket: str
@@ -24,9 +33,14 @@ class Location(NamedTuple):
         return f"{self.scheme}://{self.bucket}"
 
     @property
+    def is_in_bucket(self) -> bool:
+        """Whether it lies in an object store, which signs requests and takes uploads in parts."""
+        return self.scheme in ("s3", "gs", "az")
+
+    @property
     def has_folders(self) -> bool:
         """Whether the names of all objects can be listed."""
-        return self.scheme in ("s3", "gs", "az")
+        return self.is_in_bucket or self.scheme == "hf"
 
 
 def is_url(name: str) -> bool:
@@ -49,6 +63,9 @@ def locate(url: str) -> Location:
                 'storage={"token": ...} or storage={"headers": {...}}.'
             )
         bucket, key = parts.netloc, unquote(parts.path.lstrip("/"))
+    elif scheme == "hf":
+        dataset = _DATASET.fullmatch(url, match.end())
+        bucket, key = dataset.groups() if dataset else ("", "")
     else:
         bucket, _, key = url[match.end() :].partition("/")
         if "@" in bucket:
@@ -57,8 +74,9 @@ def locate(url: str) -> Location:
                 "and credentials as storage={...}."
             )
     if not bucket or not key:
-        form = f"{scheme}://{'server/path' if scheme in ('https', 'http') else 'bucket/key'}"
-        raise ValueError(f"{url!r} names no object. Write {form}.")
+        raise ValueError(
+            f"{url!r} names no object. Write {scheme}://{_FORMS.get(scheme, 'bucket/key')}."
+        )
     _check_key(url, key)
     return Location(scheme, bucket, key)
 
