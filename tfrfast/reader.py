@@ -287,12 +287,14 @@ class Reader:
         return _open, (self._paths, self._options)
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_core"):  # a debugger shows it after __init__ failed
+            return "Reader(not opened)"
         if self.closed:
             return "Reader(closed)"
         return f"Reader({self._core.num_shards()} shards, {len(self)} records)"
 
     def _repr_html_(self) -> str:
-        if self.closed:
+        if not hasattr(self, "_core") or self.closed:
             return html_table(repr(self), [], [])
         count = self._core.num_shards()
         shown = [Shard(self._core.describe_shard(i)) for i in range(min(count, _SHARDS_SHOWN))]

@@ -48,6 +48,12 @@ def test_damage_is_told_in_printable_text(shard: str, capsys: Output) -> None:
     assert r"train\x1b]0;owned" in plain(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize("kind", [tfr.Reader, tfr.Loader, tfr.Writer, tfr.ShardedWriter])
+def test_what_was_not_made_can_be_shown(kind: type) -> None:
+    """As debuggers show `self` where a constructor has failed."""
+    assert repr(kind.__new__(kind)).startswith(f"{kind.__name__}(not ")
+
+
 def test_errors_are_printable_and_name_the_file_as_it_is(shard: str, tmp_path: Path) -> None:
     damage(shard, 1)
     with tfr.Reader(shard) as reader, pytest.raises(tfr.CorruptRecordError) as caught:

@@ -352,6 +352,8 @@ class Loader:
         )
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_core"):
+            return "Loader(not made)"
         return f"Loader({self.reader!r}, {self.plan!r}, epoch={self.epoch}, step={self.step})"
 
 

@@ -248,6 +248,8 @@ class Loader:
         return _restored, (arguments, self.state_dict())
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_loader"):
+            return "Loader(not made)"
         plan = self._loader.plan
         return f"Loader({self.reader!r}, {plan!r}, epoch={self.epoch}, step={self.step})"
 

@@ -194,6 +194,8 @@ class Writer(_ShardWriter):
         return self._paths()[0]
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_core"):
+            return "Writer(not opened)"
         state = "closed, " if self.closed else ""
         return f"Writer({self.path!r}, {state}{self.num_records} records)"
 
@@ -258,5 +260,7 @@ class ShardedWriter(_ShardWriter):
         return self._paths()
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_core"):
+            return "ShardedWriter(not opened)"
         state = "closed, " if self.closed else ""
         return f"ShardedWriter({len(self.paths)} shards, {state}{self.num_records} records)"
