@@ -15,7 +15,7 @@ NUMPY_TESTS := $(patsubst %,tests/python/test_%.py,block_shuffle dlpack encoding
 PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 # The cheap stages come first. The wheel is built once for everything after it. Two stages at once
 # are of one process each, or wait for servers, clusters and downloads most of the time.
-CI_STAGES ?= lint+environments cpp-test cpp-test-portable test types site test-tensorflow test-torch test-tables test-remote+test-ray test-numpy sanitize fuzz
+CI_STAGES ?= lint+environments cpp-test cpp-test-portable test types+test-programs site test-tensorflow test-torch test-tables test-remote+test-ray test-numpy sanitize fuzz
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -93,7 +93,7 @@ environments: .venv/.tools ## .envs/*, in which wheels are tested, several at a 
 
 ## ---- tests
 
-.PHONY: test cpp-test cpp-test-emulated sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-remote-oldest test-ray test-numpy bench report
+.PHONY: test cpp-test cpp-test-emulated sanitize fuzz fuzz-long stress stress-threads test-tensorflow test-torch test-tables test-remote test-remote-oldest test-ray test-programs test-numpy bench report
 # A test keeps one processor busy, or waits.
 test test-tensorflow test-torch test-tables test-remote test-remote-oldest test-numpy: export PYTEST_ADDOPTS := --numprocesses=$(JOBS) --dist=worksteal
 test: .venv/.tools ## The README's test command
@@ -189,6 +189,18 @@ test-ray: .envs/ray/.ready .envs/torch/.ready dist/.built ## The wheel with Ray,
 	# An example needs PyTorch, which is large, and takes that of the other environment.
 	ls -d $(CURDIR)/.envs/ray/lib/python*/site-packages | sed 's|/.envs/ray/|/.envs/torch/|' \
 	  > "$$(ls -d .envs/ray/lib/python*/site-packages)/torch.pth"
+	@touch $@
+
+test-programs: .envs/programs/.ready dist/.built ## The wheel under programs of others: TensorFlow Datasets, seqio
+	TFRFAST_SKIP_NOTHING=1 tools/test_wheel .envs/programs tests/python/programs ''
+
+.envs/programs/.ready: .venv/.tools | .venv/.installed
+	rm -rf .envs/programs
+	.venv/bin/python -m venv .envs/programs
+	# TensorFlow is large, and taken from .venv.
+	ls -d $(CURDIR)/.venv/lib/python*/site-packages > "$$(ls -d .envs/programs/lib/python*/site-packages)/tensorflow.pth"
+	.envs/programs/bin/pip install --quiet --ignore-installed --no-deps pytest
+	.envs/programs/bin/pip install --quiet tensorflow-datasets importlib_resources seqio
 	@touch $@
 
 .envs/remote/.ready: .venv/.tools

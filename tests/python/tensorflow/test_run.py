@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrfast as tfr
@@ -19,7 +20,10 @@ adapter = pytest.importorskip("tfrfast.tensorflow")
 
 RECORDS = [[b"%d-%d" % (shard, i) for i in range(40)] for shard in range(3)]
 EVERY = Counter(record for records in RECORDS for record in records)
-SPEC = {"x": tf.io.FixedLenFeature([2], tf.float32)}
+SPEC = {
+    "x": tf.io.FixedLenFeature([2], tf.float32),
+    "y": tf.io.FixedLenFeature([1], tf.float32),
+}
 
 
 @pytest.fixture
@@ -126,7 +130,34 @@ def test_a_saved_model_holds_what_tensorflow_reads(
     assert int(tf.saved_model.load(str(tmp_path / "model")).count()) == 120
 
 
-def test_keras_and_strategies_iterate_what_is_accelerated(installed: None, pattern: str) -> None:
+def test_keras_trains_and_predicts(installed: None, tmp_path: Path) -> None:
+    for shard in range(2):
+        with tfr.Writer(tmp_path / f"data-{shard}") as writer:
+            for i in range(40):
+                x = np.float32([shard * 40 + i, 1])
+                writer.write(tfr.encode_example({"x": x, "y": np.float32([i])}))
+
+    def parse(record: Any) -> Any:
+        row = tf.io.parse_single_example(record, SPEC)
+        return row["x"], row["y"]
+
+    names = tf.data.Dataset.list_files(str(tmp_path / "data-*"))
+    batches = names.interleave(tf.data.TFRecordDataset).shuffle(80).map(parse).batch(16)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, use_bias=False)])
+    model.compile("sgd", "mse")
+    seen: list[int] = []
+    count = tf.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append(batch)
+    )
+    model.fit(batches.prefetch(2), epochs=2, verbose=0, callbacks=[count])
+    assert seen == [0, 1, 2, 3, 4] * 2
+    model.set_weights([np.float32([[1], [0]])])
+    predicted = model.predict(batches, verbose=0)
+    assert sorted(predicted.ravel().tolist()) == list(range(80))
+    assert batches._tfrfast_accelerated is not None
+
+
+def test_strategies_iterate_what_is_accelerated(installed: None, pattern: str) -> None:
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     shared = strategy.experimental_distribute_dataset(chain(pattern))
     assert records_of(batch.numpy() for batch in shared) == EVERY
