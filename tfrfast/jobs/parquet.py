@@ -18,7 +18,7 @@ from tfrfast.jobs.running import Advance, num_workers, run_tasks
 from tfrfast.reader import Skipped
 from tfrfast.tables.scanning import Scan
 from tfrfast.writing.options import Compression
-from tfrfast.writing.shard_names import give_names, move, remove, uninterrupted
+from tfrfast.writing.publishing import publish
 from tfrfast.writing.work_folder import WorkFolder
 from tfrfast.writing.writer import ShardedWriter
 
@@ -79,9 +79,8 @@ def export_parquet(
         advance = bar.adding(len(scan))
         written = list(run_tasks(tasks, executor, scan.threads, advance))
         made = [path for path, _, _ in written]
-        uninterrupted(lambda: give_names(made, names, overwrite, move, remove))
-    for name in set(taken).difference(names):  # a glob would mix them with the new ones
-        os.remove(name)
+        # A glob would mix the others with the new ones.
+        publish(made, names, overwrite=overwrite, others=taken)
     return Exported(
         names,
         sum(rows for _, rows, _ in written),

@@ -6,10 +6,8 @@ import contextlib
 import functools
 import os
 import pickle
-import shutil
 import uuid
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tfrfast.errors import RecordError
@@ -25,7 +23,9 @@ from tfrfast.storage.paths import absolute
 from tfrfast.storage.remote.options import Storage, storage_of
 from tfrfast.storage.remote.urls import is_url
 from tfrfast.writing.options import Compression, FilePath, Index
-from tfrfast.writing.writer import ShardedWriter, Writer
+from tfrfast.writing.shard_set import Unpublished
+from tfrfast.writing.work_folder import WorkFolder
+from tfrfast.writing.writer import ShardedWriter
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -99,45 +99,30 @@ def write(
         )
 
 
-@dataclass(frozen=True)
-class _Runs:
-    """Where tasks put records in the order of the dataset."""
-
-    folder: str
-    index: str | None
-    storage: Storage
-
-    def writer(self) -> Writer:
-        """A writer to a file of its own, so that a task may be run again, or twice at once."""
-        path = os.path.join(self.folder, uuid.uuid4().hex)
-        options: dict[str, Any] = {"index": self.index or False, "sync": False}
-        return Writer(path, storage=self.storage, **options)
-
-
 @contextlib.contextmanager
-def _runs_beside(out: str, storage: Storage) -> Iterator[_Runs]:
-    """A new place for runs, which is removed at the end."""
-    folder, name = os.path.split(out)
-    place = os.path.join(folder, f".{name}.runs-{uuid.uuid4().hex[:12]}")
-    if is_url(out):
-        from tfrfast.storage.remote.listing import find_objects
-        from tfrfast.storage.remote.uploads import remove_objects
+def _runs_beside(out: str, storage: Storage) -> Iterator[Unpublished]:
+    """Where tasks put records in the order of the dataset. It is removed at the end.
 
-        try:
-            yield _Runs(place, None, storage)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                remove_objects(find_objects(f"{place}/*", storage.access), storage.access)
+    Each run is a file of its own, so that a task may be run again, or twice at once.
+    """
+    if not is_url(out):
+        with WorkFolder(f"{out}.runs") as work:
+            yield Unpublished.in_work_folder(work, index=True, sync=False)
         return
-    os.makedirs(os.path.join(place, "index"))
+    from tfrfast.storage.remote.listing import find_objects
+    from tfrfast.storage.remote.uploads import remove_objects
+
+    folder, _, name = out.rpartition("/")
+    place = f"{folder}/.{name}.runs-{uuid.uuid4().hex[:12]}"
     try:
-        yield _Runs(place, os.path.join(place, "index"), storage)
+        yield Unpublished(place, index=False, sync=False, storage=storage)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            remove_objects(find_objects(f"{place}/shards/*", storage.access), storage.access)
 
 
 def _encode(
-    dataset: Dataset, runs: _Runs, raw: frozenset[str], concurrency: int | None
+    dataset: Dataset, runs: Unpublished, raw: frozenset[str], concurrency: int | None
 ) -> list[str]:
     """Has Ray's tasks write all rows, and returns the runs in the order of the rows."""
     written = dataset.map_batches(
@@ -161,7 +146,7 @@ def _encode(
     return paths
 
 
-def _write_run(block: Any, *, runs: _Runs, raw: frozenset[str]) -> dict[str, list[Any]]:
+def _write_run(block: Any, *, runs: Unpublished, raw: frozenset[str]) -> dict[str, list[Any]]:
     """Writes a block's rows to a run. This is what Ray's tasks do.
 
     An error of ours is handed back, since Ray would wrap it in one of its own.

@@ -10,7 +10,7 @@ from typing import Any
 from tfrfast import _native
 from tfrfast.storage.output import Output
 from tfrfast.writing.options import Compression, core_options
-from tfrfast.writing.shard_names import ShardNames, give_names, remove, uninterrupted
+from tfrfast.writing.publishing import Indexes, publish, shard_name
 from tfrfast.writing.work_folder import WorkFolder
 from tfrfast.writing.writer import Writer
 
@@ -18,17 +18,27 @@ __all__ = ["ShardSet", "Unpublished"]
 
 
 class Unpublished:
-    """Where, and how, shards of a set are written before they are published. It can be pickled."""
+    """Where, and how, shards are written before they are published. It can be pickled.
 
-    def __init__(self, folder: str, options: dict[str, Any]) -> None:
+    The folder, which may be a URL if `index` is False, has folders `shards` and `index`.
+    """
+
+    def __init__(self, folder: str, *, index: bool, **options: Any) -> None:
         self._folder = folder
+        #: The folder of their indexes, or False.
+        self.index = index and os.path.join(folder, "index")
         self._options = options
+
+    @classmethod
+    def in_work_folder(cls, work: WorkFolder, *, index: bool, **options: Any) -> Unpublished:
+        os.makedirs(work.inside("shards"))
+        os.makedirs(work.inside("index"))
+        return cls(work.path, index=index, **options)
 
     def writer(self) -> Writer:
         """Of a shard with a name that no other has, not even one of the same records."""
-        index = self._options["index"] is not False and os.path.join(self._folder, "index")
         path = os.path.join(self._folder, "shards", secrets.token_hex(8))
-        return Writer(path, **{**self._options, "index": index})
+        return Writer(path, index=self.index, **self._options)
 
 
 class ShardSet:
@@ -38,6 +48,8 @@ class ShardSet:
     gives some of them their names. The others, such as those of tasks that were run twice, are
     removed at the end. Raises what ShardedWriter raises.
     """
+
+    unpublished: Unpublished
 
     def __init__(
         self,
@@ -54,36 +66,24 @@ class ShardSet:
             sync=output.sync,
             overwrite=output.overwrite,
         )
-        self._prefix = output.path
-        name = os.fsencode(output.path)
-        index_folder: bytes | None = options["index_folder"] if options["index"] else None
+        name, index, folder = os.fsencode(output.path), options["index"], options["index_folder"]
         # It looks at the names and folders, and makes those that are missing.
         looking = _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options)
         try:
             if num_shards is not None:
-                _native.check_shard_places(
-                    name, num_shards, options["index"], options["index_folder"]
-                )
+                _native.check_shard_places(name, num_shards, index, folder)
         finally:
             looking.abort()
-        self._sync = output.sync
-        self._overwrite = output.overwrite
-        self._work = WorkFolder(self._prefix)
-        self._names = ShardNames(index_folder)
-        self.unpublished = Unpublished(
-            self._work.path,
-            {
-                "compression": compression,
-                "level": level,
-                "index": output.index,
-                "sync": output.sync,
-            },
-        )
+        self._output = output
+        self._work = WorkFolder(output.path)
+        self._indexes = Indexes(self._work.inside("index"), folder) if index else None
+        self._options = {"compression": compression, "level": level, "sync": output.sync}
 
     def __enter__(self) -> ShardSet:
         self._work.__enter__()
-        os.makedirs(self._work.inside("shards"))
-        os.makedirs(self._work.inside("index"))
+        self.unpublished = Unpublished.in_work_folder(
+            self._work, index=self._indexes is not None, **self._options
+        )
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -94,24 +94,19 @@ class ShardSet:
 
         Unless the system fails meanwhile, all of them get their names or none does: Ctrl-C waits.
         """
-        finals = [
-            f"{self._prefix}-{number:05}-of-{len(written):05}" for number in range(len(written))
-        ]
-        uninterrupted(lambda: self._publish(written, finals))
-        return finals
-
-    def _publish(self, written: Sequence[str], finals: Sequence[str]) -> None:
-        taken = _native.list_shards(os.fsencode(self._prefix))
-        if taken and not self._overwrite:
+        prefix, overwrite = self._output.path, self._output.overwrite
+        taken = _native.list_shards(os.fsencode(prefix))
+        if taken and not overwrite:
             raise FileExistsError(
                 17, f"{taken[0]!r} has appeared while these shards were written", taken[0]
             )
-        made = _native.MadeIndexes(os.fsencode(self._work.inside("index")))
-
-        def move(shard: str, final: str, overwrite: bool) -> None:
-            self._names.move(shard, made, final, overwrite)
-
-        give_names(written, finals, self._overwrite, move, remove)
-        for path in set(taken).difference(finals):
-            remove(path)
-        self._names.finish_folders(finals, self._sync)
+        names = [shard_name(prefix, number, len(written)) for number in range(len(written))]
+        publish(
+            written,
+            names,
+            overwrite=overwrite,
+            others=taken,
+            indexes=self._indexes,
+            sync=self._output.sync,
+        )
+        return names

@@ -12,7 +12,7 @@ from tfrfast.cli.common import LEAVES_OUT, Subparsers, add_command, print_json, 
 from tfrfast.reader import Reader
 from tfrfast.tables.statistics import FeatureStats, statistics
 from tfrfast.tables.stats_page import stats_page
-from tfrfast.writing.shard_names import move
+from tfrfast.writing.publishing import publish
 from tfrfast.writing.work_folder import WorkFolder
 
 _SHOWN_BYTES = 24
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         page = stats_page(title, found, records=records, shards=shards, num_bytes=num_bytes)
         with WorkFolder(options.html) as work:
             Path(work.inside("page")).write_text(page, encoding="utf-8")
-            move(work.inside("page"), options.html, True)
+            publish([work.inside("page")], [options.html], overwrite=True)
     if options.json:
         print_json(
             {

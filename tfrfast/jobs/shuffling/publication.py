@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from tfrfast import _native
 from tfrfast.jobs.shuffling.target import Target
 from tfrfast.jobs.shuffling.work_folder import WorkFolder
 from tfrfast.reader import Skipped
 from tfrfast.writing.options import index_folder_bytes
-from tfrfast.writing.shard_names import ShardNames, remove
+from tfrfast.writing.publishing import Indexes, publish, shard_name
 
 
 class Shuffled(NamedTuple):
@@ -66,7 +65,7 @@ class Publication:
         state["published"] = []
         for name, (output, *_) in enumerate(written):
             prefix = self._target.outputs[output].prefix
-            final = f"{prefix}-{numbers[output]:05}-of-{counts[output]:05}"
+            final = shard_name(prefix, numbers[output], counts[output])
             numbers[output] += 1
             state["published"].append([str(name), final, output])
         going = {_own_name(path) for path in self._target.taken_names()}
@@ -86,21 +85,21 @@ class Publication:
 
     def finish(self) -> Shuffled:
         """May be interrupted and called again."""
-        state = self._work.state
-        outputs = self._target.outputs
-        splits: dict[str, list[str]] = {output.name: [] for output in outputs}
-        index = self._target.index
-        names = ShardNames(None if index is False else index_folder_bytes(index))
-        made = None if index is False else _native.MadeIndexes(self._work.inside("index"))
-        for name, final, output in state["published"]:
-            shard = self._work.inside("shards", name)
-            names.move(shard, made, final, self._target.overwrite, again=True)
-            splits[outputs[output].name].append(final)
-        finals = [final for _, final, _ in state["published"]]
-        if self._target.overwrite:
-            for path in set(self._target.taken_names()).difference(finals):
-                remove(path)
-        names.finish_folders(finals, self._target.sync)
+        state, target = self._work.state, self._target
+        published = state["published"]
+        index_folders = Indexes(self._work.inside("index"), index_folder_bytes(target.index))
+        publish(
+            [self._work.inside("shards", name) for name, _, _ in published],
+            [final for _, final, _ in published],
+            overwrite=target.overwrite,
+            others=target.taken_names() if target.overwrite else (),
+            indexes=None if target.index is False else index_folders,
+            sync=target.sync,
+            resumes=True,
+        )
+        splits: dict[str, list[str]] = {output.name: [] for output in target.outputs}
+        for _, final, output in published:
+            splits[target.outputs[output].name].append(final)
         records, payload_bytes, content_hash = state["totals"]
         self._work.forget()
         paths = [path for each in splits.values() for path in each]

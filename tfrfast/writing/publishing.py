@@ -1,0 +1,110 @@
+"""Finished files get their names: all of them, or none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from tfrfast import _native
+
+__all__ = ["Indexes", "publish", "shard_name"]
+
+
+class Indexes(NamedTuple):
+    """The indexes of shards that are to get their names."""
+
+    #: The folder whose index lists the shards by the names that they were made under.
+    made: str
+    #: The folder for them that the user has chosen; empty for the usual one.
+    folder: bytes
+
+
+def shard_name(prefix: str, number: int, count: int) -> str:
+    return f"{prefix}-{number:05}-of-{count:05}"
+
+
+def publish(
+    made: Sequence[str],
+    names: Sequence[str],
+    *,
+    overwrite: bool,
+    others: Iterable[str] = (),
+    indexes: Indexes | None = None,
+    sync: bool = False,
+    resumes: bool = False,
+) -> None:
+    """Moves files to these names, in order, each in one step, and adds their indexes.
+
+    A file has the permissions of the one that it replaces. At the end, `others` are removed. Unless
+    the system fails meanwhile, all files get their names or none does: Ctrl-C waits. But one that
+    has replaced another cannot be taken back.
+
+    With `resumes`, files keep the names that they have got, and the same call goes on: what was
+    moved may be.
+    """
+    files = list(zip(made, names, strict=True))
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(_publish, files, overwrite, others, indexes, sync, resumes).result()
+
+
+def _publish(
+    files: list[tuple[str, str]],
+    overwrite: bool,
+    others: Iterable[str],
+    indexes: Indexes | None,
+    sync: bool,
+    resumes: bool,
+) -> None:
+    listed = None if indexes is None else _native.MadeIndexes(os.fsencode(indexes.made))
+    given: list[str] = []
+    try:
+        for path, name in files:
+            _move(path, name, overwrite, resumes)
+            given.append(name)
+            if listed is not None and indexes is not None:
+                listed.add(os.path.basename(path), indexes.folder, os.fsencode(name))
+    except BaseException:
+        for name in [] if overwrite or resumes else given:
+            _remove(name)
+        raise
+    for name in set(others).difference(given):
+        _remove(name)
+    folders = {os.path.dirname(name) or "." for name in given}
+    index_folders = {_index_folder(name, indexes.folder) for name in given} if indexes else set()
+    for folder in index_folders:
+        with contextlib.suppress(OSError):  # in parts it serves as well
+            _native.compact_index(os.fsencode(folder))
+    for folder in folders | index_folders if sync else ():
+        _flush_folder(folder)
+
+
+def _move(path: str, name: str, overwrite: bool, again: bool) -> None:
+    if again and not os.path.exists(path):
+        return
+    try:
+        _native.move_file(os.fsencode(path), os.fsencode(name), overwrite)
+    except FileExistsError:
+        if not again or not os.path.samefile(path, name):
+            raise
+        os.unlink(path)  # a second name of the file that was moved
+
+
+def _remove(name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)
+
+
+def _index_folder(name: str, chosen: bytes) -> str:
+    return os.fsdecode(chosen) if chosen else _native.sibling_index_folder(os.fsencode(name))
+
+
+def _flush_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # some network filesystems cannot flush a folder
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
