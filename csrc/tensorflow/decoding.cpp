@@ -120,7 +120,7 @@ std::shared_ptr<const LoadingPlan> DecodingKernel::plan(std::string_view encoded
 void DecodingKernel::come_to(const std::shared_ptr<const Source>& source,
                              const std::shared_ptr<const LoadingPlan>& plan, std::int64_t step,
                              std::int64_t steps) {
-  parts_.place().come_to(source, step, [&] {
+  shares_.place().come_to(source, step, [&] {
     return Course{source, plan->name() + " " + std::to_string(steps), steps,
                   [plan](std::int64_t each) { return plan->rows(each).records; }};
   });

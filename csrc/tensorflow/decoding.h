@@ -13,7 +13,7 @@
 #include "tensorflow/feature_tensors.h"
 #include "tensorflow/last_made.h"
 #include "tensorflow/loading_plan.h"
-#include "tensorflow/part.h"
+#include "tensorflow/share.h"
 
 namespace tfrfast::tensorflow {
 
@@ -84,11 +84,11 @@ class RowDecoder {
 
 class DecodingKernel {
  public:
-  std::shared_ptr<const Part> part(std::string_view source, Files files) {
-    return parts_.open(source, files);
+  std::shared_ptr<const Share> share(std::string_view source, Files files) {
+    return shares_.open(source, files);
   }
   std::shared_ptr<const Sequence> sequence(std::string_view encoded) {
-    return parts_.sequence(encoded);
+    return shares_.sequence(encoded);
   }
   std::shared_ptr<const FeatureSchema> features(std::string_view encoded) {
     return features_.get(encoded);
@@ -96,8 +96,8 @@ class DecodingKernel {
   std::shared_ptr<const LoadingPlan> plan(std::string_view encoded, std::int64_t epoch,
                                           std::int64_t key);
 
-  // See PartHolder and PlaceHolder.
-  PartHolder& parts() noexcept { return parts_; }
+  // See ShareHolder and PlaceHolder.
+  ShareHolder& shares() noexcept { return shares_; }
   // `steps` is how many steps the iteration has.
   void come_to(const std::shared_ptr<const Source>& source,
                const std::shared_ptr<const LoadingPlan>& plan, std::int64_t step,
@@ -121,7 +121,7 @@ class DecodingKernel {
                              std::span<const std::int64_t> record_numbers);
 
  private:
-  PartHolder parts_;
+  ShareHolder shares_;
   LastDecoded<FeatureSchema> features_;
   LastMade<LoadingPlan> plans_;
   IdleWorkers<BatchWork> works_;

@@ -48,12 +48,12 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
     std::shared_ptr<const Source> source;
     std::vector<std::int64_t> records;
     try {
-      const auto part = kernel.part(call.string(0), steps.files);
-      source = part->source();
-      records = part->records_of_batch(*sequence, steps.seed, *step);
+      const auto share = kernel.share(call.string(0), steps.files);
+      source = share->source();
+      records = share->records_of_batch(*sequence, steps.seed, *step);
       const auto valid = std::make_unique<bool[]>(records.size());
       std::fill_n(valid.get(), records.size(), true);
-      kernel.parts().come_to(part, sequence, call.string(1), steps.seed, *step);
+      kernel.shares().come_to(share, sequence, call.string(1), steps.seed, *step);
       LoadedBatch batch = kernel.load(source, features, records, valid.get());
       return {std::move(batch.columns), batch.rows, ""};
     } catch (const Error& error) {
@@ -74,7 +74,7 @@ void compute_decode_records(DecodingKernel& kernel, KernelCall& call) {
   const auto features = kernel.features(call.string(3));
   const auto decoded = [&]() -> DecodedRows {
     try {
-      const std::shared_ptr<const Source> source = kernel.part(call.string(0), {})->source();
+      const std::shared_ptr<const Source> source = kernel.share(call.string(0), {})->source();
       return kernel.decode(source, features, rows_at(*source, call.integers(2)));
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::invalid) throw;
@@ -135,7 +135,7 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
   };
 
   try {
-    const auto source = kernel.part(call.string(0), {})->source();
+    const auto source = kernel.share(call.string(0), {})->source();
     kernel.come_to(source, plan, step, run[1]);
     if (features != nullptr) {
       LoadedBatch batch = kernel.load(source, features, rows.records, rows.valid.get());

@@ -14,7 +14,7 @@
 #include "core/base/memory.h"
 #include "core/index/damage_in_words.h"
 #include "core/storage/remote/remote_client.h"
-#include "tensorflow/part.h"
+#include "tensorflow/share.h"
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
 #include "tensorflow/string_probe.h"
@@ -206,7 +206,7 @@ TFRFAST_CALL std::int64_t tfrfast_plan_stream_bytes(const OpenPlan* plan) noexce
 TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const char* sequence,
                                                   std::size_t bytes) noexcept {
   try {
-    return Part(plan->source, {}).batch_count(Sequence::decode({sequence, bytes}));
+    return Share(plan->source, {}).batch_count(Sequence::decode({sequence, bytes}));
   } catch (const std::exception&) {
     return 1;
   }

@@ -7,13 +7,13 @@ namespace {
 
 // The wanted records of some blocks. Errors are in the result, except those of a graph that makes
 // no sense.
-Found find_blocks(PartHolder& parts, KernelCall& call, std::shared_ptr<const Source>* source) {
-  const Progression wanted = parts.sequence(call.string(1))->records;
+Found find_blocks(ShareHolder& shares, KernelCall& call, std::shared_ptr<const Source>* source) {
+  const Progression wanted = shares.sequence(call.string(1))->records;
   const Steps blocks = steps_of(call.integers(2));
   try {
-    const auto part = parts.open(call.string(0), blocks.files);
-    *source = part->source();
-    return part->find(wanted, blocks.begin, blocks.end);
+    const auto share = shares.open(call.string(0), blocks.files);
+    *source = share->source();
+    return share->find(wanted, blocks.begin, blocks.end);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::out_of_range) throw;
     return {{}, {{0, encode_error(error)}}};
@@ -34,26 +34,26 @@ void compute_source(KernelCall& call) {
   call.set_string(0, spec.encode());
 }
 
-void compute_blocks_of_file(PartHolder& parts, KernelCall& call) {
-  const Progression wanted = parts.sequence(call.string(1))->records;
+void compute_blocks_of_file(ShareHolder& shares, KernelCall& call) {
+  const Progression wanted = shares.sequence(call.string(1))->records;
   const std::int64_t file = call.integer(2);
-  const auto [begin, end] = parts.open(call.string(0), {}, file == 0)->blocks_of_file(wanted, file);
+  const auto [begin, end] = shares.open(call.string(0), {}, file == 0)->blocks_of_file(wanted, file);
   call.set_integer(0, begin);
   call.set_integer(1, end);
 }
 
-void compute_step_count(PartHolder& parts, KernelCall& call) {
+void compute_step_count(ShareHolder& shares, KernelCall& call) {
   if (call.integers(2).back() == 0) return call.set_integer(0, 0);  // a stride of 0: no files
-  const auto part = parts.open(call.string(0), files_of(call.integers(2)), true);
-  const bool is_planned = part->source()->spec().planned;
-  if (!is_planned) part->begin();
+  const auto share = shares.open(call.string(0), files_of(call.integers(2)), true);
+  const bool is_planned = share->source()->spec().planned;
+  if (!is_planned) share->begin();
   call.set_integer(
-      0, is_planned ? part->batch_count(*parts.sequence(call.string(1))) : part->block_count());
+      0, is_planned ? share->batch_count(*shares.sequence(call.string(1))) : share->block_count());
 }
 
-void compute_read_blocks(PartHolder& parts, KernelCall& call) {
+void compute_read_blocks(ShareHolder& shares, KernelCall& call) {
   std::shared_ptr<const Source> source;
-  Found found = find_blocks(parts, call, &source);
+  Found found = find_blocks(shares, call, &source);
   Records records = source == nullptr ? Records() : source->read(found.rows);
   for (Trouble& trouble : found.troubles) {
     records.add_trouble(trouble.row, std::move(trouble.error));
@@ -61,16 +61,16 @@ void compute_read_blocks(PartHolder& parts, KernelCall& call) {
   records.write(call, 0);
 }
 
-void compute_find_records(PartHolder& parts, KernelCall& call) {
+void compute_find_records(ShareHolder& shares, KernelCall& call) {
   std::shared_ptr<const Source> source;
-  const Found found = find_blocks(parts, call, &source);
+  const Found found = find_blocks(shares, call, &source);
   write_found(call, 0, source.get(), found);
 }
 
-void compute_read_records(PartHolder& parts, KernelCall& call) {
+void compute_read_records(ShareHolder& shares, KernelCall& call) {
   Records records;
   try {
-    const std::shared_ptr<const Source> source = parts.open(call.string(0), {})->source();
+    const std::shared_ptr<const Source> source = shares.open(call.string(0), {})->source();
     records = source->read(rows_at(*source, call.integers(2)));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid) throw;
@@ -80,16 +80,16 @@ void compute_read_records(PartHolder& parts, KernelCall& call) {
   records.write(call, 0);
 }
 
-void compute_read_batch(PartHolder& parts, KernelCall& call) {
-  const auto sequence = parts.sequence(call.string(1));
+void compute_read_batch(ShareHolder& shares, KernelCall& call) {
+  const auto sequence = shares.sequence(call.string(1));
   const Steps steps = steps_of(call.integers(2));
   const std::optional<std::int64_t> step = steps.at(call.integer(3));
   Records records;
   if (!step) return records.write(call, 0);
   try {
-    const auto part = parts.open(call.string(0), steps.files);
-    parts.come_to(part, sequence, call.string(1), steps.seed, *step);
-    records = part->source()->read(part->records_of_batch(*sequence, steps.seed, *step));
+    const auto share = shares.open(call.string(0), steps.files);
+    shares.come_to(share, sequence, call.string(1), steps.seed, *step);
+    records = share->source()->read(share->records_of_batch(*sequence, steps.seed, *step));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::invalid) throw;
     records = Records::of_error(encode_error(error));

@@ -5,7 +5,7 @@
 
 #include "tensorflow/decoding_ops.h"
 #include "tensorflow/kernel_call.h"
-#include "tensorflow/part.h"
+#include "tensorflow/share.h"
 #include "tensorflow/reading_ops.h"
 #include "tensorflow/string_probe.h"
 
@@ -105,26 +105,26 @@ void register_op(const CApi& api, const Op& op) {
                                        "zero_copy: int64", "compression: int64", "access: string"},
                                       {"source: string"}));
   register_op(*api,
-              keeping<PartHolder, compute_blocks_of_file>(
+              keeping<ShareHolder, compute_blocks_of_file>(
                   "TfrfastBlocksOfFile", {"source: string", "sequence: string", "file: int64"},
                   {"begin: int64", "end: int64"}));
-  register_op(*api, keeping<PartHolder, compute_step_count>(
+  register_op(*api, keeping<ShareHolder, compute_step_count>(
                         "TfrfastStepCount", {"source: string", "sequence: string", "files: int64"},
                         {"count: int64"}));
-  register_op(*api, keeping<PartHolder, compute_read_blocks>(
+  register_op(*api, keeping<ShareHolder, compute_read_blocks>(
                         "TfrfastReadBlocks", {"source: string", "sequence: string", "steps: int64"},
                         {"head: string", "error: string", "tail: string"}));
-  register_op(*api, keeping<PartHolder, compute_read_batch>(
+  register_op(*api, keeping<ShareHolder, compute_read_batch>(
                         "TfrfastReadBatch",
                         {"source: string", "sequence: string", "steps: int64", "number: int64",
                          "is_full: int64"},
                         {"head: string", "error: string", "tail: string"}));
   register_op(*api,
-              keeping<PartHolder, compute_find_records>(
+              keeping<ShareHolder, compute_find_records>(
                   "TfrfastFindRecords", {"source: string", "sequence: string", "steps: int64"},
                   {"head: int64", "error: string", "tail: int64"}));
   register_op(*api,
-              keeping<PartHolder, compute_read_records>(
+              keeping<ShareHolder, compute_read_records>(
                   "TfrfastReadRecords", {"source: string", "is_full: int64", "addresses: int64"},
                   {"head: string", "error: string", "tail: string"}));
   register_op(

@@ -58,7 +58,7 @@ class Registry {
     std::lock_guard lock(entry->mutex);
     std::shared_ptr<const Source> source = entry->source.lock();
     const Clock::time_point begin = Clock::now();
-    const bool is_early = source != nullptr && (begin < entry->next_look || source->is_far());
+    const bool is_early = source != nullptr && (begin < entry->next_look || source->is_remote());
     if (is_early && !look) return source;
     // Files that changed are opened again and judged by what they hold now, so touching a file
     // changes nothing. But under a plan no record may move.

@@ -20,7 +20,7 @@ std::uint64_t block_bytes_of(bool is_compressed, std::uint64_t file_bytes) {
   return bytes;
 }
 
-bool is_any_far(const SourceSpec& spec) {
+bool is_any_remote(const SourceSpec& spec) {
   return std::any_of(spec.shards.begin(), spec.shards.end(),
                      [](const ShardSpec& shard) { return storage_of(shard.path).traits.is_far; });
 }
@@ -29,9 +29,9 @@ std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
   return static_cast<std::int64_t>(file_bytes / block_bytes + (file_bytes % block_bytes != 0));
 }
 
-// How many far shards are looked at at the same time.
+// How many remote shards are looked at at the same time.
 constexpr unsigned kLooksAtOnce = 32;
-// At most this much of far shards is asked for ahead of time in file order, and no more than the
+// At most this much of remote shards is asked for ahead of time in file order, and no more than the
 // iteration has read so far: many end early.
 constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
 
@@ -45,7 +45,7 @@ std::vector<FileFacts> facts_now(const SourceSpec& spec) {
       facts[i] = {};
     }
   };
-  parallel_for(facts.size(), is_any_far(spec) ? kLooksAtOnce : 1, examine);
+  parallel_for(facts.size(), is_any_remote(spec) ? kLooksAtOnce : 1, examine);
   return facts;
 }
 
@@ -110,11 +110,11 @@ Steps steps_of(std::span<const std::int64_t> numbers) {
           numbers[4]};
 }
 
-Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_far_(is_any_far(spec_)) {
+Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_remote_(is_any_remote(spec_)) {
   if (!spec_.planned) {
     const bool is_compressed = spec_.compression != Compression::none;
-    late_shards_ = std::make_unique<LateShard[]>(spec_.shards.size());
-    late_files_ = std::make_unique<IndexedShard[]>(spec_.shards.size());
+    lazy_shards_ = std::make_unique<LazyShard[]>(spec_.shards.size());
+    lazy_files_ = std::make_unique<IndexedShard[]>(spec_.shards.size());
     facts_ = facts_now(spec_);
     for (const FileFacts& facts : facts_) {
       // A missing file has one block, so that it is reported when its turn comes.
@@ -128,7 +128,7 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_far_(is_any_far(spe
 }
 
 Source::Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards)
-    : spec_(std::move(spec)), is_far_(is_any_far(spec_)) {
+    : spec_(std::move(spec)), is_remote_(is_any_remote(spec_)) {
   plan(std::move(shards));
 }
 
@@ -152,13 +152,13 @@ bool Source::still_fits() const {
 }
 
 void Source::begin_again() const noexcept {
-  if (spec_.planned || !is_far_) return;
+  if (spec_.planned || !is_remote_) return;
   for (std::size_t shard = 0; shard < shard_count(); ++shard) {
-    LateShard& late = late_shards_[shard];
+    LazyShard& lazy = lazy_shards_[shard];
     Announcements dropped;
-    const std::lock_guard lock(late.announced_mutex);
-    dropped.swap(late.announced);
-    late.announced_ranges.clear();
+    const std::lock_guard lock(lazy.announced_mutex);
+    dropped.swap(lazy.announced);
+    lazy.announced_ranges.clear();
   }
 }
 
@@ -172,7 +172,7 @@ struct Source::Use {
 };
 
 std::shared_ptr<const void> Source::use(const std::shared_ptr<const Source>& source) {
-  if (source->spec_.planned || !source->is_far_) return nullptr;
+  if (source->spec_.planned || !source->is_remote_) return nullptr;
   const std::lock_guard lock(source->use_mutex_);
   std::shared_ptr<const Use> use = source->use_.lock();
   if (use == nullptr) {
@@ -186,13 +186,13 @@ std::shared_ptr<const void> Source::use(const std::shared_ptr<const Source>& sou
 // although the calls for neighbouring blocks come in any order.
 void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
                             std::uint64_t end) const noexcept {
-  const StoredFile& file = *late_files_[shard].file;
+  const StoredFile& file = *lazy_files_[shard].file;
   if (!file.traits().is_far || file.is_inflated()) return;
   end = std::min(file.bytes(), end);
   std::vector<FileRange> missing;
   try {
-    const std::lock_guard lock(late_shards_[shard].announced_mutex);
-    std::map<std::uint64_t, std::uint64_t>& announced = late_shards_[shard].announced_ranges;
+    const std::lock_guard lock(lazy_shards_[shard].announced_mutex);
+    std::map<std::uint64_t, std::uint64_t>& announced = lazy_shards_[shard].announced_ranges;
     auto next = announced.upper_bound(begin);
     if (next != announced.begin() && std::prev(next)->second >= begin) --next;
     std::uint64_t first = begin;
@@ -210,7 +210,7 @@ void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
     }
     if (first < last) announced[first] = last;
     auto announcement = file.announce(missing);
-    if (announcement != nullptr) late_shards_[shard].announced.push_back(std::move(announcement));
+    if (announcement != nullptr) lazy_shards_[shard].announced.push_back(std::move(announcement));
   } catch (const std::exception&) {
     // Only advice.
   }
@@ -227,18 +227,18 @@ void Source::refuse_other_records(const Source& then) const {
 }
 
 std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
-  LateShard& late = late_shards_[shard];
-  std::lock_guard lock(late.mutex);
-  if (late.shard == nullptr) {
+  LazyShard& lazy = lazy_shards_[shard];
+  std::lock_guard lock(lazy.mutex);
+  if (lazy.shard == nullptr) {
     auto reached = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, spec_.io,
                                                       shard_options(spec_).index);
     print_warnings();
     const bool is_unreadable =
         spec_.compression != Compression::none && !reached->file()->is_inflated();
-    late_files_[shard] = {reached->file(), is_unreadable ? reached->index() : nullptr, false, {}};
-    late.shard = std::move(reached);
+    lazy_files_[shard] = {reached->file(), is_unreadable ? reached->index() : nullptr, false, {}};
+    lazy.shard = std::move(reached);
   }
-  return late.shard;
+  return lazy.shard;
 }
 
 Records Source::read(std::span<const std::int64_t> records) const {
@@ -254,9 +254,9 @@ Records Source::read(std::span<const Row> rows) const {
 
 Announcements Source::announce(std::span<const Row> rows) const noexcept {
   if (reader_ != nullptr && !reader_->is_far()) return reader_->announce(rows);
-  const bool is_far =
+  const bool is_remote =
       reader_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_far);
-  if (!is_far) return {};
+  if (!is_remote) return {};
   Announcements announced = announce_rows(rows, Reads::the_same).files;
   for (const auto& each : announced) each->hurry();
   return announced;
@@ -275,7 +275,7 @@ std::uint64_t Source::announce_wanted(std::size_t shard, const ShardIndex& index
                                       const Progression& wanted, std::uint64_t begin,
                                       std::uint64_t end) const noexcept {
   const Progression here = wanted.below(static_cast<std::int64_t>(index.record_count()));
-  const StoredFile& file = *late_files_[shard].file;
+  const StoredFile& file = *lazy_files_[shard].file;
   if (here.count <= 0 || !file.traits().is_far || file.is_inflated()) return 0;
   const std::uint64_t request = std::max<std::uint64_t>(file.traits().request_bytes, 1);
   end = (end + request - 1) / request * request;
@@ -307,7 +307,7 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
     const std::uint64_t first = static_cast<std::uint64_t>(begin) * bytes;
     const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
     stretch = reached->stretch_in_file(first, last);
-    if (is_far_ && wanted.stride == 1 && !stretch.frames.empty()) {
+    if (is_remote_ && wanted.stride == 1 && !stretch.frames.empty()) {
       const Frame& end_frame = stretch.frames.back();
       const std::uint64_t frames_end = end_frame.offset + end_frame.payload_bytes + kFrameOverhead;
       const std::uint64_t frames_begin = stretch.frames.front().offset;
@@ -322,7 +322,7 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
     found.troubles.push_back({found.rows.size(), encode_error(error)});
     return 0;
   }
-  const IndexedShard& file = late_files_[shard];
+  const IndexedShard& file = lazy_files_[shard];
   auto damage = stretch.damage.begin();
   // Damage lies before the row that follows it.
   const auto add_damage_before = [&](std::uint64_t number) {
@@ -358,7 +358,7 @@ std::int64_t Source::record_count(std::size_t shard) const {
     const std::shared_ptr<const ShardIndex> index = reached->index();
     return index == nullptr ? 0 : static_cast<std::int64_t>(index->record_count());
   } catch (const Error&) {
-    if (!late_shards_[shard].is_begun) throw;
+    if (!lazy_shards_[shard].is_begun) throw;
     return 0;
   }
 }
@@ -384,13 +384,13 @@ std::int64_t Source::block_of(std::size_t shard, const ShardIndex& index,
 }
 
 const IndexedShard& Source::file(std::size_t shard, std::uint64_t end) const {
-  if (late_shards_ == nullptr || shard >= shard_count()) {
+  if (lazy_shards_ == nullptr || shard >= shard_count()) {
     throw Error(ErrorKind::invalid, "An address names shard " + std::to_string(shard) +
                                         " of a dataset that has " + std::to_string(shard_count()) +
                                         ".");
   }
   const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
-  const IndexedShard& file = late_files_[shard];
+  const IndexedShard& file = lazy_files_[shard];
   // Inflating can begin only where the walk has been.
   if (file.file->is_inflated() && file.file->bytes() < end) reached->stretch(end - 1, end);
   return file;

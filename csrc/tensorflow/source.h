@@ -75,9 +75,9 @@ class Source {
   // A planned source over shards that are open already.
   Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards);
 
-  // Whether any shard is far away. Whatever is read of such a shard is of the version that was
+  // Whether any shard is remote. Whatever is read of such a shard is of the version that was
   // opened, so there is no need to look from time to time.
-  bool is_far() const noexcept { return is_far_; }
+  bool is_remote() const noexcept { return is_remote_; }
   // What was announced in file order, for an iteration that has ended, is not wanted any more.
   void begin_again() const noexcept;
   // Whoever iterates over a source without a plan holds this. When nobody does any more, what was
@@ -92,7 +92,7 @@ class Source {
   // Reads rows of this source. Errors are in the result.
   Records read(std::span<const Row> rows) const;
   ReadOptions read_options() const { return {spec_.verify, spec_.skip_damage}; }
-  // Tells the storage that these are read now, if they lie far away or were lately not in memory.
+  // Tells the storage that these are read now, if they are remote or were lately not in memory.
   // What others have announced of them comes before all else. Hold it while they are read.
   Announcements announce(std::span<const Row> rows) const noexcept;
 
@@ -105,7 +105,7 @@ class Source {
   // Sources without a plan only, from here on. Records are numbered within their shard.
   //
   // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, and the errors there.
-  // Asks a far storage for what comes next: the more, the more bytes the shards before it had.
+  // Asks a remote storage for what comes next: the more, the more bytes the shards before it had.
   // Returns how many bytes of the shards after it should be asked for, too.
   std::uint64_t find(std::size_t shard, std::int64_t begin, std::int64_t end,
                      const Progression& wanted, std::uint64_t bytes_before, Found& found) const;
@@ -114,7 +114,7 @@ class Source {
   std::uint64_t announce_beginning(std::size_t shard, const Progression& wanted,
                                    std::uint64_t bytes) const noexcept;
   // The turn of a shard has come: what is wrong with it will be told.
-  void begin(std::size_t shard) const noexcept { late_shards_[shard].is_begun = true; }
+  void begin(std::size_t shard) const noexcept { lazy_shards_[shard].is_begun = true; }
   // Walks through the shard if its records have not been counted. 0 for one that cannot be opened,
   // once its turn has come; before, throws Error.
   std::int64_t record_count(std::size_t shard) const;
@@ -124,7 +124,7 @@ class Source {
   std::int64_t block_of(std::size_t shard, const ShardIndex& index, std::uint64_t number) const;
   // The shard of a row that was found here.
   std::size_t shard_of(const Row& row) const noexcept {
-    return static_cast<std::size_t>(row.shard - late_files_.get());
+    return static_cast<std::size_t>(row.shard - lazy_files_.get());
   }
   // A shard, to read what was found in it up to byte `end` of its stream, maybe by another process.
   // Throws Error, invalid if there is no such shard.
@@ -137,11 +137,11 @@ class Source {
   void refuse_other_records(const Source& then) const;
 
  private:
-  struct LateShard {  // a shard that is opened when it is reached
+  struct LazyShard {  // a shard that is opened when it is reached
     std::atomic<bool> is_begun = false;
     std::mutex mutex;
     std::shared_ptr<ProgressiveIndex> shard;
-    // Of a far one. Nobody waits with this mutex.
+    // Of a remote one. Nobody waits with this mutex.
     std::mutex announced_mutex;
     std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends, by begins
     Announcements announced;
@@ -159,12 +159,12 @@ class Source {
   }
 
   SourceSpec spec_;
-  bool is_far_ = false;
+  bool is_remote_ = false;
   std::vector<FileFacts> facts_;  // of each shard when it was opened; all zeros if it was missing
   std::vector<std::int64_t> block_counts_;  // of each shard
   // For a source that is not planned. Files are set when their shards are reached.
-  std::unique_ptr<LateShard[]> late_shards_;
-  std::unique_ptr<IndexedShard[]> late_files_;
+  std::unique_ptr<LazyShard[]> lazy_shards_;
+  std::unique_ptr<IndexedShard[]> lazy_files_;
   mutable std::mutex use_mutex_;  // guards the next one
   mutable std::weak_ptr<const Use> use_;
   std::shared_ptr<const Reader> reader_;  // of a planned one

@@ -1,4 +1,4 @@
-// Batches of a shuffle on their way from a far storage before their turn comes.
+// Batches of a shuffle on their way from a remote storage before their turn comes.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ class Places {
 class PlaceHolder {
  public:
   // Announces a step that will be read now, and those after it. False if there is no such step, or
-  // the source has nothing that is far away. Throws what making and reading the course throws.
+  // the source has nothing remote. Throws what making and reading the course throws.
   bool come_to(const std::shared_ptr<const Source>& source, std::int64_t step,
                const std::function<Course()>& course);
 

@@ -6,7 +6,7 @@
 #include "fake_c_api.h"
 #include "source_fixture.h"
 #include "tensorflow/addresses.h"
-#include "tensorflow/part.h"
+#include "tensorflow/share.h"
 #include "tensorflow/reading_ops.h"
 
 using namespace tfrfast;
@@ -28,8 +28,8 @@ TEST_CASE("addresses: what is found in one process is read in another") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {2, 0, 3}, 20);
   const auto source = streamed_source(shards);
-  const Part part(source, {});
-  const Found found = part.find(kAll, 0, part.block_count());
+  const Share share(source, {});
+  const Found found = share.find(kAll, 0, share.block_count());
   FakeCall fake;
   run_kernel(fake.context(), [&](KernelCall& call) { write_found(call, 0, source.get(), found); });
   REQUIRE(fake.code() == Code::ok);
@@ -50,7 +50,7 @@ TEST_CASE("addresses: damage parts those before it from those after it") {
   auto shards = write_shards(folder, {3}, 20);
   shards[0].flip_bit(shards[0].offset(1));
   const auto source = streamed_source(shards);
-  const Found found = Part(source, {}).find(kAll, 0, 1);
+  const Found found = Share(source, {}).find(kAll, 0, 1);
   FakeCall fake;
   run_kernel(fake.context(), [&](KernelCall& call) { write_found(call, 0, source.get(), found); });
   CHECK(fake.integers(0) == Numbers{0, 0, 0, 20});

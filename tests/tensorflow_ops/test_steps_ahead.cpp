@@ -15,7 +15,7 @@
 #include "core/base/thread.h"
 #include "core/storage/storage.h"
 #include "tensorflow/decoding.h"
-#include "tensorflow/part.h"
+#include "tensorflow/share.h"
 #include "tensorflow/steps_ahead.h"
 
 using namespace tfrfast;
@@ -104,14 +104,14 @@ struct Fixture {
     sequence.order = make_order(kRecords);
     sequence.batch_rows = kRows;
     sequence.epochs = epochs;
-    part = std::make_shared<const Part>(source, Files{});
+    share = std::make_shared<const Share>(source, Files{});
   }
 
   void begin_again() const { ledger.announced.reset(ledger.bytes.size()); }
   Course course(std::uint64_t seed = 1) const {
     return {
-        source, "seed " + std::to_string(seed), part->batch_count(sequence),
-        [this, seed](std::int64_t step) { return part->records_of_batch(sequence, seed, step); },
+        source, "seed " + std::to_string(seed), share->batch_count(sequence),
+        [this, seed](std::int64_t step) { return share->records_of_batch(sequence, seed, step); },
         together_bytes};
   }
   bool come_to(PlaceHolder& place, std::int64_t step, std::uint64_t seed = 1) const {
@@ -119,7 +119,7 @@ struct Fixture {
   }
   void read(PlaceHolder& place, std::int64_t step, std::uint64_t seed = 1) const {
     REQUIRE(come_to(place, step, seed));
-    const Records records = source->read(part->records_of_batch(sequence, seed, step));
+    const Records records = source->read(share->records_of_batch(sequence, seed, step));
     CHECK(records.error().empty());
   }
 
@@ -127,7 +127,7 @@ struct Fixture {
   std::uint64_t together_bytes = 0;  // so that each step is announced by itself
   Sequence sequence;
   std::shared_ptr<const Source> source;
-  std::shared_ptr<const Part> part;
+  std::shared_ptr<const Share> share;
 };
 
 struct TwoEpochs : Fixture {
@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: a step and those after it are announced
 TEST_CASE_FIXTURE(Fixture, "steps ahead: steps that share requests are announced together") {
   together_bytes = kTogetherBytes;
   PlaceHolder place;
-  for (std::int64_t step = 0; step < part->batch_count(sequence); ++step) {
+  for (std::int64_t step = 0; step < share->batch_count(sequence); ++step) {
     read(place, step);
     CHECK(ledger.records_announced() == kRecords - (step + 1) * kRows);
   }
@@ -159,11 +159,11 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: steps that share requests are announced
 
 TEST_CASE_FIXTURE(Fixture, "steps ahead: an epoch announces each record once, and nothing after") {
   PlaceHolder place;
-  for (std::int64_t step = 0; step < part->batch_count(sequence); ++step) read(place, step);
+  for (std::int64_t step = 0; step < share->batch_count(sequence); ++step) read(place, step);
   CHECK(ledger.records_announced() == 0);
   CHECK(ledger.announced.read_unannounced() == 0);
   CHECK(ledger.announced.most_asked() == 1);
-  CHECK_FALSE(come_to(place, part->batch_count(sequence)));
+  CHECK_FALSE(come_to(place, share->batch_count(sequence)));
   CHECK_FALSE(come_to(place, -1));
 }
 
@@ -258,7 +258,7 @@ TEST_CASE_FIXTURE(Fixture,
 TEST_CASE_FIXTURE(Fixture, "steps ahead: what a read that failed has left stays until it is over") {
   std::optional<PlaceHolder> place(std::in_place);
   read(*place, 0);
-  const Numbers second = part->records_of_batch(sequence, 1, 1);
+  const Numbers second = share->records_of_batch(sequence, 1, 1);
   ledger.fails_at = static_cast<std::uint64_t>(second[0]) * kFrameBytes + 7;
   REQUIRE(come_to(*place, 1));
   CHECK_FALSE(source->read(second).error().empty());
@@ -315,7 +315,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   spec.index_use = IndexUse::memory;
   spec.shards.push_back({"ledger://shard", 0, 0});
   const std::string text = spec.encode();
-  std::optional<PartHolder> finding(std::in_place), reading(std::in_place);
+  std::optional<ShareHolder> finding(std::in_place), reading(std::in_place);
   const auto found = [&] {
     ledger.fails_at.reset();
     const auto streamed = finding->open(text, {}, true);
@@ -340,7 +340,7 @@ TEST_CASE_FIXTURE(Fixture, "steps ahead: in file order, what is announced is rea
   CHECK(read(std::span(rows).first(10)).empty());
   finding.reset();
   CHECK(ledger.records_announced() == kRecords - 10);
-  const auto held = reading->open(text, {});  // a part alone reads nothing
+  const auto held = reading->open(text, {});  // a share alone reads nothing
   reading.reset();
   CHECK(ledger.records_announced() == 0);
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.building import build
 from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.interruption import InterruptibleIterator
-from tfrfast.tensorflow.late_dataset import LateDataset
+from tfrfast.tensorflow.lazy_dataset import LazyDataset
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.chain import Chain, chain_of
 from tfrfast.tensorflow.reading.planner import Plan, plan, why_no_gain
@@ -76,7 +76,7 @@ class _Iterator(InterruptibleIterator):
             ) from None
 
 
-class AcceleratedDataset(LateDataset):
+class AcceleratedDataset(LazyDataset):
     """A finished dataset that is planned when it is used."""
 
     def __init__(self, plain: Any, chain: Chain) -> None:

@@ -23,7 +23,7 @@ def build(pipeline: Pipeline) -> Any:
     elif source.takes_turns and sequence.shuffle is None:
         records = _asked_of(source.stream(), sequence)  # without indexes
     elif sequence.shuffle is None:
-        records = source.shards().records(sequence)
+        records = source.in_file_order().records(sequence)
     else:
         assert source.plan is not None
         records = graphs.planned_records(source.plan, sequence)
@@ -110,7 +110,7 @@ def _unread_batches(pipeline: Pipeline) -> Batches:
     grouped = pipeline.lifted is None
     if sequence.shuffle is None:
         record_bytes = _record_bytes(pipeline) if grouped else None
-        return source.shards().batches(sequence, _is_symbolic(pipeline), record_bytes)
+        return source.in_file_order().batches(sequence, _is_symbolic(pipeline), record_bytes)
     assert source.plan is not None
     return graphs.PlannedBatches(source.plan, sequence, grouped=grouped)
 

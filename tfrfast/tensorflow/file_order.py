@@ -34,8 +34,8 @@ _ADDRESS = 4
 _NO_RECORD = -1
 
 
-class Shards:
-    """Shards that are not open yet. Their names may be symbolic."""
+class FileOrder:
+    """The records of shards that are not open yet. Names may be symbolic."""
 
     def __init__(
         self,

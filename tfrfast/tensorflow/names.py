@@ -10,9 +10,10 @@ from tensorflow.python.data.ops import readers
 
 from tfrfast.storage.paths import reach
 from tfrfast.storage.remote.options import Storage
+from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.library import end_waits_at_interrupts
-from tfrfast.tensorflow.listed_names import listed
 from tfrfast.tensorflow.patterns import expand_patterns
+from tfrfast.tensorflow.reading.names import names_of
 from tfrfast.tensorflow.schemes import has_scheme, is_ours
 
 
@@ -63,14 +64,15 @@ def _file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames
 
 
 def _names_in(dataset: Any, storage: Storage) -> FileNames:
-    found = listed(dataset)
-    if found is None:
+    found = names_of(dataset) if tf.executing_eagerly() else Refusal("a graph is made")
+    names = None if isinstance(found, Refusal) else found.repeated
+    if isinstance(found, Refusal) or names is None:
         why = "its file names come from a dataset, and are known only by iterating it"
         return FileNames(dataset, None, None, why_unknown=why)
-    if urls := [os.fsdecode(each) for each in found.names if is_ours(each)]:
+    if urls := [os.fsdecode(each) for each in names if is_ours(each)]:
         reach(urls, storage)
     if not found.shuffled:
-        return FileNames(dataset, tf.constant(found.names, tf.string), found.names)
+        return FileNames(dataset, tf.constant(names, tf.string), names)
     why = "its files come in a random order"
-    in_any_order = None if any(map(has_scheme, found.names)) else found.names
+    in_any_order = None if any(map(has_scheme, names)) else names
     return FileNames(dataset, None, None, in_any_order, why)

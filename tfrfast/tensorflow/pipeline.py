@@ -109,7 +109,7 @@ class Pipeline:
         if source.plan.damage:
             raise exception_from(source.plan.damage)
         if shuffle.blocks is None:
-            warn_of_requests(source.far_records)
+            warn_of_requests(source.remote_records)
         return replace(
             self,
             source=source,

@@ -28,11 +28,11 @@ def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal:
     )
 
 
-def warn_of_requests(far: FarRecords | None) -> None:
+def warn_of_requests(remote: FarRecords | None) -> None:
     """Says once that an exact shuffle of small records asks the network for each of them."""
-    if far is None or "requests" in _told:
+    if remote is None or "requests" in _told:
         return
-    cost = far.cost("shuffle(order=tfr.BlockShuffle(...))", "dataset")
+    cost = remote.cost("shuffle(order=tfr.BlockShuffle(...))", "dataset")
     if cost is not None:
         _told.add("requests")
         warnings.warn(cost, SlowPathWarning, stacklevel=_users_level())

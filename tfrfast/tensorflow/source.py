@@ -11,7 +11,7 @@ from tensorflow.python.data.ops import readers
 
 from tfrfast.loading.far_records import FarRecords
 from tfrfast.storage.remote.urls import is_url
-from tfrfast.tensorflow.file_order import Shards
+from tfrfast.tensorflow.file_order import FileOrder
 from tfrfast.tensorflow.functions import show_a_reader, unbatched
 from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.open_files import OpenFiles
@@ -69,7 +69,7 @@ class Source:
         return source, Turns(self.turns, tuple(file_records), self.block_records)
 
     @property
-    def far_records(self) -> FarRecords | None:
+    def remote_records(self) -> FarRecords | None:
         """Its records if they are planned and come from a network."""
         plan, names = self.plan, self.names.known or self.names.in_any_order or []
         if plan is None or not any(is_url(os.fsdecode(name)) for name in names):
@@ -96,14 +96,14 @@ class Source:
         records = self.plan.record_count
         return f"TFRecordDataset of {files}, {records:,} record" + "s" * (records != 1)
 
-    def shards(self, names: Any = None) -> Shards:
-        """Those that are known, or others that are read in the same way."""
+    def in_file_order(self, names: Any = None) -> FileOrder:
+        """The records of the known shards, or of others that are read in the same way."""
         known = names is None
         names = self.names.tensor if known else names
-        shards = Shards(names, self.skip_damage, self.zero_copy, self.compression, self.access)
+        made = FileOrder(names, self.skip_damage, self.zero_copy, self.compression, self.access)
         if known:
-            self.open_files.keep(shards.source)
-        return shards
+            self.open_files.keep(made.source)
+        return made
 
     @property
     def record_bytes(self) -> int | None:
@@ -117,7 +117,7 @@ class Source:
     def stream(self) -> Any:
         """All records in file order, or as `num_parallel_reads` mixes the files."""
         if self.has_known_order and not self.takes_turns:
-            return self.shards().records(EVERYTHING)
+            return self.in_file_order().records(EVERYTHING)
         if self.num_parallel_reads is None and self.names.tensor is not None:
             return self._stream_symbolic(self.names.tensor)
         return readers._create_dataset_reader(
@@ -143,5 +143,5 @@ class Source:
         return tf.cond(
             any_has_scheme(names),
             lambda: readers.TFRecordDatasetV2(names, self.compression),
-            lambda: unbatched(self.shards(names).blocks()),
+            lambda: unbatched(self.in_file_order(names).blocks()),
         )

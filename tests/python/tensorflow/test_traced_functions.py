@@ -77,16 +77,16 @@ def test_what_is_traced_once_works_in_graphs_and_functions(tmp_path: Path) -> No
 def test_calls_after_a_map_build_nothing(
     tmp_path: Path, last: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned_dataset = importlib.import_module("tfrfast.tensorflow.planned_dataset")
+    planned = importlib.import_module("tfrfast.tensorflow.planned")
     files = write_examples(tmp_path, [7])
     pipelines: list[Any] = []
-    build = planned_dataset.build
+    build = planned.build
 
     def noted(pipeline: Any) -> Any:
         pipelines.append(pipeline)
         return build(pipeline)
 
-    monkeypatch.setattr(planned_dataset, "build", noted)
+    monkeypatch.setattr(planned, "build", noted)
     mapped = tfr.TFRecordDataset(files).map(_parse)
     if last == "filter":
         dataset = mapped.filter(lambda number: number > 2).prefetch(1)

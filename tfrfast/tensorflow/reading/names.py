@@ -25,6 +25,13 @@ class Names(NamedTuple):
     #: How often the names are repeated; None: without end.
     epochs: int | None = 1
 
+    @property
+    def repeated(self) -> list[bytes] | None:
+        """The names of all epochs; None if there is no end, or there are too many."""
+        if self.epochs is None or len(self.files) * self.epochs > _MAX_NAMES:
+            return None
+        return [*self.files] * self.epochs
+
 
 def names_of(dataset: object) -> Names | Refusal:
     """Reads the names from the dataset's own tensors. Only a shuffle of names is iterated."""

@@ -10,7 +10,7 @@ from tfrfast.tensorflow.interruption import interruptible_or
 from tfrfast.tensorflow.saving import saved_as_it_bears
 
 
-class LateDataset(tf.data.Dataset):  # type: ignore[misc]
+class LazyDataset(tf.data.Dataset):  # type: ignore[misc]
     """Stands for `_built`, a dataset of tf.data. Its `_history` says what became of each call."""
 
     # DatasetV2 keeps its variant tensor here.

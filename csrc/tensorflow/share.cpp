@@ -1,4 +1,4 @@
-#include "tensorflow/part.h"
+#include "tensorflow/share.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// How many far shards are opened at the same time, ahead of their turns.
+// How many remote shards are opened at the same time, ahead of their turns.
 constexpr unsigned kOpenedAtOnce = 8;
 // However small they are, no more shards than these are asked for before their turn comes.
 constexpr std::size_t kShardsAhead = 64;
@@ -42,7 +42,7 @@ std::int64_t max_record_count(const Source& source) {
 
 }  // namespace
 
-Part::Part(std::shared_ptr<const Source> source, Files files)
+Share::Share(std::shared_ptr<const Source> source, Files files)
     : source_(std::move(source)), files_(files) {
   const Files every;
   const auto shard_count = static_cast<std::int64_t>(source_->shard_count());
@@ -60,12 +60,12 @@ Part::Part(std::shared_ptr<const Source> source, Files files)
   }
 }
 
-Part::Place Part::place(const std::vector<std::int64_t>& firsts, std::int64_t number) {
+Share::Place Share::place(const std::vector<std::int64_t>& firsts, std::int64_t number) {
   const auto after = std::upper_bound(firsts.begin(), firsts.end(), number);
   return {static_cast<std::size_t>(after - firsts.begin()) - 1, number - *(after - 1)};
 }
 
-std::shared_ptr<const Sequence> Part::own(const Sequence& sequence) const {
+std::shared_ptr<const Sequence> Share::own(const Sequence& sequence) const {
   const std::shared_ptr<const Own> own =
       own_->get([&](const Own& last) { return last.of == sequence; },
                 [&] {
@@ -79,11 +79,11 @@ std::shared_ptr<const Sequence> Part::own(const Sequence& sequence) const {
   return {own, &own->sequence};
 }
 
-std::int64_t Part::batch_count(const Sequence& sequence) const {
+std::int64_t Share::batch_count(const Sequence& sequence) const {
   return own(sequence)->batch_count();
 }
 
-std::vector<std::int64_t> Part::records_of_batch(const Sequence& sequence, std::uint64_t seed,
+std::vector<std::int64_t> Share::records_of_batch(const Sequence& sequence, std::uint64_t seed,
                                                  std::int64_t step) const {
   std::vector<std::int64_t> records = own(sequence)->batch(seed, step);
   if (files_ == Files{}) return records;
@@ -95,7 +95,7 @@ std::vector<std::int64_t> Part::records_of_batch(const Sequence& sequence, std::
   return records;
 }
 
-Progression Part::in_shard(const Progression& wanted, std::int64_t before) const noexcept {
+Progression Share::in_shard(const Progression& wanted, std::int64_t before) const noexcept {
   // Counts as if the records before the shard belonged to it, too. So damage before its first
   // wanted record is seen.
   __int128 first = records_.first + static_cast<__int128>(records_.stride) *
@@ -112,13 +112,13 @@ Progression Part::in_shard(const Progression& wanted, std::int64_t before) const
           static_cast<std::int64_t>(std::min(stride, most)), count};
 }
 
-void Part::begin() const noexcept {
+void Share::begin() const noexcept {
   for (std::int64_t turn = 0; turn < shards_.count; ++turn) {
     source_->begin(shard(static_cast<std::size_t>(turn)));
   }
 }
 
-std::int64_t Part::records_before(std::size_t turn) const {
+std::int64_t Share::records_before(std::size_t turn) const {
   const std::lock_guard lock(counts_->mutex);
   std::vector<std::int64_t>& firsts = counts_->first_records;
   while (firsts.size() <= turn) {
@@ -128,7 +128,7 @@ std::int64_t Part::records_before(std::size_t turn) const {
   return firsts[turn];
 }
 
-std::optional<std::int64_t> Part::known_before(std::size_t turn) const {
+std::optional<std::int64_t> Share::known_before(std::size_t turn) const {
   const std::lock_guard lock(counts_->mutex);
   std::vector<std::int64_t>& firsts = counts_->first_records;
   while (firsts.size() <= turn) {
@@ -140,7 +140,7 @@ std::optional<std::int64_t> Part::known_before(std::size_t turn) const {
   return firsts[turn];
 }
 
-std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(const Progression& wanted,
+std::pair<std::int64_t, std::int64_t> Share::blocks_of_file(const Progression& wanted,
                                                            std::int64_t turn) const {
   if (turn < 0 || turn >= shards_.count) {
     throw_no_such("File", std::to_string(turn), static_cast<std::uint64_t>(shards_.count));
@@ -164,7 +164,7 @@ std::pair<std::int64_t, std::int64_t> Part::blocks_of_file(const Progression& wa
 }
 
 // That many bytes of the shards after one will be read soon.
-void Part::announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const {
+void Share::announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const {
   const std::size_t count =
       std::min(static_cast<std::size_t>(shards_.count), turn + 1 + kShardsAhead);
   if (!wants_all(wanted)) {  // how far it reaches is known shard by shard
@@ -186,7 +186,7 @@ void Part::announce_after(std::size_t turn, const Progression& wanted, std::uint
   });
 }
 
-Found Part::find(const Progression& wanted, std::int64_t begin, std::int64_t end) const {
+Found Share::find(const Progression& wanted, std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || end < begin || end > block_count()) {
     throw_no_such("Block", std::to_string(end - 1), static_cast<std::uint64_t>(block_count()));
   }
@@ -206,29 +206,29 @@ Found Part::find(const Progression& wanted, std::int64_t begin, std::int64_t end
   return found;
 }
 
-std::shared_ptr<const Part> PartHolder::open(std::string_view text, Files files, bool look) {
+std::shared_ptr<const Share> ShareHolder::open(std::string_view text, Files files, bool look) {
   const std::shared_ptr<const Source> source = sources_.open(text, look);
   if (std::shared_ptr<const void> use = Source::use(source); use != nullptr) {
     const std::lock_guard lock(mutex_);
     use_.swap(use);
   }
-  return parts_.get(
-      [&](const Part& last) { return last.source() == source && last.files() == files; },
-      [&] { return Part(source, files); });
+  return shares_.get(
+      [&](const Share& last) { return last.source() == source && last.files() == files; },
+      [&] { return Share(source, files); });
 }
 
-void PartHolder::come_to(const std::shared_ptr<const Part>& part,
+void ShareHolder::come_to(const std::shared_ptr<const Share>& share,
                          const std::shared_ptr<const Sequence>& sequence, std::string_view text,
                          std::uint64_t seed, std::int64_t step) {
-  place_.come_to(part->source(), step, [&] {
+  place_.come_to(share->source(), step, [&] {
     std::string name(head_of(text));
     for (const auto number :
-         {static_cast<std::int64_t>(seed), part->files().first, part->files().stride}) {
+         {static_cast<std::int64_t>(seed), share->files().first, share->files().stride}) {
       name.append(" ").append(std::to_string(number));
     }
-    return Course{part->source(), std::move(name), part->batch_count(*sequence),
-                  [part, sequence, seed](std::int64_t each) {
-                    return part->records_of_batch(*sequence, seed, each);
+    return Course{share->source(), std::move(name), share->batch_count(*sequence),
+                  [share, sequence, seed](std::int64_t each) {
+                    return share->records_of_batch(*sequence, seed, each);
                   }};
   });
 }

@@ -12,7 +12,7 @@
 #include "core/order/permutation.h"
 #include "core/storage/storage.h"
 #include "source_fixture.h"
-#include "tensorflow/part.h"
+#include "tensorflow/share.h"
 #include "tensorflow/registry.h"
 
 using namespace tfrfast;
@@ -41,10 +41,10 @@ Sequence batches(const Source& source, std::int64_t rows, Shuffle shuffle = Shuf
   return sequence;
 }
 
-Numbers numbers_of(const Part& part, const Sequence& sequence) {
+Numbers numbers_of(const Share& share, const Sequence& sequence) {
   Numbers all;
-  for (std::int64_t step = 0; step < part.batch_count(sequence); ++step) {
-    const Numbers batch = part.records_of_batch(sequence, 7, step);
+  for (std::int64_t step = 0; step < share.batch_count(sequence); ++step) {
+    const Numbers batch = share.records_of_batch(sequence, 7, step);
     CHECK_FALSE(batch.empty());
     all.insert(all.end(), batch.begin(), batch.end());
   }
@@ -52,16 +52,16 @@ Numbers numbers_of(const Part& part, const Sequence& sequence) {
 }
 
 // What is found block by block and, the same, in all blocks at once.
-Strings read_blocks(const Part& part, const Progression& wanted = kAll) {
+Strings read_blocks(const Share& share, const Progression& wanted = kAll) {
   Strings all;
-  for (std::int64_t block = 0; block < part.block_count(); ++block) {
-    const Found found = part.find(wanted, block, block + 1);
+  for (std::int64_t block = 0; block < share.block_count(); ++block) {
+    const Found found = share.find(wanted, block, block + 1);
     CHECK(found.troubles.empty());
-    const Strings payloads = payloads_of(part.source()->read(found.rows));
+    const Strings payloads = payloads_of(share.source()->read(found.rows));
     all.insert(all.end(), payloads.begin(), payloads.end());
   }
-  const Found found = part.find(wanted, 0, part.block_count());
-  CHECK(payloads_of(part.source()->read(found.rows)) == all);
+  const Found found = share.find(wanted, 0, share.block_count());
+  CHECK(payloads_of(share.source()->read(found.rows)) == all);
   return all;
 }
 
@@ -101,22 +101,22 @@ Numbers sorted(Numbers numbers) {
 
 }  // namespace
 
-TEST_CASE("part: where there is a file for each process, each takes whole files") {
+TEST_CASE("share: where there is a file for each process, each takes whole files") {
   const TemporaryFolder folder;
   const auto source = planned_source(write_shards(folder, {2, 3, 1, 2}));
-  CHECK(numbers_of(Part(source, {0, 2}), batches(*source, 2)) == Numbers{0, 1, 5});
-  CHECK(numbers_of(Part(source, {1, 2}), batches(*source, 2)) == Numbers{2, 3, 4, 6, 7});
+  CHECK(numbers_of(Share(source, {0, 2}), batches(*source, 2)) == Numbers{0, 1, 5});
+  CHECK(numbers_of(Share(source, {1, 2}), batches(*source, 2)) == Numbers{2, 3, 4, 6, 7});
 }
 
-TEST_CASE("part: where there are fewer files than processes, all take from every file") {
+TEST_CASE("share: where there are fewer files than processes, all take from every file") {
   const TemporaryFolder folder;
   const auto source = planned_source(write_shards(folder, {5, 3}));
-  CHECK(numbers_of(Part(source, {0, 3}), batches(*source, 2)) == Numbers{0, 3, 5});
-  CHECK(numbers_of(Part(source, {1, 3}), batches(*source, 2)) == Numbers{1, 4, 6});
-  CHECK(numbers_of(Part(source, {2, 3}), batches(*source, 2)) == Numbers{2, 7});
+  CHECK(numbers_of(Share(source, {0, 3}), batches(*source, 2)) == Numbers{0, 3, 5});
+  CHECK(numbers_of(Share(source, {1, 3}), batches(*source, 2)) == Numbers{1, 4, 6});
+  CHECK(numbers_of(Share(source, {2, 3}), batches(*source, 2)) == Numbers{2, 7});
 }
 
-TEST_CASE("part: all parts together have every record exactly once, in any order") {
+TEST_CASE("share: all shares together have every record exactly once, in any order") {
   const TemporaryFolder folder;
   for (const Counts& counts : {Counts{7}, Counts{4, 0, 9}, Counts{1, 2, 3, 4, 5}, Counts{0, 0}}) {
     const auto shards = write_shards(folder, counts);
@@ -128,12 +128,12 @@ TEST_CASE("part: all parts together have every record exactly once, in any order
         CAPTURE(stride);
         CAPTURE(first);
         const Numbers model = model_of(counts, first, stride);
-        const Part part(source, {first, stride});
+        const Share share(source, {first, stride});
         for (const Shuffle shuffle : kShuffles) {
-          const Numbers numbers = numbers_of(part, batches(*source, 3, shuffle));
+          const Numbers numbers = numbers_of(share, batches(*source, 3, shuffle));
           CHECK(sorted(numbers) == model);
         }
-        CHECK(read_blocks(Part(streamed, {first, stride})) == payloads_of(shards, model));
+        CHECK(read_blocks(Share(streamed, {first, stride})) == payloads_of(shards, model));
       }
     }
   }
@@ -165,39 +165,39 @@ class CountingOrder final : public Order {
 
 }  // namespace
 
-TEST_CASE("part: the order of its records is made once, not for each batch") {
+TEST_CASE("share: the order of its records is made once, not for each batch") {
   const TemporaryFolder folder;
   const auto source = planned_source(write_shards(folder, {3, 3, 3}));
-  const Part part(source, {0, 2});
+  const Share share(source, {0, 2});
   int made = 0;
   Sequence sequence = batches(*source, 2, Shuffle::none);
   sequence.order = std::make_shared<const CountingOrder>(9, made);
-  CHECK(numbers_of(part, sequence) == Numbers{0, 1, 2, 6, 7, 8});
+  CHECK(numbers_of(share, sequence) == Numbers{0, 1, 2, 6, 7, 8});
   CHECK(made == 1);
   sequence.records = {1, 1, 8};
   sequence.positions = {0, 1, 8};
   sequence.order = std::make_shared<const CountingOrder>(8, made);
-  CHECK(numbers_of(part, sequence) == Numbers{1, 2, 6, 7, 8});
+  CHECK(numbers_of(share, sequence) == Numbers{1, 2, 6, 7, 8});
   CHECK(made == 2);
 }
 
-TEST_CASE("part: a file of many blocks is read block by block") {
+TEST_CASE("share: a file of many blocks is read block by block") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {7, 1}, kLongRecord);
   const Counts counts = {7, 1};
   const auto source = streamed_source(shards);
-  CHECK(Part(source, {}).block_count() == 6);
+  CHECK(Share(source, {}).block_count() == 6);
   for (std::int64_t stride = 1; stride <= 3; ++stride) {
     for (std::int64_t first = 0; first < stride; ++first) {
       CAPTURE(stride);
       CAPTURE(first);
       const Numbers model = model_of(counts, first, stride);
-      CHECK(read_blocks(Part(source, {first, stride})) == payloads_of(shards, model));
+      CHECK(read_blocks(Share(source, {first, stride})) == payloads_of(shards, model));
     }
   }
 }
 
-TEST_CASE("part: take, skip and shard choose among the records of the part, indexed or not") {
+TEST_CASE("share: take, skip and shard choose among the records of the share, indexed or not") {
   const TemporaryFolder folder;
   const Counts counts = {5, 0, 6, 1};
   const auto shards = write_shards(folder, counts, kLongRecord);
@@ -214,32 +214,32 @@ TEST_CASE("part: take, skip and shard choose among the records of the part, inde
         const auto at = static_cast<std::size_t>(wanted.at(i));
         if (at < model.size()) expected.push_back(model[at]);
       }
-      const Part part(streamed_source(shards), files);
-      CHECK(read_blocks(part, wanted) == payloads_of(shards, expected));
+      const Share share(streamed_source(shards), files);
+      CHECK(read_blocks(share, wanted) == payloads_of(shards, expected));
       // Now all counts are known, and files are cut down to the blocks that matter.
       Strings read;
       std::int64_t blocks = 0;
       for (std::int64_t turn = 0; turn < (files.stride == 2 ? 2 : 4); ++turn) {
-        const auto [begin, end] = part.blocks_of_file(wanted, turn);
+        const auto [begin, end] = share.blocks_of_file(wanted, turn);
         blocks += end - begin;
-        const Found found = part.find(wanted, begin, end);
-        const Strings payloads = payloads_of(part.source()->read(found.rows));
+        const Found found = share.find(wanted, begin, end);
+        const Strings payloads = payloads_of(share.source()->read(found.rows));
         read.insert(read.end(), payloads.begin(), payloads.end());
       }
       CHECK(read == payloads_of(shards, expected));
       // Files are read from their beginning, up to the last record that is wanted.
-      if (files.stride == 1 && wanted.at(wanted.count) == 2) CHECK(blocks < part.block_count());
+      if (files.stride == 1 && wanted.at(wanted.count) == 2) CHECK(blocks < share.block_count());
     }
   }
 }
 
-TEST_CASE("part: damage belongs to those who read on to it") {
+TEST_CASE("share: damage belongs to those who read on to it") {
   const TemporaryFolder folder;
   auto shards = write_shards(folder, {2}, kLongRecord);
   shards[0].append(std::string(2 << 20, 'x'));
-  const Part part(streamed_source(shards), {});
+  const Share share(streamed_source(shards), {});
   const auto errors = [&](const Progression& wanted) {
-    return part.find(wanted, 0, part.block_count()).troubles.size();
+    return share.find(wanted, 0, share.block_count()).troubles.size();
   };
   CHECK(errors(kAll) == 1);
   CHECK(errors({1, 1, kMaxPermutationSize - 1}) == 1);
@@ -247,65 +247,65 @@ TEST_CASE("part: damage belongs to those who read on to it") {
   CHECK(errors({0, 1, 3}) == 1);
 }
 
-TEST_CASE("part: however large the stride, the first part has what begins the files") {
+TEST_CASE("share: however large the stride, the first share has what begins the files") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {3, 0, 2, 4});
   for (const std::int64_t stride : {std::int64_t{1} << 40, kMaxStride}) {
     const auto streamed = streamed_source(shards);
-    const Part first(streamed, {0, stride});
+    const Share first(streamed, {0, stride});
     CHECK(read_blocks(first) == payloads_of(shards, {0, 3, 5}));
     CHECK(read_blocks(first, {1, 2, 4}) == payloads_of(shards, {3}));
-    CHECK(read_blocks(Part(streamed, {1, stride})) == payloads_of(shards, {1, 4, 6}));
+    CHECK(read_blocks(Share(streamed, {1, stride})) == payloads_of(shards, {1, 4, 6}));
     for (const std::int64_t none : {std::int64_t{4}, stride - 1, stride}) {
-      CHECK(read_blocks(Part(streamed, {none, stride})).empty());
+      CHECK(read_blocks(Share(streamed, {none, stride})).empty());
     }
     const auto source = planned_source(shards);
-    CHECK(numbers_of(Part(source, {0, stride}), batches(*source, 2)) == Numbers{0, 3, 5});
-    CHECK(numbers_of(Part(source, {stride - 1, stride}), batches(*source, 2)).empty());
+    CHECK(numbers_of(Share(source, {0, stride}), batches(*source, 2)) == Numbers{0, 3, 5});
+    CHECK(numbers_of(Share(source, {stride - 1, stride}), batches(*source, 2)).empty());
   }
 }
 
-TEST_CASE("part: a single record may be chosen with any stride") {
+TEST_CASE("share: a single record may be chosen with any stride") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {5, 4});
   // Three times the first of these is -1 in 64 bits.
   for (const std::int64_t stride : {std::int64_t{6148914691236517205}, kMaxStride - 1}) {
     const Progression one{1, stride, 1};
-    CHECK(read_blocks(Part(streamed_source(shards), {}), one) == payloads_of(shards, {1}));
-    CHECK(read_blocks(Part(streamed_source(shards), {1, 3}), one) == payloads_of(shards, {4}));
+    CHECK(read_blocks(Share(streamed_source(shards), {}), one) == payloads_of(shards, {1}));
+    CHECK(read_blocks(Share(streamed_source(shards), {1, 3}), one) == payloads_of(shards, {4}));
   }
 }
 
-TEST_CASE("part: the blocks of its files follow one another") {
+TEST_CASE("share: the blocks of its files follow one another") {
   const TemporaryFolder folder;
-  const Part part(streamed_source(write_shards(folder, {7, 1, 0, 4}, kLongRecord)), {1, 2});
-  CHECK(part.blocks_of_file(kAll, 0) == std::pair<std::int64_t, std::int64_t>{0, 1});
-  CHECK(part.blocks_of_file(kAll, 1) == std::pair<std::int64_t, std::int64_t>{1, 4});
-  CHECK(part.block_count() == 4);
+  const Share share(streamed_source(write_shards(folder, {7, 1, 0, 4}, kLongRecord)), {1, 2});
+  CHECK(share.blocks_of_file(kAll, 0) == std::pair<std::int64_t, std::int64_t>{0, 1});
+  CHECK(share.blocks_of_file(kAll, 1) == std::pair<std::int64_t, std::int64_t>{1, 4});
+  CHECK(share.block_count() == 4);
 }
 
-TEST_CASE("part: files and blocks that do not exist are refused") {
+TEST_CASE("share: files and blocks that do not exist are refused") {
   const TemporaryFolder folder;
   const auto source = streamed_source(write_shards(folder, {1, 1, 1}));
   const auto check_refused = [](const Error& error, const std::string& message) {
     CHECK(error.kind() == ErrorKind::out_of_range);
     CHECK(error.message() == message);
   };
-  const Part part(source, {0, 2});
-  check_refused(error_of([&] { part.blocks_of_file(kAll, -1); }),
+  const Share share(source, {0, 2});
+  check_refused(error_of([&] { share.blocks_of_file(kAll, -1); }),
                 "File -1 does not exist: there are 2 files.");
-  check_refused(error_of([&] { part.blocks_of_file(kAll, 2); }),
+  check_refused(error_of([&] { share.blocks_of_file(kAll, 2); }),
                 "File 2 does not exist: there are 2 files.");
-  check_refused(error_of([&] { part.find(kAll, -1, 0); }),
+  check_refused(error_of([&] { share.find(kAll, -1, 0); }),
                 "Block -1 does not exist: there are 2 blocks.");
-  check_refused(error_of([&] { part.find(kAll, 1, 3); }),
+  check_refused(error_of([&] { share.find(kAll, 1, 3); }),
                 "Block 2 does not exist: there are 2 blocks.");
-  const Part none(source, {3, 3});
+  const Share none(source, {3, 3});
   check_refused(error_of([&] { none.find(kAll, 0, 1); }),
                 "Block 0 does not exist: there are 0 blocks.");
 }
 
-TEST_CASE("part: files are given by a first one and a stride") {
+TEST_CASE("share: files are given by a first one and a stride") {
   CHECK(files_of(Numbers{2, 3}) == Files{2, 3});
   for (const Numbers& numbers :
        {Numbers{}, Numbers{1}, Numbers{-1, 2}, Numbers{0, 0}, Numbers{0, 1, 1}}) {
@@ -313,7 +313,7 @@ TEST_CASE("part: files are given by a first one and a stride") {
   }
 }
 
-TEST_CASE("part: steps are given by a key, files, and where they begin and end") {
+TEST_CASE("share: steps are given by a key, files, and where they begin and end") {
   const Steps steps = steps_of(Numbers{-1, 2, 3, 5, 7});
   CHECK(steps.seed == std::numeric_limits<std::uint64_t>::max());
   CHECK(steps.files == Files{2, 3});
@@ -327,33 +327,33 @@ TEST_CASE("part: steps are given by a key, files, and where they begin and end")
   }
 }
 
-TEST_CASE("part: a kernel keeps its part until the files or the text are others") {
+TEST_CASE("share: a kernel keeps its share until the files or the text are others") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {2, 3});
   const std::string text = streamed_spec(shards).encode();
   const std::size_t open = open_source_count();
   {
-    PartHolder parts;
-    const auto part = parts.open(text, {0, 2});
-    CHECK(parts.open(text, {0, 2}) == part);
-    CHECK(parts.open(text, {1, 2}) != part);
-    CHECK(parts.open(text, {1, 2})->source() == part->source());
+    ShareHolder shares;
+    const auto share = shares.open(text, {0, 2});
+    CHECK(shares.open(text, {0, 2}) == share);
+    CHECK(shares.open(text, {1, 2}) != share);
+    CHECK(shares.open(text, {1, 2})->source() == share->source());
     CHECK(open_source_count() == open + 1);
     SourceSpec other = streamed_spec(shards);
     other.skip_damage = true;
-    CHECK(parts.open(other.encode(), {1, 2})->source() != part->source());
+    CHECK(shares.open(other.encode(), {1, 2})->source() != share->source());
     CHECK(open_source_count() == open + 2);
   }
   CHECK(open_source_count() == open);
 }
 
 TEST_CASE(
-    "part: what is kept open stays open when its kernels go, and is opened anew if it changed") {
+    "share: what is kept open stays open when its kernels go, and is opened anew if it changed") {
   const TemporaryFolder folder;
   const auto shards = write_shards(folder, {2, 3});
   const std::string text = streamed_spec(shards).encode();
   const std::size_t open = open_source_count();
-  const auto source_of_an_epoch = [&] { return PartHolder().open(text, {0, 1}, true)->source(); };
+  const auto source_of_an_epoch = [&] { return ShareHolder().open(text, {0, 1}, true)->source(); };
   {
     const SourceKeeper keeper(text);
     CHECK(open_source_count() == open);  // nobody has used it
@@ -393,7 +393,7 @@ constexpr Storage kAway = {
 
 }  // namespace
 
-TEST_CASE("part: a source may be let go while it is being opened") {
+TEST_CASE("share: a source may be let go while it is being opened") {
   add_storage(kAway);
   SourceSpec spec;
   spec.shards.push_back({"away://data", 0, 0});

@@ -18,12 +18,12 @@
 namespace tfrfast::tensorflow {
 
 // Some shards of a source, as a source of their own: their records and blocks are counted from 0.
-// If there are fewer shards than processes, a part is some records of every shard. So the parts of
+// If there are fewer shards than processes, a share is some records of every shard. So the shares of
 // several processes have nothing in common, even if each process draws another order. Safe from
 // many threads.
-class Part {
+class Share {
  public:
-  Part(std::shared_ptr<const Source> source, Files files);
+  Share(std::shared_ptr<const Source> source, Files files);
 
   const std::shared_ptr<const Source>& source() const noexcept { return source_; }
   Files files() const noexcept { return files_; }
@@ -55,13 +55,13 @@ class Part {
     return static_cast<std::size_t>(shards_.at(static_cast<std::int64_t>(turn)));
   }
   std::int64_t record_count() const noexcept { return first_records_.back(); }
-  // The same calls on the records of this part. Files that take turns do so in another order then,
+  // The same calls on the records of this share. Files that take turns do so in another order then,
   // which takes time for each file to make, so the last one is kept.
   std::shared_ptr<const Sequence> own(const Sequence& sequence) const;
-  // The `wanted` records of this part as numbers of records in a shard. `before` of this part's
+  // The `wanted` records of this share as numbers of records in a shard. `before` of this share's
   // records come before that shard.
   Progression in_shard(const Progression& wanted, std::int64_t before) const noexcept;
-  // How many records of this part come before a shard. May walk through all shards before it.
+  // How many records of this share come before a shard. May walk through all shards before it.
   std::int64_t records_before(std::size_t turn) const;
   // The same, if it is known without a walk.
   std::optional<std::int64_t> known_before(std::size_t turn) const;
@@ -88,15 +88,15 @@ class Part {
 };
 
 // A kernel's hold on what it reads. Safe from many threads.
-class PartHolder {
+class ShareHolder {
  public:
   std::shared_ptr<const Sequence> sequence(std::string_view encoded) {
     return sequences_.get(encoded);
   }
   // With `look`, checks whether the files are still what they were. Throws Error.
-  std::shared_ptr<const Part> open(std::string_view source, Files files, bool look = false);
-  // A batch of a planned part will be read now; `text` is the encoded sequence. See PlaceHolder.
-  void come_to(const std::shared_ptr<const Part>& part,
+  std::shared_ptr<const Share> open(std::string_view source, Files files, bool look = false);
+  // A batch of a planned share will be read now; `text` is the encoded sequence. See PlaceHolder.
+  void come_to(const std::shared_ptr<const Share>& share,
                const std::shared_ptr<const Sequence>& sequence, std::string_view text,
                std::uint64_t seed, std::int64_t step);
   PlaceHolder& place() noexcept { return place_; }
@@ -106,7 +106,7 @@ class PartHolder {
   std::mutex mutex_;  // guards the next one
   std::shared_ptr<const void> use_;
   PlaceHolder place_;
-  LastMade<Part> parts_;
+  LastMade<Share> shares_;
   LastDecoded<Sequence> sequences_;
 };
 

@@ -1,0 +1,233 @@
+"""Datasets whose calls add to what is read at once, for as long as they fit its grammar."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from tfrfast.tensorflow.building import build
+from tfrfast.tensorflow.explaining import Explanation, explain
+from tfrfast.tensorflow.functions import map_as_traced
+from tfrfast.tensorflow.history import History, Refusal, Step
+from tfrfast.tensorflow.lazy_dataset import LazyDataset
+from tfrfast.tensorflow.pipeline import Pipeline
+from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.calls import call_of
+from tfrfast.tensorflow.reading.grammar import Taken, history_of, taken
+from tfrfast.tensorflow.saving import bears
+from tfrfast.tensorflow.slow_paths import warn_once
+from tfrfast.tensorflow.tracing import traced
+
+#: Why a call is not planned that follows one that ends the plan.
+ENDED = Refusal("it follows a call that is not in the plan")
+
+
+class Planned(LazyDataset):
+    """What a plan reads, with the calls that tf.data makes after it.
+
+    TensorFlow makes each call, on a stand-in. The reader looks at what came of that: the grammar
+    (`reading/grammar.py`) takes the call into the pipeline, or tf.data makes it after all else.
+    """
+
+    _pipeline: Pipeline | None  # None: plain tf.data from here on
+    # Makes the last call on any dataset; and the dataset before it, if it is made after that.
+    _again: Callable[[Any], Any] | None = None
+    _before: Any = None
+
+    def _blank(self) -> Any:
+        """A dataset with the same methods, which is not set up yet."""
+        raise NotImplementedError
+
+    def _next(self, pipeline: Pipeline | None, history: History, **options: Any) -> Any:
+        made = self._blank()
+        made._set_up(pipeline, history, **options)
+        return made
+
+    def _set_up(
+        self,
+        pipeline: Pipeline | None,
+        history: History,
+        *,
+        element_spec: Any = None,
+        built: Any = None,
+        again: Callable[[Any], Any] | None = None,
+        before: Any = None,
+    ) -> None:
+        """`built` is the dataset, or what `again` makes of `before`; else the pipeline's."""
+        self._pipeline, self._history = pipeline, history
+        self._known_spec = element_spec
+        self._again, self._before = again, before
+        if built is not None:
+            self._built = built
+        elif not tf.executing_eagerly():
+            self._built = self._build()  # here and now: a graph's tensors belong to it
+        super().__init__(None)
+        if pipeline is not None and pipeline.options is not None:
+            self._options_attr = pipeline.options
+
+    @functools.cached_property
+    def _built(self) -> Any:
+        # Built when it is used: a chain of calls costs one graph, not one for each link.
+        with tf.init_scope():
+            return self._build()
+
+    def _build(self) -> Any:
+        if self._again is not None:
+            return self._again(self._before)
+        assert self._pipeline is not None
+        return build(self._pipeline)
+
+    def _inputs(self) -> list[Any]:
+        return [self._built] if self._pipeline is None else []
+
+    @property
+    def element_spec(self) -> Any:
+        if self._known_spec is None:
+            self._known_spec = self._built.element_spec
+        return self._known_spec
+
+    def cardinality(self) -> Any:
+        """How many elements there are, also where only the indexes know."""
+        # It is not in the graph, which is the same with indexes and without.
+        known = self._length
+        return super().cardinality() if known is None else tf.constant(known, tf.int64)
+
+    @property
+    def _length(self) -> int | None:
+        """None if it is not known here, or there is no end."""
+        if self._pipeline is not None:
+            return self._pipeline.length
+        before = self._before
+        if self._again is None or not tf.executing_eagerly() or before._length is None:
+            return None
+        instead = stand_in(before.element_spec, length=before._length)
+        length = int(self._again(instead).cardinality())
+        return length if length >= 0 else None
+
+    def __repr__(self) -> str:
+        name = self._history.source.partition(" ")[0].strip(":")
+        return f"<{name}, {self._history.state}, element_spec={self.element_spec}>"
+
+    def explain(self) -> Explanation:
+        """What becomes of each call; see `tfr.explain`."""
+        return explain(self)
+
+    def _trace_variant_creation(self) -> Any:
+        """What a SavedModel holds: a form of the dataset without the ops that none can hold."""
+        with context.eager_mode():  # a SavedModel's graph is being made
+            whole = self._saved_whole()
+            if whole is not self:
+                return whole._built._trace_variant_creation()
+        return super()._trace_variant_creation()
+
+    def _saved_whole(self) -> Planned:
+        """The dataset in a form of which checkpoints can hold all that is read ahead."""
+        pipeline = self._pipeline
+        if pipeline is None or pipeline.lifted is None or not pipeline.lifted.raises:
+            return self
+        options = tf.data.Options()
+        options.experimental_symbolic_checkpoint = False
+        whole = pipeline.with_options(options)
+        return self._next(whole, self._history, element_spec=self.element_spec)
+
+    def _called(self, make: Callable[[Any], Any], text: str = "") -> Any:
+        """The dataset with a call on it, which `make` makes on any dataset."""
+        if self._pipeline is None:
+            made = make(self)
+            _warn_of(self, made, ENDED, text)
+            return self._then(ENDED, made, text, again=_remade(made, self))
+        instead = stand_in(self.element_spec, self._options_attr)
+        call = make(instead)
+        if nodes.inputs(call) != [instead]:
+            return self._then(Refusal("it is TensorFlow's"), make(self._saved_whole()), text)
+        made = taken(self._pipeline, call)
+        if (isinstance(made, Refusal) or not made.fused) and not nodes.can_be_moved(call):
+            why = made if isinstance(made, Refusal) else Refusal("TensorFlow does not show it")
+            _warn_of(self, call, why, text)
+            return self._then(why, make(self._saved_whole()), text, again=make)
+        return self._with(call, made, text or call_of(call))
+
+    def _with(self, call: Any, made: Taken | Refusal, text: str) -> Any:
+        if isinstance(made, Refusal):
+            _warn_of(self, call, made, text)
+            before = self if bears(call) else self._saved_whole()
+            return self._next(
+                None,
+                self._history.then(ending(made, text)),
+                element_spec=call.element_spec,
+                again=_mover(call),
+                before=before,
+            )
+        step = Step(text, made.fused, made.why)
+        history = history_of(made.pipeline, (*self._history.steps, step))
+        is_after = not made.fused and not _cuts_otherwise(self._pipeline, made.pipeline)
+        return self._next(
+            made.pipeline,
+            history,
+            element_spec=call.element_spec,
+            again=_mover(call) if is_after else None,
+            before=self if is_after else None,
+        )
+
+    def _then(
+        self, why: Refusal, built: Any, text: str, again: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """What tf.data made of the dataset, as `again` makes it of any."""
+        step = ending(why, text or call_of(built))
+        before = None if again is None else self
+        return self._next(None, self._history.then(step), built=built, again=again, before=before)
+
+
+def stand_in(spec: Any, options: Any = None, length: int = 0) -> Any:
+    """Takes a dataset's place while TensorFlow makes a call on it. Nobody iterates it.
+
+    To build the records takes longer, and often only what the call says is needed.
+    """
+    made = map_as_traced(tf.data.Dataset.range(length), _nothing(), spec)
+    if options is not None:
+        made._options_attr = options
+    return made
+
+
+@functools.cache
+def _nothing() -> Any:
+    """A function that nobody calls."""
+    with tf.init_scope():
+        return traced(lambda number: number, (tf.TensorSpec([], tf.int64),), {})
+
+
+def _mover(call: Any) -> Callable[[Any], Any]:
+    return lambda dataset: nodes.moved(call, [dataset])
+
+
+def _remade(made: Any, dataset: Any) -> Callable[[Any], Any] | None:
+    """What makes a call of tf.data on other datasets, without the user's functions."""
+    one_input = nodes.inputs(made) == [dataset]
+    return _mover(made) if one_input and nodes.can_be_moved(made) else None
+
+
+def ending(why: Refusal, text: str) -> Step:
+    because, instead = ("", "") if why is ENDED else why
+    return Step(text, fused=False, why=because, instead=instead, ends_plan=True)
+
+
+def _cuts_otherwise(before: Pipeline | None, after: Pipeline) -> bool:
+    """Whether options that were added change how records are read."""
+    was = None if before is None else before.options
+    asked = None if was is None else was.experimental_symbolic_checkpoint
+    return after.options is not None and after.options.experimental_symbolic_checkpoint != asked
+
+
+def _warn_of(dataset: Planned, call: Any, refusal: Refusal, text: str) -> None:
+    """Warns of what is slower or mixes less than it could."""
+    pipeline, kind = dataset._pipeline, nodes.kind(call)
+    if kind == "_ShuffleDataset" and not dataset._history.is_ordered:
+        why = dataset._history.why_ended or refusal
+        warn_once("shuffle", f"{text} shuffles through a buffer", why)
+    batches = kind.endswith("BatchDataset") and kind != "_RebatchDataset"
+    if batches and pipeline is not None and pipeline.parses_needlessly and pipeline.lifts:
+        warn_once("parse", f"Records are parsed one by one before {text}", refusal)
