@@ -14,9 +14,9 @@
 #include "core/base/memory.h"
 #include "core/index/damage_in_words.h"
 #include "core/storage/remote/remote_client.h"
-#include "tensorflow/share.h"
 #include "tensorflow/print_warnings.h"
 #include "tensorflow/registry.h"
+#include "tensorflow/share.h"
 #include "tensorflow/string_probe.h"
 #include "tensorflow/tstring.h"
 

@@ -37,7 +37,8 @@ void compute_source(KernelCall& call) {
 void compute_blocks_of_file(ShareHolder& shares, KernelCall& call) {
   const Progression wanted = shares.sequence(call.string(1))->records;
   const std::int64_t file = call.integer(2);
-  const auto [begin, end] = shares.open(call.string(0), {}, file == 0)->blocks_of_file(wanted, file);
+  const auto [begin, end] =
+      shares.open(call.string(0), {}, file == 0)->blocks_of_file(wanted, file);
   call.set_integer(0, begin);
   call.set_integer(1, end);
 }

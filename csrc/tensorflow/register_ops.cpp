@@ -5,8 +5,8 @@
 
 #include "tensorflow/decoding_ops.h"
 #include "tensorflow/kernel_call.h"
-#include "tensorflow/share.h"
 #include "tensorflow/reading_ops.h"
+#include "tensorflow/share.h"
 #include "tensorflow/string_probe.h"
 
 namespace tfrfast::tensorflow {

@@ -84,7 +84,7 @@ std::int64_t Share::batch_count(const Sequence& sequence) const {
 }
 
 std::vector<std::int64_t> Share::records_of_batch(const Sequence& sequence, std::uint64_t seed,
-                                                 std::int64_t step) const {
+                                                  std::int64_t step) const {
   std::vector<std::int64_t> records = own(sequence)->batch(seed, step);
   if (files_ == Files{}) return records;
   for (std::int64_t& record : records) {
@@ -141,7 +141,7 @@ std::optional<std::int64_t> Share::known_before(std::size_t turn) const {
 }
 
 std::pair<std::int64_t, std::int64_t> Share::blocks_of_file(const Progression& wanted,
-                                                           std::int64_t turn) const {
+                                                            std::int64_t turn) const {
   if (turn < 0 || turn >= shards_.count) {
     throw_no_such("File", std::to_string(turn), static_cast<std::uint64_t>(shards_.count));
   }
@@ -218,8 +218,8 @@ std::shared_ptr<const Share> ShareHolder::open(std::string_view text, Files file
 }
 
 void ShareHolder::come_to(const std::shared_ptr<const Share>& share,
-                         const std::shared_ptr<const Sequence>& sequence, std::string_view text,
-                         std::uint64_t seed, std::int64_t step) {
+                          const std::shared_ptr<const Sequence>& sequence, std::string_view text,
+                          std::uint64_t seed, std::int64_t step) {
   place_.come_to(share->source(), step, [&] {
     std::string name(head_of(text));
     for (const auto number :

@@ -18,8 +18,8 @@
 namespace tfrfast::tensorflow {
 
 // Some shards of a source, as a source of their own: their records and blocks are counted from 0.
-// If there are fewer shards than processes, a share is some records of every shard. So the shares of
-// several processes have nothing in common, even if each process draws another order. Safe from
+// If there are fewer shards than processes, a share is some records of every shard. So the shares
+// of several processes have nothing in common, even if each process draws another order. Safe from
 // many threads.
 class Share {
  public:

@@ -6,8 +6,8 @@
 #include "fake_c_api.h"
 #include "source_fixture.h"
 #include "tensorflow/addresses.h"
-#include "tensorflow/share.h"
 #include "tensorflow/reading_ops.h"
+#include "tensorflow/share.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;

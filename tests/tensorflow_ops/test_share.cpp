@@ -12,8 +12,8 @@
 #include "core/order/permutation.h"
 #include "core/storage/storage.h"
 #include "source_fixture.h"
-#include "tensorflow/share.h"
 #include "tensorflow/registry.h"
+#include "tensorflow/share.h"
 
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
