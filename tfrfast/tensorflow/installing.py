@@ -20,7 +20,7 @@ from tensorflow.python.data.ops import dataset_ops
 
 from tfrfast.tensorflow import telling
 from tfrfast.tensorflow.accelerating import SWITCH, acceleration_of
-from tfrfast.tensorflow.late_dataset import LateDataset
+from tfrfast.tensorflow.lazy_dataset import LazyDataset
 from tfrfast.tensorflow.reading import nodes
 
 _Dataset: Any = dataset_ops.DatasetV2
@@ -63,7 +63,7 @@ def uninstall() -> None:
 def _accelerated(dataset: Any) -> Any:
     """In the place of `_apply_debug_options`."""
     caller = sys._getframe(1).f_globals.get("__name__", "")
-    if isinstance(dataset, LateDataset) or caller in _LEAVING or getattr(_planning, "now", False):
+    if isinstance(dataset, LazyDataset) or caller in _LEAVING or getattr(_planning, "now", False):
         return _plain(dataset)
     _planning.now = True  # which iterates names of files, for example
     try:
