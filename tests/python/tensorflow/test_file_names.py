@@ -153,7 +153,6 @@ class TestDatasetsOfNames:
         [
             lambda names: names.map(lambda name: name),
             lambda names: names.shuffle(4).take(2),
-            lambda names: names.shuffle(4).repeat(2),
             lambda names: names.repeat(),
             lambda names: names.filter(lambda _: True),
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrfast.tensorflow.history import Refusal
@@ -55,13 +56,14 @@ def _unknown(kind: str) -> Refusal:
 
 def _given(dataset: object) -> Names | Refusal:
     tensors = nodes.attribute(dataset, "tensors") or []
-    known = tf.get_static_value(tensors[0]) if len(tensors) == 1 else None
-    if known is None or known.dtype != object or known.size > _MAX_NAMES:
+    found = tf.get_static_value(tensors[0]) if len(tensors) == 1 else None
+    known = None if found is None else np.asarray(found, object)  # one string comes as bytes
+    if known is None or tensors[0].dtype != tf.string or known.size > _MAX_NAMES:
         return Refusal("the file names are not known before the program iterates")
     is_one = nodes.kind(dataset) == "_TensorDataset"
     if known.ndim != (0 if is_one else 1):
         return Refusal("each element holds several file names")
-    return Names(tuple(bytes(each) for each in known.reshape(-1)))
+    return Names(tuple(map(bytes, known.reshape(-1))))
 
 
 def _concatenated(first: object, second: object) -> Names | Refusal:
