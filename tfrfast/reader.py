@@ -117,6 +117,8 @@ class Reader:
     files.
     """
 
+    #: Whether its records are made from parts, so that none is a frame of a shard.
+    _makes_records = False
     _core: _native.Reader
     #: The core's, bound once because it is called often.
     _item: Callable[[Any], Any]
@@ -175,8 +177,10 @@ class Reader:
         Raises ValueError for those that were not opened alike.
         """
         (first_name, first), *others = readers.items()
+        first._frames()
         options = first._options
         for name, other in others:
+            other._frames()
             for option in options.keys() - {"threads", "progress"}:
                 if other._options[option] != options[option]:
                     raise ValueError(
@@ -260,7 +264,19 @@ class Reader:
         The native code of any process opens the same data by it, and refuses shards that have
         changed since.
         """
+        return self._described()
+
+    def _described(self) -> bytes:
         return self._core.describe()
+
+    def _frames(self) -> Reader:
+        """Itself, for what needs records that are frames of shards."""
+        if self._makes_records:
+            raise TypeError(
+                f"This needs whole records, and those of {self!r} are made from parts. Give the "
+                "Reader of the whole ones: `steps.records`."
+            )
+        return self
 
     def locate(self, i: int) -> Location:
         """Where record `i` lies. Reads only the index."""

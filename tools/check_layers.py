@@ -29,6 +29,7 @@ CORE_ORDER = [
     "order",
     "example",
     "keys",
+    "steps",
     "load",
     "arrow",
     "write",

@@ -27,6 +27,7 @@ PYTHON_ORDER = [
     "loading",
     "tables",
     "jobs",
+    "steps",
     "tensorflow",
     "keras",
     "torch",

@@ -20,6 +20,7 @@ PYBIND11_MODULE(_native, module) {
   register_example(module);
   register_arrow(module);
   register_keys(module);
+  register_steps(module);
   register_summary(module);
   register_arrow_import(module);
   complete_classes(module);

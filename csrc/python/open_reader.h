@@ -1,4 +1,4 @@
-// A reader as Python sees it: the core's, until it is closed.
+// A reader as Python sees it: the core's source of records, until it is closed.
 #pragma once
 
 #include <memory>
@@ -6,28 +6,41 @@
 
 #include "core/base/error.h"
 #include "core/read/reader.h"
+#include "core/read/record_source.h"
 #include "python/without_gil.h"
 
 namespace tfrfast::python {
 
-// The core's reader lives as long as anyone uses it, even after close().
+// The core's source lives as long as anyone uses it, even after close().
 class OpenReader {
  public:
-  explicit OpenReader(std::shared_ptr<const Reader> reader) : reader_(std::move(reader)) {}
+  explicit OpenReader(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
 
-  const std::shared_ptr<const Reader>& get() const {
-    if (reader_ == nullptr) throw Error(ErrorKind::closed, "This reader has been closed.");
-    return reader_;
+  const std::shared_ptr<const RecordSource>& get() const {
+    if (source_ == nullptr) throw Error(ErrorKind::closed, "This reader has been closed.");
+    return source_;
   }
-  bool closed() const { return reader_ == nullptr; }
+  // The same for what needs records that are frames of shards. Throws Error invalid if they are
+  // not.
+  std::shared_ptr<const Reader> frames() const {
+    const Reader* const reader = get()->reader();
+    if (reader == nullptr) {
+      throw Error(
+          ErrorKind::invalid,
+          "This needs whole records, and these are made from parts of them: give the Reader "
+          "that they are made from.");
+    }
+    return {source_, reader};
+  }
+  bool closed() const { return source_ == nullptr; }
   void close() {
-    std::shared_ptr<const Reader> closing = std::exchange(reader_, nullptr);
+    std::shared_ptr<const RecordSource> closing = std::exchange(source_, nullptr);
     const WithoutGil without_gil;  // unmapping thousands of shards takes a while
     closing = nullptr;
   }
 
  private:
-  std::shared_ptr<const Reader> reader_;
+  std::shared_ptr<const RecordSource> source_;
 };
 
 }  // namespace tfrfast::python

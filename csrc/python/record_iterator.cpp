@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/process.h"
-#include "core/read/reader.h"
+#include "core/read/record_source.h"
 #include "python/without_gil.h"
 
 namespace py = pybind11;
@@ -36,7 +36,7 @@ std::vector<std::int64_t> numbers(std::uint64_t begin, std::uint64_t end) {
 
 // Announces records that follow. Opens far shards at the same time, and so throws what the thread's
 // WaitCheck throws.
-void announce_ahead(const Reader& reader, std::uint64_t begin, AnnouncedAhead& ahead_of) {
+void announce_ahead(const RecordSource& reader, std::uint64_t begin, AnnouncedAhead& ahead_of) {
   const std::uint64_t mean = reader.mean_record_bytes() + 1;
   const std::uint64_t least = kMinAheadBytes / mean + 1;
   const std::uint64_t most = std::min(kMaxAheadBytes / mean + 1, kFarBatchRecords);
@@ -53,8 +53,8 @@ void announce_ahead(const Reader& reader, std::uint64_t begin, AnnouncedAhead& a
 }  // namespace
 
 struct RecordIterator::Ahead {
-  explicit Ahead(std::shared_ptr<const Reader> of) : reader(std::move(of)) {}
-  const std::shared_ptr<const Reader> reader;
+  explicit Ahead(std::shared_ptr<const RecordSource> of) : reader(std::move(of)) {}
+  const std::shared_ptr<const RecordSource> reader;
   AnnouncedAhead records;
 };
 
@@ -69,7 +69,7 @@ class RecordIterator::Reading {
 
   // Call it without the GIL.
   void run() noexcept {
-    Reader::Range range;
+    RecordSource::Range range;
     std::exception_ptr failure;
     try {
       const bool is_far = reader_->is_far();
@@ -97,7 +97,7 @@ class RecordIterator::Reading {
   }
 
   // Call it once it is done, with the GIL, on one thread.
-  Reader::Range take() {
+  RecordSource::Range take() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return std::move(range_);
   }
@@ -105,12 +105,12 @@ class RecordIterator::Reading {
  private:
   const HomeProcess home_;
   const std::shared_ptr<Ahead> ahead_;
-  const std::shared_ptr<const Reader> reader_;
+  const std::shared_ptr<const RecordSource> reader_;
   const std::uint64_t begin_;
   std::mutex mutex_;
   std::condition_variable is_done_;
   bool done_ = false;
-  Reader::Range range_;
+  RecordSource::Range range_;
   std::exception_ptr failure_;
 };
 
@@ -134,7 +134,7 @@ void RecordIterator::read_on() {
   row_ = 0;
   const bool is_ours = reading_ == nullptr || !reading_->is_of_this_process();
   if (is_ours) {
-    const std::shared_ptr<const Reader>& reader = reader_.get();
+    const std::shared_ptr<const RecordSource>& reader = reader_.get();
     if (next_ == reader->record_count()) throw py::stop_iteration();
     // A thread that is not in this process may have left the other one half changed.
     if (ahead_ == nullptr || reading_ != nullptr) ahead_ = std::make_shared<Ahead>(reader);
@@ -153,7 +153,7 @@ void RecordIterator::read_on() {
   reading_ = nullptr;
   // A failure that is not one record's, such as a damaged index, ends the iteration.
   next_ = reading->record_count();
-  Reader::Range range = reading->take();
+  RecordSource::Range range = reading->take();
   batch_ = std::move(range.batch);
   error_ = std::move(range.error);
   next_ = range.next;

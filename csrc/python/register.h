@@ -17,6 +17,7 @@ void register_machine(pybind11::module_& module);
 void register_pieces(pybind11::module_& module);
 void register_reader(pybind11::module_& module);
 void register_record_batch(pybind11::module_& module);
+void register_steps(pybind11::module_& module);
 void register_shuffle(pybind11::module_& module);
 void register_summary(pybind11::module_& module);
 void register_writer(pybind11::module_& module);

@@ -225,7 +225,7 @@ class PythonScan {
   PythonScan(const OpenReader& reader, const Plan& plan, std::shared_ptr<FeatureSchema> features,
              const std::vector<Content>& columns, unsigned threads, unsigned prefetch,
              std::string advice) {
-    scan_.reader = reader.get();
+    scan_.source = reader.get();
     scan_.plan = plan.options();
     scan_.features = std::move(features);
     scan_.columns = scan_columns(columns);

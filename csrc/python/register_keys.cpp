@@ -79,7 +79,7 @@ class OpenKeys {
  public:
   OpenKeys(const std::string& path, const OpenReader& reader)
       : file_([&] {
-          const std::shared_ptr<const Reader> data = reader.get();
+          const std::shared_ptr<const Reader> data = reader.frames();
           const WithoutGil without_gil;
           return KeyFile::open(path, data->shards());
         }()) {}
@@ -142,7 +142,7 @@ class OpenKeys {
  private:
   template <class Key>
   py::object record_of(const OpenReader& open, std::uint64_t hash, const Key& key) const {
-    const std::shared_ptr<const Reader> reader = open.get();  // others may close it meanwhile
+    const std::shared_ptr<const Reader> reader = open.frames();  // others may close it meanwhile
     for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
       const Row row = reader->locate(*found.number);
       check_room(row);

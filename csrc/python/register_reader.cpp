@@ -20,7 +20,8 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-using Core = std::shared_ptr<const Reader>;
+using Core = std::shared_ptr<const RecordSource>;
+using Frames = std::shared_ptr<const Reader>;
 
 std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
                                         const std::string& compression, const std::string& verify,
@@ -48,10 +49,10 @@ std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
 // The records of several readers end to end, read as the first one reads.
 std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& readers) {
   std::vector<std::shared_ptr<const ShardSet>> sets;
-  std::vector<Core> open;  // kept until the sets are joined
-  for (const OpenReader* reader : readers) open.push_back(reader->get());
+  std::vector<Frames> open;  // kept until the sets are joined
+  for (const OpenReader* reader : readers) open.push_back(reader->frames());
   const WithoutGil without_gil;
-  for (const Core& reader : open) {
+  for (const Frames& reader : open) {
     sets.push_back(std::shared_ptr<const ShardSet>(reader, &reader->shards()));
   }
   return std::make_unique<OpenReader>(
@@ -59,7 +60,7 @@ std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& r
 }
 
 // Of a record that there is. Opening its shard may take a while.
-Row locate_one(const Core& reader, std::uint64_t record) {
+Row locate_one(const Reader* reader, std::uint64_t record) {
   const ShardSet::Place place = reader->shards().place(record);
   const IndexedShard* const shard = reader->shards().slot(place.shard).opened();
   if (shard == nullptr) {
@@ -69,7 +70,17 @@ Row locate_one(const Core& reader, std::uint64_t record) {
   return {shard, place.number, record, shard->index->frame(place.number)};
 }
 
-py::bytes read_one(const Core& reader, std::uint64_t record) {
+py::bytes read_one(const Core& source, std::uint64_t record) {
+  const Reader* const reader = source->reader();
+  if (reader == nullptr) {
+    std::shared_ptr<const RecordBatch> batch;
+    {
+      const WithoutGil without_gil;
+      batch = source->read_one(record);
+    }
+    const auto payload = (*batch)[0];
+    return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+  }
   const Row row = locate_one(reader, record);
   check_room(row);
   PyObject* bytes =
@@ -119,10 +130,10 @@ PyObject* call_get_item(PyObject* self, PyObject* key) noexcept {
 PyMethodDef item_definition{"item", &call_get_item, METH_O, nullptr};
 
 py::tuple locate(const OpenReader& self, std::int64_t number) {
-  const Core reader = self.get();
+  const Frames reader = self.frames();
   const auto count = static_cast<std::int64_t>(reader->record_count());
   const Row row =
-      locate_one(reader, static_cast<std::uint64_t>(number_below(count, number, "Record")));
+      locate_one(reader.get(), static_cast<std::uint64_t>(number_below(count, number, "Record")));
   const std::size_t shard = reader->shards().place(row.record).shard;
   return py::make_tuple(shard, row.frame.offset, row.frame.payload_bytes);
 }
@@ -159,7 +170,7 @@ class ShardFrames {
 };
 
 py::bytes describe(const OpenReader& self) {
-  return py::bytes(SourceSpec::of(*self.get()).encode());
+  return py::bytes(SourceSpec::of(*self.frames()).encode());
 }
 
 py::dict describe_shard(const OpenReader& self, std::size_t number) {
@@ -191,7 +202,7 @@ py::list skipped(const OpenReader& self) {
 py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t end,
                       std::uint64_t max_bytes) {
   const Core reader = self.get();
-  Reader::Range range;
+  RecordSource::Range range;
   {
     const WithoutGil without_gil;
     const std::uint64_t step_end = reader->range_end(begin, max_bytes, end - begin);
@@ -237,8 +248,8 @@ void register_reader(py::module_& module) {
           py::arg("indices"))
       .def("close", &OpenReader::close)
       .def_property_readonly("closed", &OpenReader::closed)
-      .def_property_readonly(
-          "fingerprint", [](const OpenReader& self) { return self.get()->shards().fingerprint(); })
+      .def_property_readonly("fingerprint",
+                             [](const OpenReader& self) { return self.get()->fingerprint(); })
       .def("locate", &locate)
       .def("num_shards", [](const OpenReader& self) { return self.get()->shards().size(); })
       .def("describe", &describe)

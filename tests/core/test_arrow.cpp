@@ -64,7 +64,7 @@ ArrowScan scan_of(const TemporaryFolder& folder, std::int64_t records, unsigned 
   TestShard shard(folder / "shard");
   for (std::int64_t i = 0; i < records; ++i) shard.write_record(example_of(i));
   ArrowScan scan;
-  scan.reader = open_reader({folder / "shard"});
+  scan.source = open_reader({folder / "shard"});
   scan.plan.order = std::make_shared<const GivenOrder>(records);
   scan.plan.batch_size = 10;
   scan.features = std::make_shared<const FeatureSchema>(

@@ -20,7 +20,7 @@ class ShardSizes:
     """Where the records of each of a reader's shards begin, and how many bytes they take."""
 
     def __init__(self, reader: Reader) -> None:
-        self.reader = reader
+        self.reader = reader._frames()
         shards = reader.shards
         self.starts = _starts([shard.num_records for shard in shards])
         self.sizes = [shard.num_bytes for shard in shards]

@@ -225,6 +225,7 @@ def _ends(shards: ShardSizes, numbers: Int64Array, max_bytes: SupportsIndex | No
 
 def _verifying_anew(reader: Reader) -> Reader:
     """The reader, or one of the same files that checks payloads and has passed over none yet."""
+    reader._frames()
     passed_over = any(each.records is not None for each in reader.skipped)
     if reader._options["verify"] == "full" and not passed_over:
         return reader

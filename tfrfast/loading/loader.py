@@ -263,7 +263,7 @@ class Loader:
             )
         state = self.state_dict()
         return LoaderDescription(
-            source=self.reader.describe(),
+            source=self.reader._described(),
             skips_damage=self.reader.skips_damage,
             plan=self.plan,
             epoch=state["epoch"],

@@ -55,7 +55,7 @@ class RecordSource(Datasource):
         self._order = order
         self._epoch = epoch
         self._plan = uuid.uuid4().hex
-        shards = reader.shards
+        shards = reader._frames().shards
         self._table = ShardTable(
             np.array([shard.num_records for shard in shards], np.int64),
             np.array([shard.num_bytes for shard in shards], np.int64),

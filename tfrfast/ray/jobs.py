@@ -185,6 +185,7 @@ def _reader(
     if isinstance(source, Reader):
         if rest:
             raise TypeError(f"{next(iter(rest))} is an option of Reader, which was made already.")
+        source._frames()
         names = absolute(source._paths)
         held = _with_absolute_index(source._options)
         is_absolute = (names, held) == (source._paths, source._options)

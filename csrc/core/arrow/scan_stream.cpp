@@ -132,14 +132,14 @@ void release_stream(ArrowArrayStream* stream) {
 }  // namespace
 
 ArrowScanStream::ArrowScanStream(const ArrowScan& scan)
-    : reader_(scan.reader),
+    : source_(scan.source),
       columns_(scan.columns),
       field_(scan_field(columns_)),
       advice_(scan.advice),
-      loader_(reader_, scan.plan, scan.loader, scan.features) {
+      loader_(source_, scan.plan, scan.loader, scan.features) {
   for (const ScanColumn& column : columns_) {
     if (column.content == ScanColumn::kShard && shard_names_ == nullptr) {
-      shard_names_ = std::make_shared<const ArrowData>(shard_names(reader_->shards()));
+      shard_names_ = std::make_shared<const ArrowData>(shard_names(source_->shards()));
     }
   }
 }
@@ -206,7 +206,7 @@ ArrowData ArrowScanStream::shards_of(std::span<const std::int64_t> numbers) cons
   PooledBuffer places(numbers.size() * sizeof(std::int32_t) + 1);
   std::size_t shard = 0;
   for (std::size_t row = 0; row < numbers.size(); ++row) {
-    shard = reader_->shards().place(static_cast<std::uint64_t>(numbers[row]), shard).shard;
+    shard = source_->shard_of(static_cast<std::uint64_t>(numbers[row]), shard);
     places.as<std::int32_t>()[row] = static_cast<std::int32_t>(shard);
   }
   ArrowData data;

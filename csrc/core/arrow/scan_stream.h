@@ -26,7 +26,7 @@ struct ScanColumn {
 };
 
 struct ArrowScan {
-  std::shared_ptr<const Reader> reader;
+  std::shared_ptr<const RecordSource> source;
   PlanOptions plan;
   std::shared_ptr<const FeatureSchema> features;
   std::vector<ScanColumn> columns;
@@ -55,7 +55,7 @@ class ArrowScanStream {
   const ArrowData* made_before(const ScanColumn& column,
                                const std::vector<ArrowData>& made) const noexcept;
 
-  const std::shared_ptr<const Reader> reader_;
+  const std::shared_ptr<const RecordSource> source_;
   const std::vector<ScanColumn> columns_;
   const ArrowField field_;
   std::shared_ptr<const ArrowData> shard_names_;  // if there is a column of shards

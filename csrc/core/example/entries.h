@@ -7,10 +7,11 @@
 
 namespace tfrfast {
 
-// Calls `entry(key, feature)` for each entry of the map, in the order of the bytes, also if several
-// Examples were concatenated. Returns null, or the first byte that does not fit an Example.
+// Calls `on_entry(entry, key, feature)` for each entry of the map, in the order of the bytes, also
+// if several Examples were concatenated. Returns null, or the first byte that does not fit an
+// Example.
 template <class OnEntry>
-const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry) {
+const std::uint8_t* for_each_whole_entry(WireBytes record, OnEntry&& on_entry) {
   WireReader example(record);
   std::uint32_t length;
   while (!example.at_end()) {
@@ -25,7 +26,8 @@ const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry) {
         return features.position();
       }
       // Key and value in either order, and nothing else.
-      WireReader entry(features.enter(length));
+      const WireBytes whole = features.enter(length);
+      WireReader entry(whole);
       WireBytes key, feature;
       for (int field = 0; field < 2; ++field) {
         std::uint32_t tag;
@@ -35,10 +37,17 @@ const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry) {
         }
       }
       if (!entry.at_end()) return entry.position();
-      on_entry(key, feature);
+      on_entry(whole, key, feature);
     }
   }
   return nullptr;
+}
+
+// The same, with `on_entry(key, feature)`.
+template <class OnEntry>
+const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry) {
+  return for_each_whole_entry(
+      record, [&](WireBytes, WireBytes key, WireBytes feature) { on_entry(key, feature); });
 }
 
 }  // namespace tfrfast

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/read/reader.h"
+
 namespace tfrfast {
 namespace {
 
@@ -13,24 +15,26 @@ constexpr std::uint64_t kPieceBytes = 128 << 10;
 // Records of this size are tried one by one; see BatchDecoder::place().
 constexpr std::uint64_t kMinMeanInPlace = 16 << 10;
 
-PathOfRecord path_in(const std::shared_ptr<const Reader>& reader) {
-  return [reader](std::int64_t record) {
-    return reader->locate(static_cast<std::uint64_t>(record)).shard->file->path();
+PathOfRecord path_in(const std::shared_ptr<const RecordSource>& source) {
+  return [source](std::int64_t record) {
+    return source->shards().slot(source->shard_of(static_cast<std::uint64_t>(record))).path();
   };
 }
 
 }  // namespace
 
-BatchWork::BatchWork(std::shared_ptr<const Reader> reader,
+BatchWork::BatchWork(std::shared_ptr<const RecordSource> source,
                      std::shared_ptr<const FeatureSchema> features, bool tracks_presence)
-    : reader_(std::move(reader)) {
+    : source_(std::move(source)) {
   if (features == nullptr) return;
   piece_rows_ = static_cast<std::size_t>(
-      std::max<std::uint64_t>(1, kPieceBytes / (reader_->mean_record_bytes() + 1)));
-  reads_in_place_ = !reader_->inflates() && reader_->mean_record_bytes() >= kMinMeanInPlace;
+      std::max<std::uint64_t>(1, kPieceBytes / (source_->mean_record_bytes() + 1)));
+  if (!source_->inflates() && source_->mean_record_bytes() >= kMinMeanInPlace) {
+    reads_in_place_ = source_->reader();
+  }
   // Rows of compressed shards are read in the order of their places, so larger pieces are better.
-  if (reader_->inflates()) piece_rows_ = std::numeric_limits<std::size_t>::max();
-  decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(reader_), tracks_presence);
+  if (source_->inflates()) piece_rows_ = std::numeric_limits<std::size_t>::max();
+  decoder_ = std::make_unique<BatchDecoder>(std::move(features), path_in(source_), tracks_presence);
 }
 
 LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* valid,
@@ -39,7 +43,7 @@ LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* v
   LoadedBatch batch;
   // No other thread has it yet, so its receiver may write into it.
   batch.records =
-      std::const_pointer_cast<RecordBatch>(reader_->read({records, valid, 1, &cancelled, true}));
+      std::const_pointer_cast<RecordBatch>(source_->read({records, valid, 1, &cancelled, true}));
   const bool* real = batch.records->valid();
   batch.rows = batch.records->size();
   batch.real_rows = static_cast<std::size_t>(std::count(real, real + batch.rows, true));
@@ -53,10 +57,11 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   batch.indices = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(std::int64_t));
   batch.valid = PooledBuffer(std::max<std::size_t>(1, records.size()) * sizeof(bool));
   decoder_->begin(records.size());
-  const std::uint64_t batch_bytes = records.size() * reader_->mean_record_bytes();
+  const std::uint64_t batch_bytes = records.size() * source_->mean_record_bytes();
   for (std::size_t first = 0; first < records.size();) {
     if (cancelled) throw ReadCancelled();
-    if (reads_in_place_ && decode_in_place(records[first], batch_bytes, batch.payload_bytes)) {
+    if (reads_in_place_ != nullptr &&
+        decode_in_place(records[first], batch_bytes, batch.payload_bytes)) {
       batch.indices.as<std::int64_t>()[batch.rows] = records[first];
       batch.valid.as<bool>()[batch.rows] = valid[first];
       batch.real_rows += valid[first];
@@ -66,7 +71,7 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
     }
     const std::size_t count = std::min(piece_rows_, records.size() - first);
     const auto piece =
-        reader_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
+        source_->read({records.subspan(first, count), valid + first, 1, &cancelled, true});
     wires_.clear();
     for (std::size_t row = 0; row < piece->size(); ++row) wires_.push_back((*piece)[row]);
     decoder_->decode(wires_, {piece->indices(), piece->size()});
@@ -87,14 +92,14 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
 // which also says why a record cannot be read.
 bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
                                 std::uint64_t& payload_bytes) {
-  const Row row = reader_->locate(static_cast<std::uint64_t>(record));
+  const Row row = reads_in_place_->locate(static_cast<std::uint64_t>(record));
   const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
   // A request to a network that fails has taken long, and would be made again.
   if (row.shard->file->traits().is_far) return false;
   std::uint8_t* const place = decoder_->place(bytes);
   if (place == nullptr) return false;
   try {
-    reader_->read_into(row, place, batch_bytes);
+    reads_in_place_->read_into(row, place, batch_bytes);
   } catch (const Error&) {
     decoder_->give_up_place();
     return false;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/example/decode.h"
-#include "core/read/reader.h"
+#include "core/read/record_source.h"
 
 namespace tfrfast {
 
@@ -28,8 +28,8 @@ class BatchWork {
  public:
   // `features` may be null: then batches are records. With `tracks_presence`, columns say which
   // rows have the feature.
-  BatchWork(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features,
-            bool tracks_presence = false);
+  BatchWork(std::shared_ptr<const RecordSource> source,
+            std::shared_ptr<const FeatureSchema> features, bool tracks_presence = false);
 
   // The caller holds what was announced of the records. Throws Error, or ReadCancelled soon after
   // `cancelled` was set.
@@ -42,10 +42,10 @@ class BatchWork {
   bool decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
                        std::uint64_t& payload_bytes);
 
-  std::shared_ptr<const Reader> reader_;
+  std::shared_ptr<const RecordSource> source_;
   std::size_t piece_rows_ = 1;
-  bool reads_in_place_ = false;
-  std::unique_ptr<BatchDecoder> decoder_;  // null if batches are records
+  const Reader* reads_in_place_ = nullptr;  // the source, if its records are read so
+  std::unique_ptr<BatchDecoder> decoder_;   // null if batches are records
   std::vector<WireBytes> wires_;
 };
 

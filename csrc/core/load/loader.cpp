@@ -25,18 +25,18 @@ std::mutex& loaders_mutex() {
 
 }  // namespace
 
-Loader::Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOptions options,
+Loader::Loader(std::shared_ptr<const RecordSource> source, PlanOptions plan, LoaderOptions options,
                std::shared_ptr<const FeatureSchema> features)
     : options_(options),
       counters_(std::make_shared<LoaderCounters>()),
       plan_options_(std::move(plan)),
-      reader_(std::move(reader)),
+      source_(std::move(source)),
       features_(std::move(features)),
-      goes_on_(!options_.one_pass && !reader_->is_far()) {
+      goes_on_(!options_.one_pass && !source_->is_far()) {
   if (options_.threads < 1 || options_.prefetch < 1) {
     throw Error(ErrorKind::invalid, "A loader needs at least 1 thread and a prefetch of 1.");
   }
-  const auto records = static_cast<std::int64_t>(reader_->record_count());
+  const auto records = static_cast<std::int64_t>(source_->record_count());
   if (plan_options_.order->records() != records) {
     throw Error(ErrorKind::invalid, "The plan is for " +
                                         std::to_string(plan_options_.order->records()) +
@@ -60,7 +60,7 @@ bool Loader::settle_in_this_process() noexcept {
 }
 
 void Loader::check_open() const {
-  if (reader_ == nullptr) throw Error(ErrorKind::closed, "This loader has been closed.");
+  if (source_ == nullptr) throw Error(ErrorKind::closed, "This loader has been closed.");
 }
 
 void Loader::end_pass(LoaderPass::State state) noexcept {
@@ -168,21 +168,21 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
 
 // Keeps the new workers only if no other thread has started some and the loader has not moved.
 void Loader::start_workers(const PlanRun& run) {
-  std::shared_ptr<const Reader> reader;
+  std::shared_ptr<const RecordSource> source;
   std::shared_ptr<const FeatureSchema> features;
   bool goes_on;
   {
     const std::lock_guard lock(every_loader);
     check_open();
-    reader = reader_;
+    source = source_;
     features = features_;
     goes_on = goes_on_;
   }
-  auto workers = std::make_shared<Workers>(std::move(reader), std::move(features), run, options_,
+  auto workers = std::make_shared<Workers>(std::move(source), std::move(features), run, options_,
                                            goes_on, counters_);
   const std::lock_guard lock(every_loader);
   if (goes_on_ && !goes_on) return;  // another pass has begun meanwhile
-  if (reader_ != nullptr && workers_ == nullptr && run_from_here() == run) {
+  if (source_ != nullptr && workers_ == nullptr && run_from_here() == run) {
     workers_ = std::move(workers);
   }
 }
@@ -231,13 +231,13 @@ LoaderStats Loader::stats() const {
 }
 
 void Loader::close() noexcept {
-  std::shared_ptr<const Reader> reader;
+  std::shared_ptr<const RecordSource> source;
   std::shared_ptr<const FeatureSchema> features;
   std::shared_ptr<Workers> workers;
   {
     const std::lock_guard lock(every_loader);
     settle_in_this_process();
-    reader.swap(reader_);
+    source.swap(source_);
     features.swap(features_);
     workers.swap(workers_);
   }

@@ -8,7 +8,7 @@
 #include "core/base/process.h"
 #include "core/load/batch_work.h"
 #include "core/order/plan_run.h"
-#include "core/read/reader.h"
+#include "core/read/record_source.h"
 
 namespace tfrfast {
 
@@ -54,7 +54,7 @@ class Loader {
  public:
   // `plan.start` is not used: seek() says where to begin. If `features` is null, batches are
   // records. Throws Error(invalid) if the plan is for another number of records.
-  Loader(std::shared_ptr<const Reader> reader, PlanOptions plan, LoaderOptions options,
+  Loader(std::shared_ptr<const RecordSource> source, PlanOptions plan, LoaderOptions options,
          std::shared_ptr<const FeatureSchema> features = nullptr);
   ~Loader();  // closes it
 
@@ -120,7 +120,7 @@ class Loader {
   std::shared_ptr<const Plan> whole_;  // of an epoch from its beginning; never changed either
 
   // The lock guards the rest.
-  std::shared_ptr<const Reader> reader_;  // null once it is closed
+  std::shared_ptr<const RecordSource> source_;  // null once it is closed
   std::shared_ptr<const FeatureSchema> features_;
   std::shared_ptr<const Plan> partial_;  // of the epoch that seek() entered in the middle
   bool in_partial_ = false;              // whether the loader is still in that epoch

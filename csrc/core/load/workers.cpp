@@ -51,18 +51,18 @@ class Workers::RowNumbers {
   PooledBuffer memory_;
 };
 
-Workers::Workers(std::shared_ptr<const Reader> reader,
+Workers::Workers(std::shared_ptr<const RecordSource> source,
                  std::shared_ptr<const FeatureSchema> features, PlanRun run,
                  const LoaderOptions& options, bool goes_on,
                  std::shared_ptr<LoaderCounters> counters)
-    : reader_(std::move(reader)),
+    : source_(std::move(source)),
       features_(std::move(features)),
       run_(std::move(run)),
       tracks_presence_(options.tracks_presence),
       counters_(std::move(counters)),
       goes_on_(goes_on),
       outcomes_(options.prefetch),
-      read_ahead_(reader_->mean_record_bytes(), reader_->is_far()) {
+      read_ahead_(source_->mean_record_bytes(), source_->is_far()) {
   look_far_ahead();
   threads_.reserve(options.threads);
   try {
@@ -169,7 +169,7 @@ void Workers::work() {
     lock.unlock();
     Outcome result;
     try {
-      if (!batch_work) batch_work.emplace(reader_, features_, tracks_presence_);
+      if (!batch_work) batch_work.emplace(source_, features_, tracks_presence_);
       announce_after(number, ahead);
       rows.fill(run_.at(number));
       result.batch = batch_work->load(rows.numbers(), rows.valid(), stopping_);
@@ -188,11 +188,11 @@ void Workers::work() {
 void Workers::look_far_ahead() {
   announced_ahead_ = outcomes_.size();
   // From a disk, the first batch would be read just as soon without.
-  if (!reader_->is_far()) announced_ = 1;
-  if (!reader_->is_far() || run_.steps_left() == 0) return;
+  if (!source_->is_far()) announced_ = 1;
+  if (!source_->is_far() || run_.steps_left() == 0) return;
   RowNumbers rows;
   const FarAhead far =
-      far_ahead(reader_->mean_record_bytes(), run_.steps_left(), [&](std::uint64_t batch) {
+      far_ahead(source_->mean_record_bytes(), run_.steps_left(), [&](std::uint64_t batch) {
         rows.fill(run_.at(batch));
         return std::vector(rows.numbers().begin(), rows.numbers().end());
       });
@@ -205,7 +205,7 @@ void Workers::look_far_ahead() {
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
   // A batch that another worker is announcing would be asked for twice.
   std::unique_lock announcing(announcing_, std::defer_lock);
-  if (reader_->is_far()) announcing.lock();
+  if (source_->is_far()) announcing.lock();
   for (;;) {
     std::uint64_t first, count, taken;
     {
@@ -226,12 +226,12 @@ void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNum
   std::vector<std::int64_t> numbers;
   for (std::uint64_t next = first; next < first + count; ++next) {
     const PlanRun::Step later = run_.at(next);
-    if (!reader_->is_far()) read_ahead_.come_near();
+    if (!source_->is_far()) read_ahead_.come_near();
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);
     if (count > 1) numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());
     if (count > 1 && next + 1 < first + count) continue;
-    AnnouncedRows announced = reader_->announce(
+    AnnouncedRows announced = source_->announce(
         count > 1 ? std::span<const std::int64_t>(numbers) : ahead.numbers(), read_ahead_);
     counters_->read_ahead_bytes.fetch_add(announced.bytes, kRelaxed);
     // Only of a far storage, so `announcing_` is locked.

@@ -13,7 +13,7 @@
 #include "core/load/batch_work.h"
 #include "core/load/loader.h"
 #include "core/order/plan_run.h"
-#include "core/read/reader.h"
+#include "core/read/record_source.h"
 
 namespace tfrfast {
 
@@ -35,7 +35,7 @@ struct LoaderCounters {
 class Workers {
  public:
   // Throws Error io if the system has no threads to give.
-  Workers(std::shared_ptr<const Reader> reader, std::shared_ptr<const FeatureSchema> features,
+  Workers(std::shared_ptr<const RecordSource> source, std::shared_ptr<const FeatureSchema> features,
           PlanRun run, const LoaderOptions& options, bool goes_on,
           std::shared_ptr<LoaderCounters> counters);
   ~Workers();  // stops them
@@ -87,7 +87,7 @@ class Workers {
     return goes_on_.load(std::memory_order_relaxed) ? ~std::uint64_t{0} : run_.steps_left();
   }
 
-  const std::shared_ptr<const Reader> reader_;
+  const std::shared_ptr<const RecordSource> source_;
   const std::shared_ptr<const FeatureSchema> features_;
   const PlanRun run_;
   const bool tracks_presence_;

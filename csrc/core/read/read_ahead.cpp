@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace tfrfast {
@@ -13,26 +14,19 @@ constexpr std::int64_t kBytesPerProbe = 8 << 20;
 // After a cold probe, this many calls announce their records without looking.
 constexpr int kColdCalls = 16;
 
-const StoredFile& file_of(const Row& row) {
-  return *row.shard->file;
-}
-
-// The ranges of sorted rows of one file, up to as many bytes as the storage keeps.
-std::vector<FileRange> ranges_of(std::span<const Row> rows) {
-  const StorageTraits& traits = file_of(rows.front()).traits();
+// Sorted ranges of one file, joined where they are close, up to as many bytes as the storage keeps.
+std::vector<FileRange> joined(std::span<const StoredRange> parts) {
+  const StorageTraits& traits = parts.front().file->traits();
   std::vector<FileRange> ranges;
   std::uint64_t left = traits.max_announced_bytes;
-  for (std::size_t row = 0; row < rows.size() && left > 0;) {
-    const std::uint64_t begin = rows[row].frame.offset;
+  for (std::size_t part = 0; part < parts.size() && left > 0;) {
+    const std::uint64_t begin = parts[part].offset;
     std::uint64_t end = begin;
-    for (; row < rows.size(); ++row) {
-      const Frame& frame = rows[row].frame;
+    for (; part < parts.size(); ++part) {
+      const std::uint64_t offset = parts[part].offset;
       // A far storage bridges gaps itself, and counts what will be read from it.
-      if (traits.is_far ? frame.offset != end
-                        : frame.offset > end && frame.offset - end > traits.gap_bytes) {
-        break;
-      }
-      end = std::max(end, frame.offset + frame.payload_bytes + kFrameOverhead);
+      if (traits.is_far ? offset != end : offset > end && offset - end > traits.gap_bytes) break;
+      end = std::max(end, offset + parts[part].bytes);
     }
     ranges.push_back({begin, std::min(end - begin, left)});
     left -= ranges.back().bytes;
@@ -42,27 +36,39 @@ std::vector<FileRange> ranges_of(std::span<const Row> rows) {
 
 }  // namespace
 
-AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads) noexcept {
+AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads) noexcept {
   AnnouncedRows announced;
   try {
-    std::vector<Row> sorted(rows.begin(), rows.end());
-    std::sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) {
-      return &file_of(a) != &file_of(b) ? std::less<>()(&file_of(a), &file_of(b))
-                                        : a.frame.offset < b.frame.offset;
+    std::sort(parts.begin(), parts.end(), [](const StoredRange& a, const StoredRange& b) {
+      return a.file != b.file ? std::less<>()(a.file, b.file) : a.offset < b.offset;
     });
-    for (auto row = sorted.begin(); row != sorted.end();) {
+    for (auto part = parts.begin(); part != parts.end();) {
       const auto end = std::find_if(
-          row, sorted.end(), [row](const Row& each) { return &file_of(each) != &file_of(*row); });
-      const std::vector<FileRange> ranges = ranges_of({row, end});
-      auto announcement = file_of(*row).announce(ranges, reads);
+          part, parts.end(), [part](const StoredRange& each) { return each.file != part->file; });
+      const std::vector<FileRange> ranges = joined({part, end});
+      auto announcement = part->file->announce(ranges, reads);
       if (announcement != nullptr) announced.files.push_back(std::move(announcement));
       for (const FileRange& each : ranges) announced.bytes += each.bytes;
-      row = end;
+      part = end;
     }
   } catch (const std::exception&) {
     // Only advice.
   }
   return announced;
+}
+
+AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads) noexcept {
+  std::vector<StoredRange> ranges;
+  try {
+    ranges.reserve(rows.size());
+  } catch (const std::exception&) {
+    return {};
+  }
+  for (const Row& row : rows) {
+    ranges.push_back(
+        {row.shard->file.get(), row.frame.offset, row.frame.payload_bytes + kFrameOverhead});
+  }
+  return announce_ranges(std::move(ranges), reads);
 }
 
 bool ReadAhead::is_due(std::size_t record_count) noexcept {
@@ -83,7 +89,7 @@ bool ReadAhead::is_cold(std::span<const Row> samples) noexcept {
   const std::size_t count = std::min(kSamples, samples.size());
   for (std::size_t sample = 0; sample < count; ++sample) {
     const Row& row = samples[samples.size() / count * sample];
-    if (!file_of(row).is_cached(row.frame.offset)) {
+    if (!row.shard->file->is_cached(row.frame.offset)) {
       cold_calls_left_.store(kColdCalls, std::memory_order_relaxed);
       return true;
     }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/read/frame_reader.h"
 
@@ -16,8 +17,18 @@ struct AnnouncedRows {
   std::uint64_t bytes = 0;
 };
 
-// Tells the storages that these rows will be read soon, sorted by place, with close ones as one
-// range. Never throws: the read itself will report the error.
+// Bytes of a file that will be read.
+struct StoredRange {
+  const StoredFile* file = nullptr;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Tells the storages that these ranges will be read soon, sorted by place, with close ones as one.
+// Never throws: the read itself will report the error.
+AnnouncedRows announce_ranges(std::vector<StoredRange> ranges,
+                              Reads reads = Reads::another) noexcept;
+// Tells the storages that these rows will be read soon.
 AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads = Reads::another) noexcept;
 
 // Decides when to announce, judging by whether recent records were cached. Safe from many threads.

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <utility>
 
-#include "core/base/fork.h"
 #include "core/base/memory.h"
 #include "core/base/numbering.h"
 #include "core/base/parallel.h"
@@ -29,14 +28,6 @@ constexpr std::uint64_t kRowCostBytes = 128;
 constexpr std::size_t kLookupRows = 32;
 // The mean only decides how much is read at once. The bound keeps products of it from overflowing.
 constexpr std::uint64_t kMaxMeanBytes = std::uint64_t{1} << 32;
-
-// Guards every reader's list of skipped records. There is one for all, so that fork() can wait for
-// it.
-constinit std::mutex every_list;
-std::mutex& skipped_mutex() {
-  return every_list;
-}
-[[maybe_unused]] const int kGuarded = make_fork_wait_for<skipped_mutex>();
 
 void refuse_other_samples(const IndexedShard& shard) {
   const bool is_made_from_it = shard.index->origin().empty();
@@ -273,15 +264,11 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
 
 void Reader::leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const {
   std::vector<bool> marked(batch.size(), false);
-  {
-    const std::lock_guard lock(skipped_mutex());
-    for (const BadRow& each : bad) {
-      marked[each.row] = true;
-      const auto& place = each.error.place();
-      const auto begin = static_cast<std::uint64_t>(*place.offset);
-      const std::uint64_t end = begin + kFrameOverhead + batch[each.row].size();
-      skipped_payloads_.try_emplace({place.path, begin}, SkippedBytes{place.path, begin, end, 1});
-    }
+  for (const BadRow& each : bad) {
+    marked[each.row] = true;
+    const auto& place = each.error.place();
+    const auto begin = static_cast<std::uint64_t>(*place.offset);
+    skipped_records_.add(place.path, begin, begin + kFrameOverhead + batch[each.row].size());
   }
   batch.remove_rows(marked);
 }
@@ -362,6 +349,15 @@ void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_by
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
 }
 
+std::shared_ptr<const RecordBatch> Reader::read_one(std::uint64_t record) const {
+  const Row row = locate(record);
+  auto batch = std::make_shared<RecordBatch>(1);
+  batch->indices()[0] = static_cast<std::int64_t>(record);
+  make_room({&row, 1}, *batch);
+  read_into(row, batch->data());
+  return batch;
+}
+
 Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end, bool is_announced) const {
   end = std::min(end, record_count());
   begin = std::min(begin, end);
@@ -427,8 +423,7 @@ std::vector<SkippedBytes> Reader::skipped() const {
       all.push_back({opened->file->path(), damage.begin, damage.end, damage.records_lost});
     }
   }
-  const std::lock_guard lock(skipped_mutex());
-  for (const auto& [place, skipped] : skipped_payloads_) all.push_back(skipped);
+  skipped_records_.append_to(all);
   return all;
 }
 

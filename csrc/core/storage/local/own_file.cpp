@@ -22,7 +22,7 @@ bool begins_like_ours(const std::string& path) noexcept {
     return std::memcmp(bytes, magic, sizeof bytes) == 0;
   };
   return is_beginning(kIndexMagic) || is_beginning(kFolderMagic) || is_beginning(kProofMagic) ||
-         is_beginning(kKeysMagic) || is_beginning("\0\0\0\0\0\0\0");
+         is_beginning(kKeysMagic) || is_beginning(kStepsMagic) || is_beginning("\0\0\0\0\0\0\0");
 }
 
 // Empty unless it is a link that belongs to neither this user nor root.

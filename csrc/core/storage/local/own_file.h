@@ -52,5 +52,6 @@ inline constexpr char kIndexMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'I', '
 inline constexpr char kFolderMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'S', 'E', 'T', '\n'};
 inline constexpr char kProofMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'P', 'R', 'F', '\n'};
 inline constexpr char kKeysMagic[kBeginningBytes] = {'t', 'f', 'r', '.', 'k', 'e', 'y', 's'};
+inline constexpr char kStepsMagic[kBeginningBytes] = {'t', 'f', 'r', '.', 's', 't', 'e', 'p'};
 
 }  // namespace tfrfast

@@ -1,0 +1,331 @@
+#include "core/steps/cut_record.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "core/base/encoding.h"
+#include "core/base/error.h"
+#include "core/example/entries.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr EncodedKind kEncoding{"axis of steps", "tfSA"};
+constexpr std::string_view kFlatValues = "/ragged_flat_values";
+constexpr std::string_view kRowLengths = "/ragged_row_lengths_";
+constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 31;
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorKind::feature, why);
+}
+
+std::string quoted(std::string_view name) {
+  return "feature '" + std::string(name) + "'";
+}
+
+std::string_view text_of(WireBytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A feature along the axis, whose values are counted.
+struct Found {
+  std::string_view name;
+  StepForm form = StepForm::bytes;
+  WireBytes list;
+  std::uint64_t count = 0;
+  std::uint64_t value_bytes = 0;  // of each; 0 if they have different ones
+};
+
+StepForm form_of(ListKind kind, ListForm form) {
+  if (kind == ListKind::bytes) return StepForm::bytes;
+  const bool packed = form == ListForm::packed;
+  if (kind == ListKind::floats) return packed ? StepForm::packed_floats : StepForm::floats;
+  return packed ? StepForm::packed_ints : StepForm::ints;
+}
+
+// Passes over one value. False if there is none.
+bool skip_value(WireReader& reader, StepForm form) noexcept {
+  WireBytes bytes;
+  std::uint32_t fixed;
+  std::uint64_t number;
+  switch (form) {
+    case StepForm::bytes:
+      return reader.take(bytes_tag(1)) && reader.read_bytes(bytes);
+    case StepForm::packed_floats:
+      return reader.read_fixed32(fixed);
+    case StepForm::floats:
+      return reader.take(fixed32_tag(1)) && reader.read_fixed32(fixed);
+    case StepForm::packed_ints:
+      return reader.read_varint(number);
+    default:
+      return reader.take(varint_tag(1)) && reader.read_varint(number);
+  }
+}
+
+// Counts the values, each of which is looked at.
+void count_values(Found& found) {
+  if (found.form == StepForm::packed_floats) {
+    found.count = found.list.size() / 4;
+    found.value_bytes = 4;
+    return;
+  }
+  WireReader reader(found.list);
+  bool have_one_size = true;
+  while (!reader.at_end()) {
+    const std::size_t before = reader.bytes_left();
+    if (!skip_value(reader, found.form))
+      refuse("has a list that is cut off in " + quoted(found.name));
+    const std::uint64_t bytes = before - reader.bytes_left();
+    if (found.count == 0) found.value_bytes = bytes;
+    have_one_size = have_one_size && bytes == found.value_bytes;
+    ++found.count;
+  }
+  if (!have_one_size) found.value_bytes = 0;
+}
+
+class Cutting {
+ public:
+  Cutting(WireBytes record, const StepAxis& axis) : record_(record), axis_(axis) {}
+
+  CutRecord run() {
+    find_features();
+    for (auto& [name, found] : found_) count_values(found);
+    CutRecord cut;
+    cut.steps = static_cast<std::uint32_t>(count_steps());
+    cut.rest = std::move(rest_);
+    if (cut.steps == 0) return cut;
+    for (const auto& [name, found] : found_) cut.features.push_back(cut_feature(found, cut.steps));
+    return cut;
+  }
+
+ private:
+  void find_features() {
+    const std::uint8_t* const stopped =
+        for_each_whole_entry(record_, [this](WireBytes entry, WireBytes key, WireBytes feature) {
+          const std::string_view name = text_of(key);
+          if (!axis_.has(name)) {
+            rest_.push_back(entry);
+            return;
+          }
+          ListKind kind;
+          if (!read_list_kind(feature, kind)) refuse("has no list in " + quoted(name));
+          if (kind == ListKind::none) return;  // does not replace an earlier one
+          const FeatureList list = find_list(feature, kind);
+          if (list.form == ListForm::malformed) refuse("has no intact list in " + quoted(name));
+          found_.erase(name);
+          if (list.form == ListForm::empty || list.values.empty()) return;
+          found_[name] = {name, form_of(kind, list.form), list.values, 0, 0};
+        });
+    if (stopped != nullptr) {
+      refuse("is not an Example: it breaks off at byte " +
+             std::to_string(stopped - record_.data()));
+    }
+  }
+
+  // The values of one step, if the axis says so.
+  std::uint32_t given(std::string_view name) const {
+    const auto found = axis_.features.find(name);
+    return found == axis_.features.end() ? StepAxis::kFindOut : found->second;
+  }
+
+  static bool ends_with(std::string_view name, std::string_view end) {
+    return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
+  }
+
+  // The name before "/ragged_...", if its parts are in such lists.
+  static std::optional<std::string_view> ragged_name(std::string_view name) {
+    if (ends_with(name, kFlatValues)) return name.substr(0, name.size() - kFlatValues.size());
+    const std::size_t digits = name.find_last_not_of("0123456789");
+    if (digits == std::string_view::npos || digits + 1 == name.size()) return {};
+    const std::string_view before = name.substr(0, digits + 1);
+    if (!ends_with(before, kRowLengths)) return {};
+    return before.substr(0, before.size() - kRowLengths.size());
+  }
+
+  const Found* row_lengths(std::string_view ragged, unsigned level) const {
+    const auto found =
+        found_.find(std::string(ragged) + std::string(kRowLengths) + std::to_string(level));
+    return found == found_.end() ? nullptr : &found->second;
+  }
+
+  // How many of the axis's features there are values for. Those whose number of values in a step is
+  // known tell; else the shortest one has one value for each step.
+  std::uint64_t count_steps() const {
+    const Found* decides = nullptr;
+    std::uint64_t steps = 0;
+    for (const auto& [name, found] : found_) {
+      const auto ragged = ragged_name(name);
+      std::uint64_t values = given(name);
+      if (ragged) {
+        if (row_lengths(*ragged, 0) != &found) continue;
+        values = 1;
+      }
+      if (values == 0) continue;
+      if (found.count % values != 0) refuse_count(found, values);
+      const std::uint64_t here = found.count / values;
+      if (decides != nullptr && here != steps) {
+        refuse("has " + std::to_string(steps) + " steps in " + quoted(decides->name) + " and " +
+               std::to_string(here) + " in " + quoted(name));
+      }
+      decides = &found, steps = here;
+    }
+    if (decides == nullptr) {
+      for (const auto& [name, found] : found_) {
+        if (ragged_name(name)) continue;
+        if (decides == nullptr || found.count < steps) decides = &found, steps = found.count;
+      }
+    }
+    if (steps >= kMaxSteps) refuse("has " + std::to_string(steps) + " steps, which are too many");
+    if (decides == nullptr && !found_.empty()) {
+      refuse("has no lengths of the rows of " + quoted(found_.begin()->first));
+    }
+    return steps;
+  }
+
+  [[noreturn]] static void refuse_count(const Found& found, std::uint64_t values) {
+    refuse("has " + std::to_string(found.count) + " values in " + quoted(found.name) +
+           ", which are not " + std::to_string(values) + " for each step");
+  }
+
+  CutFeature cut_feature(const Found& found, std::uint32_t steps) const {
+    CutFeature cut{found.name, found.form, 0, found.list, 0, {}};
+    if (const auto ragged = ragged_name(found.name); ragged && row_lengths(*ragged, 0) != &found) {
+      cut_ragged(found, *ragged, steps, cut);
+      return cut;
+    }
+    if (found.count % steps != 0) {
+      refuse(
+          "has " + std::to_string(found.count) + " values in " + quoted(found.name) +
+          ", which do not divide among its " + std::to_string(steps) +
+          " steps. If it is not a feature of steps, or another feature has more than one value " +
+          "for each step, say which ones are and have: along={name: values of a step, ...}");
+    }
+    cut.values = static_cast<std::uint32_t>(found.count / steps);
+    if (found.value_bytes != 0) {
+      cut.width = static_cast<std::uint32_t>(found.value_bytes * cut.values);
+      return cut;
+    }
+    WireReader reader(found.list);
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      cut.sizes.push_back(take(reader, found.form, cut.values));
+    }
+    find_width(cut);
+    return cut;
+  }
+
+  // Takes what row lengths say from each level down to the one of the list.
+  void cut_ragged(const Found& found, std::string_view ragged, std::uint32_t steps,
+                  CutFeature& cut) const {
+    std::vector<std::uint64_t> counts(steps, 1);  // of the level above, for each step
+    std::uint64_t total = steps;
+    for (unsigned level = 0;; ++level) {
+      const Found* const lengths = row_lengths(ragged, level);
+      if (lengths == nullptr || lengths == &found) break;
+      if (lengths->count != total) {
+        refuse("has " + std::to_string(lengths->count) + " values in " + quoted(lengths->name) +
+               " instead of " + std::to_string(total));
+      }
+      total = sum_rows(*lengths, counts);
+    }
+    // Values may have a shape of their own.
+    if (total == 0 || found.count % total != 0) {
+      refuse("has " + std::to_string(found.count) + " values in " + quoted(found.name) +
+             " for rows of " + std::to_string(total));
+    }
+    const std::uint64_t inner = found.count / total;
+    WireReader reader(found.list);
+    for (const std::uint64_t count : counts) {
+      cut.sizes.push_back(take(reader, found.form, count * inner));
+    }
+  }
+
+  // Replaces each step's number of rows by the sum of their lengths. Returns the sum of all.
+  static std::uint64_t sum_rows(const Found& lengths, std::vector<std::uint64_t>& counts) {
+    if (list_kind_of(lengths.form) != ListKind::ints) {
+      refuse("has no integers in " + quoted(lengths.name));
+    }
+    WireReader reader(lengths.list);
+    std::uint64_t total = 0;
+    for (std::uint64_t& count : counts) {
+      std::uint64_t sum = 0;
+      for (std::uint64_t row = 0; row < count; ++row) {
+        std::uint64_t length;
+        if (lengths.form == StepForm::ints) reader.take(varint_tag(1));
+        if (!reader.read_varint(length) || length > kMaxSteps || total > kMaxSteps) {
+          refuse("has impossible lengths in " + quoted(lengths.name));
+        }
+        sum += length;
+        total += length;
+      }
+      count = sum;
+    }
+    return total;
+  }
+
+  static std::uint32_t take(WireReader& reader, StepForm form, std::uint64_t values) {
+    const std::size_t before = reader.bytes_left();
+    for (std::uint64_t value = 0; value < values; ++value) skip_value(reader, form);
+    return static_cast<std::uint32_t>(before - reader.bytes_left());
+  }
+
+  static void find_width(CutFeature& cut) {
+    const std::uint32_t first = cut.sizes.front();
+    const auto is_first = [first](std::uint32_t size) { return size == first; };
+    if (first == 0 || !std::all_of(cut.sizes.begin(), cut.sizes.end(), is_first)) return;
+    cut.width = first;
+    cut.sizes.clear();
+  }
+
+  const WireBytes record_;
+  const StepAxis& axis_;
+  std::map<std::string_view, Found, std::less<>> found_;
+  std::vector<WireBytes> rest_;
+};
+
+}  // namespace
+
+bool StepAxis::has(std::string_view name) const noexcept {
+  if (features.find(name) != features.end()) return true;
+  return std::any_of(prefixes.begin(), prefixes.end(), [name](const std::string& prefix) {
+    return name.substr(0, prefix.size()) == prefix;
+  });
+}
+
+std::string StepAxis::encode() const {
+  Encoder encoder(kEncoding);
+  encoder.number(prefixes.size());
+  for (const std::string& prefix : prefixes) encoder.string(prefix);
+  encoder.number(features.size());
+  for (const auto& [name, values] : features) {
+    encoder.string(name);
+    encoder.number(values);
+  }
+  return encoder.finish();
+}
+
+StepAxis StepAxis::decode(std::string_view encoded) {
+  Decoder decoder(kEncoding, encoded);
+  StepAxis axis;
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    axis.prefixes.emplace_back(decoder.string());
+  }
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    std::string name(decoder.string());
+    const std::uint64_t values = decoder.number();
+    if (values > std::numeric_limits<std::uint32_t>::max()) decoder.refuse("a count is too large");
+    axis.features[std::move(name)] = static_cast<std::uint32_t>(values);
+  }
+  decoder.finish();
+  return axis;
+}
+
+CutRecord cut_record(WireBytes record, const StepAxis& axis) {
+  if (record.size() > std::numeric_limits<std::uint32_t>::max()) {
+    refuse("has more than 4 GiB");
+  }
+  return Cutting(record, axis).run();
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,239 @@
+#include "core/steps/step_part.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/base/encoding.h"
+#include "core/base/error.h"
+#include "core/crc32c/crc32c.h"
+
+namespace tfrfast {
+namespace {
+
+constexpr EncodedKind kLayoutEncoding{"layout of steps", "tfSL"};
+constexpr EncodedKind kPartEncoding{"part of a step file", "tfSP"};
+
+// A checksum takes 4 bytes, and a step is read with all pieces that share its checksum.
+constexpr std::uint32_t kRunBytes = 1024;
+constexpr std::uint32_t kMaxRunSteps = 64;
+
+std::uint32_t run_steps_for(std::uint64_t piece_bytes) {
+  const std::uint64_t steps = kRunBytes / std::max<std::uint64_t>(piece_bytes, 1);
+  return static_cast<std::uint32_t>(
+      std::bit_floor(std::clamp<std::uint64_t>(steps, 1, kMaxRunSteps)));
+}
+
+template <class T>
+void put(Encoder& encoder, const std::vector<T>& values) {
+  encoder.string({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
+}
+
+template <class T>
+std::vector<T> get(Decoder& decoder) {
+  const std::string_view bytes = decoder.string();
+  if (bytes.size() % sizeof(T) != 0) decoder.refuse("a table has no whole number of values");
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+std::uint32_t get_u32(Decoder& decoder) {
+  const std::uint64_t value = decoder.number();
+  if (value > ~std::uint32_t{0}) decoder.refuse("a number is too large");
+  return static_cast<std::uint32_t>(value);
+}
+
+}  // namespace
+
+void refuse_values(const std::string& where, std::string_view name, std::uint32_t values,
+                   std::uint32_t before) {
+  throw Error(ErrorKind::feature,
+              where + " has " + std::to_string(values) + " values of '" + std::string(name) +
+                  "' for each step, and records before it have " + std::to_string(before) +
+                  ". Say how many there are, or leave it out of `along`: along={name: values of a "
+                  "step, ...}");
+}
+
+StepLayout StepLayout::of(const StepAxis& axis, WireBytes sample) {
+  StepLayout layout{axis, {}};
+  const CutRecord cut = cut_record(sample, axis);
+  for (const CutFeature& feature : cut.features) {
+    if (feature.form != StepForm::bytes) continue;
+    const std::uint32_t run = run_steps_for(feature.pieces.size() / cut.steps);
+    if (run > 1) layout.runs[std::string(feature.name)] = run;
+  }
+  return layout;
+}
+
+std::string StepLayout::encode() const {
+  Encoder encoder(kLayoutEncoding);
+  encoder.string(axis.encode());
+  encoder.number(runs.size());
+  for (const auto& [name, run] : runs) {
+    encoder.string(name);
+    encoder.number(run);
+  }
+  return encoder.finish();
+}
+
+StepLayout StepLayout::decode(std::string_view encoded) {
+  Decoder decoder(kLayoutEncoding, encoded);
+  StepLayout layout{StepAxis::decode(decoder.string()), {}};
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    std::string name(decoder.string());
+    const std::uint64_t run = decoder.number();
+    if (!std::has_single_bit(run) || run > kMaxRunSteps) decoder.refuse("a run has no such length");
+    layout.runs[std::move(name)] = static_cast<std::uint32_t>(run);
+  }
+  decoder.finish();
+  return layout;
+}
+
+std::string StepPart::encode() const {
+  Encoder encoder(kPartEncoding);
+  encoder.flag(left_out);
+  put(encoder, steps);
+  put(encoder, rest_counts);
+  put(encoder, rest);
+  encoder.number(features.size());
+  for (const FeaturePart& each : features) {
+    encoder.string(each.name);
+    encoder.choice(each.form);
+    encoder.number(each.values);
+    encoder.number(each.run_steps);
+    encoder.number(each.width);
+    encoder.flag(each.has_sizes);
+    put(encoder, each.bases);
+    put(encoder, each.sizes);
+    put(encoder, each.crcs);
+  }
+  return encoder.finish();
+}
+
+StepPart StepPart::decode(std::string_view encoded) {
+  Decoder decoder(kPartEncoding, encoded);
+  StepPart part;
+  part.left_out = decoder.flag();
+  part.steps = get<std::uint32_t>(decoder);
+  part.rest_counts = get<std::uint32_t>(decoder);
+  part.rest = get<RestEntry>(decoder);
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    FeaturePart each;
+    each.name = decoder.string();
+    each.form = decoder.choice(kLastForm);
+    each.values = get_u32(decoder);
+    each.run_steps = get_u32(decoder);
+    each.width = get_u32(decoder);
+    each.has_sizes = decoder.flag();
+    each.bases = get<std::uint32_t>(decoder);
+    each.sizes = get<std::uint32_t>(decoder);
+    each.crcs = get<std::uint32_t>(decoder);
+    if (!std::has_single_bit(each.run_steps) || each.bases.size() != part.steps.size()) {
+      decoder.refuse("a feature does not fit its records");
+    }
+    std::uint64_t pieces = 0, runs = 0;
+    for (std::size_t record = 0; record < part.steps.size(); ++record) {
+      if (each.bases[record] == kNoPieces) continue;
+      pieces += part.steps[record];
+      runs += (std::uint64_t{part.steps[record]} + each.run_steps - 1) / each.run_steps;
+    }
+    if (each.sizes.size() != (each.has_sizes ? pieces : 0) || each.crcs.size() != runs) {
+      decoder.refuse("a feature does not have a size and a checksum for each step");
+    }
+    part.features.push_back(std::move(each));
+  }
+  std::uint64_t rest = 0;
+  for (const std::uint32_t count : part.rest_counts) rest += count;
+  if (part.rest_counts.size() != part.steps.size() || rest != part.rest.size()) {
+    decoder.refuse("the counts of its records do not fit");
+  }
+  decoder.finish();
+  return part;
+}
+
+void StepPartMaker::add(WireBytes record, const std::function<std::string()>& where) {
+  CutRecord cut;
+  try {
+    cut = cut_record(record, layout_.axis);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::feature) throw;
+    throw Error(ErrorKind::feature, where() + " " + error.message() + ".", error.place());
+  }
+  for (const CutFeature& feature : cut.features) add_feature(record, feature, cut.steps, where);
+  part_.steps.push_back(cut.steps);
+  part_.rest_counts.push_back(0);
+  for (FeaturePart& each : part_.features) each.bases.resize(part_.steps.size(), kNoPieces);
+  if (cut.steps == 0) return;  // nobody asks for what its steps share
+  for (const WireBytes& entry : cut.rest) {
+    part_.rest.push_back({static_cast<std::uint32_t>(entry.data() - record.data()),
+                          static_cast<std::uint32_t>(entry.size()),
+                          crc32c(entry.data(), entry.size())});
+    ++part_.rest_counts.back();
+  }
+}
+
+void StepPartMaker::add_damaged() {
+  part_.steps.push_back(0);
+  part_.rest_counts.push_back(0);
+  for (FeaturePart& each : part_.features) each.bases.push_back(kNoPieces);
+  part_.left_out = true;
+}
+
+FeaturePart& StepPartMaker::part_of(const CutFeature& cut) {
+  for (FeaturePart& each : part_.features) {
+    if (each.name == cut.name && each.form == cut.form) return each;
+  }
+  FeaturePart made;
+  made.name = cut.name;
+  made.form = cut.form;
+  made.values = cut.values;
+  switch (cut.form) {
+    case StepForm::bytes:
+      if (const auto run = layout_.runs.find(cut.name); run != layout_.runs.end()) {
+        made.run_steps = run->second;
+      }
+      break;
+    case StepForm::packed_floats:
+    case StepForm::floats:
+      made.run_steps = run_steps_for(std::uint64_t{4} * std::max(cut.values, 1U));
+      break;
+    default:
+      made.run_steps = run_steps_for(std::uint64_t{2} * std::max(cut.values, 1U));
+  }
+  return part_.features.emplace_back(std::move(made));
+}
+
+void StepPartMaker::add_feature(WireBytes record, const CutFeature& cut, std::uint32_t steps,
+                                const std::function<std::string()>& where) {
+  FeaturePart& part = part_of(cut);
+  if (part.values != cut.values) refuse_values(where(), cut.name, cut.values, part.values);
+  part.bases.resize(part_.steps.size(), kNoPieces);
+  part.bases.push_back(static_cast<std::uint32_t>(cut.pieces.data() - record.data()));
+  // Until they differ, one width stands for the sizes of all pieces.
+  const bool is_first = !part.has_sizes && part.crcs.empty();
+  if (is_first) part.width = cut.width;
+  if (!part.has_sizes && (cut.width == 0 || cut.width != part.width)) {
+    std::uint64_t pieces = 0;
+    for (std::size_t before = 0; before < part_.steps.size(); ++before) {
+      if (part.bases[before] != kNoPieces) pieces += part_.steps[before];
+    }
+    part.sizes.assign(static_cast<std::size_t>(pieces), part.width);
+    part.has_sizes = true;
+    part.width = 0;
+  }
+  if (part.has_sizes && cut.width != 0) part.sizes.insert(part.sizes.end(), steps, cut.width);
+  if (part.has_sizes && cut.width == 0) {
+    part.sizes.insert(part.sizes.end(), cut.sizes.begin(), cut.sizes.end());
+  }
+  const std::uint8_t* next = cut.pieces.data();
+  for (std::uint32_t step = 0; step < steps;) {
+    const std::uint32_t end = std::min(steps, step + part.run_steps);
+    std::size_t bytes = 0;
+    for (; step < end; ++step) bytes += cut.width != 0 ? cut.width : cut.sizes[step];
+    part.crcs.push_back(crc32c(next, bytes));
+    next += bytes;
+  }
+}
+
+}  // namespace tfrfast

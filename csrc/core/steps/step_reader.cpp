@@ -1,0 +1,730 @@
+#include "core/steps/step_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+
+#include "core/base/hashing.h"
+#include "core/base/memory.h"
+#include "core/base/parallel.h"
+#include "core/crc32c/crc32c.h"
+#include "core/crc32c/hex.h"
+#include "core/read/bad_row.h"
+#include "core/shard/framing.h"
+#include "core/steps/step_example.h"
+#include "core/storage/fault_guard.h"
+
+namespace tfrfast {
+namespace {
+
+// It is not worth waking another thread for less than this.
+constexpr std::uint64_t kBytesPerTask = 256 << 10;
+// A step costs about as much as this many bytes, however short it is.
+constexpr std::uint64_t kStepCostBytes = 4096;
+constexpr std::uint64_t kMaxMeanBytes = std::uint64_t{1} << 32;
+
+}  // namespace
+
+// Some steps in the order in which they are read, and all that their Examples are made of.
+struct StepReader::Plan {
+  // Pieces that follow one another, or zeros in their place.
+  struct Segment {
+    std::uint32_t feature = 0;
+    std::uint32_t first_run = 0;  // what is read begins there
+    std::uint32_t end_run = 0;    // none for zeros
+    std::uint64_t read_at = 0;    // in the record: all pieces of these runs
+    std::uint64_t read_bytes = 0;
+    std::uint64_t skipped_bytes = 0;  // before the pieces that are needed
+    std::uint64_t bytes = 0;          // that are needed
+    std::uint32_t zeros = 0;          // steps
+    bool is_whole() const noexcept { return read_bytes == bytes; }
+  };
+  // A feature of a step.
+  struct Entry {
+    std::uint32_t feature = 0;
+    std::uint32_t first_segment = 0;
+    std::uint32_t end_segment = 0;
+    std::uint64_t bytes = 0;  // of its list
+    std::uint32_t first_valid = 0;
+  };
+  struct Step {
+    Row row;  // the episode's record
+    std::uint32_t steps = 0;
+    std::uint64_t first_step = 0;  // of the episode, in the file
+    std::size_t first_entry = 0, end_entry = 0;
+    std::size_t first_rest = 0, end_rest = 0;
+    std::uint64_t content_bytes = 0;  // of the map
+    std::uint64_t bytes() const noexcept { return whole_entry_bytes(content_bytes); }
+  };
+  std::vector<Step> steps;
+  std::vector<Entry> entries;
+  std::vector<Segment> segments;
+  std::vector<std::uint8_t> valid;  // 1 for each real step of a window
+  std::vector<RestEntry> rest;
+  std::vector<std::uint32_t> bases;  // of all features, for each step
+
+  void add_ranges(std::size_t step, std::vector<StoredRange>& ranges) const {
+    const Step& each = steps[step];
+    const StoredFile* const file = each.row.shard->file.get();
+    const std::uint64_t payload = each.row.frame.offset + kHeaderBytes;
+    for (std::size_t e = each.first_entry; e < each.end_entry; ++e) {
+      for (std::uint32_t s = entries[e].first_segment; s < entries[e].end_segment; ++s) {
+        if (segments[s].read_bytes == 0) continue;
+        ranges.push_back({file, payload + segments[s].read_at, segments[s].read_bytes});
+      }
+    }
+    for (std::size_t r = each.first_rest; r < each.end_rest; ++r) {
+      if (rest[r].bytes != 0) ranges.push_back({file, payload + rest[r].offset, rest[r].bytes});
+    }
+  }
+};
+
+// Adds steps to a plan.
+class StepReader::Planning {
+ public:
+  Planning(const StepReader& reader, Plan& plan)
+      : reader_(reader), file_(*reader.file_), plan_(plan) {}
+
+  void add(std::uint64_t number, const Row& row) {
+    const Place place = reader_.place(number);
+    const std::vector<std::uint64_t>& first_steps = file_.first_steps();
+    Plan::Step step;
+    step.row = row;
+    step.first_step = first_steps[static_cast<std::size_t>(place.record)];
+    step.steps = static_cast<std::uint32_t>(
+        first_steps[static_cast<std::size_t>(place.record) + 1] - step.first_step);
+    const std::size_t bases = plan_.bases.size();
+    plan_.bases.resize(bases + reader_.features_.size());
+    const StepFile::Entries rest = file_.row(place.record, plan_.bases.data() + bases);
+    step.first_entry = plan_.entries.size();
+    for (std::uint32_t f = 0; f < reader_.features_.size(); ++f) {
+      if (const std::uint32_t base = plan_.bases[bases + f]; base != kNoPieces) {
+        add_entry(step, place, f, base);
+      }
+    }
+    step.end_entry = plan_.entries.size();
+    step.first_rest = plan_.rest.size();
+    plan_.rest.resize(step.first_rest + rest.count);
+    file_.rest(rest, plan_.rest.data() + step.first_rest);
+    step.end_rest = plan_.rest.size();
+    for (std::size_t r = step.first_rest; r < step.end_rest; ++r) {
+      const RestEntry& entry = plan_.rest[r];
+      check_inside(step, entry.offset, entry.bytes);
+      step.content_bytes += whole_entry_bytes(entry.bytes);
+    }
+    plan_.steps.push_back(step);
+  }
+
+  // Where the piece of a step begins in the record. `step` may be one more than there are.
+  static std::uint64_t piece_at(const StepFile& file, const StepFeature& feature,
+                                std::uint32_t base, std::uint64_t first_step, std::uint32_t step) {
+    if (feature.width != 0) return base + std::uint64_t{feature.width} * step;
+    return base + file.bytes_before(feature, first_step + step) -
+           file.bytes_before(feature, first_step);
+  }
+
+ private:
+  void add_entry(Plan::Step& step, const Place& place, std::uint32_t f, std::uint32_t base) {
+    const Feature& feature = reader_.features_[f];
+    Plan::Entry entry;
+    entry.feature = f;
+    entry.first_segment = static_cast<std::uint32_t>(plan_.segments.size());
+    entry.first_valid = static_cast<std::uint32_t>(plan_.valid.size());
+    if (!feature.window) {
+      add_pieces(step, entry, base, place.step, place.step + 1);
+    } else {
+      add_window(step, entry, base, place.step);
+    }
+    entry.end_segment = static_cast<std::uint32_t>(plan_.segments.size());
+    if (entry.bytes == 0) {  // left out, as it would be without a value
+      plan_.segments.resize(entry.first_segment);
+      plan_.valid.resize(entry.first_valid);
+      return;
+    }
+    const EntryHead head(feature.key, feature.in_file->form, entry.bytes);
+    step.content_bytes += head.entry_bytes();
+    if (feature.window) {
+      const std::uint64_t count = plan_.valid.size() - entry.first_valid;
+      step.content_bytes +=
+          EntryHead(feature.valid_key, StepForm::packed_ints, count).entry_bytes();
+    }
+    plan_.entries.push_back(entry);
+  }
+
+  void add_window(const Plan::Step& step, Plan::Entry& entry, std::uint32_t base,
+                  std::uint32_t at) {
+    const StepWindow& window = *reader_.features_[entry.feature].window;
+    const std::int64_t stride = window.stride;
+    const std::int64_t last = std::int64_t{step.steps} - 1;
+    // Those that follow one another are read together.
+    std::uint32_t first = 0, end = 0;
+    const auto flush = [&] {
+      if (first < end) add_pieces(step, entry, base, first, end);
+      first = end = 0;
+    };
+    for (std::int64_t j = -std::int64_t{window.before}; j <= std::int64_t{window.after}; ++j) {
+      const std::int64_t wanted = at + j * stride;
+      const bool is_real = wanted >= 0 && wanted <= last;
+      plan_.valid.push_back(is_real ? 1 : 0);
+      if (!is_real && window.pad == StepWindow::Pad::zeros) {
+        flush();
+        add_zeros(entry);
+        continue;
+      }
+      const auto here = static_cast<std::uint32_t>(std::clamp<std::int64_t>(wanted, 0, last));
+      if (first == end || here != end) {
+        flush();
+        first = here;
+      }
+      end = here + 1;
+    }
+    flush();
+  }
+
+  void add_zeros(Plan::Entry& entry) {
+    const std::uint64_t bytes = reader_.features_[entry.feature].zeros.size();
+    Plan::Segment segment;
+    segment.feature = entry.feature;
+    segment.bytes = bytes;
+    segment.zeros = 1;
+    plan_.segments.push_back(segment);
+    entry.bytes += bytes;
+  }
+
+  void add_pieces(const Plan::Step& step, Plan::Entry& entry, std::uint32_t base,
+                  std::uint32_t first, std::uint32_t end) {
+    const StepFeature& feature = *reader_.features_[entry.feature].in_file;
+    const std::uint32_t run = feature.run_steps;
+    Plan::Segment segment;
+    segment.feature = entry.feature;
+    segment.first_run = first / run;
+    segment.end_run = (end - 1) / run + 1;
+    const std::uint32_t read_first = segment.first_run * run;
+    const std::uint32_t read_end = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(std::uint64_t{segment.end_run} * run, step.steps));
+    const auto at = [&](std::uint32_t number) {
+      return piece_at(file_, feature, base, step.first_step, number);
+    };
+    segment.read_at = at(read_first);
+    const std::uint64_t begin = read_first == first ? segment.read_at : at(first);
+    const std::uint64_t stop = at(end);
+    const std::uint64_t read_stop = read_end == end ? stop : at(read_end);
+    if (begin < segment.read_at || stop < begin || read_stop < stop) refuse();
+    segment.read_bytes = read_stop - segment.read_at;
+    segment.skipped_bytes = begin - segment.read_at;
+    segment.bytes = stop - begin;
+    check_inside(step, segment.read_at, segment.read_bytes);
+    plan_.segments.push_back(segment);
+    entry.bytes += segment.bytes;
+  }
+
+  void check_inside(const Plan::Step& step, std::uint64_t at, std::uint64_t bytes) const {
+    const std::uint64_t payload = step.row.frame.payload_bytes;
+    if (at > payload || bytes > payload - at) refuse();
+  }
+
+  [[noreturn]] void refuse() const {
+    throw Error(ErrorKind::corrupt,
+                "'" + file_.path() +
+                    "' is not an intact step file: it has a piece that does not lie in its record. "
+                    "Build it again: tfr.build_steps(...).",
+                {file_.path(), {}, {}});
+  }
+
+  const StepReader& reader_;
+  const StepFile& file_;
+  Plan& plan_;
+};
+
+// Reads steps of a plan, one after another, each to its place. One thread.
+class StepReader::Reading {
+ public:
+  Reading(const StepReader& reader, const Plan& plan) : reader_(reader), plan_(plan) {}
+
+  // Writes the Example to `out`, which has room for it. Throws Error io and the like, or returns
+  // what is damaged.
+  std::optional<BadStep> read(std::size_t number, std::uint8_t* out) {
+    const Plan::Step& step = plan_.steps[number];
+    lay_out(step, out);
+    const StoredFile& file = *step.row.shard->file;
+    bool looks_elsewhere = false;
+    for (;;) {
+      copy(file, looks_elsewhere);
+      const std::optional<Wrong> wrong = first_wrong(step);
+      if (!wrong) break;
+      const FileRange range{step.row.frame.offset + kHeaderBytes + wrong->at, wrong->bytes};
+      // A copy of the shard may have been damaged, where the shard is not.
+      if (looks_elsewhere || !file.mend(range)) return explain(step, *wrong, range);
+      looks_elsewhere = true;
+    }
+    place_pieces();
+    return {};
+  }
+
+ private:
+  // What is compared with one checksum.
+  struct Wrong {
+    std::uint64_t at = 0;  // in the record
+    std::uint64_t bytes = 0;
+    std::uint32_t computed = 0;
+    std::uint32_t expected = 0;
+    const std::string* feature = nullptr;  // null: one of the episode's
+  };
+  // A segment that is read to one place and needed at another.
+  struct Move {
+    std::size_t scratch = 0;
+    std::uint8_t* out = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  // Writes all but the pieces, and lists what is to be read.
+  void lay_out(const Plan::Step& step, std::uint8_t* out) {
+    ranges_.clear();
+    moves_.clear();
+    reads_.clear();
+    const std::uint64_t payload = step.row.frame.offset + kHeaderBytes;
+    std::size_t scratch_bytes = 0;
+    for (std::size_t e = step.first_entry; e < step.end_entry; ++e) {
+      for (std::uint32_t s = plan_.entries[e].first_segment; s < plan_.entries[e].end_segment;
+           ++s) {
+        if (!plan_.segments[s].is_whole()) scratch_bytes += plan_.segments[s].read_bytes;
+      }
+    }
+    if (scratch_.size() < scratch_bytes) scratch_.resize(scratch_bytes);
+    std::size_t scratch = 0;
+    out = put_message_head(out, 1, step.content_bytes);
+    for (std::size_t e = step.first_entry; e < step.end_entry; ++e) {
+      const Plan::Entry& entry = plan_.entries[e];
+      const Feature& feature = reader_.features_[entry.feature];
+      out = EntryHead(feature.key, feature.in_file->form, entry.bytes).put(out);
+      std::uint32_t steps = 0;
+      for (std::uint32_t s = entry.first_segment; s < entry.end_segment; ++s) {
+        const Plan::Segment& segment = plan_.segments[s];
+        const auto bytes = static_cast<std::size_t>(segment.bytes);
+        if (segment.zeros != 0) {
+          std::memcpy(out, feature.zeros.data(), bytes);
+        } else {
+          const auto read_bytes = static_cast<std::size_t>(segment.read_bytes);
+          std::uint8_t* to = out;
+          if (!segment.is_whole()) {
+            to = scratch_.data() + scratch;
+            moves_.push_back(
+                {scratch + static_cast<std::size_t>(segment.skipped_bytes), out, bytes});
+            scratch += read_bytes;
+          }
+          ranges_.push_back({payload + segment.read_at, to, read_bytes});
+          reads_.push_back(&segment);
+        }
+        out += bytes;
+        ++steps;
+      }
+      if (!feature.window) continue;
+      const std::uint64_t count = std::uint64_t{feature.window->before} + feature.window->after + 1;
+      out = EntryHead(feature.valid_key, StepForm::packed_ints, count).put(out);
+      std::memcpy(out, plan_.valid.data() + entry.first_valid, static_cast<std::size_t>(count));
+      out += count;
+    }
+    for (std::size_t r = step.first_rest; r < step.end_rest; ++r) {
+      const RestEntry& entry = plan_.rest[r];
+      out = put_message_head(out, 1, entry.bytes);
+      ranges_.push_back({payload + entry.offset, out, entry.bytes});
+      out += entry.bytes;
+    }
+  }
+
+  void copy(const StoredFile& file, bool looks_elsewhere) {
+    const std::uint8_t* const mapping = file.mapping();
+    if (mapping == nullptr || looks_elsewhere) {
+      if (!ranges_.empty()) file.read(ranges_);
+      return;
+    }
+    const ReadRange* const ranges = ranges_.data();
+    const std::size_t count = ranges_.size();
+    const bool could = run_guarded([=] {
+      for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(ranges[i].out, mapping + ranges[i].offset, ranges[i].bytes);
+      }
+    });
+    if (!could) throw_mapping_fault(file, ranges_.empty() ? 0 : ranges_.front().offset);
+    if (!file.is_copy()) return;
+    std::uint64_t bytes = 0;
+    for (const ReadRange& each : ranges_) bytes += each.bytes;
+    file.count_mapped(bytes);
+  }
+
+  std::optional<Wrong> first_wrong(const Plan::Step& step) const {
+    const StepFile& file = *reader_.file_;
+    const std::uint32_t* const bases =
+        plan_.bases.data() +
+        (&step - plan_.steps.data()) * static_cast<std::ptrdiff_t>(reader_.features_.size());
+    for (std::size_t i = 0; i < reads_.size(); ++i) {
+      const Plan::Segment& segment = *reads_[i];
+      const StepFeature& feature = *reader_.features_[segment.feature].in_file;
+      const std::uint64_t place = first_run_of(step.row.record, step.first_step, feature.run_steps);
+      const std::uint8_t* next = ranges_[i].out;
+      std::uint64_t at = segment.read_at;
+      const std::uint64_t stop = at + segment.read_bytes;
+      for (std::uint32_t run = segment.first_run; run < segment.end_run; ++run) {
+        std::uint64_t end = stop;
+        if (run + 1 < segment.end_run) {
+          end = Planning::piece_at(file, feature, bases[segment.feature], step.first_step,
+                                   (run + 1) * feature.run_steps);
+        }
+        if (end < at || end > stop) end = stop;  // then its checksum is wrong
+        const std::uint32_t computed = crc32c(next, static_cast<std::size_t>(end - at));
+        const std::uint32_t expected = file.crc(feature, place + run);
+        if (computed != expected) return Wrong{at, end - at, computed, expected, &feature.name};
+        next += end - at;
+        at = end;
+      }
+    }
+    for (std::size_t r = step.first_rest, i = reads_.size(); r < step.end_rest; ++r, ++i) {
+      const RestEntry& entry = plan_.rest[r];
+      const std::uint32_t computed = crc32c(ranges_[i].out, entry.bytes);
+      if (computed != entry.crc) {
+        return Wrong{entry.offset, entry.bytes, computed, entry.crc, nullptr};
+      }
+    }
+    return {};
+  }
+
+  void place_pieces() const noexcept {
+    for (const Move& each : moves_)
+      std::memcpy(each.out, scratch_.data() + each.scratch, each.bytes);
+  }
+
+  BadStep explain(const Plan::Step& step, const Wrong& wrong, const FileRange& range) const {
+    const StoredFile& file = *step.row.shard->file;
+    const ErrorPlace place{file.path(), static_cast<std::int64_t>(step.row.number),
+                           static_cast<std::int64_t>(range.offset)};
+    bool is_shorter = false, is_changed = true;
+    try {
+      const FileFacts now = file.facts_now();
+      is_shorter = now.bytes < file.facts().bytes;
+      is_changed = !file.is_still(now);
+    } catch (const Error&) {
+      // It is gone.
+    }
+    // In the last page of a truncated file, a mapping shows zeros without a fault.
+    if (is_shorter) throw_mapping_fault(file, range.offset);
+    const std::string what =
+        std::to_string(range.bytes) + " bytes of " +
+        (wrong.feature != nullptr ? "'" + *wrong.feature + "'" : "an episode's feature") + " at " +
+        file.describe_byte(range.offset) + ", in " + describe(step.row) + ", have CRC-32C " +
+        hex(MaskedCrc{wrong.computed}) + ", but '" + reader_.file_->path() + "' expects " +
+        hex(MaskedCrc{wrong.expected}) + ".";
+    if (is_changed) {
+      return {0,
+              Error(ErrorKind::stale_index,
+                    "The step file does not fit: " + what +
+                        " The file was changed since the step file was made: build it again, "
+                        "tfr.build_steps(...).",
+                    place),
+              {}};
+    }
+    return {0,
+            Error(ErrorKind::corrupt,
+                  "Corrupt step: " + what +
+                      " Restore the file, or leave such steps out of batches with "
+                      "on_corruption=\"skip\".",
+                  place),
+            range};
+  }
+
+  const StepReader& reader_;
+  const Plan& plan_;
+  std::vector<ReadRange> ranges_;  // of segments, then of the rest
+  std::vector<const Plan::Segment*> reads_;
+  std::vector<Move> moves_;
+  std::vector<std::uint8_t> scratch_;
+};
+
+StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<const StepFile> file,
+                       StepOptions options)
+    : records_(std::move(records)), file_(std::move(file)) {
+  if (file_->left_out() && !records_->options().skip_damage) {
+    throw Error(ErrorKind::stale_index,
+                "The step file '" + file_->path() +
+                    "' was made with on_corruption=\"skip\" and lacks damaged records. Open it so, "
+                    "or restore the files and build it again: tfr.build_steps(...).",
+                {file_->path(), {}, {}});
+  }
+  Fnv1a hash;
+  const auto add_to_hash = [&hash](std::uint64_t value) { hash.add(&value, sizeof value); };
+  add_to_hash(records_->fingerprint());
+  const std::string axis = file_->axis().encode();
+  hash.add(axis.data(), axis.size());
+  std::uint32_t left_after = 0;
+  for (const StepFeature& each : file_->features()) {
+    Feature feature{&each, key_field(each.name), {}, key_field(each.name + "/valid"), {}};
+    if (const auto found = options.windows.find(each.name); found != options.windows.end()) {
+      const StepWindow& window = found->second;
+      const std::uint64_t before = std::uint64_t{window.before} * window.stride;
+      const std::uint64_t after = std::uint64_t{window.after} * window.stride;
+      constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+      if (window.stride == 0 || before > kMost || after > kMost) {
+        throw Error(ErrorKind::invalid, "A window of '" + each.name + "' is too large.");
+      }
+      if (window.pad == StepWindow::Pad::leave_out) {
+        left_before_ = std::max(left_before_, static_cast<std::uint32_t>(before));
+        left_after = std::max(left_after, static_cast<std::uint32_t>(after));
+      }
+      feature.window = window;
+      const std::string zero = zero_of(each.form);
+      for (std::uint32_t i = 0; i < each.values; ++i) feature.zeros += zero;
+    }
+    features_.push_back(std::move(feature));
+  }
+  for (const auto& [name, window] : options.windows) {
+    hash.add(name.data(), name.size());
+    for (const std::uint64_t each :
+         {std::uint64_t{window.before}, std::uint64_t{window.after}, std::uint64_t{window.stride},
+          static_cast<std::uint64_t>(window.pad)}) {
+      add_to_hash(each);
+    }
+    const auto has_it = [&name = name](const StepFeature& each) { return each.name == name; };
+    if (std::none_of(file_->features().begin(), file_->features().end(), has_it)) {
+      throw Error(ErrorKind::invalid,
+                  "A window is of '" + name + "', which is no feature of the steps.");
+    }
+  }
+  fingerprint_ = hash.value();
+  if (left_before_ > 0 || left_after > 0) {
+    const std::vector<std::uint64_t>& all = file_->first_steps();
+    counted_.reserve(all.size());
+    counted_.push_back(0);
+    const std::uint64_t left = std::uint64_t{left_before_} + left_after;
+    for (std::size_t record = 0; record + 1 < all.size(); ++record) {
+      const std::uint64_t steps = all[record + 1] - all[record];
+      counted_.push_back(counted_.back() + (steps > left ? steps - left : 0));
+    }
+  }
+  const std::uint64_t count = std::max<std::uint64_t>(file_->first_steps().back(), 1);
+  unsigned __int128 bytes = records_->mean_record_bytes();
+  bytes *= records_->record_count();
+  mean_step_bytes_ =
+      static_cast<std::uint64_t>(std::min<unsigned __int128>(bytes / count, kMaxMeanBytes));
+  read_ahead_.emplace(mean_step_bytes_, records_->is_far());
+}
+
+std::uint64_t StepReader::fingerprint() const {
+  return fingerprint_;
+}
+
+StepReader::Place StepReader::place(std::uint64_t step) const noexcept {
+  const std::vector<std::uint64_t>& starts = first_steps();
+  const auto after = std::upper_bound(starts.begin(), starts.end(), step);
+  const auto record = static_cast<std::size_t>(after - starts.begin()) - 1;
+  return {record, static_cast<std::uint32_t>(step - starts[record]) + left_before_};
+}
+
+void StepReader::plan(std::span<const std::int64_t> steps, const Row* rows, Plan& plan) const {
+  Planning planning(*this, plan);
+  plan.steps.reserve(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    planning.add(static_cast<std::uint64_t>(steps[i]), rows[i]);
+  }
+}
+
+namespace {
+
+// Where each step's record lies. Throws Error out_of_range for a step that does not exist.
+std::vector<Row> rows_of(const StepReader& reader, std::span<const std::int64_t> steps) {
+  std::vector<std::int64_t> records(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto step = static_cast<std::uint64_t>(steps[i]);
+    if (step >= reader.record_count()) {
+      throw Error(ErrorKind::out_of_range, "Step " + std::to_string(steps[i]) +
+                                               " does not exist: there are " +
+                                               std::to_string(reader.record_count()) + ".");
+    }
+    records[i] = static_cast<std::int64_t>(reader.place(step).record);
+  }
+  std::vector<Row> rows(steps.size());
+  reader.records().locate(records, rows.data());
+  return rows;
+}
+
+// Where the rows of each task begin.
+template <class BytesOf>
+std::vector<std::size_t> cut_steps(std::size_t count, const BytesOf& bytes_of) {
+  std::vector<std::size_t> starts{0};
+  std::uint64_t bytes = 0;
+  for (std::size_t row = 0; row < count; ++row) {
+    if (bytes >= kBytesPerTask) {
+      starts.push_back(row);
+      bytes = 0;
+    }
+    bytes += bytes_of(row) + kStepCostBytes;
+  }
+  starts.push_back(count);
+  return starts;
+}
+
+}  // namespace
+
+StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stops_at_first) const {
+  const std::size_t count = request.records.size();
+  Outcome outcome{std::make_shared<RecordBatch>(count), {}};
+  RecordBatch& batch = *outcome.batch;
+  const std::vector<Row> rows = rows_of(*this, request.records);
+  // Steps of compressed shards are read in the order of their places, so that nothing is inflated
+  // twice.
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  if (inflates()) {
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return request.records[a] < request.records[b];
+    });
+  }
+  Plan plan;
+  {
+    std::vector<std::int64_t> steps(count);
+    std::vector<Row> sorted(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      steps[i] = request.records[order[i]];
+      sorted[i] = rows[order[i]];
+    }
+    this->plan(steps, sorted.data(), plan);
+  }
+  std::int64_t* const offsets = batch.offsets();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t bytes = plan.steps[i].bytes();
+    if (bytes > max_memory_bytes()) {
+      throw Error(ErrorKind::memory, "Step " + std::to_string(request.records[order[i]]) + " has " +
+                                         std::to_string(bytes) +
+                                         " bytes, which is more than there is memory for.");
+    }
+    offsets[order[i] + 1] = static_cast<std::int64_t>(bytes);
+    batch.indices()[i] = request.records[i];
+  }
+  std::uint64_t total = 0;
+  for (std::size_t row = 0; row < count; ++row) {
+    total = add_or_max(total, static_cast<std::uint64_t>(offsets[row + 1]));
+    if (total > max_memory_bytes()) {
+      throw Error(ErrorKind::memory, "The steps of a batch have " + std::to_string(total) +
+                                         " bytes or more, which is more than there is memory for. "
+                                         "Read fewer at once.");
+    }
+    offsets[row + 1] = static_cast<std::int64_t>(total);
+  }
+  batch.allocate_data();
+
+  AnnouncedRows announced;
+  if (!request.is_announced && count > 0) {
+    if (!is_far()) read_ahead_->come_near();
+    if (read_ahead_->is_due(count) && read_ahead_->is_cold(rows)) {
+      std::vector<StoredRange> ranges;
+      for (std::size_t i = 0; i < count; ++i) plan.add_ranges(i, ranges);
+      announced = announce_ranges(std::move(ranges));
+    }
+  }
+
+  const std::vector<std::size_t> starts =
+      cut_steps(count, [&](std::size_t i) { return plan.steps[i].bytes(); });
+  std::mutex mutex;
+  parallel_for(starts.size() - 1, request.threads, [&](std::size_t task) {
+    if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();
+    Reading reading(*this, plan);
+    for (std::size_t i = starts[task]; i < starts[task + 1]; ++i) {
+      std::optional<BadStep> bad = reading.read(i, batch.data() + offsets[order[i]]);
+      if (!bad) continue;
+      bad->row = order[i];
+      const std::lock_guard lock(mutex);
+      outcome.bad.push_back(std::move(*bad));
+      if (stops_at_first && !inflates()) return;
+    }
+  });
+  std::sort(outcome.bad.begin(), outcome.bad.end(),
+            [](const BadStep& a, const BadStep& b) { return a.row < b.row; });
+  return outcome;
+}
+
+void StepReader::leave_out(RecordBatch& batch, const std::vector<BadStep>& bad) const {
+  std::vector<bool> marked(batch.size(), false);
+  for (const BadStep& each : bad) {
+    marked[each.row] = true;
+    skipped_records_.add(each.error.place().path, each.damage->offset,
+                         each.damage->offset + each.damage->bytes);
+  }
+  batch.remove_rows(marked);
+}
+
+std::shared_ptr<const RecordBatch> StepReader::read(const ReadRequest& request) const {
+  const bool skips = options().skip_damage;
+  Outcome outcome = read_steps(request, !skips);
+  if (request.valid != nullptr) {
+    std::copy_n(request.valid, request.records.size(), outcome.batch->valid());
+  }
+  for (BadStep& bad : outcome.bad) {
+    if (!skips || !bad.damage) throw std::move(bad.error);
+  }
+  if (!outcome.bad.empty()) leave_out(*outcome.batch, outcome.bad);
+  return std::move(outcome.batch);
+}
+
+std::shared_ptr<const RecordBatch> StepReader::read_one(std::uint64_t step) const {
+  const auto number = static_cast<std::int64_t>(step);
+  Outcome outcome = read_steps(ReadRequest{{&number, 1}, nullptr, 1, nullptr}, true);
+  if (!outcome.bad.empty()) throw std::move(outcome.bad.front().error);
+  return std::move(outcome.batch);
+}
+
+AnnouncedRows StepReader::announce(std::span<const std::int64_t> steps, ReadAhead& lately) const {
+  try {
+    const std::vector<Row> rows = rows_of(*this, steps);
+    if (!lately.is_cold(rows)) return {};
+    Plan plan;
+    this->plan(steps, rows.data(), plan);
+    std::vector<StoredRange> ranges;
+    for (std::size_t i = 0; i < steps.size(); ++i) plan.add_ranges(i, ranges);
+    return announce_ranges(std::move(ranges));
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+RecordSource::Range StepReader::read_range(std::uint64_t begin, std::uint64_t end,
+                                           bool is_announced) const {
+  end = std::min(end, record_count());
+  begin = std::min(begin, end);
+  std::vector<std::int64_t> steps(static_cast<std::size_t>(end - begin));
+  std::iota(steps.begin(), steps.end(), static_cast<std::int64_t>(begin));
+  const bool skips = options().skip_damage;
+  Outcome outcome =
+      read_steps(ReadRequest{steps, nullptr, options().threads, nullptr, is_announced}, !skips);
+  std::vector<BadStep> skippable;
+  std::optional<Error> error;
+  std::uint64_t next = end;
+  for (BadStep& bad : outcome.bad) {
+    if (skips && bad.damage) {
+      skippable.push_back(std::move(bad));
+      continue;
+    }
+    outcome.batch->truncate(bad.row);
+    next = begin + bad.row + 1;
+    error = std::move(bad.error);
+    break;
+  }
+  if (!skippable.empty()) leave_out(*outcome.batch, skippable);
+  return {std::move(outcome.batch), std::move(error), next};
+}
+
+std::uint64_t StepReader::range_end(std::uint64_t begin, std::uint64_t target_bytes,
+                                    std::uint64_t max_steps) const {
+  const std::uint64_t count = record_count();
+  if (begin >= count) return count;
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(target_bytes / (mean_step_bytes_ + 1), 1,
+                                                         std::max<std::uint64_t>(max_steps, 1));
+  return begin + std::min(wanted, count - begin);
+}
+
+std::vector<SkippedBytes> StepReader::skipped() const {
+  std::vector<SkippedBytes> all = records_->skipped();
+  skipped_records_.append_to(all);
+  return all;
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,221 @@
+#include "core/steps/step_tables.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/base/encoding.h"
+#include "core/base/error.h"
+#include "core/crc32c/crc32c.h"
+#include "core/storage/local/own_file.h"
+
+namespace tfrfast {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tables are mapped as they lie");
+
+class Body {
+ public:
+  // Where the table begins, whose values are appended.
+  template <class T>
+  std::uint64_t append(const std::vector<T>& values) {
+    const std::uint64_t at = begin();
+    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+    return at;
+  }
+  std::uint64_t begin() {
+    bytes_.resize((bytes_.size() + kStepAlignment - 1) / kStepAlignment * kStepAlignment);
+    return bytes_.size();
+  }
+  std::string& bytes() { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+void add_number(std::string& out, std::uint64_t value, std::size_t bytes) {
+  out.append(reinterpret_cast<const char*>(&value), bytes);
+}
+
+void add_text(std::string& out, std::string_view text) {
+  add_number(out, text.size(), 4);
+  out += text;
+}
+
+}  // namespace
+
+StepTables::Feature& StepTables::feature_of(const FeaturePart& part) {
+  for (Feature& each : features_) {
+    if (each.made.name == part.name && each.made.form == part.form) return each;
+  }
+  Feature made;
+  made.made.name = part.name;
+  made.made.form = part.form;
+  made.made.values = part.values;
+  made.made.run_steps = part.run_steps;
+  made.made.width = part.width;
+  return features_.emplace_back(std::move(made));
+}
+
+void StepTables::append(const StepPart& part) {
+  const std::size_t records = rest_counts_.size();
+  for (const FeaturePart& each : part.features) {
+    Feature& feature = feature_of(each);
+    const FeaturePart& made = feature.made;
+    if (made.values != each.values || made.run_steps != each.run_steps) {
+      refuse_values("A record among " + std::to_string(records) + " to " +
+                        std::to_string(records + part.steps.size()),
+                    each.name, each.values, made.values);
+    }
+    if (!made.has_sizes && (each.has_sizes || each.width != made.width)) {
+      list_sizes(feature, records);
+    }
+  }
+  for (const std::uint32_t steps : part.steps) first_steps_.push_back(first_steps_.back() + steps);
+  for (const FeaturePart& each : part.features) append_feature(part, each);
+  // Features that this part lacks.
+  for (Feature& each : features_) {
+    FeaturePart& made = each.made;
+    made.bases.resize(records + part.steps.size(), kNoPieces);
+    if (!made.has_sizes) continue;
+    const std::vector<std::uint64_t> same(
+        static_cast<std::size_t>(first_steps_.back() - each.ends.size()), each.end);
+    each.ends.append(same);
+  }
+  rest_counts_.insert(rest_counts_.end(), part.rest_counts.begin(), part.rest_counts.end());
+  rest_.insert(rest_.end(), part.rest.begin(), part.rest.end());
+  if (rest_.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(ErrorKind::invalid,
+                "The records have more features than a step file has room for.");
+  }
+  left_out_ = left_out_ || part.left_out;
+}
+
+void StepTables::list_sizes(Feature& feature, std::size_t records) {
+  FeaturePart& made = feature.made;
+  made.bases.resize(records, kNoPieces);
+  std::vector<std::uint64_t> begins;
+  for (std::size_t record = 0; record < records; ++record) {
+    begins.clear();
+    for (std::uint64_t step = first_steps_[record]; step < first_steps_[record + 1]; ++step) {
+      begins.push_back(feature.end);
+      if (made.bases[record] != kNoPieces) feature.end += made.width;
+    }
+    feature.ends.append(begins);
+  }
+  made.has_sizes = true;
+  made.width = 0;
+}
+
+void StepTables::append_feature(const StepPart& part, const FeaturePart& from) {
+  Feature& feature = feature_of(from);
+  FeaturePart& made = feature.made;
+  const std::size_t before = rest_counts_.size();
+  made.bases.resize(before, kNoPieces);
+  made.bases.insert(made.bases.end(), from.bases.begin(), from.bases.end());
+  const std::uint64_t run = made.run_steps;
+  std::size_t next_size = 0, next_crc = 0;
+  std::vector<std::uint64_t> begins;
+  for (std::size_t record = 0; record < part.steps.size(); ++record) {
+    const std::uint32_t steps = part.steps[record];
+    const bool has_it = from.bases[record] != kNoPieces;
+    if (made.has_sizes) {
+      begins.clear();
+      for (std::uint32_t step = 0; step < steps; ++step) {
+        begins.push_back(feature.end);
+        if (has_it) feature.end += from.has_sizes ? from.sizes[next_size++] : from.width;
+      }
+      feature.ends.append(begins);
+    }
+    if (!has_it) continue;
+    const std::uint64_t first =
+        first_run_of(before + record, first_steps_[before + record], made.run_steps);
+    const std::size_t runs = static_cast<std::size_t>((steps + run - 1) / run);
+    made.crcs.resize(static_cast<std::size_t>(first), 0);
+    made.crcs.insert(made.crcs.end(), from.crcs.begin() + static_cast<long>(next_crc),
+                     from.crcs.begin() + static_cast<long>(next_crc + runs));
+    next_crc += runs;
+  }
+}
+
+std::string StepTables::finish(std::uint64_t fingerprint, std::uint64_t stamp) && {
+  if (features_.empty()) {
+    throw Error(ErrorKind::invalid,
+                "No record has any step: `along` names no feature that they have.");
+  }
+  std::sort(features_.begin(), features_.end(), [](const Feature& a, const Feature& b) {
+    return a.made.name != b.made.name ? a.made.name < b.made.name : a.made.form < b.made.form;
+  });
+  const std::size_t records = rest_counts_.size();
+  Body body;
+  body.append(first_steps_);
+  std::vector<std::uint32_t> rows;
+  rows.reserve((records + 1) * (1 + features_.size()));
+  std::uint32_t rest = 0;
+  for (std::size_t record = 0; record <= records; ++record) {
+    rows.push_back(rest);
+    if (record < records) rest += rest_counts_[record];
+    for (const Feature& each : features_) {
+      rows.push_back(record < records ? each.made.bases[record] : kNoPieces);
+    }
+  }
+  const std::uint64_t rows_at = body.append(rows);
+  const std::uint64_t rest_at = body.append(rest_);
+
+  std::string description;
+  add_text(description, axis_.encode());
+  add_number(description, rows_at, 8);
+  add_number(description, rest_at, 8);
+  add_number(description, features_.size(), 4);
+  for (Feature& each : features_) {
+    const FeaturePart& made = each.made;
+    PackedBytes packed;
+    if (made.has_sizes) {
+      each.ends.append(std::span(&each.end, 1));
+      packed = std::move(each.ends).finish();
+    }
+    add_text(description, made.name);
+    add_number(description, static_cast<std::uint64_t>(made.form), 4);
+    add_number(description, made.values, 4);
+    add_number(description, made.run_steps, 4);
+    add_number(description, made.width, 4);
+    add_number(description, body.append(made.crcs), 8);
+    add_number(description, made.crcs.size(), 8);
+    add_number(description, body.append(packed.blocks), 8);
+    add_number(description, body.append(packed.residuals), 8);
+    add_number(description, packed.residuals.size(), 8);
+  }
+  std::string& bytes = body.bytes();
+  std::string crcs;
+  for (std::uint64_t at = 0; at < bytes.size(); at += kStepBlockBytes) {
+    const std::size_t count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(kStepBlockBytes, bytes.size() - at));
+    add_number(crcs, crc32c(reinterpret_cast<const std::uint8_t*>(bytes.data()) + at, count), 4);
+  }
+  StepFileHeader header{};
+  std::memcpy(header.magic, kStepsMagic, sizeof header.magic);
+  header.version = kStepFileVersion;
+  header.flags = left_out_ ? kStepsLeftOut : 0;
+  header.record_count = records;
+  header.step_count = step_count();
+  header.rest_count = rest_.size();
+  header.fingerprint = fingerprint;
+  header.stamp = stamp;
+  header.description_bytes = description.size();
+  std::string head = description + crcs;
+  const std::size_t end = sizeof header + head.size();
+  head.resize(head.size() + (kStepAlignment - end % kStepAlignment) % kStepAlignment);
+  header.body_at = sizeof header + head.size();
+  header.body_bytes = bytes.size();
+  const auto* const packed = reinterpret_cast<const std::uint8_t*>(&header);
+  std::uint32_t crc = crc32c(packed, offsetof(StepFileHeader, header_crc));
+  crc = crc32c(reinterpret_cast<const std::uint8_t*>(head.data()), head.size(), crc);
+  header.header_crc = crc;
+  bytes.insert(0, head);
+  bytes.insert(0, reinterpret_cast<const char*>(&header), sizeof header);
+  return std::move(bytes);
+}
+
+}  // namespace tfrfast

@@ -1,0 +1,92 @@
+// A step file: where each step of each record lies. docs/step-file.md describes it byte by byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/index/packed_offsets.h"
+#include "core/steps/step_part.h"
+
+namespace tfrfast {
+
+struct StepFileHeader {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t flags;
+  std::uint64_t record_count;
+  std::uint64_t step_count;
+  std::uint64_t rest_count;
+  std::uint64_t fingerprint;
+  std::uint64_t stamp;
+  std::uint64_t description_bytes;
+  std::uint64_t body_at;
+  std::uint64_t body_bytes;
+  std::uint64_t zero;
+  std::uint32_t also_zero;
+  std::uint32_t header_crc;  // of the bytes before it, and of those after it up to the body
+};
+static_assert(sizeof(StepFileHeader) == 96);
+
+inline constexpr std::uint32_t kStepFileVersion = 1;
+inline constexpr std::uint32_t kStepsLeftOut = 1;  // flag: damaged records have no steps
+// A block of the body has a checksum.
+inline constexpr std::uint64_t kStepBlockBytes = 16 << 10;
+inline constexpr std::uint64_t kStepAlignment = 64;
+
+// A feature along the axis, and where its tables lie in the body.
+struct StepFeature {
+  std::string name;
+  StepForm form = StepForm::bytes;
+  std::uint32_t values = 0;     // of one step; 0 if steps have different numbers of them
+  std::uint32_t run_steps = 1;  // pieces that share a checksum, a power of two
+  std::uint32_t width = 0;      // of each piece; 0 if they have different ones, which are packed
+  std::uint64_t crcs_at = 0;
+  std::uint64_t crc_count = 0;
+  std::uint64_t blocks_at = 0;
+  std::uint64_t residuals_at = 0;
+  std::uint64_t residuals_bytes = 0;
+};
+
+// The place of a record's first run among the checksums of a feature, if `first_step` is the number
+// of its first step. Records of fewer runs leave places unused.
+constexpr std::uint64_t first_run_of(std::uint64_t record, std::uint64_t first_step,
+                                     std::uint32_t run_steps) noexcept {
+  return run_steps == 1 ? first_step : first_step / run_steps + record;
+}
+
+// Puts parts together, in the order of their records.
+class StepTables {
+ public:
+  explicit StepTables(StepAxis axis) : axis_(std::move(axis)) {}
+
+  // Throws Error feature if the part's features have other numbers of values in a step.
+  void append(const StepPart& part);
+
+  std::uint64_t record_count() const noexcept { return first_steps_.size() - 1; }
+  std::uint64_t step_count() const noexcept { return first_steps_.back(); }
+
+  // The bytes of the file. Call it once. Throws Error invalid if no record has any step.
+  std::string finish(std::uint64_t fingerprint, std::uint64_t stamp) &&;
+
+ private:
+  struct Feature {
+    FeaturePart made;  // its tables are of all records; `sizes` is not used
+    OffsetPacker ends;
+    std::uint64_t end = 0;  // the sum of all sizes
+  };
+  Feature& feature_of(const FeaturePart& part);
+  void append_feature(const StepPart& part, const FeaturePart& from);
+  // Lists the sizes of all steps before step `end`, so far of one width.
+  void list_sizes(Feature& feature, std::size_t records);
+
+  const StepAxis axis_;
+  std::vector<std::uint64_t> first_steps_{0};
+  std::vector<std::uint32_t> rest_counts_;
+  std::vector<RestEntry> rest_;
+  std::vector<Feature> features_;
+  bool left_out_ = false;
+};
+
+}  // namespace tfrfast

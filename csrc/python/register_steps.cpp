@@ -1,0 +1,202 @@
+// Steps of episodes: building a step file, and reading by one.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/numbering.h"
+#include "core/read/bad_row.h"
+#include "core/steps/step_file.h"
+#include "core/steps/step_part.h"
+#include "core/steps/step_reader.h"
+#include "core/steps/step_tables.h"
+#include "python/classes.h"
+#include "python/open_reader.h"
+#include "python/register.h"
+#include "python/text.h"
+#include "python/without_gil.h"
+
+namespace py = pybind11;
+
+namespace tfrfast::python {
+namespace {
+
+// Names are bytes in files, and text in Python.
+using AxisFeatures = std::map<std::string, std::uint32_t>;
+// Its feature, before, after, stride, pad.
+using Window = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t, std::string>;
+
+py::bytes encode_axis(const std::vector<std::string>& prefixes, const AxisFeatures& features) {
+  StepAxis made;
+  made.prefixes = prefixes;
+  made.features.insert(features.begin(), features.end());
+  return py::bytes(made.encode());
+}
+
+WireBytes wire(std::string_view bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+// The layout that suits a record like this one; None if it has no steps. Without a record, a layout
+// that suits any.
+std::optional<py::bytes> layout_for(std::string_view encoded_axis,
+                                    const std::optional<std::string_view>& sample) {
+  const StepAxis axis = StepAxis::decode(encoded_axis);
+  if (!sample) return py::bytes(StepLayout{axis, {}}.encode());
+  if (cut_record(wire(*sample), axis).steps == 0) return {};
+  return py::bytes(StepLayout::of(axis, wire(*sample)).encode());
+}
+
+class StepPartOfReader {
+ public:
+  explicit StepPartOfReader(std::string_view encoded) : maker_(StepLayout::decode(encoded)) {}
+
+  // Adds records from `begin` on, up to `end` or about `max_bytes`, and returns the next one.
+  std::uint64_t add(const OpenReader& open, std::uint64_t begin, std::uint64_t end,
+                    std::uint64_t max_bytes) {
+    const std::shared_ptr<const Reader> reader = open.frames();
+    const WithoutGil without_gil;
+    const std::uint64_t stop = reader->range_end(begin, max_bytes, end - begin);
+    const RecordSource::Range range = reader->read_range(begin, stop);
+    if (range.error) throw *range.error;
+    std::size_t row = 0;
+    for (std::uint64_t record = begin; record < stop; ++record) {
+      const bool is_there = row < range.batch->size() &&
+                            static_cast<std::uint64_t>(range.batch->indices()[row]) == record;
+      if (!is_there) {
+        maker_.add_damaged();
+        continue;
+      }
+      maker_.add((*range.batch)[row++], [&] {
+        std::string where = describe(reader->locate(record));
+        where[0] = 'R';
+        return where;
+      });
+    }
+    return range.next;
+  }
+
+  py::bytes finish() {
+    const std::string encoded = [&] {
+      const WithoutGil without_gil;
+      return maker_.finish().encode();
+    }();
+    return py::bytes(encoded);
+  }
+
+ private:
+  StepPartMaker maker_;
+};
+
+class StepTablesMaker {
+ public:
+  explicit StepTablesMaker(std::string_view encoded_axis)
+      : tables_(StepAxis::decode(encoded_axis)) {}
+
+  void append(std::string_view part) {
+    const WithoutGil without_gil;
+    tables_.append(StepPart::decode(part));
+  }
+  std::uint64_t step_count() const { return tables_.step_count(); }
+  py::bytes finish(std::uint64_t fingerprint, std::uint64_t stamp) {
+    const std::string bytes = [&] {
+      const WithoutGil without_gil;
+      return std::move(tables_).finish(fingerprint, stamp);
+    }();
+    return py::bytes(bytes);
+  }
+
+ private:
+  StepTables tables_;
+};
+
+StepWindow::Pad pad_named(const std::string& name) {
+  if (name == "repeat") return StepWindow::Pad::repeat;
+  if (name == "zeros") return StepWindow::Pad::zeros;
+  return StepWindow::Pad::leave_out;
+}
+
+std::unique_ptr<OpenReader> open_steps(const OpenReader& open, const std::string& path,
+                                       std::uint64_t stamp, const std::vector<Window>& windows) {
+  const std::shared_ptr<const Reader> reader = open.frames();
+  StepOptions options;
+  for (const auto& [name, before, after, stride, pad] : windows) {
+    options.windows[name] = {before, after, stride, pad_named(pad)};
+  }
+  const WithoutGil without_gil;
+  return std::make_unique<OpenReader>(std::make_shared<const StepReader>(
+      reader, StepFile::open(path, reader->shards(), stamp), std::move(options)));
+}
+
+std::shared_ptr<const StepReader> steps_of(const OpenReader& open) {
+  auto reader = std::dynamic_pointer_cast<const StepReader>(open.get());
+  if (reader == nullptr) throw Error(ErrorKind::invalid, "This reader has no steps.");
+  return reader;
+}
+
+// The record of a step, and the step's number in it.
+py::tuple place_of_step(const OpenReader& open, std::int64_t number) {
+  const auto reader = steps_of(open);
+  const auto count = static_cast<std::int64_t>(reader->record_count());
+  const StepReader::Place found =
+      reader->place(static_cast<std::uint64_t>(number_below(count, number, "Step")));
+  return py::make_tuple(found.record, found.step);
+}
+
+py::array first_steps_of(const OpenReader& open) {
+  const auto reader = steps_of(open);
+  const std::vector<std::uint64_t>& all = reader->first_steps();
+  py::array_t<std::int64_t> made(static_cast<py::ssize_t>(all.size()));
+  std::copy(all.begin(), all.end(), made.mutable_data());
+  return made;
+}
+
+py::dict step_facts(const OpenReader& open) {
+  const auto reader = steps_of(open);
+  const StepFile& file = reader->file();
+  py::list features;
+  for (const StepFeature& each : file.features()) {
+    features.append(py::make_tuple(to_text(each.name), name_of(list_kind_of(each.form)),
+                                   each.values, each.width, each.run_steps));
+  }
+  py::dict facts;
+  facts["path"] = to_text(file.path());
+  facts["num_bytes"] = file.bytes();
+  facts["num_records"] = file.first_steps().size() - 1;
+  facts["num_steps"] = file.first_steps().back();
+  facts["left_out"] = file.left_out();
+  facts["features"] = features;
+  return facts;
+}
+
+}  // namespace
+
+void register_steps(py::module_& module) {
+  module.def("step_axis", &encode_axis, py::arg("prefixes"), py::arg("features"));
+  module.def("step_layout", &layout_for, py::arg("axis"), py::arg("sample"));
+  py::class_<StepPartOfReader>(module, "StepPartMaker")
+      .def(constructor<StepPartOfReader, std::string_view>(), py::arg("layout"))
+      .def("add", &StepPartOfReader::add, py::arg("reader"), py::arg("begin"), py::arg("end"),
+           py::arg("max_bytes"))
+      .def("finish", &StepPartOfReader::finish);
+  py::class_<StepTablesMaker>(module, "StepTables")
+      .def(constructor<StepTablesMaker, std::string_view>(), py::arg("axis"))
+      .def("append", &StepTablesMaker::append, py::arg("part"))
+      .def("finish", &StepTablesMaker::finish, py::arg("fingerprint"), py::arg("stamp"))
+      .def_property_readonly("num_steps", &StepTablesMaker::step_count);
+  module.def("open_steps", &open_steps, py::arg("reader"), py::arg("path"), py::arg("stamp"),
+             py::arg("windows"));
+  module.def("step_place", &place_of_step, py::arg("reader"), py::arg("number"));
+  module.def("first_steps", &first_steps_of, py::arg("reader"));
+  module.def("step_facts", &step_facts, py::arg("reader"));
+}
+
+}  // namespace tfrfast::python

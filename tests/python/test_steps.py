@@ -1,0 +1,286 @@
+"""Steps of episodes: what `Steps` delivers is what the episode's record holds for that step."""
+
+import os
+import pickle
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+
+FEATURES = {
+    "steps/action": tfr.FixedLen((7,), "float32"),
+    "steps/image": tfr.FixedLen((), "bytes"),
+    "steps/is_first": tfr.FixedLen((), "int64"),
+    "steps/reward": tfr.FixedLen((), "float32"),
+    "steps/text": tfr.FixedLen((), "bytes"),
+    "steps/tick": tfr.FixedLen((), "int64"),
+    "name": tfr.FixedLen((), "bytes"),
+}
+
+
+def episode(number: int, steps: int) -> dict[str, Any]:
+    rng = np.random.default_rng(number)
+    return {
+        "steps/action": rng.random((steps, 7), np.float32).reshape(-1),
+        "steps/image": [rng.bytes(int(rng.integers(500, 2500))) for _ in range(steps)],
+        "steps/is_first": [int(i == 0) for i in range(steps)],
+        "steps/reward": rng.random(steps, np.float32),
+        "steps/text": [b"pick up %d" % number] * steps,
+        # Of one to ten bytes each.
+        "steps/tick": [int(each) for each in rng.integers(-5, 1 << 40, steps)],
+        "name": [b"episode %d" % number],
+    }
+
+
+LENGTHS = [5, 0, 130, 1, 17, 64, 3]
+
+
+def write(folder: Path, lengths: Sequence[int] = LENGTHS, **options: Any) -> list[str]:
+    """Two shards."""
+    paths = [str(folder / f"data-{shard}") for shard in range(2)]
+    for shard, path in enumerate(paths):
+        with tfr.Writer(path, **options) as writer:
+            for number in range(shard, len(lengths), 2):
+                made = episode(number, lengths[number])
+                writer.write(tfr.encode_example({k: v for k, v in made.items() if len(v)}))
+    return paths
+
+
+def in_order(lengths: Sequence[int] = LENGTHS) -> list[tuple[int, int]]:
+    """The episode and its step, of each step of the shards."""
+    numbers = [*range(0, len(lengths), 2), *range(1, len(lengths), 2)]
+    return [(number, step) for number in numbers for step in range(lengths[number])]
+
+
+def expected(number: int, step: int, steps: int) -> dict[str, Any]:
+    made = episode(number, steps)
+    return {
+        name: value[0]
+        if name == "name"
+        else np.reshape(np.asarray(value, object), (steps, -1))[step]
+        for name, value in made.items()
+    }
+
+
+def check(records: Any, numbers: Sequence[tuple[int, int]]) -> None:
+    batch = tfr.parse_example(records, FEATURES)
+    for row, (number, step) in enumerate(numbers):
+        for name, value in expected(number, step, LENGTHS[number]).items():
+            found = batch[name][row]
+            assert np.array_equal(np.atleast_1d(np.asarray(found, object)), np.atleast_1d(value)), (
+                name
+            )
+
+
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+def test_each_step_has_its_values_and_its_episodes(
+    tmp_path: Path, io: Any, compression: Any
+) -> None:
+    paths = write(tmp_path, compression=compression)
+    steps = tfr.Steps(paths, along="steps/", io=io)
+    wanted = in_order()
+    assert len(steps) == len(wanted)
+    check(steps.read(np.arange(len(steps))), wanted)
+    some = [219, 0, 7, 7, 100]
+    check(steps[some], [wanted[each] for each in some])
+    assert steps[some][0] == steps[219] == list(steps)[219]
+    assert [bytes(each) for each in steps[3:9]] == [steps[each] for each in range(3, 9)]
+    with pytest.raises(IndexError, match="Record 220 does not exist"):
+        steps[220]
+
+
+def test_a_step_knows_its_place(tmp_path: Path) -> None:
+    steps = tfr.Steps(write(tmp_path), along="steps/")
+    assert steps.locate(5 + 129) == (0, 1, 129)
+    assert steps.locate(-1) == (1, 6, 63)
+    assert steps.episodes.lengths.tolist() == [5, 130, 17, 3, 0, 1, 64]
+    assert steps.episodes.first_steps.tolist() == [0, 5, 135, 152, 155, 155, 156]
+    assert repr(steps) == "Steps(7 episodes, 220 steps)"
+    assert "steps/action: 7 float a step, 28 bytes" in steps.describe()
+
+
+def test_the_file_is_made_once_and_found_again(tmp_path: Path) -> None:
+    paths = write(tmp_path)
+    made = tfr.build_steps(paths, along="steps/", executor=ProcessPoolExecutor(2))
+    before = os.stat(made)
+    assert len(tfr.Steps(paths, along="steps/", index="require")) == 220
+    assert os.path.samestat(os.stat(made), before)
+    with pytest.raises(FileNotFoundError):
+        tfr.Steps(paths, along=["steps/action", "steps/image"], index="require")
+    again = pickle.loads(pickle.dumps(tfr.Steps(paths, along="steps/")))
+    check(again[:3], in_order()[:3])
+
+
+def test_nothing_is_kept_in_memory_alone(tmp_path: Path) -> None:
+    paths = write(tmp_path)
+    steps = tfr.Steps(paths, along="steps/", index="memory")
+    check(steps[200:], in_order()[200:])
+    assert {each.name for each in tmp_path.iterdir()} == {"data-0", "data-1"}
+
+
+def test_a_loader_delivers_each_step_once(tmp_path: Path) -> None:
+    steps = tfr.Steps(write(tmp_path), along="steps/")
+    wanted = in_order()
+    seen = []
+    for rank in range(2):
+        loader = tfr.Loader(steps, 16, features=FEATURES, seed=3, rank=rank, world=2, threads=2)
+        for batch in loader:
+            seen += batch.indices.tolist()
+            row = int(batch.indices[0])
+            assert batch["name"][0] == b"episode %d" % wanted[row][0]
+            assert np.array_equal(
+                batch["steps/action"][0].astype(object),
+                expected(*wanted[row], LENGTHS[wanted[row][0]])["steps/action"],
+            )
+    assert sorted(seen) == list(range(220))
+
+
+def window_of(values: np.ndarray, step: int, offsets: Sequence[int]) -> np.ndarray:
+    return values[np.clip(step + np.asarray(offsets), 0, len(values) - 1)]
+
+
+def test_windows_hold_their_steps_within_the_episode(tmp_path: Path, io: Any) -> None:
+    windows = {
+        "steps/action": tfr.Window(before=1, after=4),
+        "steps/image": tfr.Window(before=2, stride=3),
+        "steps/text": tfr.Window(after=1, pad="zeros"),
+        "steps/reward": tfr.Window(before=2, pad="zeros"),
+    }
+    steps = tfr.Steps(write(tmp_path), along="steps/", windows=windows, io=io)
+    features = {
+        **FEATURES,
+        "steps/action": tfr.FixedLen((6, 7), "float32"),
+        "steps/action/valid": tfr.FixedLen((6,), "int64"),
+        "steps/image": tfr.FixedLen((3,), "bytes"),
+        "steps/text": tfr.FixedLen((2,), "bytes"),
+        "steps/text/valid": tfr.FixedLen((2,), "int64"),
+        "steps/reward": tfr.FixedLen((3,), "float32"),
+    }
+    wanted = in_order()
+    batch = tfr.parse_example(steps.read(range(len(steps))), features)
+    for row, (number, step) in enumerate(wanted):
+        count = LENGTHS[number]
+        made = episode(number, count)
+        actions = made["steps/action"].reshape(count, 7)
+        assert np.array_equal(batch["steps/action"][row], window_of(actions, step, range(-1, 5)))
+        real = [int(0 <= step + j < count) for j in range(-1, 5)]
+        assert batch["steps/action/valid"][row].tolist() == real
+        images = np.array(made["steps/image"], object)
+        assert list(batch["steps/image"][row]) == list(window_of(images, step, [-6, -3, 0]))
+        has_next = step + 1 < count
+        assert list(batch["steps/text"][row]) == [
+            made["steps/text"][0],
+            made["steps/text"][0] * has_next,
+        ]
+        assert batch["steps/text/valid"][row].tolist() == [1, has_next]
+        rewards = [made["steps/reward"][step + j] if step + j >= 0 else 0 for j in (-2, -1, 0)]
+        assert batch["steps/reward"][row].tolist() == rewards
+
+
+def test_steps_that_a_window_lacks_can_be_left_out(tmp_path: Path) -> None:
+    window = {"steps/action": tfr.Window(before=1, after=2, stride=2, pad=None)}
+    steps = tfr.Steps(write(tmp_path), along="steps/", windows=window)
+    kept = [(n, step) for n, step in in_order() if 2 <= step < LENGTHS[n] - 4]
+    assert len(steps) == len(kept)
+    features = {"name": FEATURES["name"], "steps/tick": FEATURES["steps/tick"]}
+    batch = tfr.parse_example(steps.read(range(len(steps))), features)
+    for row, (number, step) in enumerate(kept):
+        assert batch["steps/tick"][row] == episode(number, LENGTHS[number])["steps/tick"][step]
+    with pytest.raises(ValueError, match="'steps/jaw', which is no feature of the steps"):
+        tfr.Steps(steps.records, along="steps/", windows={"steps/jaw": tfr.Window()})
+
+
+def damage(path: str, what: bytes) -> None:
+    data = Path(path).read_bytes()
+    at = data.index(what)
+    times = os.stat(path)
+    Path(path).write_bytes(data[: at + 1] + bytes([data[at + 1] ^ 1]) + data[at + 2 :])
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_a_damaged_part_is_an_error_where_it_is_needed(tmp_path: Path, io: Any) -> None:
+    paths = write(tmp_path)
+    for mode in ("raise", "skip"):
+        steps = tfr.Steps(paths, along="steps/", io=io, on_corruption=mode, index="memory")
+        if mode == "raise":
+            image = episode(2, 130)["steps/image"][77]
+            damage(paths[0], image[100:140])
+            broken = 5 + 77
+            with pytest.raises(tfr.RecordError, match="'steps/image' at byte"):
+                steps[broken]
+            check(steps[broken + 1 : broken + 3], in_order()[broken + 1 : broken + 3])
+        else:
+            # The whole record was left out when its steps were found.
+            assert len(steps) == 90
+            assert [each.records for each in steps.skipped] == [1]
+
+
+def test_steps_damaged_since_are_skipped(tmp_path: Path) -> None:
+    paths = write(tmp_path)
+    tfr.build_steps(paths, along="steps/")
+    steps = tfr.Steps(paths, along="steps/", on_corruption="skip")
+    descriptor = os.open(paths[0], os.O_RDWR)
+    at = Path(paths[0]).read_bytes().index(episode(2, 130)["steps/image"][77])
+    os.pwrite(descriptor, b"?!", at + 10)
+    os.close(descriptor)
+    with pytest.raises(tfr.RecordError):
+        steps[82]
+    with pytest.raises(tfr.RecordError):  # the file has changed: that is not damage
+        steps.read([81, 82, 83])
+
+
+def test_features_of_other_lengths_are_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "data")
+    with tfr.Writer(path) as writer:
+        writer.write(tfr.encode_example({"steps/a": [1, 2, 3], "steps/b": [1, 2, 3, 4]}))
+    with pytest.raises(tfr.FeatureError, match=r"Record 0 of .* has 4 values in feature 'steps/b'"):
+        tfr.Steps(path, along="steps/")
+    with pytest.raises(ValueError, match="No record has any step"):
+        tfr.Steps(path, along="episode/")
+    ok = tfr.Steps(path, along="steps/a", index="memory")
+    parsed = tfr.parse_example(
+        ok[1:2], {"steps/a": FEATURES["steps/tick"], "steps/b": tfr.VarLen("int64")}
+    )
+    assert parsed["steps/a"].tolist() == [2]
+    with pytest.raises(tfr.FeatureError, match="has 3 values in feature 'steps/a'"):
+        tfr.Steps(path, along={"steps/a": 2})
+
+
+def test_what_needs_whole_records_says_so(tmp_path: Path) -> None:
+    steps = tfr.Steps(write(tmp_path), along="steps/")
+    for use in (
+        lambda: tfr.copy(steps, [0], str(tmp_path / "out")),
+        lambda: tfr.build_keys(steps, "name"),
+        lambda: tfr.Loader(steps, 2).to_tf_dataset(),
+        lambda: steps.by("name"),
+    ):
+        with pytest.raises(TypeError, match="whole|not steps|cannot read steps yet"):
+            use()
+
+
+def test_an_index_takes_few_bytes_a_step(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path = str(tmp_path / "data")
+
+    def size_of(cameras: int) -> float:
+        with tfr.Writer(path) as writer:
+            for _ in range(20):
+                sizes = np.clip(rng.normal(600, 60, (cameras, 200)), 100, None).astype(int)
+                images = {
+                    f"steps/image{camera}": [bytes(size) for size in sizes[camera]]
+                    for camera in range(cameras)
+                }
+                writer.write(
+                    tfr.encode_example({"steps/action": rng.random(2000, np.float32), **images})
+                )
+        made = tfr.build_steps(path, along="steps/")
+        return os.path.getsize(made) / 4000
+
+    one, two = size_of(1), size_of(2)
+    assert one < 8
+    assert two - one < 7

@@ -1,0 +1,1 @@
+"""Steps of episodes as records: the step file, its building, and the reader."""

@@ -1,0 +1,169 @@
+"""Builds step files, which say where each step of each record lies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from tfrfast import _native
+from tfrfast.base.progress import ProgressBar
+from tfrfast.errors import FeatureError
+from tfrfast.jobs.chosen_records import ChosenRecords, ShardSizes, cut_rows
+from tfrfast.jobs.cutting import part_bytes
+from tfrfast.jobs.running import Advance, checked_threads, num_workers, run_tasks
+from tfrfast.keys.key_file import stamp_of
+from tfrfast.loading.records import open_reader
+from tfrfast.reader import INDEX_USES, Reader
+from tfrfast.steps.along import Along, encoded_axis
+from tfrfast.storage.paths import Paths, absolute_path, written_file
+from tfrfast.writing.work_folder import WorkFolder
+
+__all__ = ["build_step_file", "build_steps", "step_path"]
+
+# A record that has steps is looked for among so many.
+_SAMPLES = 16
+_BYTES_AT_ONCE = 32 << 20
+
+
+def build_steps(
+    source: Reader | Paths,
+    *,
+    along: Along,
+    folder: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    **reader_options: Any,
+) -> str:
+    """Makes the step file that `tfr.Steps` reads by, and returns its path.
+
+        tfr.build_steps("data/train-*", along="steps/")
+
+    `Steps` makes it itself if there is none. One pass reads and verifies all records. The file fits
+    these shards in this order only, and is made again when one of them changes.
+
+    Args:
+      source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
+      along: as for Steps.
+      folder: where the file goes. By default it lies beside the indexes of the first shard.
+      threads, progress: as for Reader.
+      executor: reads, instead of threads of this process: `ProcessPoolExecutor()`, or any other
+        `concurrent.futures.Executor`. Its processes must see the same files under the same names.
+    """
+    reader = open_reader(source, reader_options)
+    axis = encoded_axis(along)
+    path = step_path(reader, axis, None if folder is None else os.fspath(folder))
+    build_step_file(reader, axis, path, threads, progress, executor)
+    return path
+
+
+def step_path(reader: Reader, axis: bytes, folder: str | None = None) -> str:
+    """Where the step file of these shards lies: beside their indexes, or in the folder given."""
+    paths = [shard.path for shard in reader.shards]
+    if not paths:
+        raise ValueError("There are no shards.")
+    if folder is None and (named := reader._options["index"]) not in INDEX_USES:
+        folder = named
+    if folder is None:
+        if "://" in paths[0]:
+            raise ValueError(
+                f"No folder lies beside {paths[0]!r}. Say with index=FOLDER where the step file "
+                "goes."
+            )
+        folder = _native.sibling_index_folder(os.fsencode(absolute_path(paths[0])))
+    folder = os.fsdecode(written_file(folder))
+    names = hashlib.sha256(axis)
+    for path in paths:
+        names.update(b"\0" + os.fsencode(os.path.basename(path)))
+    return os.path.join(folder, f"{names.hexdigest()[:16]}.steps")
+
+
+def build_step_file(
+    reader: Reader,
+    axis: bytes,
+    path: str,
+    threads: int | None,
+    progress: bool | None,
+    executor: Executor | None = None,
+) -> None:
+    _native.check_own_name(os.fsencode(path))
+    made = _step_bytes(reader, axis, threads, progress, executor)
+    with WorkFolder(path) as work, open(work.inside("steps"), "xb") as file:
+        file.write(made)
+        # Nobody else may write to it: it says where steps are.
+        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
+        file.flush()
+        os.fsync(file.fileno())
+        _native.check_own_name(os.fsencode(path))
+        os.replace(file.name, path)
+
+
+def in_memory(reader: Reader, axis: bytes) -> Iterator[str]:
+    """The path of a step file that nobody finds and that is gone with the iterator."""
+    with tempfile.NamedTemporaryFile(suffix=".steps") as file:
+        threads, progress = reader._options["threads"], reader._options["progress"]
+        file.write(_step_bytes(reader, axis, threads, progress, None))
+        file.flush()
+        yield file.name
+
+
+def _step_bytes(
+    reader: Reader,
+    axis: bytes,
+    threads: int | None,
+    progress: bool | None,
+    executor: Executor | None,
+) -> bytes:
+    threads = checked_threads(threads)
+    stamp = stamp_of(reader)
+    tasks = _planned(ShardSizes(reader), _layout(reader, axis), num_workers(executor, threads))
+    tables = _native.StepTables(axis)
+    with ProgressBar("Finding steps", progress, "records") as bar:
+        for part in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+            tables.append(part)
+    return tables.finish(reader.fingerprint, stamp)
+
+
+def _layout(reader: Reader, axis: bytes) -> bytes:
+    """What suits the first record that has steps."""
+    for record in range(min(len(reader), _SAMPLES)):
+        try:
+            layout = _native.step_layout(axis, reader[record])
+        except (FeatureError, ValueError):  # the pass says so, and where
+            break
+        if layout is not None:
+            return layout
+    return _native.step_layout(axis, None)
+
+
+def _planned(shards: ShardSizes, layout: bytes, workers: int) -> list[_CutRecords]:
+    size = part_bytes(sum(shards.sizes), workers)
+    return [
+        _CutRecords(ChosenRecords(shards, numbers), len(numbers), layout)
+        for numbers in cut_rows(shards, size)
+    ]
+
+
+@dataclass
+class _CutRecords:
+    """Reads a range of records, and finds the steps in them."""
+
+    rows: ChosenRecords
+    amount: int
+    layout: bytes
+
+    def run(self, advance: Advance) -> bytes:
+        numbers = self.rows.numbers
+        assert isinstance(numbers, range)
+        maker = _native.StepPartMaker(self.layout)
+        at = numbers.start
+        while at < numbers.stop:
+            end = maker.add(self.rows.reader._core, at, numbers.stop, _BYTES_AT_ONCE)
+            advance(end - at)
+            at = end
+        return maker.finish()

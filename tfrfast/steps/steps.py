@@ -1,0 +1,172 @@
+"""Random access to the steps of episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfrfast import _native
+from tfrfast.base.sizes import counted, format_bytes
+from tfrfast.errors import CorruptRecordError, StaleIndexError
+from tfrfast.keys.key_file import stamp_of
+from tfrfast.loading.records import open_reader
+from tfrfast.reader import Reader
+from tfrfast.steps.along import Along, encoded_axis
+from tfrfast.steps.building import build_step_file, in_memory, step_path
+from tfrfast.steps.window import Window
+from tfrfast.storage.paths import Paths
+
+__all__ = ["Episodes", "StepLocation", "Steps"]
+
+
+class StepLocation(NamedTuple):
+    """Where a step lies."""
+
+    shard: int
+    """The number of the shard in `Steps.shards`."""
+    record: int
+    """The number of its episode's record in `Steps.records`."""
+    step: int
+    """Its number in the episode."""
+
+
+class Episodes(NamedTuple):
+    """The episodes of some steps, one for each record."""
+
+    first_steps: NDArray[np.int64]
+    """The number of the first step of each."""
+    lengths: NDArray[np.int64]
+    """How many steps each has."""
+
+
+class Steps(Reader):
+    """Any step of any episode by number, where each record is an episode.
+
+        steps = tfr.Steps("data/train-*", along="steps/")
+        example, batch = steps[12_345], steps[[9, 2, 7]]  # bytes, and a RecordBatch
+
+    A step is a `tf.train.Example`. Of each feature along the axis it has the values of that step,
+    and it has all other features whole. Only these parts of the record are read, and each is
+    compared with a checksum. Whatever takes a Reader takes Steps, except what needs whole records:
+    `records` is the Reader of those.
+
+    A step file says where the steps lie. The first `Steps` of some shards makes it in one pass, and
+    it is kept where indexes lie: see `build_steps`. With `index="memory"` nothing is kept.
+
+    Args:
+      source: a Reader of the episodes, or anything that Reader takes; `reader_options` are passed
+        on to it.
+      along: which features have values for each step: a prefix that ends in "/", a name, or several
+        of them. If no feature has just one value for each step, a dict of names says how many
+        values of each are one step's.
+      windows: a `Window` for each feature of which a step's Example holds several steps.
+    """
+
+    _makes_records = True
+
+    def __init__(
+        self,
+        source: Reader | Paths,
+        *,
+        along: Along,
+        windows: Mapping[str, Window] | None = None,
+        **reader_options: Any,
+    ) -> None:
+        #: The Reader of the episodes.
+        self.records: Reader = open_reader(source, reader_options)
+        self._options = self.records._options
+        self._paths = self.records._paths
+        self._axis = encoded_axis(along)
+        self._along = along
+        self._windows = dict(windows or {})
+        self._core = self._open()
+        self._item = self._core.item
+
+    def _open(self) -> _native.Reader:
+        reader, use = self.records, self._options["index"]
+        if use == "memory":
+            for path in in_memory(reader, self._axis):
+                return self._open_file(path)
+        path = step_path(reader, self._axis)
+        try:
+            return self._open_file(path)
+        except (FileNotFoundError, StaleIndexError, CorruptRecordError):
+            if use == "require":
+                raise
+        threads, progress = self._options["threads"], self._options["progress"]
+        build_step_file(reader, self._axis, path, threads, progress)
+        return self._open_file(path)
+
+    def _open_file(self, path: str) -> _native.Reader:
+        windows = [
+            (name, each.before, each.after, each.stride, each.pad or "")
+            for name, each in self._windows.items()
+        ]
+        stamp = stamp_of(self.records)
+        return _native.open_steps(self.records._core, path, stamp, windows)
+
+    def locate(self, i: int) -> StepLocation:  # type: ignore[override]
+        """Where step `i` lies. Reads only the step file."""
+        record, step = _native.step_place(self._core, i)
+        return StepLocation(self.records.locate(record).shard, record, step)
+
+    @cached_property
+    def episodes(self) -> Episodes:
+        """The first step and the length of each episode."""
+        first_steps = _native.first_steps(self._core)
+        return Episodes(first_steps[:-1], np.diff(first_steps))
+
+    def describe(self) -> str:  # type: ignore[override]
+        """What a step holds, and what the step file takes."""
+        facts = _native.step_facts(self._core)
+        bytes_a_step = facts["num_bytes"] / max(facts["num_steps"], 1)
+        lines = [
+            f"{counted(len(self), 'steps')} of {counted(facts['num_records'], 'episodes')}",
+            f"step file: {format_bytes(facts['num_bytes'])}, {bytes_a_step:.1f} bytes a step, "
+            f"{facts['path']}",
+        ]
+        for name, kind, values, width, run_steps in facts["features"]:
+            size = f"{width} bytes" if width else "of different sizes"
+            lines.append(
+                f"{name}: {values or 'any number of'} {kind} a step, {size}, "
+                f"a checksum for {run_steps}"
+            )
+        return "\n".join(lines)
+
+    @property
+    def lengths(self) -> NoReturn:
+        raise TypeError("The lengths of steps are not known: give those that are to count.")
+
+    def by(self, feature: str, *, folder: object = None) -> NoReturn:
+        raise TypeError("Records are found by key, not steps: use `steps.records.by`.")
+
+    def _described(self) -> NoReturn:
+        raise TypeError("tf.data cannot read steps yet: iterate a Loader of them.")
+
+    def _records_within(self, num_bytes: int) -> int:
+        mean = sum(shard.num_bytes for shard in self.shards) // max(len(self), 1)
+        return max(1, min(1 << 16, num_bytes // max(mean, 1)))
+
+    def close(self) -> None:
+        """Lets go of all files. Using the reader afterwards is an error."""
+        super().close()
+        self.records.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _open, (self.records, self._along, self._windows)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "Steps(closed)"
+        return f"Steps({len(self.episodes.lengths)} episodes, {len(self)} steps)"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{self!r}</pre>"
+
+
+def _open(records: Reader, along: Along, windows: dict[str, Window]) -> Steps:
+    return Steps(records, along=along, windows=windows)
