@@ -47,7 +47,7 @@ def build_on_theirs(pipeline: Pipeline) -> Any | None:
     if sequence is not None and sequence.repeated and not (batch and batch.ends_with_epoch):
         theirs = theirs.repeat(sequence.epochs)
     if sequence is not None and batch is not None:
-        theirs = theirs.batch(batch.rows, batch.drop_remainder)
+        theirs = _batched(pipeline, theirs, batch)
         if pipeline.features is not None:
             theirs = parallel_map(theirs, pipeline.features.parse)
         if batch.ends_with_epoch:
@@ -85,10 +85,17 @@ def build_one_by_one(pipeline: Pipeline) -> Any:
     if batch.ends_with_epoch:
         records = replace(records, epochs=1, repeated=False)
     single = replace(pipeline, sequence=records, lifted=None, prefetched=None, options=None)
-    batches = build(single).batch(batch.rows, batch.drop_remainder)
+    batches = _batched(pipeline, build(single), batch)
     if batch.ends_with_epoch:
         batches = batches.repeat(sequence.epochs)
     return _followed(pipeline, batches)
+
+
+def _batched(pipeline: Pipeline, elements: Any, batch: Batch) -> Any:
+    """The batches that tf.data makes of single elements."""
+    if pipeline.lifted is not None:
+        return pipeline.lifted.batches(elements, batch.rows, batch.drop_remainder)
+    return elements.batch(batch.rows, batch.drop_remainder)
 
 
 def _batches(pipeline: Pipeline, batch: Batch) -> Any:

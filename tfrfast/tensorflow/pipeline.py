@@ -17,6 +17,7 @@ from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
+from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.sequence import EVERYTHING, Batch, Sequence, Shuffle
 from tfrfast.tensorflow.slow_paths import warn_of_requests
@@ -117,11 +118,13 @@ class Pipeline:
             cached=False,
         )
 
-    def batched(self, rows: Any, drop_remainder: Any) -> Pipeline | Refusal:
+    def batched(
+        self, rows: Any, drop_remainder: Any, padding: Padding | None = None
+    ) -> Pipeline | Refusal:
         number = static_integer(rows)
         if number is None or drop_remainder is None:
             return _UNKNOWN
-        lifted = self._lifted() if self.elementwise and self.batch is None else None
+        lifted = self._lifted(padding) if self.elementwise and self.batch is None else None
         if isinstance(lifted, Refusal):
             return lifted
         if self.sequence is None:
@@ -147,14 +150,14 @@ class Pipeline:
         batched = self._in_batches(sequence.in_turns(turns[1]), rows)
         return replace(batched, source=turns[0], lifted=lifted)
 
-    def _lifted(self) -> Lifted | Refusal:
+    def _lifted(self, padding: Padding | None) -> Lifted | Refusal:
         """The maps before a batch(), where they can be given whole batches."""
         if self.filtered:
             return Refusal(
                 "filter() before it makes single elements",
                 "batch() first, and then map() on batches",
             )
-        lifted = lift(self.elementwise, self.lifts)
+        lifted = lift(self.elementwise, self.lifts, padding)
         if isinstance(lifted, Lifted):
             return lifted
         instead = lifted.instead or "batch() first, and then map() on batches"

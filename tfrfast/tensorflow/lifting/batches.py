@@ -83,7 +83,7 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
         elements = unbatched(flat_map(read, in_parts))
         for function, made in zip(lifted.functions, lifted.specs, strict=True):
             elements = map_as_traced(elements, function, made)
-        return elements.batch(size, batches.rows is not None)
+        return lifted.batches(elements, size, batches.rows is not None)
 
     def emit(packed: Any, holds: Any, *batch: Any) -> Any:
         return tf.cond(holds, lambda: of_optional(packed, spec), lambda: one_by_one(*batch))

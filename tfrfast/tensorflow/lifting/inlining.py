@@ -1,42 +1,43 @@
-"""Puts the functions that a function calls in the places where it calls them."""
+"""Makes one function of several, and puts the functions that they call in their places."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.tensorflow.lifting import internals
+from tfrfast.tensorflow.recognition import origin
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 
 
-def without_calls(graph: Any) -> Any:
-    """A traced graph whose calls are replaced by what they do, such as those of a @tf.function.
+def joined(graphs: Sequence[Any]) -> Any:
+    """One traced graph of functions, each of which is given what the one before it makes.
 
-    It has the same arguments, and what must run still does. Branches and loops stay as they are.
-    Where that is not possible, a call that is compiled for example, the graph that was given is
-    returned.
+    It has the arguments of the first and the results of the last, and what must run still does.
+    Calls, such as those of a @tf.function, are replaced by what they do. Branches and loops stay as
+    they are. Where that is not possible, because a call is compiled for example, returns a graph
+    that stands alone as it is, and None for several.
     """
-    pending, has_calls = [graph], False
-    while pending:
-        for op in pending.pop().get_operations():
-            if op.type in _CALLS:
-                body = internals.body_of(op)
-                if body is None or len(body.inputs) != len(op.inputs) or _is_compiled(op):
-                    return graph
-                pending.append(body)
-                has_calls = True
-    if not has_calls:
-        return graph
+    if len(graphs) == 1 and not any(op.type in _CALLS for op in graphs[0].get_operations()):
+        return graphs[0]
     try:
-        return _traced_again(graph)
+        return _traced_again(graphs)
     except _NotCopiedError:
-        return graph
+        return graphs[0] if len(graphs) == 1 else None
 
 
 class _NotCopiedError(Exception):
     pass
+
+
+def _body_of(call: Any) -> Any:
+    body = internals.body_of(call)
+    if body is None or len(body.inputs) != len(call.inputs) or _is_compiled(call):
+        raise _NotCopiedError
+    return body
 
 
 def _is_compiled(op: Any) -> bool:
@@ -45,16 +46,21 @@ def _is_compiled(op: Any) -> bool:
     return value is not None and bool(value.b)
 
 
-def _traced_again(graph: Any) -> Any:
-    captures = {inner.name: outer for outer, inner in internals.captures_of(graph)}
-    arguments = [tensor for tensor in graph.inputs if tensor.name not in captures]
-
-    def run(*given: Any) -> list[Any]:
+def _traced_again(graphs: Sequence[Any]) -> Any:
+    def run(*given: Any) -> Any:
         here = tf.compat.v1.get_default_graph()
-        tensors = {own.name: tensor for own, tensor in zip(arguments, given, strict=True)}
-        tensors |= {name: internals.captured(outer, here) for name, outer in captures.items()}
-        return _copy(graph, tensors, here)[0]
+        for graph in graphs:
+            captured = {inner.name: outer for outer, inner in internals.captures_of(graph)}
+            names = [tensor.name for tensor in graph.inputs if tensor.name not in captured]
+            if len(names) != len(given):
+                raise _NotCopiedError
+            tensors = dict(zip(names, given, strict=True))
+            tensors |= {name: internals.captured(each, here) for name, each in captured.items()}
+            given = tuple(_copy(graph, tensors, here)[0])
+        return list(given)
 
+    captured = {inner.name for _, inner in internals.captures_of(graphs[0])}
+    arguments = [tensor for tensor in graphs[0].inputs if tensor.name not in captured]
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in arguments]
     return tf.function(run, specs, autograph=False).get_concrete_function().graph
 
@@ -73,8 +79,10 @@ def _copy(graph: Any, tensors: dict[str, Any], here: Any) -> tuple[list[Any], li
         inputs = [tensors[tensor.name] for tensor in op.inputs]
         waits = [copy for each in op.control_inputs for copy in copies.get(each.name, [])]
         with here.control_dependencies(waits):
-            if op.type in _CALLS:
-                body = internals.body_of(op)
+            if op.type == "DeserializeSparse" and origin(inputs[0]).op.type == "SerializeSparse":
+                outputs, copies[op.name] = origin(inputs[0]).op.inputs, []
+            elif op.type in _CALLS:
+                body = _body_of(op)
                 given = zip((tensor.name for tensor in body.inputs), inputs, strict=True)
                 outputs, copies[op.name] = _copy(body, dict(given), here)
             else:

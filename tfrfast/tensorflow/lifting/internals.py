@@ -7,16 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-MISSING = "this TensorFlow does not show what a map() traced"
-
-
-def traced(mapped: Any) -> Any:
-    """The function that a map() has traced, a ConcreteFunction; None if it cannot be had."""
-    function = getattr(getattr(mapped, "_map_func", None), "function", None)
-    graph = getattr(function, "graph", None)
-    shown = ("inputs", "outputs", "control_outputs", "captures")
-    return function if all(hasattr(graph, name) for name in shown) else None
-
 
 def captured(tensor: Any, graph: Any) -> Any:
     """The tensor of a FuncGraph that stands for one outside it."""

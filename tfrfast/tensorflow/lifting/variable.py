@@ -87,12 +87,17 @@ class Rows:
         filled = tf.fill(splits[-1:], value)
         return Rows(tf.tensor_scatter_nd_update(filled, places[:, tf.newaxis], self.values), splits)
 
-    def of_length(self, count: int, of_value: Sequence[int]) -> tuple[Any, Any]:
-        """A tensor of all rows, with so many values each, and which rows have as many."""
+    def of_length(
+        self, count: int, of_value: Sequence[int], filling: Any = None
+    ) -> tuple[Any, Any]:
+        """A tensor of all rows, with so many values each, and which rows have as many.
+
+        -1 stands for as many as the longest row has.
+        """
         tensor = tf.raw_ops.RaggedTensorToTensor(
             shape=tf.constant([-1, count, *of_value], tf.int64),
             values=self.values,
-            default_value=tf.zeros([], self.dtype),
+            default_value=tf.zeros([], self.dtype) if filling is None else filling,
             row_partition_tensors=[self.splits],
             row_partition_types=["ROW_SPLITS"],
         )

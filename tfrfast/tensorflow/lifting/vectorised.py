@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.by_element import ByElement
 from tfrfast.tensorflow.lifting.dependencies import inputs_of, looked_at
+from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import Batch, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import Shapes
@@ -36,15 +37,19 @@ class Vectorised:
     #: without those of tensors whose size differs from row to row; and how many of these there are.
     row_bytes: int
     unsized: int
-    #: Whether all rows of the outputs are known to have the same shapes.
-    has_fixed_shapes: bool
+    #: Whether all rows have the same shapes, but for those that are of class Rows.
+    can_be_padded: bool
     #: The ops that return a split of one string as it is, and that split.
     whole_splits: Mapping[str, Any]
     #: What runs row by row, after the steps.
     by_element: ByElement | None = None
 
     def __call__(
-        self, columns: Sequence[Any], row_count: Any = None, taken: Any = None
+        self,
+        columns: Sequence[Any],
+        row_count: Any = None,
+        taken: Any = None,
+        padding: Padding | None = None,
     ) -> tuple[list[Any], Any]:
         """Returns the outputs for rows whose columns these are, and whether they count.
 
@@ -56,7 +61,7 @@ class Vectorised:
         drop the outputs and run the function on each row, so that errors come where they belong.
         The same has to be done if what runs row by row fails. Without columns, `row_count` is
         needed. With `taken`, a boolean for each row, the others cannot fail, and what is made of
-        them does not matter.
+        them does not matter. Without `padding`, rows of different lengths do not count.
         """
         graph, inputs = tf.compat.v1.get_default_graph(), self.rest.inputs
         values = {each.name: column for each, column in zip(inputs, columns, strict=True)}
@@ -75,7 +80,9 @@ class Vectorised:
                     value.set_shape([None, *self.shapes.known(output)])
         if self.by_element is not None:
             batch.conditions += self.by_element(values)
-        outputs = [self._output(each, values, batch) for each in self.rest.outputs]
+        outputs = [self._output(each, values, batch, padding) for each in self.rest.outputs]
+        if padding is not None:
+            outputs = padding.fill(outputs, batch.require)
         return outputs, batch.is_right() if batch.conditions else None
 
     def takes(self, given: Any) -> bool:
@@ -88,9 +95,11 @@ class Vectorised:
         is_one = not isinstance(value, Rows) and output.dtype != tf.variant
         return is_one and output.name in self.per_row
 
-    def _output(self, output: Any, values: dict[str, Any], batch: Batch) -> Any:
+    def _output(
+        self, output: Any, values: dict[str, Any], batch: Batch, padding: Padding | None
+    ) -> Any:
         value = values[output.name]
-        if isinstance(value, Rows):
+        if isinstance(value, Rows) and padding is None:
             value, is_right = value.padded()
             batch.require(is_right)
         if output.name in self.per_row:

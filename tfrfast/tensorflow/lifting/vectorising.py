@@ -22,6 +22,7 @@ from tfrfast.tensorflow.lifting.rules.of_values import (
     ShapesOfValues,
     of_each_value,
     part_made,
+    ragged_rows,
     shape_of_rows,
     sparse_rows,
 )
@@ -100,8 +101,6 @@ class _Planning:
             self._look_at_result(each)
         left = self._left or any(map(self._is_indices, rest.outputs))
         part = self._by_element() if left else None
-        is_fixed = part is None or part.has_fixed_shapes
-        differing = [each for each in rest.outputs if self._differs(each)]
         return Vectorised(
             self._rest,
             tuple(self._steps),
@@ -110,7 +109,7 @@ class _Planning:
             self._is_checked,
             self._row_bytes,
             self._unsized,
-            is_fixed and not differing,
+            part is None or part.has_fixed_shapes,
             self._whole_splits,
             part,
         )
@@ -217,9 +216,10 @@ class _Planning:
             self._is_checked |= node.is_checked
             self._add_rows(op, write, part)
             return
-        if op.type == "SerializeSparse":
+        if op.type in PACKING:
             self._unsized += 1
-            self._add(op, sparse_rows(op, self._parts))
+            packed = sparse_rows if op.type == "SerializeSparse" else ragged_rows
+            self._add(op, packed(op, self._parts))
             return
         if op.type in SHAPES_OF_ROWS:
             self._add(op, shape_of_rows(op, self._parts[op.inputs[0].name]))

@@ -13,6 +13,7 @@ from tfrfast.tensorflow.reading import nodes
 _SHOWN = {
     "CacheDataset": ("cache", ()),
     "_BatchDataset": ("batch", ("batch_size",)),
+    "_DenseToRaggedDataset": ("ragged_batch", ()),
     "_FilterDataset": ("filter", ()),
     "_ConcatenateDataset": ("concatenate", ()),
     "_OptionsDataset": ("with_options", ()),

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.history import OF_EACH, History, Refusal, Step, lifted_step
 from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.shuffles import order_of
@@ -95,9 +96,14 @@ def _map_and_batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 
 def _padded_batch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
-    if pipeline.elementwise or pipeline.batch is not None:
-        return Refusal("it pads single elements")
-    return _batch(pipeline, call)  # strings need no padding
+    if not pipeline.elementwise:  # strings need no padding
+        return _batch(pipeline, call)
+    flat = [nodes.flattened(call, name) for name in ("padded_shapes", "padding_values")]
+    shapes = [tf.get_static_value(each) for each in flat[0]]
+    if any(shape is None for shape in shapes):
+        return Refusal("a padded shape is known only in the graph", "give Python integers")
+    padding = Padding(tuple(tuple(map(int, shape)) for shape in shapes), tuple(flat[1]))
+    return _taken(pipeline.batched(*rows_of(call), padding))
 
 
 def _rebatch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
@@ -156,6 +162,7 @@ def _filter(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 _RULES: dict[str, Callable[[Pipeline, Any], Taken | Refusal]] = {
     "CacheDataset": _cache,
     "_BatchDataset": _batch,
+    "_DenseToRaggedDataset": _map,
     "_FilterDataset": _filter,
     "_MapAndBatchDataset": _map_and_batch,
     "_MapDataset": _map,

@@ -49,8 +49,14 @@ def attribute(dataset: Any, name: str) -> Any:
     return getattr(without_adapter(dataset), f"_{name}", None)
 
 
+def flattened(dataset: Any, name: str) -> list[Any]:
+    """The tensors in a private attribute that has the structure of the elements."""
+    return tf.nest.flatten(attribute(dataset, name))
+
+
 def function_of(dataset: Any) -> Any:
     """The ConcreteFunction that a dataset calls; None if TensorFlow does not show it."""
+    dataset = attribute(dataset, "mapped_dataset") or dataset  # inside what makes tensors ragged
     function = getattr(attribute(dataset, _function_attribute(dataset)), "function", None)
     graph = getattr(function, "graph", None)
     shown = ("inputs", "outputs", "control_outputs", "captures")
@@ -110,12 +116,7 @@ def _prefetch(dataset: Any) -> dict[str, Any]:
 
 
 def _padded_batch(dataset: Any) -> dict[str, Any]:
-    return {
-        "padded_shapes": [
-            tf.convert_to_tensor(each, tf.int64) for each in tf.nest.flatten(dataset._padded_shapes)
-        ],
-        "padding_values": tf.nest.flatten(dataset._padding_values),
-    }
+    return {name: flattened(dataset, name) for name in ("padded_shapes", "padding_values")}
 
 
 def _scan(dataset: Any) -> dict[str, Any]:
@@ -140,6 +141,14 @@ def _map_and_batch(dataset: Any) -> dict[str, Any]:
     }
 
 
+def _ragged(input_dataset: Any, mapped_dataset: Any) -> Any:
+    """The map() with which ragged_batch() begins."""
+    arguments = _MAKINGS["_MapDataset"].arguments(mapped_dataset)
+    return tf.raw_ops.MapDataset(
+        input_dataset=input_dataset, **arguments, **mapped_dataset._common_args
+    )
+
+
 def _same(input_dataset: Any) -> Any:
     """A dataset that differs only in its spec, which its Python object holds."""
     return input_dataset
@@ -151,6 +160,7 @@ _MAKINGS = {
     ),
     "_BatchDataset": _Making(tf.raw_ops.BatchDatasetV2),
     "_ConcatenateDataset": _Making(tf.raw_ops.ConcatenateDataset),
+    "_DenseToRaggedDataset": _Making(_ragged),
     "_FilterDataset": _Making(tf.raw_ops.FilterDataset, "predicate", "predicate"),
     "_FlatMapDataset": _Making(tf.raw_ops.FlatMapDataset, "f"),
     "_IgnoreErrorsDataset": _Making(tf.raw_ops.IgnoreErrorsDataset),

@@ -29,12 +29,17 @@ INDEXED_BYTES = 16 << 30
 #: A batch of fewer rows costs more to plan than a plan saves.
 MIN_ROWS = 8
 
-_BATCHES = {"_BatchDataset", "_MapAndBatchDataset", "_ParallelBatchDataset"}
-_MAPS = {"_MapDataset", "_ParallelMapDataset"}
+_BATCHES = {
+    "_BatchDataset",
+    "_MapAndBatchDataset",
+    "_PaddedBatchDataset",
+    "_ParallelBatchDataset",
+}
+_MAPS = {"_DenseToRaggedDataset", "_MapDataset", "_ParallelMapDataset"}
 # Calls that give the same before and after what reorders or repeats elements.
 _ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *_MAPS}
 # Calls that handle single elements, which costs more than a plan saves.
-_LOSING = {"_GroupByWindowDataset", "_PaddedBatchDataset", "_WindowDataset"}
+_LOSING = {"_GroupByWindowDataset", "_WindowDataset"}
 _BEFORE_A_SHUFFLE = {
     "CacheDataset",
     "_RepeatDataset",
@@ -90,7 +95,8 @@ class _Planner:
         return self._planned(pipeline, refusal)
 
     def _planned(self, pipeline: Pipeline, refusal: Refusal) -> Plan | Refusal:
-        if not _gains(pipeline):
+        pads = any(nodes.kind(call) == "_PaddedBatchDataset" for call in self._left)
+        if not _gains(pipeline) or (pads and pipeline.batch is None):  # a shuffle alone would lose
             return refusal if refusal.why else Refusal("nothing is gained without a batch()")
         if pipeline.batch is None and pipeline.shuffle is None and pipeline.source.takes_turns:
             return refusal

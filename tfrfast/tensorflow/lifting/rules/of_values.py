@@ -86,6 +86,22 @@ def sparse_rows(op: Any, parts: Mapping[str, Part]) -> Write:
     return lambda batch, inputs: [inputs[1].serialized()]
 
 
+def ragged_rows(op: Any, parts: Mapping[str, Part]) -> Write:
+    """A ragged tensor without divisions of each row: its values, as ragged_batch() takes them."""
+    part = parts.get(op.inputs[-1].name)
+    if len(op.inputs) > 1 or part is None or part.kind != "values":
+        raise NotVectorisedError("makes ragged tensors of different ranks")
+    return lambda batch, inputs: batch.op(
+        op.type,
+        [inputs[0].splits, inputs[0].values],
+        [tf.variant],
+        like=op,
+        RAGGED_RANK=1,
+        Tsplits=tf.int64,
+        batched_input=True,
+    )
+
+
 def shape_of_rows(op: Any, part: Part) -> Write:
     """How many values each row has."""
     dtype = op.outputs[0].dtype
