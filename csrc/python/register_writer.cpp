@@ -3,9 +3,9 @@
 #include <memory>
 #include <optional>
 
-#include "core/storage/local/outgoing_parts.h"
 #include "core/storage/local/place.h"
 #include "core/storage/local/published_file.h"
+#include "core/storage/remote/outgoing_parts.h"
 #include "core/write/frame_stream.h"
 #include "core/write/shard_writer.h"
 #include "core/write/sharded_writer.h"

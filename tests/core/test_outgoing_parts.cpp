@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/waiting.h"
-#include "core/storage/local/outgoing_parts.h"
+#include "core/storage/remote/outgoing_parts.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;

@@ -53,6 +53,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "shuffle of nothing": lambda: tfr.shuffle("none*", "new/deep/x", num_shards=1),
     "shuffle, its index": lambda: tfr.shuffle("shard", "new/x", num_shards=1, index="shard/x"),
     "shuffle, its work": lambda: tfr.shuffle("shard", "new/x", num_shards=1, work="shard"),
+    "keys": lambda: tfr.build_keys("shard", "id", folder="new/deep"),
     "shuffle to many": lambda: tfr.shuffle("shard", "new/x", num_shards=20, index="ours/x"),
 }
 

@@ -28,7 +28,8 @@ from tfrfast.order import InOrder
 from tfrfast.reader import Reader, Skipped
 from tfrfast.storage.paths import Paths
 from tfrfast.tables.scanning import scan
-from tfrfast.writing.work_folder import WorkFolder
+from tfrfast.writing.publishing import publish_own
+from tfrfast.writing.work_folder import WorkFolder, no_empty_folders
 
 __all__ = ["Keyed", "build_keys"]
 
@@ -80,30 +81,27 @@ def build_key_file(
 ) -> tuple[str, list[Skipped]]:
     """The path of the key file, and the damage that was left out."""
     if len(reader) > MAX_RECORDS:
-        raise ValueError(f"A key file has room for {MAX_RECORDS} records, not {len(reader)}.")
+        raise ValueError(f"A key file has space for {MAX_RECORDS} records, not {len(reader)}.")
     path = key_path(reader, feature, None if folder is None else os.fspath(folder))
-    _native.check_own_name(os.fsencode(path))
-    kind = _kind_of(reader, feature)
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
-    stamp = stamp_of(reader)
-    tasks = plan_keys(ShardSizes(reader), feature, kind, num_workers(executor, threads), memory)
-    with WorkFolder(path) as work, ProgressBar("Collecting keys", progress, "records") as bar:
-        entries = Entries(memory, work.path)
-        skipped: set[Skipped] = set()
-        for part, damage in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
-            entries.add(part)
-            skipped.update(damage)
-        header = KeyHeader(
-            feature, kind, len(reader), entries.count, entries.distinct(), reader.fingerprint, stamp
-        )
-        with open(work.inside("keys"), "xb") as file:
-            write_keys(file, header, entries.sorted_parts())
-            # Nobody else may write to it: a key file says where records are.
-            os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
-            file.flush()
-            os.fsync(file.fileno())
+    with no_empty_folders(os.path.dirname(path)):
         _native.check_own_name(os.fsencode(path))
-        os.replace(file.name, path)
+        kind = _kind_of(reader, feature)
+        stamp = stamp_of(reader)
+        tasks = plan_keys(ShardSizes(reader), feature, kind, num_workers(executor, threads), memory)
+        with WorkFolder(path) as work, ProgressBar("Collecting keys", progress, "records") as bar:
+            entries = Entries(memory, work.path)
+            skipped: set[Skipped] = set()
+            for part, damage in run_tasks(tasks, executor, threads, bar.adding(len(reader))):
+                entries.add(part)
+                skipped.update(damage)
+            distinct = entries.distinct()
+            header = KeyHeader(
+                feature, kind, len(reader), entries.count, distinct, reader.fingerprint, stamp
+            )
+            with open(work.inside("keys"), "xb") as file:
+                write_keys(file, header, entries.sorted_parts())
+                publish_own(file, path)
     return path, sorted(skipped, key=lambda each: each[:3])
 
 

@@ -7,7 +7,7 @@ import os
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.storage.remote.urls import is_url
 
-#: Tables take room, too.
+#: Tables take space, too.
 _MIN_LIMIT = 1 << 20
 
 

@@ -6,11 +6,11 @@ import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from tfrfast import _native
 
-__all__ = ["Indexes", "publish", "shard_name"]
+__all__ = ["Indexes", "publish", "publish_own", "shard_name"]
 
 
 class Indexes(NamedTuple):
@@ -48,6 +48,19 @@ def publish(
     files = list(zip(made, names, strict=True))
     with ThreadPoolExecutor(1) as pool:
         pool.submit(_publish, files, overwrite, others, indexes, sync, resumes).result()
+
+
+def publish_own(file: IO[bytes], path: str) -> None:
+    """Gives a file of tfrfast's, which says where records are, its name when it is on the disk.
+
+    Nobody else may write to it, whoever may write to what it replaces. Raises OSError if that is
+    not a file of tfrfast.
+    """
+    os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
+    file.flush()
+    os.fsync(file.fileno())
+    _native.check_own_name(os.fsencode(path))
+    os.replace(file.name, path)
 
 
 def _publish(

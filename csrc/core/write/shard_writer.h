@@ -15,8 +15,8 @@
 #include "core/index/shard_index.h"
 #include "core/read/record_batch.h"
 #include "core/storage/local/folders.h"
-#include "core/storage/local/outgoing_parts.h"
 #include "core/storage/publication.h"
+#include "core/storage/remote/outgoing_parts.h"
 #include "core/write/frame_buffer.h"
 #include "core/write/member_writer.h"
 

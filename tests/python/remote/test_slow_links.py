@@ -70,18 +70,18 @@ def test_few_parts_of_uploads_are_sent_at_first_and_more_if_they_are_quick(
     assert way.allowed == 4
     pieces = []
     for _ in range(4):
-        assert way.take_room(0)
+        assert way.take_space(0)
         pieces.append(np.empty(1, np.uint8))
         way.hold(pieces[-1])
-    assert not way.take_room(0)
+    assert not way.take_space(0)
     pieces.pop()
     assert way.allowed == 5
-    assert way.take_room(0)
-    assert way.take_room(0)
+    assert way.take_space(0)
+    assert way.take_space(0)
     monkeypatch.setattr(parts_under_way, "_SLOW_S", 0.0)
     pieces.clear()
     assert way.allowed == 2
-    assert not way.take_room(0)
+    assert not way.take_space(0)
 
 
 def test_after_time_outs_fewer_and_smaller_requests_run() -> None:

@@ -116,7 +116,7 @@ def build_elsewhere(
             for each, content in part:
                 path = _native.cached_index_path(os.fsencode(each.shard))
                 _put(path, content)
-                # At once: the cache may later remove it to make room.
+                # At once: the cache may later remove it to make space.
                 built[each.shard] = _copied(each._replace(path=path), into, storage)
     if folder is not None:
         compact(list(built.values()))

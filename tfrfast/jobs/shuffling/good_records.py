@@ -9,7 +9,7 @@ from tfrfast.jobs.shuffling.inputs import Inputs
 from tfrfast.reader import Reader, Skipped
 
 _MAX_PIECE_BYTES = 16 << 20
-_MAX_FAR_PIECE_BYTES = 64 << 20  # in several requests at once
+_MAX_OBJECT_PIECE_BYTES = 64 << 20  # in several requests at once
 
 
 class GoodRecords:
@@ -33,9 +33,9 @@ class GoodRecords:
         """As `IntactRecords.add_shard`."""
         reader = self._open(self._inputs.shards[number])
         shard = reader.shards[0]
-        is_far = self._inputs.is_object(number)
+        is_object = self._inputs.is_object(number)
         while record < len(reader) and max_bytes > 0:
-            piece = min(max_bytes, _MAX_FAR_PIECE_BYTES if is_far else _MAX_PIECE_BYTES)
+            piece = min(max_bytes, _MAX_OBJECT_PIECE_BYTES if is_object else _MAX_PIECE_BYTES)
             end = int(np.searchsorted(shard.offsets, shard.offsets[record] + piece))
             self._buckets.add_batch(reader.read(range(record, end)))
             record = end

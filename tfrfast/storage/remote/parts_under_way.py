@@ -23,7 +23,7 @@ class PartsUnderWay:
     """Between `least` and `most` pieces of memory that are being sent, for all objects of a writer.
 
     A slow link gets few of them, so that each is sent within the time that a request may take. Any
-    thread may wait for room.
+    thread may wait for space.
     """
 
     def __init__(self, most: int, least: int = 1) -> None:
@@ -31,29 +31,29 @@ class PartsUnderWay:
         self._least = least
         self.allowed = min(self._most, max(FIRST, least))
         #: An entry for each piece that may come. To put one back takes no lock: a finaliser does.
-        self._room: SimpleQueue[None] = SimpleQueue()
+        self._space: SimpleQueue[None] = SimpleQueue()
         for _ in range(self.allowed):
-            self._room.put(None)
+            self._space.put(None)
 
-    def take_room(self, wait_s: float) -> bool:
-        """Waits for room. False if there was none in time."""
+    def take_space(self, wait_s: float) -> bool:
+        """Waits for space. False if there was none in time."""
         try:
-            self._room.get(timeout=wait_s)
+            self._space.get(timeout=wait_s)
             return True
         except Empty:
             return False
 
-    async def room(self, is_given_up: Callable[[], bool]) -> None:
-        """Waits for room. Raises InterruptedError when the upload is given up, which ends it."""
+    async def space(self, is_given_up: Callable[[], bool]) -> None:
+        """Waits for space. Raises InterruptedError when the upload is given up, which ends it."""
         while not is_given_up():
             try:
-                return self._room.get_nowait()
+                return self._space.get_nowait()
             except Empty:
                 await asyncio.sleep(_LOOK_S)
         raise InterruptedError
 
     def hold(self, piece: Piece) -> None:
-        """There is room again when the memory of the piece is free, as it has been sent."""
+        """There is space again when the memory of the piece is free, as it has been sent."""
         weakref.finalize(piece, self._sent, time.monotonic()).atexit = False
 
     def _sent(self, began_s: float) -> None:
@@ -61,7 +61,7 @@ class PartsUnderWay:
         if took_s > _SLOW_S and self.allowed > self._least:
             self.allowed -= 1
             return
-        self._room.put(None)
+        self._space.put(None)
         if took_s < _QUICK_S and self.allowed < self._most:
             self.allowed += 1
-            self._room.put(None)
+            self._space.put(None)

@@ -254,7 +254,7 @@ class _Upload:
         if not self._is_given_up:
             await self._may_complete.wait()
             await self._ending.begin()
-        await self._way.room(lambda: self._is_given_up)  # without which the parts are removed
+        await self._way.space(lambda: self._is_given_up)  # without which the parts are removed
         self._is_appearing = True  # from here on, nothing can remove them
         last: Piece = np.fromfile(self._last_file, np.uint8)
         self._way.hold(last)
@@ -289,7 +289,7 @@ def _send(parts: _native.OutgoingParts, state: _State, folder_url: str) -> None:
             if is_last:
                 state.end(url, file)
                 continue
-            if _await_room(state):
+            if _await_space(state):
                 piece = np.fromfile(file, np.uint8)
                 state.way.hold(piece)
                 state.put(url, piece)
@@ -300,9 +300,9 @@ def _send(parts: _native.OutgoingParts, state: _State, folder_url: str) -> None:
         state.fail(OSError(number, f"Uploading to '{folder_url}' failed: {error}."))
 
 
-def _await_room(state: _State) -> bool:
+def _await_space(state: _State) -> bool:
     """False if nothing more has to be sent."""
     while not (state.is_given_up.is_set() or state.has_failed()):
-        if state.way.take_room(_LOOK_MS / 1000):
+        if state.way.take_space(_LOOK_MS / 1000):
             return True
     return False

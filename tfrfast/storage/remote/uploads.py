@@ -213,7 +213,7 @@ class _Job:
     ) -> AsyncIterator[Piece]:
         with open(path, "rb") as file:
             for at in range(0, max(size, 1), part_bytes):
-                await self._way.room(lambda: self._is_given_up)
+                await self._way.space(lambda: self._is_given_up)
                 if at + part_bytes >= size > part_bytes:
                     await ending.begin()
                 piece: Piece = np.fromfile(file, np.uint8, part_bytes)

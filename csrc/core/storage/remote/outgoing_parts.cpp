@@ -1,4 +1,4 @@
-#include "core/storage/local/outgoing_parts.h"
+#include "core/storage/remote/outgoing_parts.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +13,7 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenRoomChecks{100};
+constexpr std::chrono::milliseconds kBetweenSpaceChecks{100};
 
 }  // namespace
 
@@ -75,7 +75,7 @@ class OutgoingParts::Object final : public Publication {
   void finish_part(bool is_last) {
     if (file_) file_->close();
     file_.reset();
-    if (!is_last) parts_->await_room();
+    if (!is_last) parts_->await_space();
     parts_->add({path(), number_++, file_path_, is_last});
     file_path_.clear();
     used_bytes_ = 0;
@@ -96,7 +96,7 @@ OutgoingParts::OutgoingParts(std::uint64_t part_bytes, std::uint64_t max_parts_o
       max_waiting_(max_waiting_parts),
       changed_(new std::condition_variable) {
   if (part_bytes == 0 || max_parts_of_object == 0 || max_waiting_parts == 0) {
-    throw Error(ErrorKind::invalid, "Parts need bytes, and room to wait.");
+    throw Error(ErrorKind::invalid, "Parts need bytes, and space to wait.");
   }
 }
 
@@ -142,11 +142,11 @@ void OutgoingParts::add(OutgoingPart part) {
 
 // A thread that nobody can interrupt does not wait. It is one of those that complete shards, and
 // adds at most a part for each.
-void OutgoingParts::await_room() {
+void OutgoingParts::await_space() {
   WaitCheck* const check = wait_check();
   std::unique_lock lock(mutex_);
   while (check != nullptr && failure_.empty() && waiting_.size() >= max_waiting_) {
-    changed_->wait_for(lock, kBetweenRoomChecks);
+    changed_->wait_for(lock, kBetweenSpaceChecks);
     lock.unlock();
     check->check();
     lock.lock();

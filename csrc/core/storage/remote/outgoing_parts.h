@@ -24,7 +24,7 @@ struct OutgoingPart {
   bool is_last = false;
 };
 
-// A queue of complete parts. Writers wait while it is full, so the disk needs room for the queue
+// A queue of complete parts. Writers wait while it is full, so the disk needs space for the queue
 // and for one part of each object that is being written. Safe from many threads; shared by those
 // who write and those who send.
 class OutgoingParts : public std::enable_shared_from_this<OutgoingParts> {
@@ -35,8 +35,8 @@ class OutgoingParts : public std::enable_shared_from_this<OutgoingParts> {
   ~OutgoingParts();
 
   // An object that consists of parts. It has no other file: an object of one part has its path once
-  // that is complete, and further parts lie beside it. Every append() that needs room waits, unless
-  // nobody could interrupt the thread. commit() completes the last part.
+  // that is complete, and further parts lie beside it. Every append() that needs space waits,
+  // unless nobody could interrupt the thread. commit() completes the last part.
   std::unique_ptr<Publication> publish(const std::string& path);
 
   // The next complete part, in the order of each object. Waits for one, but no longer than that.
@@ -48,7 +48,7 @@ class OutgoingParts : public std::enable_shared_from_this<OutgoingParts> {
  private:
   class Object;
   void add(OutgoingPart part);
-  void await_room();
+  void await_space();
   void refuse_after_failure(const std::string& path) const;  // call it with the lock held
 
   const std::uint64_t part_bytes_;
