@@ -25,8 +25,8 @@ def explained(dataset: str = DATASET) -> list[str]:
     """What the columns say, in lines."""
     return [
         "TensorFlow/s: records a second of the fastest configuration of TensorFlow.",
-        f"{header_of(dataset)[3]}, Loader: how many times as fast {dataset} and tfr.Loader are, "
-        "and the range of all turns.",
+        f"{header_of(dataset)[3]}, Loader: how many times as fast {dataset} and tfr.Loader are.",
+        "(range): the same for the slowest and the fastest of all turns.",
         "CPU s: processor seconds for a million records, of TensorFlow and of these two.",
     ]
 
@@ -45,12 +45,16 @@ def row_of(comparison: Comparison) -> list[str]:
         low, high = comparison.ratio_range(contender)
         cells += [f"{_short(comparison.ratio(contender))} x", f"{_short(low)}-{_short(high)}"]
     spent = [comparison.processor_s_per_million(each) for each in (TENSORFLOW, *_ours(comparison))]
-    cells.append(", ".join(f"{each:.2g}" for each in spent))
+    cells.append(" ".join(map(_two_digits, spent)))
     return cells
 
 
 def _short(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:,.0f}"
+    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
+
+
+def _two_digits(seconds: float) -> str:
+    return f"{seconds:.2g}" if seconds < 9.95 else f"{seconds:.0f}"
 
 
 def where_slower(comparisons: Sequence[Comparison]) -> list[str]:

@@ -38,8 +38,7 @@ def test_demo_shows_all_of_it_and_leaves_two_pictures(
     assert facts["training"]["same_weights"]
     assert len(facts["comparisons"]) == 12
     lines = [line for line in captured.err.splitlines() if not line.startswith("Pictures")]
-    # With data this small, ratios have more digits than the 100 columns of real ones allow for.
-    assert max(map(len, lines)) <= 120
+    assert max(map(len, lines)) <= 100
     assert "TensorFlow/s: records a second" in captured.err
     assert all(ratio > 0 for each in facts["comparisons"] for ratio in each["ratio"].values())
     assert "65,537 once, 0 missing, 0 repeated" in captured.err
