@@ -90,6 +90,8 @@ class Pipeline:
             return _UNKNOWN
         if self.sequence is None:
             return _streams(self.source)
+        if number == 1:
+            return self
         if self.filtered:
             return Refusal("it repeats what filter() lets through")
         sequence = self.sequence.repeat(number)
@@ -253,9 +255,7 @@ def _streams(source: Source) -> Refusal:
 def _refused_shuffle(sequence: Sequence) -> Refusal:
     if sequence.shuffle is not None:
         return Refusal("there is a shuffle() before it, which is exact", "leave it out")
-    if sequence.batch is not None:
-        return Refusal("it is given batches", "shuffle() before batch()")
-    return Refusal("it mixes repetitions", "shuffle() before repeat()")
+    return Refusal("it is given batches", "shuffle() before batch()")
 
 
 def _merged(before: Any, options: Any) -> Any:

@@ -1,8 +1,9 @@
 """What take, skip, shard, shuffle, repeat and batch on a source add up to.
 
 The grammar: any of take, skip and shard on records; one shuffle; any of take, skip and shard on
-positions; one repeat; one batch; or repeat after batch. A method returns None where it does not
-fit, and plain tf.data takes over.
+positions; repeats, which may also come before the shuffle, since each epoch is shuffled by itself;
+one batch; or repeat after batch. A method returns None where it does not fit, and plain tf.data
+takes over.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class Sequence:
         return self._narrowed("shard", num_shards, index)
 
     def shuffled(self, shuffle: Shuffle) -> Sequence | None:
-        if self.shuffle is not None or self.repeated or self.batch is not None:
+        """Each epoch has each record once, also where repeat() came first."""
+        if self.shuffle is not None or self.batch is not None:
             return None
         positions = Progression(0, 1, self.records.count)
         return dataclasses.replace(self, shuffle=shuffle, positions=positions)
@@ -125,10 +127,13 @@ class Sequence:
         )
 
     def repeat(self, count: int | None) -> Sequence | None:
-        if self.repeated:
+        if self.repeated and self.batch is not None:
             return None
         batch = self.batch and dataclasses.replace(self.batch, ends_with_epoch=True)
-        epochs = None if count is None or count < 0 else count
+        times = None if count is None or count < 0 else count
+        epochs = None if times is None or self.epochs is None else self.epochs * times
+        if 0 in (times, self.epochs):
+            epochs = 0
         return dataclasses.replace(self, epochs=epochs, repeated=True, batch=batch)
 
     def batched(self, rows: int, drop_remainder: bool) -> Sequence | None:

@@ -100,7 +100,6 @@ class TestExplain:
         ("chain", "why", "instead"),
         [
             (lambda source: source.batch(4).shuffle(3), "batches", "before batch"),
-            (lambda source: source.repeat(2).shuffle(3), "repetitions", "before repeat"),
             (lambda source: source.map(parse_and_print).batch(4), "single", "parse_example"),
             (lambda source: source.map(tf.strings.length).batch(4), "single", "map() on batches"),
             (lambda source: source.batch(4).map(tf.size), "given batches", ""),

@@ -225,6 +225,12 @@ class TestReshuffling:
         assert twice[:half] != twice[half:]
         assert sorted(twice[:half]) == sorted(twice[half:])
 
+    def test_repetitions_before_it_are_epochs_too(self, files: list[str]) -> None:
+        after = tfr.TFRecordDataset(files).shuffle(1, seed=1).repeat(6)
+        before = tfr.TFRecordDataset(files).repeat(2).map(last_byte).repeat(3).shuffle(1, seed=1)
+        assert elements(before.batch(9)) == elements(after.map(last_byte).batch(9))
+        assert all(step.fused for step in tfr.explain(before).steps if "repeat" in step.call)
+
     def test_without_a_seed_datasets_differ(self, files: list[str]) -> None:
         a, b = (elements(tfr.TFRecordDataset(files).shuffle(1)) for _ in range(2))
         assert a != b

@@ -80,6 +80,8 @@ def _shuffle(pipeline: Pipeline, call: Any) -> Taken | Refusal:
     if order is None:
         return Refusal("the seed is known only in the graph", "give a Python integer")
     why = _EXACT
+    if pipeline.sequence is not None and pipeline.sequence.repeated:
+        why += ", each once an epoch"
     if pipeline.cached:
         why += "; cache() is left out, as the system keeps the files in memory"
     return _taken(pipeline.shuffled(order), why=why)

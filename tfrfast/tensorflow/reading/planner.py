@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from tfrfast import _native
 from tfrfast.tensorflow.history import History, Refusal, Step
-from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.lifting.switch import lifts_parsing
 from tfrfast.tensorflow.names import FileNames
 from tfrfast.tensorflow.pipeline import Pipeline
@@ -70,19 +69,14 @@ class _Planner:
         self._records = chain.records
         self._steps: list[Step] = []
         self._left = list(chain.calls)
-        #: How often all is repeated, by calls that come before a shuffle.
-        self._epochs = chain.records.names.epochs
 
     def plan(self) -> Plan | Refusal:
         why_not = _why_not_read(self._records) or self._why_no_order()
         if why_not is not None:
             return why_not
-        pipeline = Pipeline(_source(self._records), EVERYTHING, lifts=lifts_parsing(None))
-        if not self._comes_shuffle({"_RepeatDataset"}):
-            repeated = self._repeated(pipeline)
-            if isinstance(repeated, Refusal):
-                return repeated
-            pipeline = repeated
+        epochs = self._records.names.epochs
+        sequence = EVERYTHING if epochs == 1 else EVERYTHING.repeat(epochs)
+        pipeline = Pipeline(_source(self._records), sequence, lifts=lifts_parsing(None))
         refusal = Refusal("")
         while self._left:
             call = self._left[0]
@@ -113,51 +107,28 @@ class _Planner:
     def _why_no_order(self) -> Refusal | None:
         """Why records cannot come as TensorFlow gives them, where that is not left to chance."""
         records = self._records
-        if self._comes_shuffle(_BEFORE_A_SHUFFLE):
+        if self._comes_shuffle():
             return None
         if records.names.shuffled:
             return Refusal("its files come in a random order", "shuffle() of the records")
         if records.turns is None or records.turns == 1:
             return None
-        if self._epochs != 1:
+        if records.names.epochs != 1:
             return Refusal("files that are repeated take turns", "repeat() after the records")
         return None
 
-    def _comes_shuffle(self, passed: set[str]) -> bool:
-        """Whether records are shuffled next, after calls of these kinds and of `_ANYWHERE`."""
+    def _comes_shuffle(self) -> bool:
+        """Whether records are shuffled next, after calls that may come before that."""
         for call in self._left:
             kind = nodes.kind(call)
             if kind == "_ShuffleDataset":
                 return True
-            if kind not in passed and kind not in _ANYWHERE:
+            if kind not in _BEFORE_A_SHUFFLE:
                 return False
         return False
 
     def _say(self, call: Any, fused: bool = True, why: str = "") -> None:
         self._steps.append(Step(call_of(call), fused, why))
-
-    def _repeated(self, pipeline: Pipeline) -> Pipeline | Refusal:
-        epochs, self._epochs = self._epochs, 1
-        if epochs == 1:
-            return pipeline
-        return pipeline.repeated(-1 if epochs is None else epochs)
-
-    def repeat(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        count = static_integer(nodes.attribute(call, "count"))
-        if count is None:
-            return Refusal("how often it repeats is not known")
-        following, self._left = self._left, self._left[1:]
-        goes_first = self._comes_shuffle({"_RepeatDataset"})
-        self._left = following
-        if count == 1:
-            self._say(call)
-            return pipeline
-        if goes_first and pipeline.batch is None and pipeline.shuffle is None:
-            endless = count < 0 or self._epochs is None
-            self._epochs = None if endless else (self._epochs or 0) * count
-            self._say(call, why="each epoch has each record once")
-            return pipeline
-        return self._taken(pipeline, call)
 
     def shuffle(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         if pipeline.shuffle is not None and pipeline.batch is None:
@@ -178,7 +149,7 @@ class _Planner:
         ):
             return Refusal("records of compressed files that do not fit into memory are shuffled")
         self._say(call, why=made.why)
-        return self._repeated(made.pipeline)
+        return made.pipeline
 
     def batch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         rows, _ = rows_of(call)
@@ -208,7 +179,6 @@ _CONDITIONS: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] 
     "_MapAndBatchDataset": _Planner.batch,
     "_PaddedBatchDataset": _Planner.batch,
     "_ParallelBatchDataset": _Planner.batch,
-    "_RepeatDataset": _Planner.repeat,
     "_ShuffleDataset": _Planner.shuffle,
 }
 
