@@ -21,6 +21,7 @@ from tfrfast.loading.records import open_reader
 from tfrfast.reader import INDEX_USES, Reader
 from tfrfast.steps.along import Along, encoded_axis
 from tfrfast.storage.paths import Paths, absolute_path, written_file
+from tfrfast.writing.publishing import publish_own
 from tfrfast.writing.work_folder import WorkFolder
 
 __all__ = ["build_step_file", "build_steps", "step_path"]
@@ -95,12 +96,7 @@ def build_step_file(
     made = _step_bytes(reader, axis, threads, progress, executor)
     with WorkFolder(path) as work, open(work.inside("steps"), "xb") as file:
         file.write(made)
-        # Nobody else may write to it: it says where steps are.
-        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
-        file.flush()
-        os.fsync(file.fileno())
-        _native.check_own_name(os.fsencode(path))
-        os.replace(file.name, path)
+        publish_own(file, path)
 
 
 def in_memory(reader: Reader, axis: bytes) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any, Literal, SupportsIndex
 
 from tfrfast.base.arguments import integer
 from tfrfast.base.codecs import CODECS
+from tfrfast.storage.output import Output
 from tfrfast.storage.paths import written_file
 
 FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -39,19 +40,14 @@ def index_folder_bytes(index: Any) -> bytes:
 
 
 def core_options(
-    *,
-    compression: Compression | None,
-    level: int | None,
-    index: Index,
-    sync: bool,
-    overwrite: bool,
+    output: Output, compression: Compression | None, level: int | None
 ) -> dict[str, Any]:
     """The options of both writers as the core takes them. Raises ValueError for a bad one."""
     return {
         "compression": compression or "",
         "level": compression_level(compression, level),
-        "index": index is not False,
-        "index_folder": index_folder_bytes(index),
-        "durable": sync,
-        "overwrite": overwrite,
+        "index": output.index is not False,
+        "index_folder": index_folder_bytes(output.index),
+        "durable": output.sync,
+        "overwrite": output.overwrite,
     }

@@ -59,13 +59,7 @@ class ShardSet:
         compression: Compression | None,
         level: int | None,
     ) -> None:
-        options = core_options(
-            compression=compression,
-            level=level,
-            index=output.index,
-            sync=output.sync,
-            overwrite=output.overwrite,
-        )
+        options = core_options(output, compression, level)
         name, index, folder = os.fsencode(output.path), options["index"], options["index_folder"]
         # It looks at the names and folders, and makes those that are missing.
         looking = _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tfrfast import _native
@@ -26,40 +26,21 @@ class _ShardWriter:
 
     _core: _native.Writer | _native.ShardedWriter
     _output: Output
-    #: Whether there may be several shards.
-    _is_set = False
     #: The core's, bound once because it is called often.
     _write: Callable[[Buffer], None]
 
     def _begin(
         self,
-        path: FilePath,
-        storage: Mapping[str, Any] | Storage | None,
-        *,
-        num_shards: int,
-        compression: Compression | None,
-        level: int | None,
-        index: Index,
-        sync: bool,
-        overwrite: bool,
-    ) -> tuple[bytes, dict[str, Any]]:
-        """Where the core writes to, and its options. Raises if there may not be such shards."""
-        output = self._output = open_output(
-            path, storage, index=index, sync=sync, overwrite=overwrite, num_shards=num_shards
-        )
-        options = core_options(
-            compression=compression,
-            level=level,
-            index=output.index,
-            sync=output.sync,
-            overwrite=output.overwrite,
-        )
-        output.refuse_taken([output.path] if self._is_set else [])
-        return os.fsencode(output.path), {**options, "parts": output.parts}
-
-    def _hold(self, core: _native.Writer | _native.ShardedWriter) -> None:
-        self._core = core
-        self._write = self._output.advised(core.write)
+        core: Callable[..., _native.Writer | _native.ShardedWriter],
+        output: Output,
+        options: dict[str, Any],
+        prefixes: Sequence[str] = (),
+    ) -> None:
+        """Raises OSError if there may not be such shards."""
+        output.refuse_taken(prefixes)
+        self._output = output
+        self._core = core(os.fsencode(output.path), parts=output.parts, **options)
+        self._write = output.advised(self._core.write)
 
     def write(self, record: Buffer) -> None:
         """Adds one record: bytes, or a buffer of them."""
@@ -176,17 +157,10 @@ class Writer(_ShardWriter):
         overwrite: bool = True,
         storage: Mapping[str, Any] | Storage | None = None,
     ) -> None:
-        name, options = self._begin(
-            path,
-            storage,
-            num_shards=1,
-            compression=compression,
-            level=level,
-            index=index,
-            sync=sync,
-            overwrite=overwrite,
+        output = open_output(
+            path, storage, index=index, sync=sync, overwrite=overwrite, num_shards=1
         )
-        self._hold(_native.Writer(name, **options))
+        self._begin(_native.Writer, output, core_options(output, compression, level))
 
     @property
     def path(self) -> str:
@@ -223,8 +197,6 @@ class ShardedWriter(_ShardWriter):
     last. With `max_bytes`, `close` uploads them.
     """
 
-    _is_set = True
-
     def __init__(
         self,
         prefix: FilePath,
@@ -241,18 +213,13 @@ class ShardedWriter(_ShardWriter):
         if (num_shards is None) == (max_bytes is None):
             raise ValueError("Say either num_shards or max_bytes.")
         count = 0 if num_shards is None else integer("num_shards", num_shards, 1, 10**6)
-        name, options = self._begin(
-            prefix,
-            storage,
-            num_shards=count,
-            compression=compression,
-            level=level,
-            index=index,
-            sync=sync,
-            overwrite=overwrite,
+        size = 0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1)
+        output = open_output(
+            prefix, storage, index=index, sync=sync, overwrite=overwrite, num_shards=count
         )
-        most = 0 if max_bytes is None else integer("max_bytes", max_bytes, 1, 2**63 - 1)
-        self._hold(_native.ShardedWriter(name, num_shards=count, max_bytes=most, **options))
+        options = core_options(output, compression, level)
+        options |= {"num_shards": count, "max_bytes": size}
+        self._begin(_native.ShardedWriter, output, options, [output.path])
 
     @property
     def paths(self) -> list[str]:
