@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.data.ops import readers
 
 from tfrfast.tensorflow.dataset import TFRecordDataset
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.reading.opening import opening_of
+from tfrfast.tensorflow.tracing import traced_in_order
 
 
 def make_batched_features_dataset(
@@ -41,9 +44,10 @@ def make_batched_features_dataset(
       file_pattern: a file name, a glob, or a list of them.
       batch_size: rows of a batch.
       features: the spec of each feature, of tf.io.
-      reader: None or `TFRecordDataset`, of tf.data or tfrfast.
+      reader: None, `TFRecordDataset`, or a function of a file name that returns one, such as TFX's
+        `gzip_reader_fn`. It is called once, to see how it opens a file.
       label_key: a feature that is returned apart from the others, as `(features, label)`.
-      reader_args: further positional arguments of `TFRecordDataset`, such as the compression.
+      reader_args: further positional arguments of `reader`, such as the compression.
       num_epochs: None repeats without end, in full batches.
       shuffle: whether records are shuffled.
       shuffle_buffer_size: accepted.
@@ -54,16 +58,11 @@ def make_batched_features_dataset(
       sloppy_ordering: accepted.
       drop_final_batch: whether a last batch that is not full is left out.
     """
-    if reader not in (None, TFRecordDataset, readers.TFRecordDatasetV2):
-        raise TypeError(
-            "make_batched_features_dataset() of tfrfast reads TFRecord files: reader must be "
-            f"None or TFRecordDataset, not {reader!r}. tf.data.experimental has it for others."
-        )
     if label_key is not None and label_key not in features:
         names = ", ".join(map(repr, features))
         raise ValueError(f"label_key is {label_key!r}, but must be a feature: one of {names}.")
     files = tf.data.Dataset.list_files(file_pattern, shuffle=False)
-    dataset = TFRecordDataset(files, *(reader_args or ()))
+    dataset = _records(files, reader, reader_args or ())
     if shuffle:
         dataset = dataset.shuffle(shuffle_buffer_size, seed=shuffle_seed)
     if num_epochs != 1:
@@ -77,3 +76,22 @@ def make_batched_features_dataset(
         dataset = dataset.map(lambda parsed: (parsed, parsed.pop(label_key)))
     ahead = tf.data.AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size
     return dataset.prefetch(ahead)
+
+
+def _records(files: Any, reader: Any, arguments: Sequence[Any]) -> Any:
+    """Those that the reader finds in the files."""
+    if reader in (None, TFRecordDataset, readers.TFRecordDatasetV2):
+        return TFRecordDataset(files, *arguments)
+    name = tf.TensorSpec([], tf.string)
+    opening = opening_of(
+        traced_in_order(lambda name: reader(name, *arguments)._variant_tensor, (name,), {})
+    )
+    if isinstance(opening, Refusal):
+        raise TypeError(
+            "make_batched_features_dataset() of tfrfast reads whole TFRecord files: reader must be "
+            f"None, TFRecordDataset, or a function that opens one file by it, but of {reader!r} "
+            f"{opening.why}. tf.data.experimental has it for others."
+        )
+    return TFRecordDataset(
+        files, opening.compression, on_corruption="skip" if opening.skip_damage else "raise"
+    )

@@ -142,7 +142,10 @@ class Planned(LazyDataset):
             return self._then(ENDED, made, text, again=_remade(made, self))
         instead = stand_in(self.element_spec, self._options_attr)
         call = make(instead)
-        if nodes.inputs(call) != [instead]:
+        calls = nodes.calls_on(instead, call)
+        if len(calls) > 1:
+            return self._with_each(calls)
+        if not calls:
             return self._then(Refusal("it is TensorFlow's"), make(self._saved_whole()), text)
         made = taken(self._pipeline, call)
         if (isinstance(made, Refusal) or not made.fused) and not nodes.can_be_moved(call):
@@ -150,6 +153,18 @@ class Planned(LazyDataset):
             _warn_of(self, call, why, text)
             return self._then(why, make(self._saved_whole()), text, again=make)
         return self._with(call, made, text or call_of(call))
+
+    def _with_each(self, calls: list[Any], text: str = "") -> Any:
+        """The dataset with calls that TensorFlow has made, which can be moved."""
+        dataset: Any = self
+        for call in calls:
+            if dataset._pipeline is None:
+                moved = nodes.moved(call, [dataset])
+                dataset = dataset._then(ENDED, moved, text, again=_mover(call))
+            else:
+                made = taken(dataset._pipeline, call)
+                dataset = dataset._with(call, made, text or call_of(call))
+        return dataset
 
     def _with(self, call: Any, made: Taken | Refusal, text: str) -> Any:
         if isinstance(made, Refusal):

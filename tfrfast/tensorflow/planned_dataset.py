@@ -26,7 +26,6 @@ from tfrfast.tensorflow.recognition import features_of_transformation
 from tfrfast.tensorflow.seeds import draw_seed
 from tfrfast.tensorflow.sequence import Shuffle
 
-_MAP_AND_BATCH = "map_and_batch_with_legacy_function.<locals>", "map_and_batch.<locals>"
 _LEAVES_OUT = "ignore_errors() after it leaves out single elements"
 _ONE_BY_ONE = Refusal("it handles elements one by one", "batch() first, if batches will do")
 _READ_BY_THEIRS = Refusal(
@@ -44,6 +43,7 @@ _PLANNED = (
     "map",
     "padded_batch",
     "prefetch",
+    "ragged_batch",
     "rebatch",
     "repeat",
     "shard",
@@ -59,7 +59,6 @@ _OTHERS = {
     "group_by_window": _ONE_BY_ONE,
     "ignore_errors": Refusal("it leaves out what fails", 'on_corruption="skip"'),
     "interleave": _ONE_BY_ONE,
-    "ragged_batch": Refusal("it makes ragged batches", "batch() and parse_example()"),
     "rejection_resample": _ONE_BY_ONE,
     "scan": _ONE_BY_ONE,
     "sparse_batch": Refusal("it makes sparse batches", "batch() and parse_example()"),
@@ -153,11 +152,12 @@ class PlannedDataset(Planned):
             if not isinstance(made, Refusal):
                 why = "as parse_example(): records are decoded where they are read"
                 return self._with(call, Taken(made, why=why), text)
-        if getattr(transformation_func, "__qualname__", "").startswith(_MAP_AND_BATCH):
-            return self._called(transformation_func, text)
         applied = super().apply(transformation_func)
         if isinstance(applied, PlannedDataset):
             return applied
+        calls = nodes.calls_on(self, applied)
+        if self._pipeline is not None and calls and all(map(nodes.can_be_moved, calls)):
+            return self._with_each(calls, text if len(calls) == 1 else "")
         if type(applied).__iter__ is not tf.data.Dataset.__iter__:
             return applied  # it is more than a dataset
         ended = ENDED if self._pipeline is None else Refusal("it is TensorFlow's")

@@ -160,3 +160,24 @@ def test_a_batch_with_a_bad_record_is_padded_by_tensorflow(tmp_path: Path) -> No
     ours = tfr.accelerate(theirs)
     assert outcomes(ours)[:2] == outcomes(theirs)[:2]
     assert outcomes(ours)[1] is tf.errors.InvalidArgumentError
+
+
+def test_what_makes_two_calls_is_planned_as_both(files: list[str]) -> None:
+    def numbers(record: Any) -> Any:
+        return tf.sparse.to_dense(parsed(record)["numbers"])
+
+    ours, theirs = (
+        reader(files).map(numbers).ragged_batch(8)
+        for reader in (tfr.TFRecordDataset, tf.data.TFRecordDataset)
+    )
+    assert ours.element_spec == theirs.element_spec
+    assert outcomes(ours) == outcomes(theirs)
+    assert_planned(ours, "ragged_batch")
+    mixed = tf.data.experimental.shuffle_and_repeat(3, 2, seed=5)
+    batches = tf.data.experimental.map_and_batch(lambda record: parsed(record)["id"], 31)
+    theirs = tf.data.TFRecordDataset(files).apply(mixed).apply(batches)
+    for ours in (tfr.accelerate(theirs), tfr.TFRecordDataset(files).apply(mixed).apply(batches)):
+        epochs = [batch.numpy().tolist() for batch in ours]
+        assert [sorted(epoch) for epoch in epochs] == [list(range(31))] * 2
+        assert epochs[0] != epochs[1] != list(range(31))
+        assert all(step.fused for step in tfr.explain(ours).steps)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tfrfast as tfr
-from example_files import plain, write_examples
+from example_files import plain, some_example, write_examples
 from record_files import write_shard
 
 tf = pytest.importorskip("tensorflow")
@@ -263,10 +263,30 @@ def test_a_key_that_is_parsed_twice_is_tensorflows(files: list[str]) -> None:
     assert elements(ours) == elements(theirs)
 
 
+def test_a_batched_features_dataset_takes_any_function_that_opens_files(tmp_path: Path) -> None:
+    path = str(tmp_path / "shard")
+    with tf.io.TFRecordWriter(path, "GZIP") as writer:
+        for number in range(20):
+            writer.write(some_example(number))
+
+    def gzip_reader_fn(name: Any, kind: str = "GZIP") -> Any:
+        return tf.data.TFRecordDataset(name, compression_type=kind)
+
+    def made(make: Any, *reader_args: str) -> Any:
+        options = {"reader": gzip_reader_fn, "reader_args": reader_args or None}
+        return elements(make(path, 8, FEATURES, num_epochs=1, shuffle=False, **options))
+
+    theirs = made(tf.data.experimental.make_batched_features_dataset)
+    assert made(tfr.make_batched_features_dataset) == theirs
+    assert made(tfr.make_batched_features_dataset, "GZIP") == theirs
+    with pytest.raises(tf.errors.DataLossError):
+        made(tfr.make_batched_features_dataset, "")
+
+
 def test_a_batched_features_dataset_says_what_it_cannot_do(files: list[str]) -> None:
     with pytest.raises(ValueError, match="label_key is 'none', but must be a feature: one of 'id'"):
         tfr.make_batched_features_dataset(files, 8, {"id": FEATURES["id"]}, label_key="none")
-    with pytest.raises(TypeError, match="reads TFRecord files"):
+    with pytest.raises(TypeError, match="reads whole TFRecord files"):
         tfr.make_batched_features_dataset(files, 8, FEATURES, reader=tf.data.TextLineDataset)
     with pytest.raises(tf.errors.InvalidArgumentError, match="No files matched"):
         tfr.make_batched_features_dataset(files[0] + "-none-*", 8, FEATURES)

@@ -32,5 +32,5 @@ def chain_of(dataset: Any) -> Chain | Refusal:
         before = nodes.inputs(dataset)
         if len(before) != 1 or not nodes.kind(dataset):
             return why_not
-        calls.append(nodes.without_adapter(dataset))
+        calls += reversed(nodes.in_steps(dataset))
         (dataset,) = before

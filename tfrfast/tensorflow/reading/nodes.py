@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import map_op, readers
+from tensorflow.python.data.ops import map_op, readers, repeat_op, shuffle_op
 
 from tfrfast.tensorflow.integers import static_integer
 
@@ -248,6 +248,33 @@ def map_of(dataset: Any) -> Any:
         _name=None,
     )
     return moved(mapped, [made._input_dataset])
+
+
+def calls_on(dataset: Any, made: Any) -> list[Any]:
+    """The calls that made a dataset of another; none if they are not all on one, or unknown."""
+    calls: list[Any] = []
+    while made is not dataset:
+        before = inputs(made)
+        if len(before) != 1 or not kind(made):
+            return []
+        calls = [*in_steps(made), *calls]
+        (made,) = before
+    return calls if len(calls) < 2 or all(map(can_be_moved, calls)) else []
+
+
+def in_steps(dataset: Any) -> list[Any]:
+    """The calls that a dataset stands for, one after the other: two for shuffle_and_repeat()."""
+    made = without_adapter(dataset)
+    if kind(made) != "_ShuffleAndRepeatDataset":
+        return [made]
+    shuffled = object.__new__(shuffle_op._ShuffleDataset)
+    names = ("_input_dataset", "_buffer_size", "_seed", "_seed2")
+    vars(shuffled).update({name: getattr(made, name) for name in names})
+    vars(shuffled).update(_reshuffle_each_iteration=True, _name=None)
+    shuffled = moved(shuffled, [made._input_dataset])
+    repeated = object.__new__(repeat_op._RepeatDataset)
+    vars(repeated).update(_input_dataset=shuffled, _count=made._count, _name=None)
+    return [shuffled, moved(repeated, [shuffled])]
 
 
 def _kept(made: Any) -> dict[str, Any]:
