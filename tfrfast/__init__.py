@@ -24,6 +24,8 @@ _MODULES = _read_names()
 # `import *` does not import TensorFlow.
 __all__ = sorted(name for name, module in _MODULES.items() if module != "tfrfast.tensorflow")
 _SUBMODULES = {module.split(".")[1] for module in _MODULES.values()}
+# Each is imported when it is first named, as in `tfr.torch.Loader`.
+_ADAPTERS = {"torch", "jax", "grain", "polars", "ray"}
 
 # Held while a name's module is imported. A fork waits for it, because a child would wait forever
 # for an import of a thread that it does not have. It does not wait longer than this: the import may
@@ -73,7 +75,7 @@ def __getattr__(name: str) -> object:
             value: object = getattr(importlib.import_module(_MODULES[name]), name)
         globals()[name] = value
         return value
-    if name in _SUBMODULES:
+    if name in _SUBMODULES or name in _ADAPTERS:
         try:
             with _importing:
                 return importlib.import_module(f"tfrfast.{name}")

@@ -129,6 +129,9 @@ def test_an_adapter_without_its_framework_says_how_to_install_it(
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ModuleNotFoundError, match=f"pip install '?{framework}"):
         importlib.import_module(f"tfrfast.{framework}")
+    monkeypatch.delitem(vars(tfr), framework, raising=False)
+    with pytest.raises(ModuleNotFoundError, match=f"pip install '?{framework}"):
+        getattr(tfr, framework)
 
 
 def test_the_version_is_the_installed_distributions() -> None:

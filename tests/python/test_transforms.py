@@ -37,6 +37,11 @@ def slow_ids(batch: Any) -> list[int]:
     return ids(batch)
 
 
+def test_what_cannot_be_called_is_no_transform(shard: str) -> None:
+    with pytest.raises(TypeError, match="transform is a function of a batch, not str"):
+        loader_of(shard, transform="ids")
+
+
 def loader_of(shard: str, transform: Any = ids, **options: Any) -> tfr.Loader:
     return tfr.Loader(shard, ROWS, features=ID, seed=3, transform=transform, **options)
 

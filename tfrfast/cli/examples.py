@@ -81,7 +81,7 @@ def text_of(piece: Piece, max_values: int, max_bytes: int) -> Iterator[str]:
     rows = [list(rows_of(listed(column), column, None)) for column in piece.columns.values()]
     for row, number in enumerate(piece.numbers()):
         record = piece.batch[row]
-        head = f"record {number}: {len(record)} bytes"
+        head = f"record {number}: {len(record):,} bytes"
         features = [
             f"  {printable(name)}: {_shorten(values[row], max_values, max_bytes)}"
             for name, values in zip(piece.columns, rows, strict=True)

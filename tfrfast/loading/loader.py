@@ -132,6 +132,8 @@ class Loader:
         threads: int | None,
         prefetch: int | None,
     ) -> None:
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform is a function of a batch, not {type(transform).__name__}.")
         self.reader = reader
         self.plan = plan
         self._share = WorkerShare(None)

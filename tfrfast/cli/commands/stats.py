@@ -82,7 +82,7 @@ def _row(stats: FeatureStats) -> tuple[str, ...]:
         low, mean, high = stats.min, stats.mean, stats.max  # type: ignore[assignment]
         unit = ""
     numbers = ["" if each is None else f"{_shown(each)}{unit}" for each in (low, mean, high)]
-    distinct = f"{stats.distinct}" if stats.exact else f"about {stats.distinct:.3g}"
+    distinct = f"{stats.distinct:,}" if stats.exact else f"about {stats.distinct:.3g}"
     frequent = ", ".join(
         f"{_shown(value)} ({count / max(stats.values, 1):.1%})"
         for value, count in stats.frequent[:2]
