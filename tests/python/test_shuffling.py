@@ -207,7 +207,10 @@ class TestSplits:
             ({"splits": {"a/b": 1}, "num_shards": 1}, "file's name"),
             ({}, "either num_shards or max_bytes"),
             ({"num_shards": 1, "max_memory": "1 parsec"}, "expected a size"),
-            ({"num_shards": 1, "max_memory": 100}, "max_memory"),
+            (
+                {"num_shards": 1, "max_memory": 100},
+                "max_memory is 100, but must be at least 16,777,216.",
+            ),
         ],
     )
     def test_that_make_no_sense_are_refused(

@@ -12,6 +12,8 @@ import numpy.typing as npt
 Int64Array = npt.NDArray[np.int64]
 IntegerArrayLike = npt.NDArray[np.integer[Any]] | Sequence[int]
 Remainder = Literal["keep", "drop", "pad"]
+#: A maximum that nobody has to be told.
+UNLIMITED = 2**63 - 1
 
 
 def integer(name: str, value: SupportsIndex, minimum: int, maximum: int) -> int:
@@ -19,6 +21,8 @@ def integer(name: str, value: SupportsIndex, minimum: int, maximum: int) -> int:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}.") from None
+    if number < minimum and maximum == UNLIMITED:
+        raise ValueError(f"{name} is {number:,}, but must be at least {minimum:,}.")
     if not minimum <= number <= maximum:
         raise ValueError(f"{name} is {number}, but must be from {minimum} to {maximum}.")
     return number

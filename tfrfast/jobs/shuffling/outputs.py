@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from tfrfast.base.arguments import integer
-
-_UNLIMITED = 2**63 - 1
+from tfrfast.base.arguments import UNLIMITED, integer
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ def outputs_of(
 ) -> list[Output]:
     if (num_shards is None) == (max_bytes is None):
         raise ValueError("Say either num_shards or max_bytes.")
-    size = _UNLIMITED if max_bytes is None else integer("max_bytes", max_bytes, 1, _UNLIMITED)
+    size = UNLIMITED if max_bytes is None else integer("max_bytes", max_bytes, 1, UNLIMITED)
     shares = {"": 1.0} if splits is None else {str(k): float(v) for k, v in splits.items()}
     if not shares or min(shares.values()) < 0 or not abs(sum(shares.values()) - 1) < 1e-6:
         raise ValueError(f"The shares of splits must add up to 1, not {sum(shares.values())}.")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, SupportsIndex
 
-from tfrfast.base.arguments import integer, seed_number
+from tfrfast.base.arguments import UNLIMITED, integer, seed_number
 from tfrfast.base.sizes import parse_bytes
 from tfrfast.jobs.shuffling.inputs import Inputs
 from tfrfast.jobs.shuffling.job import ShuffleJob
@@ -37,7 +37,6 @@ from tfrfast.writing.work_folder import no_empty_folders
 __all__ = ["Shuffled", "shuffle"]
 
 _MIN_MEMORY_BYTES = 16 << 20
-_MAX_MEMORY_BYTES = 2**63 - 1
 
 
 def shuffle(
@@ -171,4 +170,4 @@ def _output(
 
 def _memory(max_memory: int | str) -> int:
     memory = parse_bytes(max_memory) if isinstance(max_memory, str) else max_memory
-    return integer("max_memory", memory, _MIN_MEMORY_BYTES, _MAX_MEMORY_BYTES)
+    return integer("max_memory", memory, _MIN_MEMORY_BYTES, UNLIMITED)
