@@ -119,6 +119,8 @@ class Reader:
 
     #: Whether its records are made from parts, so that none is a frame of a shard.
     _makes_records = False
+    #: The readers whose records it has end to end, if it is of several.
+    _parts: list[Reader] | None = None
     _core: _native.Reader
     #: The core's, bound once because it is called often.
     _item: Callable[[Any], Any]
@@ -177,10 +179,8 @@ class Reader:
         Raises ValueError for those that were not opened alike.
         """
         (first_name, first), *others = readers.items()
-        first._frames()
         options = first._options
         for name, other in others:
-            other._frames()
             for option in options.keys() - {"threads", "progress"}:
                 if other._options[option] != options[option]:
                     raise ValueError(
@@ -191,7 +191,11 @@ class Reader:
         joined = cls.__new__(cls)
         joined._options = options
         joined._paths = [path for reader in readers.values() for path in reader._paths]
-        joined._core = _native.Reader.joined([reader._core for reader in readers.values()])
+        parts = list(readers.values())
+        joined._makes_records = any(reader._makes_records for reader in parts)
+        join = _native.Reader.joined_sources if joined._makes_records else _native.Reader.joined
+        joined._parts = parts
+        joined._core = join([reader._core for reader in parts])
         joined._item = joined._core.item
         return joined
 
@@ -246,7 +250,8 @@ class Reader:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """How many bytes each record has."""
-        return np.concatenate([np.empty(0, np.int64), *(shard.lengths for shard in self.shards)])
+        shards = self._frames().shards
+        return np.concatenate([np.empty(0, np.int64), *(shard.lengths for shard in shards)])
 
     def _records_within(self, num_bytes: int) -> int:
         """How many records take about so many bytes: from 1 to 65,536."""
@@ -300,6 +305,8 @@ class Reader:
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
+        if self._makes_records:
+            return _join_again, (self._parts,)
         return _open, (self._paths, self._options)
 
     def __repr__(self) -> str:
@@ -320,6 +327,10 @@ class Reader:
             ["shard", "records", "bytes"],
             [(each.path, each.num_records, each.num_bytes) for each in shown],
         )
+
+
+def _join_again(parts: list[Reader]) -> Reader:
+    return Reader._join(dict(zip(map(str, range(len(parts))), parts, strict=True)))
 
 
 def _open(paths: list[str], options: dict[str, Any]) -> Reader:

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/numbering.h"
 #include "core/base/parallel.h"
+#include "core/read/joined_source.h"
 #include "core/read/reader.h"
 #include "core/read/room.h"
 #include "core/read/source_spec.h"
@@ -57,6 +58,14 @@ std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& r
   }
   return std::make_unique<OpenReader>(
       std::make_shared<const Reader>(ShardSet::joined(sets), open.at(0)->options()));
+}
+
+// The same for records that are not all frames of shards.
+std::unique_ptr<OpenReader> join_sources(const std::vector<const OpenReader*>& readers) {
+  std::vector<Core> sources;
+  for (const OpenReader* reader : readers) sources.push_back(reader->get());
+  const WithoutGil without_gil;
+  return std::make_unique<OpenReader>(std::make_shared<const JoinedSource>(std::move(sources)));
 }
 
 // Of a record that there is. Opening its shard may take a while.
@@ -227,9 +236,10 @@ void register_reader(py::module_& module) {
            py::arg("on_corruption"), py::arg("io"), py::arg("index"), py::arg("index_folder"),
            py::arg("threads"), py::arg("storage"), py::arg("progress"))
       .def_static("joined", &join_readers, py::arg("readers"))
+      .def_static("joined_sources", &join_sources, py::arg("readers"))
       .def("source_starts",
            [](const OpenReader& self) {
-             const std::vector<std::int64_t>& starts = self.get()->shards().source_starts();
+             const std::vector<std::int64_t>& starts = self.get()->source_starts();
              return py::array_t<std::int64_t>(static_cast<py::ssize_t>(starts.size()),
                                               starts.data());
            })

@@ -321,6 +321,17 @@ def test_paths_are_not_taken_for_addresses(
     assert joined_addresses(given) == joined
 
 
+def test_steps_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "data")
+    with tfr.Writer(path) as writer:
+        writer.write(tfr.encode_example({"steps/a": [1, 2, 3], "id": [7]}))
+    assert run("index", "--steps", "steps/", path) == 0
+    assert ".steps, " in capsys.readouterr().out
+    assert len(tfr.Steps(path, along="steps/", index="require")) == 3
+    assert run("index", "--steps", "episodes/", path) == 2
+    assert "No record has any step" in capsys.readouterr().err
+
+
 def test_keys_are_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "shard")
     with tfr.Writer(path) as writer:

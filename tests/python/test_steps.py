@@ -284,3 +284,30 @@ def test_an_index_takes_few_bytes_a_step(tmp_path: Path) -> None:
     one, two = size_of(1), size_of(2)
     assert one < 8
     assert two - one < 7
+
+
+def test_a_mixture_of_steps_and_of_records(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    one = tfr.Steps(write(tmp_path), along="steps/")
+    window = {"steps/action": tfr.Window(pad="zeros")}
+    two = tfr.Steps(write(tmp_path / "other", [9, 4]), along="steps/", windows=window)
+    episodes = tfr.Reader(str(tmp_path / "data-0"))
+    whole = [("one", one, 2), ("two", two, 1), ("episodes", episodes, 1)]
+    mixture = tfr.Mixture({name: (reader, weight) for name, reader, weight in whole}, seed=4)
+    reader = pickle.loads(pickle.dumps(mixture.reader))
+    assert len(reader) == 220 + 13 + 4
+    assert list(reader) == [*one, *two, *episodes]
+    some = [236, 3, 221, 3, 100]
+    assert [bytes(each) for each in reader[some]] == [reader[each] for each in some]
+    seen: dict[int, int] = {}
+    for batch in tfr.Loader(mixture, 8, threads=2):
+        for index, record in zip(batch.indices.tolist(), batch, strict=True):
+            assert bytes(record) == reader[index]
+            seen[index] = seen.get(index, 0) + 1
+        assert (
+            batch.sources.tolist() == np.searchsorted([220, 233], batch.indices, "right").tolist()
+        )
+    with pytest.raises(IndexError):
+        reader[237]
+    with pytest.raises(TypeError, match="whole records"):
+        _ = reader.lengths

@@ -263,3 +263,23 @@ def test_shards_may_be_named_in_other_ways(folder: Path) -> None:
     (folder / "dataset_info.json").write_text(json.dumps(info))
     with pytest.raises(ValueError, match="unknown form"):
         tfr.tfds(folder, "train")
+
+
+def test_steps_are_those_that_tfds_reads(folder: Path) -> None:
+    train = tfr.tfds(folder, "train")
+    wanted = [obs for each in EXPECTED["train"] for obs in each["steps"]["obs"]]
+    steps = train.steps()
+    assert steps.indices is None
+    batch = tfr.parse_example(steps.reader[:], steps.features)
+    assert batch["steps/obs"].tolist() == wanted
+    ids = [each["id"] for each in EXPECTED["train"] for _ in each["steps"]["obs"]]
+    assert batch["id"].tolist() == ids
+    some = tfr.tfds(folder, "train[3:]+train[:2]").steps()
+    batch = tfr.parse_example(some.reader[some.indices], some.features)
+    episodes = EXPECTED["train"][3:] + EXPECTED["train"][:2]
+    assert batch["steps/obs"].tolist() == [obs for each in episodes for obs in each["steps"]["obs"]]
+    windowed = train.steps(windows={"steps/obs": tfr.Window(before=1, pad="zeros")})
+    batch = tfr.parse_example(windowed.reader[:], windowed.features)
+    assert batch["steps/obs"].shape == (len(wanted), 2, 2)
+    assert batch["steps/obs"][:, 1].tolist() == wanted
+    assert batch["steps/obs/valid"][:, 1].all()

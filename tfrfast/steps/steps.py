@@ -77,7 +77,7 @@ class Steps(Reader):
         **reader_options: Any,
     ) -> None:
         #: The Reader of the episodes.
-        self.records: Reader = open_reader(source, reader_options)
+        self.records: Reader = open_reader(source, reader_options)._frames()
         self._options = self.records._options
         self._paths = self.records._paths
         self._axis = encoded_axis(along)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,10 @@ import numpy.typing as npt
 from tfrfast.example.parsing import infer_features
 from tfrfast.features import Features
 from tfrfast.reader import Reader
+from tfrfast.steps.steps import Steps
+from tfrfast.steps.window import Window
 from tfrfast.storage.remote.options import storage_of
+from tfrfast.tfds_folder.episodes import along_of, specs_of_steps, steps_feature
 from tfrfast.tfds_folder.features import UndescribedError, specs_of
 from tfrfast.tfds_folder.folder import Folder, Split, open_folder
 from tfrfast.tfds_folder.splits import RecordRange, parts_of
@@ -19,15 +23,40 @@ from tfrfast.tfds_folder.splits import RecordRange, parts_of
 __all__ = ["TfdsSplit", "tfds"]
 
 
-class TfdsSplit(NamedTuple):
-    """A split of a data set of TensorFlow Datasets."""
-
+class _Split(NamedTuple):
     reader: Reader
     """Reads the shards in which the split lies."""
     features: Features
     """What each record holds, for `parse_example` and `Loader`."""
     indices: npt.NDArray[np.int64] | None
     """The split's record numbers in `reader`, in order. None where they are all of the reader's."""
+
+
+class TfdsSplit(_Split):
+    """A split of a data set of TensorFlow Datasets."""
+
+    _described: dict[str, Any] | None = None
+
+    def steps(self, *, windows: Mapping[str, Window] | None = None) -> TfdsSplit:
+        """The steps of a data set whose records are episodes, such as RLDS.
+
+            train = tfr.tfds("~/tensorflow_datasets/droid/1.0.0", split="train").steps()
+            loader = tfr.Loader(train.reader, 256, features=train.features)
+
+        `reader` is a `Steps`, and `features` describe one step. `indices` are the numbers of the
+        split's steps. Raises ValueError if features.json describes no steps.
+        """
+        name = steps_feature(self._described)
+        assert self._described is not None
+        windows = dict(windows or {})
+        steps = Steps(self.reader, along=along_of(self._described, name), windows=windows)
+        indices = self.indices
+        if indices is not None:
+            first_steps, lengths = steps.episodes
+            counts = lengths[indices]
+            begins = np.repeat(first_steps[indices] - (np.cumsum(counts) - counts), counts)
+            indices = begins + np.arange(counts.sum())
+        return TfdsSplit(steps, specs_of_steps(self._described, name, windows), indices)
 
 
 def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> TfdsSplit:
@@ -64,7 +93,9 @@ def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> T
                     f"{length}. Prepare the data set again, or restore the file."
                 )
         indices = _indices_of(parts, shards, found)
-        return TfdsSplit(reader, _features_of(found, reader), indices)
+        opened = TfdsSplit(reader, _features_of(found, reader), indices)
+        opened._described = found.features
+        return opened
     except BaseException:
         reader.close()
         raise

@@ -60,6 +60,10 @@ class RecordSource {
   virtual const Reader* reader() const noexcept { return nullptr; }
   virtual const ReadOptions& options() const noexcept = 0;
   virtual std::uint64_t record_count() const noexcept = 0;
+  // Where the record numbers of each source begin, if these are the records of several end to end.
+  virtual const std::vector<std::int64_t>& source_starts() const noexcept {
+    return shards().source_starts();
+  }
   // Equal numbers mean equal records, as far as names, sizes and counts tell.
   virtual std::uint64_t fingerprint() const { return shards().fingerprint(); }
   // The shard that a record lies in, which exists. Opens nothing. Fast if it is shard `hint`.

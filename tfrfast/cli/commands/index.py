@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 
-from tfrfast.base.sizes import counted
+from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.cli.common import Subparsers, add_command, print_json, print_table
 from tfrfast.cli.ray import add_ray, on_ray
 from tfrfast.jobs.indexing.building import build_index
 from tfrfast.jobs.indexing.places import BuiltIndex
 from tfrfast.jobs.indexing.text import check_text_places, export_text_indexes, import_text_indexes
+from tfrfast.steps.building import build_steps
 from tfrfast.storage.paths import expand_paths
 
 
@@ -27,6 +29,11 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "--publish", action="store_true", help="put indexes of URLs into the bucket, for everybody"
     )
     parser.add_argument("--force", action="store_true", help="build even where one still fits")
+    parser.add_argument(
+        "--steps",
+        metavar="PREFIX",
+        help="also find the steps of episodes, whose features begin so, for tfr.Steps: steps/",
+    )
     parser.add_argument("--threads", type=int, help="that build (default: all processors)")
     add_ray(parser)
     text = parser.add_mutually_exclusive_group()
@@ -44,6 +51,8 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.steps and options.ray is not None:
+        raise ValueError("Steps are found on this machine: run --steps without --ray.")
     if options.export_text:  # before a long build, not after it
         check_text_places(expand_paths(options.paths), options.export_text)
     if options.import_text:
@@ -59,8 +68,18 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.export_text:
         export_text_indexes([each.shard for each in built], options.export_text)
+    path = None
+    if options.steps:
+        path = build_steps(
+            options.paths,
+            along=options.steps,
+            folder=options.folder,
+            threads=options.threads,
+            progress=options.progress,
+        )
     if options.json:
-        print_json([each._asdict() for each in built])
+        indexes = [each._asdict() for each in built]
+        print_json(indexes if path is None else {"indexes": indexes, "steps": path})
     else:
         records = sum(each.num_records for each in built)
         new = sum(each.was_built for each in built)
@@ -68,6 +87,8 @@ def run(options: argparse.Namespace) -> int:
             f"{counted(len(built), 'shards')}, {counted(records, 'records')}; "
             f"{counted(new, 'indexes')} built, {len(built) - new:,} kept"
         )
+        if path is not None:
+            print(f"{path}, {format_bytes(os.path.getsize(path))}")
         damaged = [each for each in built if each.damage]
         if damaged:
             print("Damaged shards (`tfrfast verify` says where):")

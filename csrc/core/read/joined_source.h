@@ -1,0 +1,64 @@
+// The records of several sources end to end, each read as its source reads them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/read/record_source.h"
+
+namespace tfrfast {
+
+// For sources that are not all Readers. Those share a ShardSet, and need no copy of what was read.
+class JoinedSource final : public RecordSource {
+ public:
+  // At least one, all with the first one's options.
+  explicit JoinedSource(std::vector<std::shared_ptr<const RecordSource>> sources);
+
+  const ShardSet& shards() const noexcept override { return *shards_; }
+  const ReadOptions& options() const noexcept override { return sources_.front()->options(); }
+  std::uint64_t record_count() const noexcept override { return record_count_; }
+  const std::vector<std::int64_t>& source_starts() const noexcept override { return *starts_; }
+  std::uint64_t fingerprint() const override;
+  std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const override;
+  std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }
+  bool inflates() const noexcept override;
+  bool is_far() const noexcept override;
+
+  using RecordSource::read;
+  std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
+  std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const override;
+  AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
+  // Ends early, without an error, where a source ends.
+  Range read_range(std::uint64_t begin, std::uint64_t end,
+                   bool is_announced = false) const override;
+  std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,
+                          std::uint64_t max_records) const override;
+  std::vector<SkippedBytes> skipped() const override;
+
+ private:
+  struct Part {
+    std::vector<std::size_t> rows;      // of the batch
+    std::vector<std::int64_t> records;  // of the source
+  };
+  std::size_t source_of(std::uint64_t record) const noexcept;
+  std::uint64_t start(std::size_t source) const noexcept {
+    return static_cast<std::uint64_t>((*starts_)[source]);
+  }
+  std::vector<Part> divide(std::span<const std::int64_t> records) const;
+  // As this source's, with its record numbers.
+  std::shared_ptr<RecordBatch> renumbered(std::shared_ptr<const RecordBatch> batch,
+                                          std::size_t source) const;
+
+  const std::vector<std::shared_ptr<const RecordSource>> sources_;
+  std::shared_ptr<const ShardSet> shards_;
+  std::vector<std::size_t> first_shards_;
+  std::shared_ptr<const std::vector<std::int64_t>> starts_;
+  std::uint64_t record_count_ = 0;
+  std::uint64_t mean_record_bytes_ = 0;
+};
+
+}  // namespace tfrfast

@@ -1,0 +1,101 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "core/steps/step_file.h"
+#include "core/steps/step_part.h"
+#include "core/steps/step_reader.h"
+#include "core/steps/step_tables.h"
+#include "shard_fixture.h"
+
+using namespace tfrfast;
+using namespace tfrfast::testing;
+
+namespace {
+
+std::string field(char tag, const std::string& content) {
+  return std::string(1, tag) + static_cast<char>(content.size()) + content;
+}
+
+// An Example of one-byte integers and a name for the episode.
+std::string episode(const std::string& values) {
+  const auto entry = [](const std::string& name, const std::string& list) {
+    return field('\x0a', field('\x0a', name) + field('\x12', list));
+  };
+  return field('\x0a', entry("s/n", field('\x1a', field('\x0a', values))) +
+                           entry("id", field('\x0a', field('\x0a', "me"))));
+}
+
+WireBytes wire(const std::string& bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+const StepAxis kAxis{{"s/"}, {}};
+
+struct Fixture {
+  TemporaryFolder folder;
+  TestShard shard{folder / "shard"};
+
+  StepPart part() {
+    StepPartMaker maker(StepLayout{kAxis, {}});
+    for (const char* values : {"\1\2\3", "\4\5"}) {
+      shard.write_record(episode(values));
+      maker.add(wire(episode(values)), [] { return std::string("A record"); });
+    }
+    return maker.finish();
+  }
+
+  std::shared_ptr<const StepReader> open(const StepPart& part, StepOptions options = {}) {
+    auto reader = open_reader({shard.path()});
+    StepTables tables(kAxis);
+    tables.append(StepPart::decode(part.encode()));
+    const std::string bytes = std::move(tables).finish(reader->shards().fingerprint(), 7);
+    const std::string path = folder / "made.steps";
+    std::ofstream(path, std::ios::binary) << bytes;
+    return std::make_shared<const StepReader>(reader, StepFile::open(path, reader->shards(), 7),
+                                              std::move(options));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "steps: an Example of each, from the parts of its record") {
+  const auto steps = open(part());
+  REQUIRE(steps->record_count() == 5);
+  const std::int64_t numbers[] = {4, 1};
+  CHECK(strings_of(*steps->read(numbers)) == std::vector{episode("\5"), episode("\2")});
+  CHECK(steps->place(4).record == 1);
+  CHECK(steps->place(4).step == 1);
+  const std::int64_t none = 5;
+  CHECK(error_of([&] { steps->read({&none, 1}); }).kind() == ErrorKind::out_of_range);
+}
+
+TEST_CASE_FIXTURE(Fixture, "steps: what a step file says of places outside a record is refused") {
+  const StepPart good = part();
+  for (const std::uint32_t base : {1U << 31, ~0U, 33U}) {
+    StepPart bad = good;
+    bad.features[0].bases[1] = base;
+    const auto steps = open(bad);
+    CHECK(steps->read_one(0)->size() == 1);
+    CHECK(error_of([&] { steps->read_one(4); }).kind() == ErrorKind::corrupt);
+  }
+  StepPart bad = good;
+  bad.rest[1].offset = 1U << 30;
+  CHECK(error_of([&, steps = open(bad)] { steps->read_one(4); }).kind() == ErrorKind::corrupt);
+  bad.rest[1] = {0, 2, 0};
+  CHECK(error_of([&, steps = open(bad)] { steps->read_one(4); }).kind() == ErrorKind::corrupt);
+}
+
+TEST_CASE_FIXTURE(Fixture, "steps: parts that do not fit are refused") {
+  StepPart one = part();
+  one.features[0].crcs.pop_back();
+  CHECK(error_of([&] { StepPart::decode(one.encode()); }).kind() == ErrorKind::invalid);
+  CHECK(error_of([&] { StepPart::decode("nonsense"); }).kind() == ErrorKind::invalid);
+  StepTables tables(kAxis);
+  StepPart other = part();
+  tables.append(other);
+  other.features[0].values = 2;
+  CHECK(error_of([&] { tables.append(other); }).kind() == ErrorKind::feature);
+}

@@ -1,0 +1,88 @@
+"""What features.json says of data sets whose records are episodes, as RLDS has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tfrfast.features import Features, FixedLen, VarLen
+from tfrfast.steps.window import Window
+from tfrfast.tfds_folder.features import Spec, specs_of
+
+__all__ = ["along_of", "specs_of_steps", "steps_feature"]
+
+_ROWS = "/ragged_row_lengths_0"
+
+
+def steps_feature(described: dict[str, Any] | None) -> str:
+    """The name of the feature that holds the steps."""
+    features = ((described or {}).get("featuresDict") or {}).get("features") or {}
+    found = [
+        name
+        for name, feature in features.items()
+        if "sequence" in feature
+        and str(feature.get("pythonClassName", "")).endswith("dataset_feature.Dataset")
+    ]
+    if len(found) > 1 and "steps" in found:
+        return "steps"
+    if len(found) != 1:
+        raise ValueError(
+            "features.json describes no feature of steps, or several: use tfr.Steps(split.reader, "
+            "along=...)."
+        )
+    return str(found[0])
+
+
+def _inner(described: dict[str, Any], name: str) -> dict[str, Spec]:
+    """The specs of one step's features."""
+    feature = described["featuresDict"]["features"][name]["sequence"]["feature"]
+    return specs_of({"featuresDict": {"features": {name: feature}}})
+
+
+def along_of(described: dict[str, Any], name: str) -> dict[str, int | None]:
+    """How many values of each feature one step has; None if that differs or is not known."""
+    along: dict[str, int | None] = {}
+    for key, spec in specs_of(described).items():
+        if not key.startswith(name + "/") and key != name:
+            continue
+        inner = _inner(described, name)[key]
+        if isinstance(spec, VarLen) and spec.key is not None:
+            along[spec.key] = None
+            along |= {str(part[1]): None for part in spec.partitions if part[0] == "row_lengths"}
+        elif isinstance(inner, FixedLen):
+            along[key] = 1 if inner.raw else math.prod(_shape(inner))
+        else:
+            along[key] = None
+    return along
+
+
+def specs_of_steps(described: dict[str, Any], name: str, windows: Mapping[str, Window]) -> Features:
+    """What a step's Example holds, for `parse_example`."""
+    specs: dict[str, Any] = dict(specs_of(described))
+    for key, inner in _inner(described, name).items():
+        outer, window = specs[key], windows.get(key)
+        is_ragged = isinstance(outer, VarLen) and outer.key is not None
+        if window is None:
+            specs[key] = _without_rows(outer) if is_ragged else inner
+            continue
+        count = window.before + window.after + 1
+        specs[f"{key}/valid"] = FixedLen((count,), "int64")
+        if isinstance(inner, FixedLen) and not inner.raw:
+            specs[key] = FixedLen((count, *_shape(inner)), inner.dtype)
+        elif not is_ragged:
+            specs[key] = VarLen("bytes" if isinstance(inner, FixedLen) else inner.dtype)
+    return specs
+
+
+def _shape(spec: FixedLen) -> tuple[int, ...]:
+    return (spec.shape,) if isinstance(spec.shape, int) else tuple(spec.shape)
+
+
+def _without_rows(outer: VarLen) -> VarLen:
+    """Of one step, whose rows are all that its lists hold."""
+    return replace(
+        outer,
+        partitions=tuple(part for part in outer.partitions if not str(part[1]).endswith(_ROWS)),
+    )
