@@ -90,8 +90,7 @@ class RemoteOutput(Output):
             except OSError as error:
                 if error.errno not in _FULL:
                     raise
-                text = f"{str(error.strerror).rstrip('.')}. {self._advice()}"
-                raise type(error)(error.errno, text, error.filename) from None
+                raise _with_advice(error, self._advice()) from None
 
         return advised_call
 
@@ -161,24 +160,17 @@ class RemoteOutput(Output):
             if not are_whole:  # parts were sent, and removed from this machine
                 self.discard()
                 appeared = self._streamed.num_appeared if self._streamed is not None else 0
-                are_there = are_there or appeared == len(files)
-                some = f"At least {appeared} of {len(files)} shards have appeared. "
-                raise _without_shards(error, are_there, some if appeared else "") from None
+                raise _with_advice(
+                    error, _advice_without_shards(error, appeared, len(files), are_there)
+                ) from None
             self._removing.detach()
             kept = (
                 f"All shards are complete in {os.path.dirname(self.path)!r}: upload them, or "
                 "remove that folder"
             )
-            if isinstance(error, KeyboardInterrupt):
-                raise KeyboardInterrupt(f"Uploading was interrupted. {kept}.") from None
-            if not isinstance(error, OSError):
+            if not isinstance(error, (KeyboardInterrupt, OSError)):
                 warnings.warn(f"{kept}.", stacklevel=4)
-                raise
-            raise type(error)(
-                error.errno,
-                f"{str(error.strerror).rstrip('.')}. {kept}",
-                error.filename or self._url,
-            ) from None
+            raise _with_advice(error, kept, self._url) from None
         self.discard()
 
     def _publish_indexes(self, files: Mapping[str, str]) -> None:
@@ -212,20 +204,26 @@ class RemoteOutput(Output):
         return sorted(others.difference(mine))
 
 
-def _without_shards(error: BaseException, are_there: bool, some: str) -> BaseException:
-    """The error of an upload whose shards are no longer on this machine."""
-    advice = (
-        "All shards have appeared, but not their index: `tfrfast index --publish` makes it"
-        if are_there
-        else "Write the shards again"
-    )
+def _with_advice(error: BaseException, advice: str, name: str | None = None) -> BaseException:
+    """The same error, which also says what to do."""
     if isinstance(error, KeyboardInterrupt):
-        what = "" if are_there else some
-        return KeyboardInterrupt(f"Uploading was interrupted. {what}{advice}.")
-    if isinstance(error, OSError) and not isinstance(error, FileExistsError):
+        return KeyboardInterrupt(f"Uploading was interrupted. {advice}.")
+    if isinstance(error, OSError):
         text = f"{str(error.strerror).rstrip('.')}. {advice}"
-        return type(error)(error.errno, text, error.filename)
+        return type(error)(error.errno, text, error.filename or name)
     return error
+
+
+def _advice_without_shards(
+    error: BaseException, appeared: int, wanted: int, are_there: bool
+) -> str:
+    """What to do after an upload whose shards are no longer on this machine."""
+    if are_there or appeared == wanted:
+        return "All shards have appeared, but not their index: `tfrfast index --publish` makes it"
+    # Other errors say it themselves.
+    says_some = appeared > 0 and isinstance(error, KeyboardInterrupt)
+    some = f"At least {appeared} of {wanted} shards have appeared. " if says_some else ""
+    return f"{some}Write the shards again"
 
 
 def _remove(folder: str, process: int) -> None:
