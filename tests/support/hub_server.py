@@ -25,9 +25,9 @@ class Hub:
     files: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
     token: str = ""
     seen: list[tuple[str, str, str]] = field(default_factory=list)  # method, path, Authorization
-    #: Where files lie, and later pages of a listing if `leads_astray`.
+    #: Where files lie.
     store: RangeServer = field(default_factory=RangeServer)
-    leads_astray: bool = False
+    leads_to: str = ""  # where later pages of a listing are, if not here
     redirects_trees: str = ""  # once, to this server
     url: str = ""
 
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
         page = list(entries.values())[begin : begin + _PAGE_ENTRIES]
         headers = {"Content-Type": "application/json"}
         if begin + _PAGE_ENTRIES < len(entries):
-            server = hub.store.url if hub.leads_astray else hub.url
+            server = hub.leads_to or hub.url
             path = f"{urlsplit(self.path).path}?recursive={query['recursive'][0]}&expand=false"
             headers["Link"] = f'<{server}{path}&cursor={begin + _PAGE_ENTRIES}>; rel="next"'
         self._send(200, json.dumps(page).encode(), headers)

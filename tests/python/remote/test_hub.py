@@ -131,13 +131,16 @@ def test_a_page_elsewhere_is_asked_for_without_the_token(
     hub.redirects_trees = hub.url
     assert len(tfr.Reader(f"{ROOT}/data/data-*")) == len(here)
     assert {told for _, path, told in hub.seen if "/tree/" in path} == {"Bearer hf_topsecret"}
-    for leads_astray, redirects in ((True, ""), (False, hub.store.url)):
-        hub.leads_astray, hub.redirects_trees = leads_astray, redirects
+    for leads_to, redirects in ((hub.store.url, ""), ("", hub.store.url)):
+        hub.leads_to, hub.redirects_trees = leads_to, redirects
         hub.store.forget()
         with pytest.raises(OSError, match="Listing 'hf://datasets/org/set/data' failed"):
             tfr.Reader(f"{ROOT}/data/*", storage={"retries": 0})
         assert [each.path for each in hub.store.seen if "tree" in each.path]
         assert not [each for each in hub.store.seen if "authorization" in each.headers]
+    hub.leads_to = "file://"
+    with pytest.raises(OSError, match="goes on at no address of a server"):
+        tfr.Reader(f"{ROOT}/data/*", storage={"retries": 0})
 
 
 def test_errors_name_the_cause_and_no_secret(

@@ -81,6 +81,8 @@ async def listed(
             yield each
         found = _NEXT.search(link)
         url = urljoin(url, found[1]) if found else ""
+        if url and not url.startswith(("http://", "https://")):
+            raise BadAnswerError("the listing goes on at no address of a server")
 
 
 def meta_of(entry: dict[str, Any]) -> dict[str, Any]:
