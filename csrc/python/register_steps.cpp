@@ -125,9 +125,13 @@ StepWindow::Pad pad_named(const std::string& name) {
 }
 
 std::unique_ptr<OpenReader> open_steps(const OpenReader& open, const std::string& path,
-                                       std::uint64_t stamp, const std::vector<Window>& windows) {
+                                       std::uint64_t stamp, const std::vector<Window>& windows,
+                                       const std::map<std::string, std::string>& names,
+                                       const std::map<std::string, std::string>& absent) {
   const std::shared_ptr<const Reader> reader = open.frames();
   StepOptions options;
+  options.names.insert(names.begin(), names.end());
+  options.absent.insert(absent.begin(), absent.end());
   for (const auto& [name, before, after, stride, pad] : windows) {
     options.windows[name] = {before, after, stride, pad_named(pad)};
   }
@@ -193,7 +197,7 @@ void register_steps(py::module_& module) {
       .def("finish", &StepTablesMaker::finish, py::arg("fingerprint"), py::arg("stamp"))
       .def_property_readonly("num_steps", &StepTablesMaker::step_count);
   module.def("open_steps", &open_steps, py::arg("reader"), py::arg("path"), py::arg("stamp"),
-             py::arg("windows"));
+             py::arg("windows"), py::arg("names"), py::arg("absent"));
   module.def("step_place", &place_of_step, py::arg("reader"), py::arg("number"));
   module.def("first_steps", &first_steps_of, py::arg("reader"));
   module.def("step_facts", &step_facts, py::arg("reader"));

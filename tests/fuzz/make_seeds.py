@@ -104,8 +104,34 @@ def description_seeds() -> dict[str, bytes]:
     }
 
 
+def steps_seeds() -> dict[str, bytes]:
+    """Episodes, after the number of changes of their step files and these."""
+
+    def field(tag: int, content: bytes) -> bytes:
+        return bytes([tag, len(content)]) + content
+
+    def entry(name: bytes, values: bytes) -> bytes:
+        return field(10, field(10, name) + field(18, values))
+
+    strings = entry(b"s/b", field(10, field(10, b"one") + field(10, b"") + field(10, b"three")))
+    floats = entry(b"s/f", field(18, field(10, bytes(range(24)))))
+    ints = entry(b"s/i", field(26, b"\x08\x01\x08\x80\x02\x08\x03"))
+    lengths = entry(b"s/r/ragged_row_lengths_0", field(26, field(10, b"\x02\x00\x01")))
+    values = entry(b"s/r/ragged_flat_values", field(26, field(10, b"\x07\x08\x09")))
+    whole = field(10, strings + floats + ints + entry(b"id", field(10, field(10, b"x"))))
+    return {
+        "whole": b"\0" + whole,
+        "ragged": b"\0" + field(10, lengths + values),
+        "changed": b"\2" + struct.pack("<HBHB", 200, 7, 500, 255) + whole,
+    }
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
+    for name, seed in steps_seeds().items():
+        path = folder / "fuzz_steps" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(seed)
     for name, seed in framing_seeds().items():
         path = folder / "fuzz_framing" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -311,3 +311,35 @@ def test_a_mixture_of_steps_and_of_records(tmp_path: Path) -> None:
         reader[237]
     with pytest.raises(TypeError, match="whole records"):
         _ = reader.lengths
+
+
+def test_features_get_other_names_and_values_where_they_are_absent(tmp_path: Path) -> None:
+    path = str(tmp_path / "data")
+    with tfr.Writer(path) as writer:
+        writer.write(tfr.encode_example({"steps/a": [1, 2], "steps/r": [0.5, 1.5]}))
+        writer.write(tfr.encode_example({"steps/a": [3]}))
+    options: dict[str, Any] = {
+        "rename": {"steps/a": "steps/action"},
+        "absent": {"steps/r": [-1.0], "steps/camera": b"none", "steps/long": [b"x" * 300] * 2},
+        "windows": {"steps/action": tfr.Window(after=1)},
+    }
+    steps = pickle.loads(pickle.dumps(tfr.Steps(path, along="steps/", **options)))
+    features = {
+        "steps/action": tfr.FixedLen((2,), "int64"),
+        "steps/action/valid": tfr.FixedLen((2,), "int64"),
+        "steps/r": tfr.FixedLen((), "float32"),
+        "steps/camera": tfr.FixedLen((), "bytes"),
+        "steps/long": tfr.FixedLen((2,), "bytes"),
+    }
+    batch = tfr.parse_example(steps[:], features)
+    assert batch["steps/action"].tolist() == [[1, 2], [2, 2], [3, 3]]
+    assert batch["steps/r"].tolist() == [0.5, 1.5, -1.0]
+    assert list(batch["steps/camera"]) == [b"none"] * 3
+    assert [bytes(each) for each in batch["steps/long"][2]] == [b"x" * 300] * 2
+    assert steps.fingerprint != tfr.Steps(path, along="steps/").fingerprint
+    for rename, says in (
+        ({"steps/x": "steps/y"}, "'steps/x' is to be renamed"),
+        ({"steps/a": "steps/r"}, "Both 'steps/a' and 'steps/r' would be called 'steps/r'"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            tfr.Steps(path, along="steps/", rename=rename)

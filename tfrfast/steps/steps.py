@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tfrfast import _native
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.errors import CorruptRecordError, StaleIndexError
+from tfrfast.example.encoding import encode_example
 from tfrfast.keys.key_file import stamp_of
 from tfrfast.loading.records import open_reader
 from tfrfast.reader import Reader
@@ -64,6 +65,10 @@ class Steps(Reader):
         of them. If no feature has just one value for each step, a dict of names says how many
         values of each are one step's.
       windows: a `Window` for each feature of which a step's Example holds several steps.
+      rename: new names of features along the axis, by those in the records. Windows and `absent`
+        have the new names.
+      absent: for each such feature that some episodes, or all, do not have: what their steps hold
+        instead, as for `encode_example`.
     """
 
     _makes_records = True
@@ -74,6 +79,8 @@ class Steps(Reader):
         *,
         along: Along,
         windows: Mapping[str, Window] | None = None,
+        rename: Mapping[str, str] | None = None,
+        absent: Mapping[str, Any] | None = None,
         **reader_options: Any,
     ) -> None:
         #: The Reader of the episodes.
@@ -83,6 +90,8 @@ class Steps(Reader):
         self._axis = encoded_axis(along)
         self._along = along
         self._windows = dict(windows or {})
+        self._rename = dict(rename or {})
+        self._absent = dict(absent or {})
         self._core = self._open()
         self._item = self._core.item
 
@@ -107,7 +116,8 @@ class Steps(Reader):
             for name, each in self._windows.items()
         ]
         stamp = stamp_of(self.records)
-        return _native.open_steps(self.records._core, path, stamp, windows)
+        absent = {name: _entry_of(name, value) for name, value in self._absent.items()}
+        return _native.open_steps(self.records._core, path, stamp, windows, self._rename, absent)
 
     def locate(self, i: int) -> StepLocation:  # type: ignore[override]
         """Where step `i` lies. Reads only the step file."""
@@ -157,7 +167,8 @@ class Steps(Reader):
         self.records.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _open, (self.records, self._along, self._windows)
+        names = ("along", "windows", "rename", "absent")
+        return _open, (self.records, {name: getattr(self, f"_{name}") for name in names})
 
     def __repr__(self) -> str:
         if self.closed:
@@ -168,5 +179,16 @@ class Steps(Reader):
         return f"<pre>{self!r}</pre>"
 
 
-def _open(records: Reader, along: Along, windows: dict[str, Window]) -> Steps:
-    return Steps(records, along=along, windows=windows)
+def _open(records: Reader, arguments: dict[str, Any]) -> Steps:
+    return Steps(records, **arguments)
+
+
+def _entry_of(name: str, value: Any) -> bytes:
+    """What the entry of an Example's map holds that has this feature alone."""
+    content = encode_example({name: value})
+    for _ in range(2):  # the map, then its entry: a tag of one byte, and a length
+        at = 1
+        while content[at] >= 0x80:
+            at += 1
+        content = content[at + 1 :]
+    return content

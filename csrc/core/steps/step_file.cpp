@@ -257,6 +257,7 @@ StepFile::Entries StepFile::row(std::uint64_t record, std::uint32_t* bases) cons
 }
 
 void StepFile::rest(const Entries& entries, RestEntry* out) const {
+  if (entries.count == 0) return;
   const std::uint64_t at = rest_at_ + std::uint64_t{entries.first} * sizeof(RestEntry);
   const std::uint64_t bytes = std::uint64_t{entries.count} * sizeof(RestEntry);
   touch([&] {

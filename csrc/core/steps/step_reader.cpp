@@ -55,6 +55,7 @@ struct StepReader::Plan {
     std::uint64_t first_step = 0;  // of the episode, in the file
     std::size_t first_entry = 0, end_entry = 0;
     std::size_t first_rest = 0, end_rest = 0;
+    std::size_t first_absent = 0, end_absent = 0;
     std::uint64_t content_bytes = 0;  // of the map
     std::uint64_t bytes() const noexcept { return whole_entry_bytes(content_bytes); }
   };
@@ -63,7 +64,8 @@ struct StepReader::Plan {
   std::vector<Segment> segments;
   std::vector<std::uint8_t> valid;  // 1 for each real step of a window
   std::vector<RestEntry> rest;
-  std::vector<std::uint32_t> bases;  // of all features, for each step
+  std::vector<std::uint32_t> absent;  // features that steps do not have
+  std::vector<std::uint32_t> bases;   // of all features, for each step
 
   void add_ranges(std::size_t step, std::vector<StoredRange>& ranges) const {
     const Step& each = steps[step];
@@ -105,6 +107,7 @@ class StepReader::Planning {
       }
     }
     step.end_entry = plan_.entries.size();
+    add_absent(step);
     step.first_rest = plan_.rest.size();
     plan_.rest.resize(step.first_rest + rest.count);
     file_.rest(rest, plan_.rest.data() + step.first_rest);
@@ -126,6 +129,22 @@ class StepReader::Planning {
   }
 
  private:
+  void add_absent(Plan::Step& step) {
+    step.first_absent = plan_.absent.size();
+    for (std::uint32_t a = 0; a < reader_.absent_.size(); ++a) {
+      const Absent& absent = reader_.absent_[a];
+      const auto begin = plan_.entries.begin() + static_cast<std::ptrdiff_t>(step.first_entry);
+      if (std::any_of(begin, plan_.entries.end(), [&](const Plan::Entry& entry) {
+            return reader_.features_[entry.feature].name == absent.name;
+          })) {
+        continue;
+      }
+      plan_.absent.push_back(a);
+      step.content_bytes += whole_entry_bytes(absent.entry.size());
+    }
+    step.end_absent = plan_.absent.size();
+  }
+
   void add_entry(Plan::Step& step, const Place& place, std::uint32_t f, std::uint32_t base) {
     const Feature& feature = reader_.features_[f];
     Plan::Entry entry;
@@ -326,6 +345,12 @@ class StepReader::Reading {
       std::memcpy(out, plan_.valid.data() + entry.first_valid, static_cast<std::size_t>(count));
       out += count;
     }
+    for (std::size_t a = step.first_absent; a < step.end_absent; ++a) {
+      const std::string& entry = reader_.absent_[plan_.absent[a]].entry;
+      out = put_message_head(out, 1, entry.size());
+      std::memcpy(out, entry.data(), entry.size());
+      out += entry.size();
+    }
     for (std::size_t r = step.first_rest; r < step.end_rest; ++r) {
       const RestEntry& entry = plan_.rest[r];
       out = put_message_head(out, 1, entry.bytes);
@@ -457,15 +482,23 @@ StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<co
   const std::string axis = file_->axis().encode();
   hash.add(axis.data(), axis.size());
   std::uint32_t left_after = 0;
+  std::map<std::string, std::string> old_names;
   for (const StepFeature& each : file_->features()) {
-    Feature feature{&each, key_field(each.name), {}, key_field(each.name + "/valid"), {}};
-    if (const auto found = options.windows.find(each.name); found != options.windows.end()) {
+    const auto renamed = options.names.find(each.name);
+    const std::string name = renamed == options.names.end() ? each.name : renamed->second;
+    const auto [known, is_new] = old_names.emplace(name, each.name);
+    if (!is_new && known->second != each.name) {
+      throw Error(ErrorKind::invalid, "Both '" + known->second + "' and '" + each.name +
+                                          "' would be called '" + name + "'.");
+    }
+    Feature feature{&each, name, key_field(name), {}, key_field(name + "/valid"), {}};
+    if (const auto found = options.windows.find(name); found != options.windows.end()) {
       const StepWindow& window = found->second;
       const std::uint64_t before = std::uint64_t{window.before} * window.stride;
       const std::uint64_t after = std::uint64_t{window.after} * window.stride;
       constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
       if (window.stride == 0 || before > kMost || after > kMost) {
-        throw Error(ErrorKind::invalid, "A window of '" + each.name + "' is too large.");
+        throw Error(ErrorKind::invalid, "A window of '" + name + "' is too large.");
       }
       if (window.pad == StepWindow::Pad::leave_out) {
         left_before_ = std::max(left_before_, static_cast<std::uint32_t>(before));
@@ -477,15 +510,32 @@ StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<co
     }
     features_.push_back(std::move(feature));
   }
+  const auto add_text = [&](const std::string& text) {
+    add_to_hash(text.size());
+    hash.add(text.data(), text.size());
+  };
+  for (const auto& [from, to] : options.names) {
+    add_text(from);
+    add_text(to);
+    const auto has_it = [&from = from](const StepFeature& each) { return each.name == from; };
+    if (std::none_of(file_->features().begin(), file_->features().end(), has_it)) {
+      throw Error(ErrorKind::invalid,
+                  "'" + from + "' is to be renamed, and is no feature of the steps.");
+    }
+  }
+  for (const auto& [name, entry] : options.absent) {
+    add_text(name);
+    add_text(entry);
+    absent_.push_back({name, entry});
+  }
   for (const auto& [name, window] : options.windows) {
-    hash.add(name.data(), name.size());
+    add_text(name);
     for (const std::uint64_t each :
          {std::uint64_t{window.before}, std::uint64_t{window.after}, std::uint64_t{window.stride},
           static_cast<std::uint64_t>(window.pad)}) {
       add_to_hash(each);
     }
-    const auto has_it = [&name = name](const StepFeature& each) { return each.name == name; };
-    if (std::none_of(file_->features().begin(), file_->features().end(), has_it)) {
+    if (old_names.find(name) == old_names.end()) {
       throw Error(ErrorKind::invalid,
                   "A window is of '" + name + "', which is no feature of the steps.");
     }

@@ -34,16 +34,19 @@ struct StepWindow {
 };
 
 struct StepOptions {
-  std::map<std::string, StepWindow, std::less<>> windows;  // of features by name
+  std::map<std::string, std::string, std::less<>> names;   // of features, by those in the records
+  std::map<std::string, StepWindow, std::less<>> windows;  // of features by their new names
+  // Of features by their new names: what the map's entry holds in a step without values of them.
+  std::map<std::string, std::string, std::less<>> absent;
 };
 
 // Like a Reader: immutable except for what it has skipped and remembers, and safe from many
 // threads. Each part that is read is compared with a checksum in the step file.
 class StepReader final : public RecordSource {
  public:
-  // The file is of the reader's data. Throws Error invalid if a window is of no feature that the
-  // steps have, and stale_index if damaged records were left out of the file and the reader does
-  // not leave them out.
+  // The file is of the reader's data. Throws Error invalid if a name or a window is of no feature
+  // that the steps have, or two features have one name, and stale_index if damaged records were
+  // left out of the file and the reader does not leave them out.
   StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<const StepFile> file,
              StepOptions options);
 
@@ -89,6 +92,7 @@ class StepReader final : public RecordSource {
   struct Plan;
   struct Feature {
     const StepFeature* in_file = nullptr;
+    std::string name;
     std::string key;                   // as an entry begins with it
     std::optional<StepWindow> window;  // without one, the step itself
     std::string valid_key;             // of the entry that says which steps are real
@@ -111,6 +115,11 @@ class StepReader final : public RecordSource {
   const std::shared_ptr<const Reader> records_;
   const std::shared_ptr<const StepFile> file_;
   std::vector<Feature> features_;
+  struct Absent {
+    std::string name;
+    std::string entry;
+  };
+  std::vector<Absent> absent_;
   std::vector<std::uint64_t> counted_;  // first steps, if windows leave any out
   std::uint32_t left_before_ = 0;       // steps that are left out of each episode at its beginning
   std::uint64_t mean_step_bytes_ = 0;
