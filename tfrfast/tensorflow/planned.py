@@ -177,6 +177,16 @@ class Planned(LazyDataset):
                 again=_mover(call),
                 before=before,
             )
+        if made.rest is not None:
+            before = self._next(made.pipeline, self._history)
+            step = Step(text, False, made.why, ends_plan=True)
+            return self._next(
+                None,
+                self._history.then(step),
+                element_spec=call.element_spec,
+                again=_mover(made.rest),
+                before=before,
+            )
         step = Step(text, made.fused, made.why)
         history = history_of(made.pipeline, (*self._history.steps, step))
         is_after = not made.fused and not _cuts_otherwise(self._pipeline, made.pipeline)

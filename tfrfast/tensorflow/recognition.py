@@ -81,7 +81,7 @@ def features_of_map(mapped: Any) -> TensorFeatures | None:
     keys = [key for key in found if key is not None]
     if len(keys) < len(found):
         return None
-    return _understood(
+    return arranged(
         columns.features,
         lambda parsed: tf.nest.pack_sequence_as(structure, [parsed[key] for key in keys]),
     )
@@ -95,7 +95,7 @@ def features_of_transformation(transformation: Any) -> TensorFeatures | None:
     if not is_it or getattr(transformation, "__qualname__", "") != name:
         return None
     features = inspect.getclosurevars(transformation).nonlocals.get("features")
-    return _understood(features, lambda parsed: parsed) if isinstance(features, dict) else None
+    return arranged(features, lambda parsed: parsed) if isinstance(features, dict) else None
 
 
 def features_of_parsing(parsed: Any) -> TensorFeatures | None:
@@ -106,15 +106,16 @@ def features_of_parsing(parsed: Any) -> TensorFeatures | None:
         return None
     if not all(isinstance(feature, plain) for feature in features.values()):
         return None
-    return _understood(features, lambda parsed: parsed)
+    return arranged(features, lambda parsed: parsed)
 
 
-def _understood(
+def arranged(
     features: dict[str, Any], arrange: Callable[[dict[str, Any]], Any]
 ) -> TensorFeatures | None:
+    """Features in another structure; None if only TensorFlow can parse them."""
     try:
         return ArrangedFeatures(features, arrange)
-    except (TypeError, ValueError):  # TensorFlow parses it
+    except (TypeError, ValueError):
         return None
 
 

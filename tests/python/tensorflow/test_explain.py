@@ -104,7 +104,7 @@ class TestExplain:
             (lambda source: source.map(tf.strings.length).batch(4), "single", "map() on batches"),
             (lambda source: source.batch(4).map(tf.size), "given batches", ""),
             (
-                lambda source: source.batch(4).map(parse_and_more),
+                lambda source: source.batch(4).map(lambda each: (parse_and_more(each), each)),
                 "more than parse",
                 ".parse_example(features) first",
             ),

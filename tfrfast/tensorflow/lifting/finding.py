@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -33,18 +33,31 @@ class Parse:
     parts: tuple[Part, ...]
 
 
-def find_parse(graph: Any) -> Parse | Refusal:
-    """The parse in a graph whose first input is a record."""
+class FoundParser(NamedTuple):
+    """The one op that parses what a function is given, and does nothing else with it."""
+
+    columns: ParsedColumns
+    #: The outputs of the op that are used.
+    used: tuple[Any, ...]
+
+
+def find_parser(graph: Any) -> FoundParser | Refusal:
+    """The op in a graph whose first input is a record, or a batch of records."""
     needed = needed_operations(graph)
     parsers = [each for each in needed if each.type in PARSERS]
     if not parsers:
         return _NO_PARSE
-    if len(parsers) > 1:
-        return Refusal("it parses twice", "one call, with all features")
-    (parser,) = parsers
     record = graph.inputs[0]
-    if parser.type != "ParseExampleV2" or origin(parser.inputs[SERIALIZED]) is not record:
+    of_record = [
+        each
+        for each in parsers
+        if each.type == "ParseExampleV2" and origin(each.inputs[SERIALIZED]) is record
+    ]
+    if len(of_record) > 1:
+        return Refusal("it parses twice", "one call, with all features")
+    if not of_record:
         return Refusal("it changes the record before it parses it")
+    (parser,) = of_record
     if not _goes_only_to(record, parser, needed):
         return Refusal("it uses the record for more than the parse")
     if parser.control_inputs or any(parser in each.control_inputs for each in needed):
@@ -60,13 +73,22 @@ def find_parse(graph: Any) -> Parse | Refusal:
         for output in parser.outputs
         if any(consumer in needed for consumer in output.consumers()) or _is_among(output, graph)
     )
+    return FoundParser(columns, used)
+
+
+def find_parse(graph: Any) -> Parse | Refusal:
+    """The parse in a graph whose first input is a record."""
+    found = find_parser(graph)
+    if isinstance(found, Refusal):
+        return found
+    columns, used = found
     known = _parts(columns)
     parts = [known.get(tensor.name) for tensor in used]
     if None in parts:
         return Refusal("it uses the row splits of a ragged feature of one row")
-    found = tuple(part for part in parts if part is not None)
+    whole = tuple(part for part in parts if part is not None)
     described = dict(columns.features)
-    for part in found:
+    for part in whole:
         if part.kind != "row":
             described[part.key] = tf.io.RaggedFeature(
                 described[part.key].dtype, row_splits_dtype=tf.int64
@@ -75,7 +97,7 @@ def find_parse(graph: Any) -> Parse | Refusal:
         features = TensorFeatures(compile_features(described))
     except (TypeError, ValueError):
         return Refusal("it parses features that only TensorFlow can parse")
-    return Parse(features, used, found)
+    return Parse(features, used, whole)
 
 
 def _parts(columns: ParsedColumns) -> dict[str, Part]:

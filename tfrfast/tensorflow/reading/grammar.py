@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow.history import OF_EACH, History, Refusal, Step, lifted_step
 from tfrfast.tensorflow.integers import static_integer
+from tfrfast.tensorflow.lifting.of_batches import Divided, divided
 from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
@@ -35,6 +36,8 @@ class Taken(NamedTuple):
     #: Whether the call is part of what is read at once. Else tf.data makes it after that.
     fused: bool = True
     why: str = ""
+    #: What tf.data makes in place of the call, after all that is planned.
+    rest: Any = None
 
 
 def taken(pipeline: Pipeline, call: Any) -> Taken | Refusal:
@@ -150,6 +153,12 @@ def _map(pipeline: Pipeline, call: Any) -> Taken | Refusal:
     made = None if features is None else pipeline.parsed(features)
     if isinstance(made, Pipeline):
         return Taken(made, why=_PARSED)
+    parts = divided(call) if pipeline.lifts else None
+    if isinstance(parts, Divided):
+        made = pipeline.parsed(parts.features)
+        if isinstance(made, Pipeline):
+            why = "its parse is taken out: records are decoded where they are read"
+            return Taken(made, False, why, parts.rest)
     if parses_examples(call):
         instead = ".parse_example(features) first, and then map() for the rest"
         return Refusal("it does more than parse batches", instead)

@@ -6,6 +6,7 @@ missing, the dataset stays as it is.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -248,6 +249,15 @@ def map_of(dataset: Any) -> Any:
         _name=None,
     )
     return moved(mapped, [made._input_dataset])
+
+
+def calling(dataset: Any, function: Any) -> Any:
+    """The same call of another ConcreteFunction, which makes the same. It has to be moved."""
+    made = without_adapter(dataset)
+    again = object.__new__(type(made))
+    vars(again).update(_kept(made), _map_func=copy.copy(made._map_func))
+    again._map_func._function = function
+    return again
 
 
 def calls_on(dataset: Any, made: Any) -> list[Any]:

@@ -69,6 +69,7 @@ class _Planner:
         self._records = chain.records
         self._steps: list[Step] = []
         self._left = list(chain.calls)
+        self._ended: Refusal | None = None  # why the next call is the first that is not planned
 
     def plan(self) -> Plan | Refusal:
         why_not = _why_not_read(self._records) or self._why_no_order()
@@ -86,6 +87,9 @@ class _Planner:
                 break
             self._left.pop(0)
             pipeline = made
+            if self._ended is not None:
+                refusal = self._ended
+                break
         return self._planned(pipeline, refusal)
 
     def _planned(self, pipeline: Pipeline, refusal: Refusal) -> Plan | Refusal:
@@ -169,6 +173,10 @@ class _Planner:
         made = taken(pipeline, call)
         if isinstance(made, Refusal):
             return made
+        if made.rest is not None:
+            self._left[1:1] = [made.rest]
+            self._ended = Refusal(made.why)
+            return made.pipeline
         self._say(call, made.fused, made.why)
         return made.pipeline
 

@@ -1,0 +1,71 @@
+"""Takes the parse out of a map() of batches: it is decoded as it is read, the rest is tf.data's."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrfast.tensorflow.columns import TensorFeatures
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting import internals
+from tfrfast.tensorflow.lifting.cutting import cut
+from tfrfast.tensorflow.lifting.finding import find_parser
+from tfrfast.tensorflow.lifting.inlining import joined
+from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.recognition import ParsedColumns, arranged
+
+
+class Divided(NamedTuple):
+    """A map() of batches of records in two parts."""
+
+    #: What is decoded: the tensors that the rest is given.
+    features: TensorFeatures
+    #: The map() that does the rest.
+    rest: Any
+
+
+def divided(mapped: Any) -> Divided | Refusal:
+    """The parts of a map(), whose elements are the same."""
+    try:
+        return _divided(mapped)
+    except Exception as error:  # TensorFlow runs the map as it is
+        reason = str(error).partition("\n")[0]
+        return Refusal(f"its parse cannot be taken out ({type(error).__name__}: {reason})")
+
+
+def _divided(mapped: Any) -> Divided | Refusal:
+    function = nodes.function_of(mapped)
+    if function is None or not tf.executing_eagerly():
+        return Refusal("TensorFlow does not show its function")
+    graph = joined([function.graph])
+    if len(graph.inputs) - len(internals.captures_of(graph)) != 1:
+        return Refusal("it is given more than records")
+    found = find_parser(graph)
+    if isinstance(found, Refusal):
+        return found
+    names = [tensor.name for tensor in found.used]
+    features = arranged(
+        found.columns.features,
+        lambda parsed: tuple(map(_tensors(found.columns, parsed).__getitem__, names)),
+    )
+    if features is None:
+        return Refusal("it parses features that only TensorFlow can parse")
+    results = [internals.before_return(tensor) for tensor in graph.outputs]
+    rest = cut(graph, found.used, results, graph.control_outputs)
+    return rest if isinstance(rest, Refusal) else Divided(features, nodes.calling(mapped, rest))
+
+
+def _tensors(columns: ParsedColumns, parsed: dict[str, Any]) -> dict[str, Any]:
+    """What the op makes, by the names of its outputs."""
+    tensors: dict[str, Any] = {}
+    for (kind, *names), key in columns.key_of.items():
+        value = parsed[key]
+        if kind == "SerializeSparse":
+            parts = [value.indices, value.values, value.dense_shape]
+        elif kind == "RaggedTensorToVariant":
+            parts = [value.row_splits, value.values]
+        else:
+            parts = [value]
+        tensors.update(zip(names, parts, strict=True))
+    return tensors
