@@ -100,7 +100,8 @@ def _by_duckdb(rows: Scan, condition: str) -> Int64Array:
         relation = connection.from_arrow(rows)
         found = relation.filter(_bracketed(condition)).project(_RECORD).fetchnumpy()
     except duckdb.Error as error:
-        raise ValueError(f"DuckDB refuses {condition!r}: {error}") from None
+        reason = str(error).partition("\n")[0]  # then lines of the query, which is not the user's
+        raise ValueError(f"DuckDB refuses {condition!r}: {reason}") from None
     finally:
         connection.close()
     return np.asarray(found[_RECORD], np.int64)

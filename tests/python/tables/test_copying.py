@@ -164,6 +164,7 @@ def test_the_command_takes_a_condition(
     status, _, error = run(capsys, "copy", *shards, "--where", "label = = 3", *out)
     assert status == 2
     assert "refuses" in error
+    assert len(error.splitlines()) == 1
 
 
 def test_a_condition_may_name_what_is_not_text(
