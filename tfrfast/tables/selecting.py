@@ -100,8 +100,7 @@ def _by_duckdb(rows: Scan, condition: str) -> Int64Array:
         relation = connection.from_arrow(rows)
         found = relation.filter(_bracketed(condition)).project(_RECORD).fetchnumpy()
     except duckdb.Error as error:
-        reason = str(error).partition("\n")[0]  # then lines of the query, which is not the user's
-        raise ValueError(f"DuckDB refuses {condition!r}: {reason}") from None
+        raise _refused("DuckDB", condition, error) from None
     finally:
         connection.close()
     return np.asarray(found[_RECORD], np.int64)
@@ -116,8 +115,14 @@ def _by_polars(rows: Scan, condition: str) -> Int64Array:
         chosen = pl.sql_expr(_bracketed("".join(parts)))
         frame = pl.DataFrame(rows).filter(chosen)
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"Polars refuses {condition!r}: {error}") from None
+        raise _refused("Polars", condition, error) from None
     return np.asarray(frame[_RECORD], np.int64)
+
+
+def _refused(engine: str, condition: str, error: Exception) -> ValueError:
+    # Later lines show the query around the condition, which is not the user's.
+    reason = str(error).replace("\n)", ")").partition("\n")[0]
+    return ValueError(f"{engine} refuses {condition!r}: {reason}")
 
 
 def _bracketed(condition: str) -> str:
