@@ -1,0 +1,50 @@
+"""A step's parts are fetched from an object, not its episode."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrfast as tfr
+from range_server import RangeServer
+
+
+def episodes() -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    return [
+        {
+            "steps/image": [rng.bytes(20_000) for _ in range(60)],
+            "steps/action": rng.random(7 * 60, np.float32),
+            "name": [b"episode %d" % number],
+        }
+        for number in range(4)
+    ]
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_only_the_parts_of_steps_are_fetched(
+    server: RangeServer, tmp_path: Path, is_cached: bool
+) -> None:
+    local = str(tmp_path / "data")
+    with tfr.Writer(local) as writer:
+        for each in episodes():
+            writer.write(tfr.encode_example(each))
+    server.put("set/data", Path(local).read_bytes())
+    url = f"{server.url}/set/data"
+    expected = tfr.Steps(local, along="steps/")
+    options: dict[str, Any] = {"index": str(tmp_path / "indexes")}
+    tfr.Steps(url, along="steps/", **options).close()
+    if is_cached:
+        options["cache"] = tfr.DiskCache(tmp_path / "cache", "1GiB")
+    steps = tfr.Steps(url, along="steps/", **options)
+    server.forget()
+    numbers = [200, 40, 77, 77]
+    assert [bytes(each) for each in steps[numbers]] == [expected[each] for each in numbers]
+    # Three images of 20 kB, three runs of actions and three names, where an episode has 1.2 MB.
+    fetched = sum((each.end or 0) - (each.begin or 0) for each in server.reads())
+    assert fetched < (1_200_000 if is_cached else 70_000)
+    seen = {}
+    for batch in tfr.Loader(steps, 16, seed=1):
+        seen |= dict(zip(batch.indices.tolist(), map(bytes, batch), strict=True))
+    assert seen == dict(enumerate(expected))
