@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+import types
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,19 @@ def test_instead_of_a_large_shuffle() -> None:
     run_page("docs/beam.md", {"train_step": lambda *columns: steps.append(columns)})
     assert len(steps) == 2
     assert len(tfr.Reader("shuffled/*")) == 300
+
+
+def test_steps_of_episodes() -> None:
+    action, image = np.zeros(7 * 1300, np.float32), [b"jpeg"] * 1300
+    with tfr.ShardedWriter("data/train", num_shards=2) as writer:
+        for _ in range(10):
+            columns = {"steps/action": action, "steps/observation/image": image}
+            writer.write(tfr.encode_example(columns))
+    features = {"steps/action": tfr.FixedLen((7,), "float32")}
+    droid = 'tfr.tfds("~/tensorflow_datasets/droid/1.0.0", split="train").steps()'
+    plain = types.SimpleNamespace(reader=tfr.Reader("data/train-*"), features=None)
+    done = run_page("docs/steps.md", {"features": features, "droid": plain}, {droid: "droid"})
+    assert len(done["steps"]) == 13_000
 
 
 def test_distributed_training() -> None:
