@@ -99,6 +99,16 @@ class Pipeline:
             return Refusal("there is a repeat() before it")
         return replace(self, sequence=sequence, cached=False)
 
+    def counted(self, count: Any) -> Pipeline | Refusal:
+        """If there are `count` elements. May build indexes."""
+        source = self.source.planned(build_indexes=True)
+        if source is None:
+            return _streams(self.source)
+        counted = replace(self, source=source)
+        if counted.length is None or counted.length != static_integer(count):
+            return Refusal("TensorFlow says at the end whether there are so many elements")
+        return counted
+
     def shuffled(self, shuffle: Shuffle) -> Pipeline | Refusal:
         """May build indexes. Raises for structural damage."""
         sequence = self.sequence or EVERYTHING

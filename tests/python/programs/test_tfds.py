@@ -65,6 +65,8 @@ def test_a_split_has_its_order(load: Any, in_order: list[int]) -> None:
     assert len(batches) == 10
     for _ in range(2):  # the second time from TensorFlow Datasets' cache
         assert ids(batches) == in_order
+    faster = getattr(batches, "_tfrfast_accelerated", None)  # None: TensorFlow has read it
+    assert faster is None or faster._history.is_planned
 
 
 def test_splits_by_percent_are_parts(load: Any) -> None:

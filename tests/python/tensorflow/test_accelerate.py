@@ -159,6 +159,58 @@ def test_a_shuffle_gives_each_record_once_an_epoch(files: list[str], name: str) 
     assert found != numbers(ours)
 
 
+def part_of(row: dict[str, Any]) -> Any:
+    return tf.data.TFRecordDataset(row["path"]).skip(row["skip"]).take(row["take"])
+
+
+def in_parts(
+    files: list[str], skips: list[int], takes: list[int], count: int, keeps: bool = True
+) -> Any:
+    """Files as TensorFlow Datasets reads them, a cache of what maps make included."""
+    columns = {"name": ["-"] * len(files), "path": files, "skip": skips, "take": takes}
+    rows = tf.data.Dataset.from_tensor_slices({k: np.array(v) for k, v in columns.items()})
+    records = rows.interleave(part_of, 16, 16, num_parallel_calls=AUTO)
+    counted = records.apply(tf.data.experimental.assert_cardinality(count))
+    made = counted.map(record_number, AUTO)
+    return (made.cache() if keeps else made).prefetch(AUTO)
+
+
+def test_files_are_read_in_part(files: list[str]) -> None:
+    """Of one file in order, and of several where they are shuffled and nothing is left out."""
+    one = in_parts(files[2:3], [5], [20], 20).batch(8)
+    two = in_parts(files[2:4], [30, 0], [100, 100], 17)
+    assert _planned_like(one) == numbers(one)
+    mixed = in_parts(files[2:4], [30, 0], [100, 100], 17, keeps=False).shuffle(9).batch(8)
+    assert sorted(_planned_like(mixed)) == sorted(numbers(two.batch(8)))
+    between = in_parts(files[2:5], [0] * 3, [3] * 3, 9, keeps=False).shuffle(9).batch(8)
+    for dataset in (two.batch(8), between, two.shuffle(9).batch(8), two.repeat(2).batch(8)):
+        ours = tfr.accelerate(dataset)
+        assert sorted(numbers(ours)) == sorted(numbers(dataset))
+        assert not ours._history.is_planned
+    wrong = tfr.accelerate(in_parts(files[2:3], [5], [20], 21).batch(8))
+    with pytest.raises(tf.errors.FailedPreconditionError, match="to contain 21"):
+        numbers(wrong)
+
+
+def _planned_like(dataset: Any) -> list[int]:
+    ours = tfr.accelerate(dataset)
+    found = numbers(ours)
+    assert found == numbers(ours) or "shuffle" in str(tfr.explain(ours))
+    assert ours._history.is_planned
+    return found
+
+
+def test_a_cache_of_what_changes_is_kept(files: list[str]) -> None:
+    added = tf.Variable(0, dtype=tf.int64)
+    records = tf.data.TFRecordDataset(files)
+    for change in (lambda n: n + added, lambda n: n + tf.random.uniform([], 0, 9, tf.int64)):
+        kept = records.map(record_number).map(change).cache().batch(8)
+        ours = tfr.accelerate(kept)
+        first = numbers(ours)
+        added.assign_add(1)
+        assert numbers(ours) == first
+
+
 def test_a_seed_fixes_the_order_in_every_dataset(files: list[str]) -> None:
     def made() -> Any:
         return tfr.accelerate(in_batches(tf.data.TFRecordDataset(files).shuffle(10, seed=7)))

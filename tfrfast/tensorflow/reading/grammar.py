@@ -26,6 +26,7 @@ _NAMES_OF_ROWS = {
     "_MapAndBatchDataset": ("batch_size_t", "drop_remainder_t"),
     "_RebatchDataset": ("batch_sizes", "drop_remainder"),
 }
+_COUNTED = "the indexes count the records"
 _EXACT = "an exact order of all records that are left"
 
 
@@ -136,6 +137,10 @@ def _cache(pipeline: Pipeline, call: Any) -> Taken | Refusal:
     return _taken(pipeline.in_memory(known), fused=False, why=why)
 
 
+def _assert_cardinality(pipeline: Pipeline, call: Any) -> Taken | Refusal:
+    return _taken(pipeline.counted(nodes.attribute(call, "expected_cardinality")), why=_COUNTED)
+
+
 def _prefetch(pipeline: Pipeline, call: Any) -> Taken | Refusal:
     made = pipeline.with_prefetch(nodes.attribute(call, "buffer_size"))
     return _taken(made, fused=False, why="after what is planned")
@@ -172,6 +177,7 @@ def _filter(pipeline: Pipeline, call: Any) -> Taken | Refusal:
 
 _RULES: dict[str, Callable[[Pipeline, Any], Taken | Refusal]] = {
     "CacheDataset": _cache,
+    "_AssertCardinalityDataset": _assert_cardinality,
     "_BatchDataset": _batch,
     "_DenseToRaggedDataset": _map,
     "_FilterDataset": _filter,

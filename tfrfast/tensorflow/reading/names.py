@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -18,9 +18,9 @@ _SAME_ELEMENTS = {"_PrefetchDataset", "_OptionsDataset"}
 
 
 class Names(NamedTuple):
-    """File names in order."""
+    """File names in order. Where a name has other values beside it, each is a tuple of all."""
 
-    files: tuple[bytes, ...]
+    files: tuple[Any, ...]
     #: Whether each epoch may give the names in another order.
     shuffled: bool = False
     #: How often the names are repeated; None: without end.
@@ -56,14 +56,15 @@ def _unknown(kind: str) -> Refusal:
 
 def _given(dataset: object) -> Names | Refusal:
     tensors = nodes.attribute(dataset, "tensors") or []
-    found = tf.get_static_value(tensors[0]) if len(tensors) == 1 else None
-    known = None if found is None else np.asarray(found, object)  # one string comes as bytes
-    if known is None or tensors[0].dtype != tf.string or known.size > _MAX_NAMES:
+    found = [tf.get_static_value(each) for each in tensors]
+    known = [np.asarray(each, object) for each in found]  # one string comes as bytes
+    if not known or any(each is None for each in found) or known[0].size > _MAX_NAMES:
         return Refusal("the file names are not known before the program iterates")
     is_one = nodes.kind(dataset) == "_TensorDataset"
-    if known.ndim != (0 if is_one else 1):
+    if any(each.ndim != (0 if is_one else 1) for each in known):
         return Refusal("each element holds several file names")
-    return Names(tuple(map(bytes, known.reshape(-1))))
+    columns = [each.reshape(-1).tolist() for each in known]
+    return Names(tuple(columns[0] if len(columns) == 1 else zip(*columns, strict=True)))
 
 
 def _concatenated(first: object, second: object) -> Names | Refusal:
@@ -87,7 +88,10 @@ def _repeated(names: Names, dataset: object) -> Names | Refusal:
 
 
 def _shuffled(names: Names, dataset: object) -> Names | Refusal:
-    if is_kept(dataset) and names.epochs == 1 and not names.shuffled:
+    if len(names.files) == 1:
+        return names
+    has_others = any(isinstance(each, tuple) for each in names.files[:1])
+    if is_kept(dataset) and names.epochs == 1 and not names.shuffled and not has_others:
         return Names(tuple(nodes.strings_of(dataset)))  # the one order that TensorFlow gives
     return names._replace(shuffled=True)
 

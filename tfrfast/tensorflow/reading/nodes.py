@@ -156,6 +156,10 @@ def _same(input_dataset: Any) -> Any:
 
 
 _MAKINGS = {
+    "_AssertCardinalityDataset": _Making(
+        tf.raw_ops.AssertCardinalityDataset,
+        others=lambda dataset: {"cardinality": dataset._expected_cardinality},
+    ),
     "CacheDataset": _Making(
         tf.raw_ops.CacheDatasetV2, others=lambda _: {"cache": tf.raw_ops.DummyMemoryCache()}
     ),

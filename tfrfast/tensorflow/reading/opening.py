@@ -30,6 +30,11 @@ class Opening(NamedTuple):
     compression: str
     skip_damage: bool = False
     zero_copy: bool = False
+    #: Which arguments of the function are the file's name, and the numbers of records that it skips
+    #: first and takes then. None: it skips none, or takes all.
+    name: int = 0
+    skip: int | None = None
+    take: int | None = None
 
 
 class _Noted(NamedTuple):
@@ -48,21 +53,44 @@ def note_opening(dataset: Any, names: Any, opening: Opening) -> None:
 
 
 def opening_of(function: Any) -> Opening | Refusal:
-    """How a function of one file name reads that file, whole and in order."""
+    """How a function of a file name reads that file in order: whole, or some records on end."""
     graph = function.graph
-    if len(graph.inputs) - len(graph.captures) != 1 or len(graph.outputs) != 1:
+    if len(graph.outputs) != 1:
         return _NOT_ONE_FILE
-    return _opening(graph, graph.inputs[0], dict(functions.captures_of(function)))
+    given = graph.inputs[: len(graph.inputs) - len(graph.captures)]
+    outside = dict(functions.captures_of(function))
+    variant, places = graph.outputs[0], {}
+    for kind in ("TakeDataset", "SkipDataset"):
+        variant = _before_same(graph, variant)
+        if variant.op.type == kind and variant.name not in _noted.get(graph, {}):
+            count = _origin(variant.op.inputs[1])
+            places[kind] = next((i for i, each in enumerate(given) if each is count), None)
+            if places[kind] is None:
+                return _NOT_ONE_FILE
+            variant = variant.op.inputs[0]
+    found: Opening | Refusal = _NOT_ONE_FILE
+    for place, name in enumerate(given):
+        found = _opening(graph, variant, name, outside) if name.dtype == tf.string else found
+        if isinstance(found, Opening):
+            take, skip = places.get("TakeDataset"), places.get("SkipDataset")
+            return found._replace(name=place, skip=skip, take=take)
+    return found
 
 
-def _opening(graph: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
+def _before_same(graph: Any, variant: Any) -> Any:
+    """The dataset before those that give the same records."""
+    noted = _noted.get(graph, {})
+    while variant.name not in noted and variant.op.type in _SAME_RECORDS:
+        variant = variant.op.inputs[0]
+    return variant
+
+
+def _opening(graph: Any, variant: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:
     """`outside` has the value of each input of the graph that stands for a known tensor."""
     noted = _noted.get(graph, {})
     if any(_has_effects(each) for each in graph.control_outputs) and not noted:
         return Refusal("its function does more than open files, whenever it is called")
-    variant = graph.outputs[0]
-    while variant.name not in noted and variant.op.type in _SAME_RECORDS:
-        variant = variant.op.inputs[0]
+    variant = _before_same(graph, variant)
     if variant.name in noted:
         names, opening = noted[variant.name]
         return opening if _origin(names) is name else _NOT_ONE_FILE
@@ -84,7 +112,7 @@ def _opening(graph: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusa
     # What the inner function captures is handed to it after the file name.
     captured = zip(inner.inputs[1:], others, strict=False)
     known = {inside.name: outside.get(given.name, given) for inside, given in captured}
-    return _opening(inner, inner.inputs[0], known)
+    return _opening(inner, inner.outputs[0], inner.inputs[0], known)
 
 
 def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening | Refusal:

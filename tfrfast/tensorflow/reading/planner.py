@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
@@ -18,9 +18,9 @@ from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
 from tfrfast.tensorflow.reading.grammar import history_of, rows_of, taken
-from tfrfast.tensorflow.reading.sources import Records
+from tfrfast.tensorflow.reading.sources import Part, Records
 from tfrfast.tensorflow.schemes import has_scheme
-from tfrfast.tensorflow.sequence import EVERYTHING
+from tfrfast.tensorflow.sequence import EVERYTHING, Progression
 from tfrfast.tensorflow.source import Source
 
 #: Files of more bytes than this are not indexed unasked.
@@ -41,12 +41,28 @@ _ANYWHERE = {"_FilterDataset", "_OptionsDataset", "_PrefetchDataset", *_MAPS}
 _LOSING = {"_GroupByWindowDataset", "_WindowDataset"}
 _BEFORE_A_SHUFFLE = {
     "CacheDataset",
+    "_AssertCardinalityDataset",
     "_RepeatDataset",
     "_ShardDataset",
     "_SkipDataset",
     "_TakeDataset",
     *_ANYWHERE,
 }
+
+
+# After these, each epoch cuts the same batches of what a cache() keeps.
+_BETWEEN_CACHE_AND_BATCH = {
+    "_OptionsDataset",
+    "_PrefetchDataset",
+    "_ShardDataset",
+    "_SkipDataset",
+    "_TakeDataset",
+    *_BATCHES,
+    *_MAPS,
+}
+_KEPT = Refusal("cache() keeps what map() made", "cache() before map(), or after batch()")
+# Of these, all records are shuffled.
+_ALL_BEFORE_A_SHUFFLE = {"CacheDataset", "_AssertCardinalityDataset", "_RepeatDataset"}
 
 
 @dataclass(frozen=True)
@@ -70,17 +86,25 @@ class _Planner:
         self._steps: list[Step] = []
         self._left = list(chain.calls)
         self._ended: Refusal | None = None  # why the next call is the first that is not planned
+        #: A cache() of what maps made, which keeps batches instead.
+        self._cache: Any = None
 
     def plan(self) -> Plan | Refusal:
         why_not = _why_not_read(self._records) or self._why_no_order()
         if why_not is not None:
             return why_not
+        once = Pipeline(_source(self._records), EVERYTHING, lifts=lifts_parsing(None))
+        whole = once if self._records.parts is None else self._of_parts(once)
         epochs = self._records.names.epochs
-        sequence = EVERYTHING if epochs == 1 else EVERYTHING.repeat(epochs)
-        pipeline = Pipeline(_source(self._records), sequence, lifts=lifts_parsing(None))
+        pipeline = whole if isinstance(whole, Refusal) or epochs == 1 else whole.repeated(epochs)
+        if isinstance(pipeline, Refusal):
+            return pipeline
         refusal = Refusal("")
-        while self._left:
+        while self._left and not (self._cache is not None and pipeline.batch is not None):
             call = self._left[0]
+            if self._cache is not None and nodes.kind(call) not in _BETWEEN_CACHE_AND_BATCH:
+                refusal = _KEPT
+                break
             made = _CONDITIONS.get(nodes.kind(call), _Planner._taken)(self, pipeline, call)
             if isinstance(made, Refusal):
                 refusal = made
@@ -92,7 +116,31 @@ class _Planner:
                 break
         return self._planned(pipeline, refusal)
 
+    def _of_parts(self, pipeline: Pipeline) -> Pipeline | Refusal:
+        """The records of files that are read in part, if they are on end. May build indexes."""
+        parts = self._records.parts
+        assert parts is not None
+        if len(parts) == 1:
+            left = pipeline.narrowed("skip", parts[0].skip)
+            return left if isinstance(left, Refusal) else left.narrowed("take", parts[0].take)
+        if pipeline.source.takes_turns and not self._comes_shuffle(_ALL_BEFORE_A_SHUFFLE):
+            return Refusal("files that take turns are read in part", "shuffle() of the records")
+        too_large = self._why_not_indexed()
+        if too_large is not None:
+            return too_large
+        source = replace(pipeline.source, turns=1, num_parallel_reads=None).planned(True)
+        if source is None or source.plan is None or source.plan.damage:
+            return Refusal("files that are read in part are missing or damaged")
+        records = _on_end(parts, source.plan.file_records(len(parts)))
+        if records is None:
+            return Refusal("records between those that are read are left out")
+        return replace(pipeline, source=source, sequence=replace(EVERYTHING, records=records))
+
     def _planned(self, pipeline: Pipeline, refusal: Refusal) -> Plan | Refusal:
+        if self._cache is not None:
+            if not _makes_the_same(pipeline):
+                return refusal if refusal.why else _KEPT
+            self._left.insert(0, self._cache)
         pads = any(nodes.kind(call) == "_PaddedBatchDataset" for call in self._left)
         if not _gains(pipeline) or (pads and pipeline.batch is None):  # a shuffle alone would lose
             return refusal if refusal.why else Refusal("nothing is gained without a batch()")
@@ -121,13 +169,13 @@ class _Planner:
             return Refusal("files that are repeated take turns", "repeat() after the records")
         return None
 
-    def _comes_shuffle(self) -> bool:
-        """Whether records are shuffled next, after calls that may come before that."""
+    def _comes_shuffle(self, passed: set[str] = _BEFORE_A_SHUFFLE) -> bool:
+        """Whether records are shuffled next, after calls of these kinds and of `_ANYWHERE`."""
         for call in self._left:
             kind = nodes.kind(call)
             if kind == "_ShuffleDataset":
                 return True
-            if kind not in _BEFORE_A_SHUFFLE:
+            if kind not in passed and kind not in _ANYWHERE:
                 return False
         return False
 
@@ -139,9 +187,9 @@ class _Planner:
             self._say(call, why="the order before it is exact")
             return pipeline
         if pipeline.batch is None and pipeline.source.plan is None:
-            size = _bytes_of(self._records)
-            if size > INDEXED_BYTES:
-                return Refusal(f"{size:,} bytes are more than is indexed unasked", "tfrfast index")
+            too_large = self._why_not_indexed()
+            if too_large is not None:
+                return too_large
         made = taken(pipeline, call)
         if isinstance(made, Refusal):
             return made
@@ -154,6 +202,27 @@ class _Planner:
             return Refusal("records of compressed files that do not fit into memory are shuffled")
         self._say(call, why=made.why)
         return made.pipeline
+
+    def count(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
+        return self._why_not_indexed() or self._taken(pipeline, call)
+
+    def cache(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
+        """Whole batches are kept in place of elements, if each epoch cuts the same ones."""
+        name = tf.get_static_value(nodes.attribute(call, "filename"))
+        in_memory = name is not None and not os.fsdecode(getattr(name, "item", lambda: name)())
+        sequence = pipeline.sequence
+        if not pipeline.elementwise or not in_memory or sequence is None:
+            return self._taken(pipeline, call)
+        if sequence.shuffle is not None or sequence.repeated or sequence.batch is not None:
+            return self._taken(pipeline, call)
+        self._cache = call
+        return pipeline
+
+    def _why_not_indexed(self) -> Refusal | None:
+        size = _bytes_of(self._records)
+        if size <= INDEXED_BYTES:
+            return None
+        return Refusal(f"{size:,} bytes are more than is indexed unasked", "tfrfast index")
 
     def batch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         rows, _ = rows_of(call)
@@ -183,6 +252,8 @@ class _Planner:
 
 #: Calls that are planned under conditions, where nobody has asked for tfrfast by name.
 _CONDITIONS: dict[str, Callable[[_Planner, Pipeline, Any], Pipeline | Refusal]] = {
+    "CacheDataset": _Planner.cache,
+    "_AssertCardinalityDataset": _Planner.count,
     "_BatchDataset": _Planner.batch,
     "_MapAndBatchDataset": _Planner.batch,
     "_PaddedBatchDataset": _Planner.batch,
@@ -220,6 +291,41 @@ def _source(records: Records) -> Source:
 def _bytes_of(records: Records) -> int:
     """Raises tf.errors.OpError if a file is missing, as TensorFlow says it when its turn comes."""
     return sum(tf.io.gfile.stat(os.fsdecode(name)).length for name in records.names.files)
+
+
+def _on_end(parts: Sequence[Part], file_records: Sequence[int]) -> Progression | None:
+    """The records that are read, of all; None if they are not on end."""
+    first = count = file_first = 0
+    for (skip, take), records in zip(parts, file_records, strict=True):
+        skipped = records if skip < 0 else min(skip, records)
+        taken = records - skipped if take < 0 else min(take, records - skipped)
+        if count == 0:
+            first = file_first + skipped
+        if taken and first + count != file_first + skipped:
+            return None
+        count += taken
+        file_first += records
+    return Progression(first, 1, count)
+
+
+def _makes_the_same(pipeline: Pipeline) -> bool:
+    """Whether maps make the same of a record in each epoch, and are given whole batches."""
+    lifted = pipeline.lifted
+    if lifted is None or lifted.by_element:
+        return False
+    return not any(
+        _captures_state(function) or any(map(_is_stateful, function.graph.get_operations()))
+        for function in lifted.functions
+    )
+
+
+def _captures_state(function: Any) -> bool:
+    """Whether it uses variables or tables, which may change."""
+    return any(each.dtype in (tf.resource, tf.variant) for each in function.captured_inputs)
+
+
+def _is_stateful(operation: Any) -> bool:
+    return operation.op_def is None or operation.op_def.is_stateful
 
 
 def _gains(pipeline: Pipeline) -> bool:

@@ -18,8 +18,15 @@ from tfrfast.tensorflow.reading.opening import Opening, opening_of
 _READERS = {"TFRecordDatasetV1", "TFRecordDatasetV2"}
 
 
+class Part(NamedTuple):
+    """Records of a file, on end. Negative numbers stand for all, as in tf.data."""
+
+    skip: int
+    take: int
+
+
 class Records(NamedTuple):
-    """Whole files, read in turns."""
+    """Files, read in turns."""
 
     names: Names
     opening: Opening
@@ -27,6 +34,8 @@ class Records(NamedTuple):
     turns: int | None
     #: So many records of a file before it is the next one's turn.
     block: int = 1
+    #: What is read of each file; None: all of it.
+    parts: tuple[Part, ...] | None = None
 
     @property
     def has_order(self) -> bool:
@@ -69,7 +78,22 @@ def _mixed(
         return names
     if isinstance(mixing, Refusal):
         return mixing
-    return Records(names, opening, *mixing)
+    rows = [each if isinstance(each, tuple) else (each,) for each in names.files]
+    files = tuple(row[opening.name] for row in rows)
+    if not all(isinstance(each, bytes) for each in files):
+        return Refusal("the file names are not known before the program iterates")
+    parts = None
+    if opening.skip is not None or opening.take is not None:
+        parts = tuple(
+            Part(
+                0 if opening.skip is None else row[opening.skip],
+                -1 if opening.take is None else row[opening.take],
+            )
+            for row in rows
+        )
+    if len(files) == 1 and names.epochs == 1:
+        mixing = _Mixing(1)
+    return Records(names._replace(files=files), opening, *mixing, parts)
 
 
 def _read_by_class(dataset: Any) -> Records | Refusal:
