@@ -28,6 +28,26 @@ void call_and_hold() noexcept {
   call_foreign([] { ::pthread_exit(nullptr); });
 }
 
+void handle_and_call() noexcept {
+  try {
+    throw 7;
+  } catch (int) {
+    call_and_hold();
+  }
+}
+
+struct CallsAtItsEnd {
+  ~CallsAtItsEnd() { call_and_hold(); }
+};
+
+void throw_and_call() {
+  try {
+    const CallsAtItsEnd last;
+    throw 7;
+  } catch (int) {
+  }
+}
+
 // Whether the thread has blocked signals by now, which it does before it waits for the end.
 bool waits_for_the_end(long thread) {
   std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
@@ -45,13 +65,16 @@ TEST_CASE("foreign call: it returns what is returned and throws what is thrown")
 }
 
 TEST_CASE("foreign call: a thread that is ended there waits, and nothing is unwound") {
-  CHECK(run_in_child([] {
-          std::atomic<long> thread{0};
-          std::thread([&] {
-            thread = ::syscall(SYS_gettid);
-            call_and_hold();
-          }).detach();
-          while (thread == 0 || !waits_for_the_end(thread)) std::this_thread::yield();
-          return destroyed ? 1 : 0;
-        }) == 0);
+  for (void (*const work)() :
+       {+[] { call_and_hold(); }, +[] { handle_and_call(); }, &throw_and_call}) {
+    CHECK(run_in_child([&] {
+            std::atomic<long> thread{0};
+            std::thread([&] {
+              thread = ::syscall(SYS_gettid);
+              work();
+            }).detach();
+            while (thread == 0 || !waits_for_the_end(thread)) std::this_thread::yield();
+            return destroyed ? 1 : 0;
+          }) == 0);
+  }
 }

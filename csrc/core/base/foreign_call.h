@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <type_traits>
 
 namespace tfrfast {
 
@@ -13,14 +14,29 @@ namespace tfrfast {
 // prepared for it, and the first noexcept function on the way would end the process.
 //
 // Objects that `call` itself makes are destroyed in either case.
+// It may be made while an exception is handled, where a handler of all exceptions could not: C++
+// ends the process if what is no C++ exception is caught there.
 template <class Call>
 auto call_foreign(const Call& call) {
 #if defined(__GLIBCXX__)
-  try {
-    return call();
-  } catch (...) {
-    if (std::current_exception() != nullptr) throw;
-    wait_for_the_end();  // what unwinds the stack is not a C++ exception
+  class End {
+   public:
+    ~End() {
+      if (!has_returned && std::uncaught_exceptions() == thrown_before_) wait_for_the_end();
+    }
+    bool has_returned = false;
+
+   private:
+    const int thrown_before_ = std::uncaught_exceptions();
+  };
+  End end;
+  if constexpr (std::is_void_v<decltype(call())>) {
+    call();
+    end.has_returned = true;
+  } else {
+    auto returned = call();
+    end.has_returned = true;
+    return returned;
   }
 #else
   return call();  // other C++ libraries do not unwind
