@@ -87,6 +87,15 @@ def _texts(random: Random, number: int) -> Row:
     return {"inputs": inputs, "targets": random.integers(1, 32_000, int(random.integers(5, 80)))}
 
 
+def _dialogues(random: Random, number: int) -> Row:
+    def said() -> bytes:
+        letters = random.integers(97, 123, int(random.integers(20, 120)), np.uint8)
+        return letters.tobytes()
+
+    earlier = {f"context/{place}": said() for place in range(int(random.integers(0, 10)))}
+    return {"context": said(), "response": said(), **earlier}
+
+
 def _long_texts(random: Random, number: int) -> Row:
     return {"text": random.integers(1, 50_257, 1024)}
 
@@ -332,6 +341,7 @@ DATA = {
     "ranked documents": Data(_example(_ranked), 8_000),
     "masked tokens": Data(_example(_masked_tokens), 16_000),
     "texts": Data(_example(_texts), 20_000),
+    "dialogues": Data(_example(_dialogues), 20_000),
     "long texts": Data(_example(_long_texts), 4_000),
     "photos": Data(_example(_photo), 768, distinct=64),
     "detection": Data(_example(_detection), 768, distinct=64),

@@ -149,6 +149,18 @@ def gpt_neo(files: Any, batch: int, epochs: int | None) -> Any:
     return rows.batch(batch, drop_remainder=True).prefetch(AUTO).repeat(epochs)
 
 
+def dialogues(files: Any, batch: int, epochs: int | None) -> Any:
+    specs = {name: Fixed([], tf.string) for name in ("context", "response")}
+    specs |= {f"context/{place}": Fixed([], tf.string, "") for place in range(10)}
+
+    def parsed(records: Any) -> Any:
+        return tf.io.parse_example(records, specs)
+
+    mixed = tf.data.experimental.shuffle_and_repeat(8 * batch, epochs)
+    records = listed(files).apply(parallel_interleave(read, cycle_length=8)).apply(mixed)
+    return records.batch(batch).map(parsed, num_parallel_calls=8).prefetch(8)
+
+
 def ddsp(files: Any, batch: int, epochs: int | None) -> Any:
     specs = {
         "audio": Fixed([16_000], tf.float32),
@@ -187,6 +199,7 @@ CHAINS = [
     Chain("tensorflow/lingvo", lingvo, "masked tokens", 128),
     Chain("kingoflolz/mesh-transformer-jax", mesh_transformer, "long texts", 16),
     Chain("EleutherAI/gpt-neo", gpt_neo, "long texts", 16),
+    Chain("PolyAI-LDN/conversational-datasets", dialogues, "dialogues", 100),
     Chain("magenta/ddsp", ddsp, "audio", 16),
     Chain("magenta/magenta", music_vae, "notes", 64, "other"),
 ]
