@@ -27,8 +27,8 @@ namespace {
 using namespace tfrfast;
 using namespace tfrfast::tensorflow;
 
-enum Flag : std::int64_t { build_indexes = 1, skip_damage = 2, zero_copy = 4 };
-constexpr unsigned kCompressionShift = 3;  // above the flags
+enum Flag : std::int64_t { build_indexes = 1, skip_damage = 2, zero_copy = 4, beside = 8 };
+constexpr unsigned kCompressionShift = 4;  // above the flags
 
 // Holds a source open as long as Python holds this.
 struct OpenPlan {
@@ -80,6 +80,7 @@ OpenPlan* open_plan(const std::vector<std::string>& paths, std::int64_t flags, c
   spec.access = access;
   ShardSetOptions options = shard_options(spec);
   if ((flags & build_indexes) == 0) options.index.use = IndexUse::proven;
+  if ((flags & beside) != 0) options.index.use = IndexUse::beside;
   const auto shards = ShardSet::open(paths, options, progress);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     spec.shards.push_back({paths[i], shards->slot(i).file_bytes(), shards->slot(i).record_count()});
@@ -137,8 +138,9 @@ OpenPlan* opened_or_null(Progress progress, char* error, std::size_t error_capac
 
 // Opens the shards in `names`, where a null ends each name. If that fails, writes "<code>
 // <message>" to `error` and returns null. Without `build_indexes` it also fails if an index is
-// missing, or would have to be proven by a scan. `access` says how to reach URLs. `progress` may be
-// null. If it returns other than 0, opening ends.
+// missing, or would have to be proven by a scan. With `beside`, only indexes beside the shards
+// count, and none is built. `access` says how to reach URLs. `progress` may be null. If it returns
+// other than 0, opening ends.
 TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
                                          const char* access, Progress progress, char* error,
                                          std::size_t error_capacity) noexcept {

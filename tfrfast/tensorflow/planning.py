@@ -12,7 +12,7 @@ from tfrfast.base.progress import ProgressBar
 from tfrfast.tensorflow.errors import exception_from
 from tfrfast.tensorflow.library import PROGRESS, calls, end_waits_at_interrupts
 
-_BUILD_INDEXES, _SKIP_DAMAGE, _ZERO_COPY, _COMPRESSION = 1, 2, 4, 8
+_BUILD_INDEXES, _SKIP_DAMAGE, _ZERO_COPY, _BESIDE, _COMPRESSION = 1, 2, 4, 8, 16
 # As the ops number them.
 COMPRESSION_CODES: dict[str, int] = {"": 0}
 COMPRESSION_CODES.update((codec.name, codec.code) for codec in CODECS.values())
@@ -53,15 +53,17 @@ def open_plan(
     zero_copy: bool,
     compression: str = "",
     access: str = "",
+    beside: bool = False,
 ) -> OpenPlan | None:
     """Opens shards by their indexes; None if one is missing, unless they are to be built.
 
-    `access` says how to reach URLs, without secrets.
+    `access` says how to reach URLs, without secrets. With `beside`, only indexes beside the shards
+    count, which every user and machine sees.
 
     Building raises what opening raises, as TensorFlow's exceptions.
     """
     flags = _BUILD_INDEXES * build_indexes + _SKIP_DAMAGE * skip_damage + _ZERO_COPY * zero_copy
-    flags += _COMPRESSION * COMPRESSION_CODES[compression]
+    flags += _BESIDE * beside + _COMPRESSION * COMPRESSION_CODES[compression]
     packed = b"".join(name + b"\0" for name in names)
     _expect_waits(packed)
 

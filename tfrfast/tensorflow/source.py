@@ -36,8 +36,11 @@ class Source:
     plan: OpenPlan | None = None
     open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
-    def planned(self, build_indexes: bool) -> Source | None:
-        """With their records counted; None where that cannot be done."""
+    def planned(self, build_indexes: bool, beside: bool = False) -> Source | None:
+        """With their records counted; None where that cannot be done.
+
+        With `beside`, by indexes beside the files alone.
+        """
         if self.plan is not None:
             return self
         names = self.names.known
@@ -52,6 +55,7 @@ class Source:
             zero_copy=self.zero_copy,
             compression=self.compression,
             access=self.access,
+            beside=beside,
         )
         return None if plan is None else replace(self, plan=plan)
 

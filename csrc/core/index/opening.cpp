@@ -48,7 +48,8 @@ IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Comp
 IndexPlaces places_for(const std::string& shard_path, const IndexOptions& options) {
   if (!options.folder.empty()) return {place_in(options.folder, shard_path), {}};
   if (options.use == IndexUse::memory) return {};
-  const std::string cached = index_cache_is_ours() ? cached_index_path(shard_path) : "";
+  const bool asks_cache = options.use != IndexUse::beside && index_cache_is_ours();
+  const std::string cached = asks_cache ? cached_index_path(shard_path) : "";
   if (!has_sibling_folder(shard_path)) return {{}, cached};
   return {sibling_place(shard_path), cached};
 }
@@ -98,7 +99,8 @@ FoundIndex look_in(const IndexPlaces& places, const IndexOptions& options, const
                    std::optional<Compression> compression) {
   IndexFolders own;
   return look_for_index(places, options.folders == nullptr ? own : *options.folders, file,
-                        compression);
+                        compression,
+                        options.use == IndexUse::beside ? Proofs::ignored : Proofs::count);
 }
 
 }  // namespace
@@ -200,8 +202,9 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
                     " Build it: `tfrfast index " + shard_path + "`, or open with index=\"auto\".",
                 {shard_path, {}, {}});
   };
-  const bool requires_one = options.use == IndexUse::require || options.use == IndexUse::proven;
-  if (requires_one && (options.use == IndexUse::proven || found.unproven.empty())) {
+  const bool may_scan = options.use != IndexUse::proven && options.use != IndexUse::beside;
+  const bool requires_one = options.use == IndexUse::require || !may_scan;
+  if (requires_one && (!may_scan || found.unproven.empty())) {
     throw_without_index();
   }
   const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();

@@ -19,6 +19,7 @@ enum class IndexUse : std::uint8_t {
   memory,     // build it, keep nothing
   require,    // a missing or stale one is an error; a scan may still prove that one fits
   proven,     // the same without a scan: one that would have to be proven is an error, too
+  beside,  // as proven, but one in the user's cache is none: all users and machines find the same
 };
 
 struct IndexOptions {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -326,6 +328,26 @@ def test_the_switch_leaves_datasets_alone(
     assert tfr.accelerate(theirs) is not theirs
     with pytest.raises(TypeError, match="takes a tf.data.Dataset, not list"):
         tfr.accelerate([theirs])
+
+
+def test_large_files_are_planned_by_indexes_beside_them_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every rank sees these, and none sees another user's cache."""
+    planner = importlib.import_module("tfrfast.tensorflow.reading.planner")
+    monkeypatch.setattr(planner, "INDEXED_BYTES", 100)
+    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "data").mkdir()
+    large = write_examples(tmp_path / "data", COUNTS)
+    for each in large:
+        os.utime(each, (1_600_000_000, 1_600_000_000))  # files of now might still change
+    theirs = in_batches(tf.data.TFRecordDataset(large).shuffle(9))
+    tfr.Reader(large).close()  # which leaves an index in the cache
+    step = tfr.explain(tfr.accelerate(theirs)).steps[0]
+    assert "no index beside" in step.why
+    assert step.instead == "tfrfast index"
+    tfr.build_index(large)
+    assert "planned" in str(tfr.explain(tfr.accelerate(theirs)))
 
 
 def test_inputs_are_accelerated_one_by_one(files: list[str]) -> None:

@@ -119,6 +119,12 @@ def test_columns_in_any_order_take_few_requests(server: RangeServer, tmp_path: P
         assert len(server.reads()) <= 6  # three batches of two shards each
 
 
+def test_plain_datasets_are_not_planned_by_an_index_in_the_users_cache(urls: list[str]) -> None:
+    plain = tf.data.TFRecordDataset(urls).shuffle(9, seed=1).batch(16)
+    tfr.Reader(urls).close()  # which leaves an index there
+    assert "no index beside" in tfr.explain(tfr.accelerate(plain)).steps[0].why
+
+
 def test_files_in_another_order(urls: list[str], shards: list[str]) -> None:
     for make in (
         lambda names: tfr.TFRecordDataset(names, num_parallel_reads=2),

@@ -10,6 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast import _native
+from tfrfast.storage.paths import reach
+from tfrfast.storage.remote.options import Storage
 from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.lifting.switch import lifts_parsing
 from tfrfast.tensorflow.names import FileNames
@@ -19,7 +21,7 @@ from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
 from tfrfast.tensorflow.reading.grammar import history_of, rows_of, taken
 from tfrfast.tensorflow.reading.sources import Part, Records
-from tfrfast.tensorflow.schemes import has_scheme
+from tfrfast.tensorflow.schemes import is_ours
 from tfrfast.tensorflow.sequence import EVERYTHING, Progression
 from tfrfast.tensorflow.source import Source
 
@@ -27,6 +29,7 @@ from tfrfast.tensorflow.source import Source
 INDEXED_BYTES = 16 << 30
 #: A batch of fewer rows costs more to plan than a plan saves.
 MIN_ROWS = 8
+_INDEX = "tfrfast index"
 
 _BATCHES = {
     "_BatchDataset",
@@ -97,6 +100,8 @@ class _Planner:
         whole = once if self._records.parts is None else self._of_parts(once)
         epochs = self._records.names.epochs
         pipeline = whole if isinstance(whole, Refusal) or epochs == 1 else whole.repeated(epochs)
+        if self._has_urls() and not isinstance(pipeline, Refusal):
+            pipeline = self._counted(pipeline)
         if isinstance(pipeline, Refusal):
             return pipeline
         refusal = Refusal("")
@@ -125,10 +130,10 @@ class _Planner:
             return left if isinstance(left, Refusal) else left.narrowed("take", parts[0].take)
         if pipeline.source.takes_turns and not self._comes_shuffle(_ALL_BEFORE_A_SHUFFLE):
             return Refusal("files that take turns are read in part", "shuffle() of the records")
-        too_large = self._why_not_indexed()
-        if too_large is not None:
-            return too_large
-        source = replace(pipeline.source, turns=1, num_parallel_reads=None).planned(True)
+        counted = self._counted(pipeline)
+        if isinstance(counted, Refusal):
+            return counted
+        source = replace(counted.source, turns=1, num_parallel_reads=None).planned(True)
         if source is None or source.plan is None or source.plan.damage:
             return Refusal("files that are read in part are missing or damaged")
         records = _on_end(parts, source.plan.file_records(len(parts)))
@@ -186,15 +191,14 @@ class _Planner:
         if pipeline.shuffle is not None and pipeline.batch is None:
             self._say(call, why="the order before it is exact")
             return pipeline
-        if pipeline.batch is None and pipeline.source.plan is None:
-            too_large = self._why_not_indexed()
-            if too_large is not None:
-                return too_large
-        made = taken(pipeline, call)
+        counted = pipeline if pipeline.batch is not None else self._counted(pipeline)
+        made = counted if isinstance(counted, Refusal) else taken(counted, call)
         if isinstance(made, Refusal):
             return made
-        source_plan = made.pipeline.source.plan
+        source_plan, remote = made.pipeline.source.plan, made.pipeline.source.remote_records
         assert source_plan is not None
+        if remote is not None and remote.cost("tfr.TFRecordDataset", "dataset") is not None:
+            return Refusal("small records on a network would be asked for one by one")
         if (
             self._records.opening.compression
             and source_plan.stream_bytes > _native.inflated_bytes()
@@ -204,7 +208,8 @@ class _Planner:
         return made.pipeline
 
     def count(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
-        return self._why_not_indexed() or self._taken(pipeline, call)
+        counted = self._counted(pipeline)
+        return counted if isinstance(counted, Refusal) else self._taken(counted, call)
 
     def cache(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         """Whole batches are kept in place of elements, if each epoch cuts the same ones."""
@@ -218,25 +223,32 @@ class _Planner:
         self._cache = call
         return pipeline
 
-    def _why_not_indexed(self) -> Refusal | None:
-        size = _bytes_of(self._records)
-        if size <= INDEXED_BYTES:
-            return None
-        return Refusal(f"{size:,} bytes are more than is indexed unasked", "tfrfast index")
-
     def batch(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         rows, _ = rows_of(call)
         if rows is not None and rows < MIN_ROWS:
             return Refusal(f"a batch of fewer than {MIN_ROWS} rows gains nothing")
-        if (
-            pipeline.source.takes_turns
-            and pipeline.shuffle is None
-            and _bytes_of(self._records) > INDEXED_BYTES
-        ):
-            return Refusal(
-                "files that take turns are too large to be indexed unasked", "tfrfast index"
-            )
-        return self._taken(pipeline, call)
+        needs_indexes = pipeline.source.takes_turns and pipeline.shuffle is None
+        counted = self._counted(pipeline) if needs_indexes else pipeline
+        return counted if isinstance(counted, Refusal) else self._taken(counted, call)
+
+    def _counted(self, pipeline: Pipeline) -> Pipeline | Refusal:
+        """With the records counted, or to be counted unasked.
+
+        What is large, or on a network, is counted only by indexes that every process sees.
+        """
+        if pipeline.source.plan is not None:
+            return pipeline
+        size = None if self._has_urls() else _bytes_of(self._records)
+        if size is not None and size <= INDEXED_BYTES:
+            return pipeline
+        source = pipeline.source.planned(build_indexes=False, beside=True)
+        if source is not None:
+            return replace(pipeline, source=source)
+        what = "files on a network" if size is None else f"{size:,} bytes"
+        return Refusal(f"{what} are not indexed unasked, and have no index beside them", _INDEX)
+
+    def _has_urls(self) -> bool:
+        return any(map(is_ours, self._records.names.files))
 
     def _taken(self, pipeline: Pipeline, call: Any) -> Pipeline | Refusal:
         made = taken(pipeline, call)
@@ -267,9 +279,16 @@ def _why_not_read(records: Records) -> Refusal | None:
     names = records.names.files
     if not names:
         return Refusal("there are no files")
-    if any(map(has_scheme, names)) or any(b"://" in name for name in names):
-        return Refusal("names with a scheme are read by TensorFlow", "tfr.TFRecordDataset")
+    if any(b"://" in name and not _is_reached(name) for name in names):
+        return Refusal("names with such a scheme are read by TensorFlow")
     return None
+
+
+def _is_reached(name: bytes) -> bool:
+    try:
+        return is_ours(name)
+    except ModuleNotFoundError:  # TensorFlow says what it thinks of the name
+        return False
 
 
 def _source(records: Records) -> Source:
@@ -277,11 +296,15 @@ def _source(records: Records) -> Source:
     tensor = tf.constant(names, tf.string)
     dataset = tf.data.Dataset.from_tensor_slices(tensor)
     turns = records.turns if records.has_order else 1
+    storage = Storage(None)
+    if urls := [os.fsdecode(each) for each in names if is_ours(each)]:
+        reach(urls, storage)
     return Source(
         FileNames(dataset, tensor, names),
         skip_damage=records.opening.skip_damage,
         zero_copy=records.opening.zero_copy,
         compression=records.opening.compression,
+        access=storage.core_access,
         num_parallel_reads=None if turns == 1 else turns,
         turns=turns,
         block_records=records.block,
