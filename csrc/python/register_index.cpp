@@ -5,7 +5,6 @@
 #include "core/base/warnings.h"
 #include "core/index/folder_writing.h"
 #include "core/index/index_cache.h"
-#include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
@@ -128,7 +127,7 @@ py::dict states_in(const std::string& folder) {
 
 py::list cached_indexes() {
   py::list all;
-  for (const CachedIndex& each : list_index_cache()) {
+  for (const CachedFile& each : list_index_cache()) {
     all.append(py::make_tuple(to_text(each.path), each.bytes, each.last_used_ns));
   }
   return all;
@@ -232,6 +231,14 @@ void register_index(py::module_& module) {
   module.def(
       "cached_index_path", [](const std::string& path) { return to_text(cached_index_path(path)); },
       py::arg("shard_path"));
+  module.def(
+      "cache_indexes",
+      [](const std::vector<std::string>& urls, const std::string& index) {
+        const WithoutGil without_gil;
+        cache_indexes(urls, index);
+      },
+      py::arg("urls"), py::arg("index"),
+      "Keeps in the user's cache what another process has put into the index of a folder.");
   module.def("index_cache_folder", [] { return to_text(index_cache_folder()); });
   module.def("index_cache_limit_bytes", &index_cache_limit_bytes);
   module.def("cached_indexes", &cached_indexes);

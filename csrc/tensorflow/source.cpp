@@ -230,8 +230,9 @@ std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
   LazyShard& lazy = lazy_shards_[shard];
   std::lock_guard lock(lazy.mutex);
   if (lazy.shard == nullptr) {
-    auto reached = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, spec_.io,
-                                                      shard_options(spec_).index);
+    IndexOptions options = shard_options(spec_).index;
+    options.folders = index_folders_;
+    auto reached = std::make_shared<ProgressiveIndex>(spec_.shards[shard].path, spec_.io, options);
     print_warnings();
     const bool is_unreadable =
         spec_.compression != Compression::none && !reached->file()->is_inflated();

@@ -147,6 +147,8 @@ class Source {
     Announcements announced;
   };
   struct Use;
+  // Each is looked into once, for all shards that are reached.
+  const std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   void plan(std::shared_ptr<const ShardSet> shards);
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
   void announce_bytes(std::size_t shard, std::uint64_t begin, std::uint64_t end) const noexcept;

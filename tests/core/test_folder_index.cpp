@@ -10,7 +10,6 @@
 
 #include "core/base/bytes.h"
 #include "core/index/folder_writing.h"
-#include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/index/opening.h"
 #include "core/storage/local/folder_lock.h"
@@ -111,16 +110,6 @@ TEST_CASE_FIXTURE(Fixture, "folder index: the later entry counts, and what is go
   CHECK(before->open(*before->find("b", 0))->record_count() == 300);
 }
 
-TEST_CASE_FIXTURE(Fixture, "folder index: the same indexes always give the same bytes") {
-  for (const std::string name : {"plain", "gzipped", "damaged"}) {
-    const std::string golden = std::string(TFRFAST_GOLDEN_FOLDER) + "/" + name + ".4.index";
-    keep_index({indexes, name, 0}, *load_index(golden));
-    add_shard(name, 1);  // otherwise it is dropped
-  }
-  compact_index(indexes);
-  CHECK(read_file(path) == read_file(std::string(TFRFAST_GOLDEN_FOLDER) + "/folder.2.index"));
-}
-
 TEST_CASE_FIXTURE(Fixture, "folder index: with many parts it is written anew") {
   for (int i = 0; i < 300; ++i) {
     build_index(add_shard("s" + std::to_string(i), 1), "", false);
@@ -129,6 +118,33 @@ TEST_CASE_FIXTURE(Fixture, "folder index: with many parts it is written anew") {
   const auto index = FolderIndex::load(path);
   CHECK(index->entries().size() == 300);
   CHECK(index->part_count() < 200);
+}
+
+TEST_CASE_FIXTURE(Fixture, "folder index: one that was added to often is written anew") {
+  std::vector<std::uint64_t> offsets{0};
+  for (std::uint64_t i = 0; i < 700'000; ++i)
+    offsets.push_back(offsets.back() + (i * i << 15) + 16);
+  const ShardIndex large({offsets.back(), 1, offsets.back(), Compression::none}, offsets, {});
+  for (int i = 0; i < 6; ++i) keep_index({indexes, "growing", 0}, large);
+  const std::uint64_t kept = FolderIndex::load(path)->entries().front().sections.bytes;
+  CHECK(kept > 3 << 20);
+  CHECK(read_file(path).size() < (16 << 20) + 2 * kept);
+}
+
+TEST_CASE_FIXTURE(Fixture, "folder index: a lock waits for the folder that has the name now") {
+  std::filesystem::create_directory(indexes);
+  std::optional<FolderLock> first(std::in_place, indexes, 1000);
+  REQUIRE(first->is_held());
+  std::thread waiting([&] {
+    const FolderLock second(indexes, 5000);
+    CHECK(second.is_held());
+    CHECK_FALSE(FolderLock(indexes, 0).is_held());
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::filesystem::remove_all(indexes);
+  std::filesystem::create_directory(indexes);
+  first.reset();
+  waiting.join();
 }
 
 TEST_CASE_FIXTURE(Fixture, "folder index: what was not finished counts as nothing") {

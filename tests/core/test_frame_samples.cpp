@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "core/index/frame_samples.h"
-#include "core/index/index_file.h"
 #include "core/index/index_state.h"
 #include "shard_fixture.h"
 

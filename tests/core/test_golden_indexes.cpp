@@ -1,9 +1,9 @@
-// Index files that were made once and for all: what is written is what they are, to the bit.
-// tests/golden has those of shard.gz, which is compressed, inflated, or inflated and damaged, and
-// one of a shard as large as none is.
+// A folder's index that was made once and for all: what is written is what it is, to the bit.
+// tests/golden has it, with shard.gz, compressed, inflated, and inflated and damaged, and with a
+// shard as large as none is.
 #include <doctest/doctest.h>
 
-#include "core/index/index_file.h"
+#include "core/index/folder_writing.h"
 #include "core/index/opening.h"
 #include "shard_fixture.h"
 
@@ -12,8 +12,6 @@ using namespace tfrfast::testing;
 
 namespace {
 
-constexpr const char* kNames[] = {"plain", "damaged", "gzipped"};
-
 std::string golden(const std::string& name) {
   return std::string(TFRFAST_GOLDEN_FOLDER) + "/" + name;
 }
@@ -21,10 +19,12 @@ std::string golden(const std::string& name) {
 struct Fixture {
   TemporaryFolder folder;
   std::string path = folder / "index";
+  std::shared_ptr<const FolderIndex> whole = FolderIndex::load(golden("folder.2.index"));
 
-  std::string saved(const ShardIndex& index) const {
-    save_index(index, path, false);
-    return read_file(path);
+  std::shared_ptr<const ShardIndex> open(const std::string& name) const {
+    const DirectoryEntry* const entry = whole->find(name, 0);
+    REQUIRE(entry != nullptr);
+    return whole->open(*entry);
   }
 };
 
@@ -48,28 +48,32 @@ ShardIndex index_of_giants() {
 }  // namespace
 
 TEST_CASE_FIXTURE(Fixture, "golden indexes: they are written as they always were") {
-  for (const std::string name : kNames) {
-    CAPTURE(name);
-    const auto index = load_index(golden(name + ".4.index"));
-    CHECK(saved(ShardIndex(index->facts(), index->copy_offsets(),
-                           {index->damage().begin(), index->damage().end()},
-                           index->seek_points())) == read_file(golden(name + ".4.index")));
-    CHECK(saved(*index) == read_file(golden(name + ".4.index")));
+  const auto again = [](const ShardIndex& index) {
+    return ShardIndex(index.facts(), index.copy_offsets(),
+                      {index.damage().begin(), index.damage().end()}, index.seek_points());
+  };
+  for (const bool is_made_again : {false, true}) {
+    for (const std::string name : {"plain", "giants", "gzipped", "damaged", "sampled"}) {
+      const auto index = open(name);
+      const ShardIndex made = again(*index);
+      keep_index({folder.path(), name, 0}, is_made_again ? made : *index);
+    }
+    compact_index(folder.path());
+    CHECK(read_file(path) == read_file(golden("folder.2.index")));
   }
-  const auto sampled = load_index(golden("sampled.4.index"));
-  CHECK(sampled->facts().samples_crc.has_value());
-  CHECK_FALSE(load_index(golden("plain.4.index"))->facts().samples_crc.has_value());
-  CHECK(saved(*sampled) == read_file(golden("sampled.4.index")));
-  const ShardIndex giants = index_of_giants();
-  CHECK(saved(giants) == read_file(golden("giants.4.index")));
-  CHECK(load_index(golden("giants.4.index"))->copy_offsets() == giants.copy_offsets());
+  keep_index({folder.path(), "giants", 0}, index_of_giants());
+  compact_index(folder.path());
+  CHECK(read_file(path) == read_file(golden("folder.2.index")));
 }
 
 TEST_CASE_FIXTURE(Fixture, "golden indexes: they are those of their shards") {
-  const auto gzipped = load_index(golden("gzipped.4.index"));
+  const auto gzipped = open("gzipped");
   const auto file = StoredFile::open(golden("shard.gz"));
   const auto scanned =
       index_of(*file, Compression::gzip, scan_shard(file, nullptr, Compression::gzip), true);
   CHECK(scanned->has_same_entries(*gzipped));
-  CHECK(load_index(golden("plain.4.index"))->copy_offsets() == gzipped->copy_offsets());
+  CHECK(open("plain")->copy_offsets() == gzipped->copy_offsets());
+  CHECK(open("giants")->copy_offsets() == index_of_giants().copy_offsets());
+  CHECK(open("sampled")->facts().samples_crc.has_value());
+  CHECK_FALSE(open("plain")->facts().samples_crc.has_value());
 }

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "core/index/folder_writing.h"
-#include "core/index/index_file.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/storage/local/settled.h"
 #include "core/write/shard_writer.h"
+#include "saved_index.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -31,7 +31,7 @@ struct Fixture {
     return index_of(*file, Compression::none, scan_shard(file), settled);
   }
   std::shared_ptr<const ShardIndex> saved(bool settled = true) const {
-    save_index(*scanned(settled), index_path, false);
+    save_index(*scanned(settled), index_path);
     return load_index(index_path);
   }
   bool fits(const ShardIndex& index) const {

@@ -13,8 +13,8 @@
 
 #include "announced_bytes.h"
 #include "core/codec/deflater.h"
-#include "core/index/index_file.h"
 #include "core/index/scan.h"
+#include "saved_index.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: bytes are those of the stream, wherev
 
 TEST_CASE_FIXTURE(Fixture, "inflated file: seek points survive being saved") {
   const IndexedShard shard = pack(Compression::gzip);
-  save_index(*shard.index, folder / "index", false);
+  save_index(*shard.index, folder / "index");
   const auto loaded = load_index(folder / "index");
   REQUIRE(loaded->seek_points()->size() == shard.index->seek_points()->size());
   const auto again = as_indexed(StoredFile::open(path), *loaded);
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: it goes on with the next member that 
     const Error error = error_of([&] { throw_damage(shard, *gap); });
     CHECK(holds(error.message(), "The next good record begins at"));
 
-    save_index(*shard.index, folder / "index", false);
+    save_index(*shard.index, folder / "index");
     const auto loaded = load_index(folder / "index");
     REQUIRE(loaded->record_count() == good);
     const IndexedShard again{as_indexed(StoredFile::open(path, io), *loaded), loaded, false, {}};

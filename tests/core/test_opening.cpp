@@ -12,7 +12,6 @@
 #include "core/index/damage_in_words.h"
 #include "core/index/folder_writing.h"
 #include "core/index/index_cache.h"
-#include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/index/opening.h"
 #include "core/index/shard_set.h"
@@ -62,7 +61,10 @@ TEST_CASE_FIXTURE(Fixture, "index store: where indexes are") {
   CHECK(place_in(folder / "data.tfrfast", shard.path()).data == 0);
   CHECK(place_in(folder / "other.tfrfast", shard.path()).data != 0);
   CHECK(index_cache_folder() == folder / "cache/index");
-  CHECK(folder_of(cached_index_path(shard.path())) == folder / "cache/index");
+  const std::string in_cache = folder_of(cached_index_path(shard.path()));
+  CHECK(folder_of(in_cache) == folder / "cache/index");
+  CHECK(name_of(in_cache).substr(16) == "-data");
+  CHECK(folder_of(proof_path(shard.path(), "somewhere")) == in_cache);
 
   const std::string here = std::filesystem::current_path().string();
   CHECK(sibling_index_folder("train-0") == here + ".tfrfast");
@@ -76,10 +78,10 @@ TEST_CASE_FIXTURE(Fixture, "index store: one link and another share a cached ind
   CHECK(cached_index_path(folder / "link") == cached_index_path(shard.path()));
   CHECK(cached_index_path(folder / "linked/train-0") == cached_index_path(shard.path()));
   CHECK(cached_index_path(data + "/../data/train-0") == cached_index_path(shard.path()));
-  TestShard other(data + "/train-1");
-  CHECK(cached_index_path(other.path()) != cached_index_path(shard.path()));
+  CHECK(cached_place(folder / "linked/train-0")->name == "train-0");
+  CHECK(cached_index_path(folder / "other/train-0") != cached_index_path(shard.path()));
   const std::string long_name(250, 'n');
-  CHECK(name_of(cached_index_path(data + "/" + long_name)).size() < 200);
+  CHECK(name_of(cached_place(folder / long_name + "/shard")->folder).size() < 200);
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: the first opening builds, the second finds") {
@@ -92,6 +94,39 @@ TEST_CASE_FIXTURE(Fixture, "index store: the first opening builds, the second fi
   }
   CHECK(files_in(data) == 1);
   CHECK_FALSE(std::filesystem::exists(data + ".tfrfast"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "index store: the cache has one index for each data folder") {
+  std::filesystem::create_directory(folder / "other");
+  std::vector<std::string> paths;
+  for (int i = 0; i < 100; ++i) {
+    TestShard each((i % 2 == 0 ? data : folder / "other") + "/s" + std::to_string(i));
+    each.write_records(10, 20);
+    paths.push_back(each.path());
+  }
+  const auto open_all = [&] {
+    int built = 0;
+    for (const std::string& each : paths) {
+      built += open_indexed(each, IoMode::automatic, {}).was_built;
+    }
+    return built;
+  };
+  std::vector<pid_t> children;
+  for (int i = 0; i < 2; ++i)
+    children.push_back(start_child([&] { return open_all() > 0 ? 0 : 1; }));
+  for (const pid_t child : children) CHECK(status_of(child) == 0);
+  CHECK(open_all() == 0);
+  CHECK(files_in(folder / "cache") == 2);
+
+  // What is gone is forgotten sooner or later.
+  for (const std::string& each : paths) std::filesystem::remove(each);
+  for (int i = 0; i < 200; ++i) {
+    TestShard each(data + "/new");
+    each.write_records(i + 1, 20);
+    open_indexed(each.path(), IoMode::automatic, {});
+  }
+  CHECK(FolderIndex::load(cached_index_path(data + "/new"))->entries().size() == 1);
+  CHECK(FolderIndex::load(cached_index_path(folder / "other/new"))->entries().size() == 50);
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: in memory keeps nothing and looks for nothing") {
@@ -270,7 +305,8 @@ TEST_CASE_FIXTURE(Fixture, "index store: a cache that cannot be written is not a
           ::setrlimit(RLIMIT_FSIZE, &small);
           return open().index->record_count() == 100 ? 0 : 1;
         }) == 0);
-  CHECK(files_in(folder / "cache") == 0);
+  CHECK_FALSE(finds_index());
+  CHECK(finds_index());
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: a named folder that cannot be written is an error") {
@@ -310,11 +346,15 @@ TEST_CASE_FIXTURE(Fixture, "index store: what a killed builder leaves does not d
   shard.write_records(5000, 20);
   std::filesystem::create_directories(data + ".tfrfast");
   write_file(data + ".tfrfast/.tmp-1-0-12345", "half an index");
-  make_folders(folder / "cache/index");
-  write_file(folder / "cache/index/.tmp-1-0-12345", "TFRFIDX\nhalf an index");
+  const std::string kept_in = folder_of(cached_index_path(shard.path()));
+  make_folders(kept_in);
+  REQUIRE(::chmod(index_cache_folder().c_str(), 0700) == 0);
+  write_file(kept_in + "/.tmp-1-0-12345", "TFRFSET\nhalf an index");
   CHECK_FALSE(finds_index());
   CHECK(finds_index());
   CHECK(prune_index_cache(0, FreshIndexes::remove) == 2);
+  CHECK(files_in(index_cache_folder()) == 0);
+  CHECK_FALSE(finds_index());
 }
 
 TEST_CASE_FIXTURE(Fixture, "index store: building keeps an index that fits, unless forced") {
@@ -369,7 +409,8 @@ TEST_CASE_FIXTURE(Fixture, "index store: shards of one name share a folder of in
 
 TEST_CASE_FIXTURE(Fixture, "index store: the cache is pruned from the least recently used on") {
   for (int i = 0; i < 5; ++i) {
-    TestShard each(data + "/part-" + std::to_string(i));
+    std::filesystem::create_directory(data + std::to_string(i));
+    TestShard each(data + std::to_string(i) + "/shard");
     each.write_records(100, 20);
     open_indexed(each.path(), IoMode::mapped, {});
     const std::string path = cached_index_path(each.path());
@@ -379,11 +420,11 @@ TEST_CASE_FIXTURE(Fixture, "index store: the cache is pruned from the least rece
   }
   const auto cached = list_index_cache();
   REQUIRE(cached.size() == 5);
-  CHECK(cached[0].path == cached_index_path(data + "/part-3"));
-  CHECK(cached[4].path == cached_index_path(data + "/part-2"));
+  CHECK(cached[0].path == cached_index_path(data + "3/shard"));
+  CHECK(cached[4].path == cached_index_path(data + "2/shard"));
   CHECK(prune_index_cache(3 * cached[0].bytes, FreshIndexes::keep) == 2);
   CHECK(list_index_cache().size() == 3);
-  CHECK(list_index_cache()[0].path == cached_index_path(data + "/part-0"));
+  CHECK(list_index_cache()[0].path == cached_index_path(data + "0/shard"));
   CHECK(prune_index_cache(0, FreshIndexes::keep) == 3);
   CHECK(prune_index_cache(0, FreshIndexes::keep) == 0);
 }
@@ -406,22 +447,26 @@ TEST_CASE_FIXTURE(Fixture, "index store: what somebody else keeps in the cache's
   shard.write_records(100, 20);
   open_indexed(shard.path(), IoMode::mapped, {});
   const std::string index = cached_index_path(shard.path());
-  const std::string kept_in = index_cache_folder();
+  const std::string kept_in = folder_of(index);
+  for (const char* name : {"/0123456789abcdef-a", "/0123456789ABCDEF-a", "/0123456789abcde-a"}) {
+    REQUIRE(::mkdir((index_cache_folder() + name).c_str(), 0700) == 0);
+  }
   const std::vector<std::string> foreign = {
-      kept_in + "/a film.mkv",
-      kept_in + "/0123456789abcdef-shard.index",      // no index inside
-      kept_in + "/0123456789abcdef-shard.index.old",  // and here one under another name
-      kept_in + "/0123456789ABCDEF-shard.index",
-      kept_in + "/0123456789abcde-shard.index",
-      kept_in + "/shard.index",
+      index_cache_folder() + "/0123456789abcdef-a/index",  // no index inside
+      index_cache_folder() + "/a film.mkv",
+      index_cache_folder() + "/index",  // and here one in another place, or under another name
+      index_cache_folder() + "/0123456789ABCDEF-a/index",
+      index_cache_folder() + "/0123456789abcde-a/index",
+      kept_in + "/index.old",
+      kept_in + "/shard.proof",
       kept_in + "/.tmp",
   };
   for (const std::string& path : foreign) write_file(path, read_file(index));
   write_file(foreign[0], std::string(1 << 20, 'x'));
   write_file(foreign[1], std::string(1 << 20, 'x'));
-  const std::string link = kept_in + "/1123456789abcdef-shard.index";
+  const std::string link = kept_in + "/1123456789abcdef-shard.proof";
   REQUIRE(::symlink(index.c_str(), link.c_str()) == 0);
-  const std::string inner = kept_in + "/2123456789abcdef-shard.index";
+  const std::string inner = kept_in + "/2123456789abcdef-shard.proof";
   REQUIRE(::mkdir(inner.c_str(), 0700) == 0);
 
   const auto cached = list_index_cache();

@@ -1,4 +1,4 @@
-// An index file of any bytes: it is refused, or reading through it gives records that are there.
+// An index of any bytes: it is refused, or reading through it gives records that are there.
 #include <cstring>
 #include <memory>
 
@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/crc32c/crc32c.h"
 #include "core/index/damage_in_words.h"
-#include "core/index/index_file.h"
+#include "core/index/index_sections.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/index/shard_set.h"
@@ -21,19 +21,19 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Places in the index's header, as docs/index-format.md describes them.
-constexpr std::size_t kHeaderSize = 160;
-constexpr std::size_t kHeaderCrcAt = 156;
+// Places in the shard's entry, as docs/index-format.md describes them. An input begins with one,
+// and its places count from the input's beginning.
+constexpr std::size_t kFileBytesAt = 0;
+constexpr std::size_t kMtimeAt = 8;
+constexpr std::size_t kDeviceAt = 16;
+constexpr std::size_t kFlagsAt = 44;
+constexpr std::size_t kStreamBytesAt = 48;
+constexpr std::size_t kRecordCountAt = 56;
+constexpr std::size_t kOffsetsAt = 64;
+constexpr std::size_t kDamageAt = 80;
+constexpr std::size_t kOffsetsCrcAt = 112;
+constexpr std::size_t kDamageCrcAt = 116;
 constexpr std::uint32_t kSettled = 1;
-
-constexpr std::uint32_t kVersion = 4;
-constexpr std::size_t kIndexBytesAt = 16;
-constexpr std::size_t kFileBytesAt = 24;
-constexpr std::size_t kMtimeAt = 32;
-constexpr std::size_t kDeviceAt = 40;
-constexpr std::size_t kFlagsAt = 68;
-constexpr std::size_t kStreamBytesAt = 72;
-constexpr std::size_t kRecordCountAt = 80;
 
 // Five records with a damaged header between them and a torn tail.
 struct Shard {
@@ -71,8 +71,8 @@ void seal(Bytes& index, std::size_t crc_at, std::uint64_t from, std::uint64_t by
 // The checksums of the sections.
 void repair_sections(Bytes& index, std::uint8_t how) {
   const std::uint64_t count = field(index, kRecordCountAt) + 1;
-  const std::uint64_t at = field(index, 88);
-  const std::uint64_t bytes = field(index, 96);
+  const std::uint64_t at = field(index, kOffsetsAt);
+  const std::uint64_t bytes = field(index, kOffsetsAt + 8);
   const std::uint64_t pages = PackedOffsets::page_count_of(count);
   const std::uint64_t crcs_bytes = (4 * pages + 7) / 8 * 8;
   const std::uint64_t blocks_bytes = 16 * PackedOffsets::block_count_of(count);
@@ -91,22 +91,17 @@ void repair_sections(Bytes& index, std::uint8_t how) {
         store_little_endian<std::uint32_t>(&index[at + 4 * page], crc);
       }
     }
-    if (how & 16) seal(index, 136, at, crcs_bytes);
+    if (how & 16) seal(index, kOffsetsCrcAt, at, crcs_bytes);
   }
-  const std::uint64_t damage = field(index, 104);
-  if ((how & 16) && lies_inside(index, damage, field(index, 112), 1)) {
-    seal(index, 140, damage, field(index, 112));
+  const std::uint64_t damage = field(index, kDamageAt);
+  const std::uint64_t damage_bytes = field(index, kDamageAt + 8);
+  if ((how & 16) && lies_inside(index, damage, damage_bytes, 1)) {
+    seal(index, kDamageCrcAt, damage, damage_bytes);
   }
 }
 
 // Gives any bytes the right checksums, so that more than these is tested.
 void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
-  if (index.size() < kHeaderSize) return;
-  if (how & 1) {
-    std::memcpy(index.data(), "TFRFIDX\n", 8);
-    store_little_endian<std::uint32_t>(&index[8], kVersion);
-    store_little_endian<std::uint64_t>(&index[kIndexBytesAt], index.size());
-  }
   if (how & 2) {
     store_little_endian<std::uint64_t>(&index[kFileBytesAt], file.bytes());
     store_little_endian<std::uint64_t>(&index[kStreamBytesAt], file.bytes());
@@ -121,7 +116,6 @@ void repair(Bytes& index, std::uint8_t how, const StoredFile& file) {
     index[kFlagsAt] |= kSettled;
   }
   repair_sections(index, how);
-  if (how & 32) seal(index, kHeaderCrcAt, 0, kHeaderCrcAt);
 }
 
 void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& shard,
@@ -183,14 +177,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   const auto verify = static_cast<Verify>(data[1] % 2);
   Bytes bytes(data + 2, data + size);
+  ShardEntry entry;
+  if (bytes.size() < sizeof entry) return 0;
   repair(bytes, data[0], *shard.mapped);
-  // More than is read at once is mapped.
-  if ((data[0] & 64) != 0) bytes.resize(bytes.size() + (64 << 10));
-  if ((data[0] & 64) != 0) repair(bytes, data[0], *shard.mapped);
+  std::memcpy(&entry, bytes.data(), sizeof entry);
   file.set(bytes);
+  const auto io = (data[0] & 64) != 0 ? IoMode::mapped : IoMode::pread;
   may_throw([&] {
-    const auto index = load_index(file.path());
-    require(index != nullptr);
+    const auto index = load_sections(
+        std::make_shared<const IndexBytes>(StoredFile::open(file.path(), io), 0, bytes.size()),
+        entry, 0);
     read_through(index, shard, shard.mapped, verify);
     read_through(index, shard, shard.pread, verify);
     // Nor do the ways to get at its entries differ.

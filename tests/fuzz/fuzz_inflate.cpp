@@ -2,19 +2,17 @@
 // agree, and nothing is read or written where it should not be.
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "core/base/bytes.h"
 #include "core/codec/deflater.h"
 #include "core/codec/inflating_walker.h"
 #include "core/crc32c/crc32c.h"
 #include "core/index/damage_in_words.h"
-#include "core/index/index_file.h"
 #include "core/index/index_format.h"
+#include "core/index/index_sections.h"
 #include "core/index/index_state.h"
 #include "core/index/opening.h"
 #include "core/read/reader.h"
-#include "core/storage/local/published_file.h"
 #include "may_throw.h"
 #include "memory_file.h"
 
@@ -62,17 +60,12 @@ Survey survey(const std::shared_ptr<const StoredFile>& file, Compression compres
   return {stream, compression == Compression::gzip && inflater.end() != StreamEnd::clean};
 }
 
-Bytes bytes_of(const ShardIndex& index) {
-  static const std::string path =
-      std::filesystem::temp_directory_path() / ("tfrfast-fuzz-" + std::to_string(::getpid()));
-  PublishedFile published(path);
-  write_index(index, published);
-  published.commit(false);
-  const auto file = StoredFile::open(published.path(), IoMode::pread);
-  Bytes bytes(static_cast<std::size_t>(file->bytes()));
-  file->read(0, bytes.data(), bytes.size());
-  ::unlink(published.path().c_str());
-  return bytes;
+std::shared_ptr<const ShardIndex> load(const IndexSections& index) {
+  static MemoryFile file;
+  file.set(index.bytes);
+  return load_sections(std::make_shared<const IndexBytes>(
+                           StoredFile::open(file.path(), IoMode::pread), 0, index.bytes.size()),
+                       index.shard, 0);
 }
 
 // With any index, records are those of the stream, or there is an Error.
@@ -97,21 +90,18 @@ void read_backwards(const std::shared_ptr<const StoredFile>& file,
 }
 
 // Changes some of the seek points or windows, and mends the checksums that would tell.
-void tamper(Bytes& index, std::span<const std::uint8_t> how) {
-  IndexHeader header;
-  std::memcpy(&header, index.data(), sizeof header);
-  const std::uint64_t section_at = header.shard.seek_points.at;
-  if (header.shard.seek_points.bytes == 0) return;
-  const auto spans = load_little_endian<std::uint64_t>(&index[section_at]) * sizeof(SpanEntry);
+void tamper(IndexSections& index, std::span<const std::uint8_t> how) {
+  const std::uint64_t section_at = index.shard.seek_points.at;
+  if (index.shard.seek_points.bytes == 0) return;
+  const auto spans =
+      load_little_endian<std::uint64_t>(&index.bytes[section_at]) * sizeof(SpanEntry);
   if (spans == 0) return;
   const std::uint64_t spans_at = section_at + sizeof(SeekHeader);
   for (std::size_t i = 0; i + 2 < how.size() && i < 12; i += 3) {
     const std::size_t at = how[i] + 256u * how[i + 1];
-    index[spans_at + at % (index.size() - spans_at)] ^= how[i + 2];
+    index.bytes[spans_at + at % (index.bytes.size() - spans_at)] ^= how[i + 2];
   }
-  header.shard.seek_points_crc = crc32c(&index[section_at], sizeof(SeekHeader) + spans);
-  header.header_crc = crc_of(header);
-  std::memcpy(index.data(), &header, sizeof header);
+  index.shard.seek_points_crc = crc32c(&index.bytes[section_at], sizeof(SeekHeader) + spans);
 }
 
 void check(const std::shared_ptr<const StoredFile>& file, Compression compression,
@@ -126,11 +116,9 @@ void check(const std::shared_ptr<const StoredFile>& file, Compression compressio
   as_indexed(file, *index)
       ->read(before_damage, stream.data() + before_damage, stream.size() - before_damage);
   require(index->covers_shard());
-  Bytes saved = bytes_of(*index);
-  static MemoryFile index_file;
-  index_file.set(saved);
-  const auto loaded = load_index(index_file.path());
-  require(loaded != nullptr && index_fits(*loaded, *file));
+  IndexSections saved = sections_of(*index);
+  const auto loaded = load(saved);
+  require(index_fits(*loaded, *file));
   const auto inflated = as_indexed(file, *loaded);
   require(inflated->bytes() == stream.size());
   Bytes again(stream.size());
@@ -143,8 +131,7 @@ void check(const std::shared_ptr<const StoredFile>& file, Compression compressio
   require(again == stream);
   read_backwards(file, loaded, stream);
   tamper(saved, how);
-  index_file.set(saved);
-  may_throw([&] { read_backwards(file, load_index(index_file.path()), stream); });
+  may_throw([&] { read_backwards(file, load(saved), stream); });
 }
 
 }  // namespace

@@ -23,17 +23,16 @@ def framing_seeds() -> dict[str, bytes]:
 
 
 def index_seed(offsets: list[int], damage: list[tuple[int, ...]]) -> bytes:
-    """A block of offsets above a level line. Checksums and the shard's facts are filled in by the
-    fuzzer."""
+    """An entry, damage, and a block of offsets above a level line. Checksums and the shard's facts
+    are filled in by the fuzzer."""
     entries = b"".join(struct.pack("<5Q", *each) for each in damage)
     width = max(offsets).bit_length()
     bits = sum(offset << width * i for i, offset in enumerate(offsets))
     residuals = bits.to_bytes((len(offsets) * width + 63) // 64 * 8, "little") + bytes(8)
     section = bytes(8) + struct.pack("<QII", width, 0, 0) + residuals
-    places = (160 + len(entries), len(section), 160, len(entries))
-    header = b"TFRFIDX\n" + struct.pack("<II", 4, 0) + bytes(64)
-    header += struct.pack("<5Q", len(offsets) - 1, *places)
-    return header.ljust(160, b"\0") + entries + section
+    places = (128 + len(entries), len(section), 128, len(entries))
+    entry = bytes(56) + struct.pack("<5Q", len(offsets) - 1, *places)
+    return entry.ljust(128, b"\0") + entries + section
 
 
 def index_seeds() -> dict[str, bytes]:

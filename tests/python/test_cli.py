@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,6 @@ import tfrfast as tfr
 from cli_files import damage, run, write_examples
 from record_files import flip_payload_byte
 from tfrfast.base.sizes import counted
-from tfrfast.cli.commands.cache import data_set_of
 from tfrfast.cli.ray import joined_addresses
 
 
@@ -175,46 +175,35 @@ def test_cache_lists_and_prunes(
     tfr.Reader(shards).close()
     assert run("cache", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
-    assert len(facts["indexes"]) == 2
+    assert len(facts["files"]) == 1
     assert facts["folder"] == str(tmp_path / "cache" / "index")
     assert run("cache", "--prune", "1G") == 0
     assert "0 files removed" in capsys.readouterr().out
     assert run("cache", "--prune") == 0
-    assert "2 files removed" in capsys.readouterr().out
+    assert "1 file removed" in capsys.readouterr().out
     tfr.Reader(shards).close()
 
 
-def test_cache_groups_files_by_data_set(
+def test_cache_lists_an_index_for_each_data_folder(
     shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for shard in shards:
         tfr.Reader(shard).close()
-    (tmp_path / "other").touch()
-    tfr.Reader(tmp_path / "other").close()
+    (tmp_path / "namesake").mkdir()
+    namesake = write_examples(tmp_path / "namesake" / Path(shards[0]).parent.name)
+    tfr.Reader(namesake).close()
     assert run("cache") == 0
     lines = [line.split()[2:] for line in capsys.readouterr().out.splitlines()[2:]]
-    assert {(line[0], line[-1]) for line in lines} == {("2", "train-*"), ("1", "other")}
-    namesake = write_examples(tmp_path / "namesake")
-    tfr.Reader(namesake).close()
+    name = Path(shards[0]).parent.name
+    assert [(line[0], re.sub("^[0-9a-f]{16}-", "", line[-1])) for line in lines] == 2 * [
+        ("1", name)
+    ]
     assert run("cache", "--json") == 0
-    found = json.loads(capsys.readouterr().out)["data_sets"]
-    assert sorted(each["files"] for each in found if each["shards"] == "train-*") == [2, 2]
-    assert len({each["folder"] for each in found}) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert {Path(each["path"]).name for each in found["files"]} == {"index"}
+    assert len({each["folder"] for each in found["folders"]}) == 2
     assert run("cache", "--files") == 0
-    assert capsys.readouterr().out.count(".index") == 5
-
-
-@pytest.mark.parametrize(
-    ("name", "data_set"),
-    [
-        ("0123456789abcdef-train-00001-of-00008.index", "train-*-of-00008"),
-        ("0123456789abcdef-v2-7.tfrecord.index", "v2-*.tfrecord"),
-        ("0123456789abcdef-whole.index", "whole"),
-        ("0123456789abcdef-part-3.proof.index", "part-*"),
-    ],
-)
-def test_a_data_set_is_named_after_its_shards(name: str, data_set: str) -> None:
-    assert data_set_of(f"/cache/{name}") == ("01234567", data_set)
+    assert capsys.readouterr().out.count("/index\n") == 2
 
 
 def test_cache_without_a_home(

@@ -67,7 +67,7 @@ def test_a_reader_that_raises_does_not_look_for_what_follows(
         with pytest.raises(tfr.CorruptRecordError, match=text) as info:
             tfr.Reader(path, io=io)
         assert (info.value.record, info.value.offset) == (100, len(GOOD))
-    assert list(cache.rglob("*.index")) == []
+    assert list(cache.rglob("index/*/index")) == []
 
 
 def test_nor_do_the_commands_and_the_loader(
@@ -119,7 +119,7 @@ def test_an_index_of_the_whole_shard_says_more(tmp_path: Path, cache: Path) -> N
     with pytest.raises(tfr.CorruptRecordError, match="was not looked at"):
         tfr.Reader(path)
     assert list(tfr.Reader(path, on_corruption="skip")) == 2 * RECORDS
-    assert len(list(cache.rglob("*.index"))) == 1
+    assert len(list(cache.rglob("index/*/index"))) == 1
     with pytest.raises(tfr.CorruptRecordError, match="The next good record begins at byte"):
         tfr.Reader(path)
 
@@ -161,7 +161,7 @@ def test_a_compressed_shard_raises_at_once(inflating: str, broken: str, cache: P
         with pytest.raises(tfr.CorruptRecordError) as info:
             tfr.Reader(path)
         assert info.value.record == 100
-    assert list(cache.rglob("*.index")) == []
+    assert list(cache.rglob("index/*/index")) == []
 
 
 def test_what_follows_compressed_damage_is_still_found(tmp_path: Path) -> None:

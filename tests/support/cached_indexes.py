@@ -1,4 +1,4 @@
-"""Indexes in the user's cache, which are files of their own."""
+"""Indexes in the user's cache: a file for each data folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,27 @@ from pathlib import Path
 
 import tfrfast as tfr
 
+#: Where a file of one part with one shard has them: see docs/index-format.md.
+END, PART, ENTRY = 16, 64, 104
+SECTIONS = ENTRY + 128
+
 
 def cached_index(shard: str | Path) -> Path:
-    """The index of a shard that has none elsewhere, once it was opened."""
+    """The file that has the index of a shard, once it was opened, if there is none elsewhere."""
     tfr.Reader(shard, on_corruption="skip").close()
     return Path(tfr._native.cached_index_path(os.fsencode(shard)))
+
+
+def number_at(index: bytes | bytearray, at: int) -> int:
+    return int.from_bytes(index[at : at + 8], "little")
+
+
+def seal(index: bytearray) -> None:
+    """Mends the checksums of such a file's directory and headers."""
+
+    def put_crc(at: int, begin: int, end: int) -> None:
+        index[at : at + 4] = tfr.crc32c(bytes(index[begin:end])).to_bytes(4, "little")
+
+    put_crc(PART + 32, ENTRY, ENTRY + number_at(index, PART + 24))
+    put_crc(PART + 36, PART, PART + 36)
+    put_crc(60, 0, 60)

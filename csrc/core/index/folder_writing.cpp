@@ -24,6 +24,8 @@ constexpr int kMaxWaitMs = 30'000;
 // As many parts are read one by one in no time. With more, the index is written anew when they have
 // doubled it, so that writing many shards one by one writes each section a few times.
 constexpr std::uint64_t kFewParts = 64;
+// The same in bytes, for a shard that grows and is indexed again and again.
+constexpr std::uint64_t kFewBytes = 16 << 20;
 
 // What is written: an entry, and where its sections come from.
 struct Source {
@@ -147,10 +149,14 @@ void write_anew(const std::string& path, std::vector<Source> sources, bool durab
   commit_own_file(*file, durable);
 }
 
-// The names in the data folder whose sibling this is, and which of its entries nobody will miss.
+// The names in a data folder, and which entries of its shards nobody will miss.
 class DataFolder {
  public:
-  explicit DataFolder(const std::string& index_folder) : path_(data_folder_of(index_folder)) {
+  // That beside which the index lies.
+  explicit DataFolder(const std::string& index_folder)
+      : DataFolder(data_folder_of(index_folder), 0) {}
+  // With what entries say of it. Nothing is known of the folder `path` if it is empty.
+  DataFolder(std::string path, std::uint64_t data) : path_(std::move(path)), data_(data) {
     if (path_.empty()) return;
     try {
       const std::vector<std::string> names = list_folder(path_);
@@ -161,7 +167,7 @@ class DataFolder {
   }
 
   bool has_lost(const Source& source) const {
-    if (path_.empty() || source.entry.data != 0) return false;
+    if (path_.empty() || source.entry.data != data_) return false;
     const std::string name(source.name);
     // A listing may miss what is being renamed.
     return !names_.contains(name) && look_at_name(path_ + "/" + name).kind == NameKind::nothing;
@@ -169,6 +175,7 @@ class DataFolder {
 
  private:
   std::string path_;
+  const std::uint64_t data_;
   std::set<std::string> names_;
 };
 
@@ -177,27 +184,22 @@ std::string path_in_new_folder(const std::string& folder) {
   return own_index_path(folder);
 }
 
-enum class Lost { dropped, kept };
-
-void compact(const std::string& folder, const std::string& path, Lost lost) {
+void compact(const std::string& path, const DataFolder* data, bool durable) {
   const auto index = load_own(path);
   if (index == nullptr) return;
   std::vector<Source> sources;
   add_entries(*index, sources);
-  if (lost == Lost::dropped) {
-    const DataFolder data(folder);
-    std::erase_if(sources, [&](const Source& each) { return data.has_lost(each); });
+  if (data != nullptr) {
+    std::erase_if(sources, [&](const Source& each) { return data->has_lost(each); });
   }
-  write_anew(path, std::move(sources), true);
+  write_anew(path, std::move(sources), durable);
 }
 
 }  // namespace
 
 IndexAddition::IndexAddition(const IndexPlace& place, const ShardIndex& index)
-    : folder_(place.folder),
-      path_(path_in_new_folder(place.folder)),
-      lock_(place.folder, kMaxWaitMs) {
-  const IndexSections made = sections_of(index, 0);
+    : place_(place), path_(path_in_new_folder(place.folder)), lock_(place.folder, kMaxWaitMs) {
+  const IndexSections made = sections_of(index);
   Source source{place.name, {}, nullptr, nullptr};
   source.entry.shard = made.shard;
   source.entry.sections.bytes = made.bytes.size();
@@ -213,7 +215,7 @@ IndexAddition::IndexAddition(const IndexPlace& place, const ShardIndex& index)
     const auto damaged = load_own(path_);
     std::vector<Source> sources;
     if (damaged != nullptr) add_entries(*damaged, sources);
-    write_anew(path_, std::move(sources), damaged != nullptr);
+    write_anew(path_, std::move(sources), damaged != nullptr && place_.cached_for.empty());
     if (!begin_in_place()) return;
   }
   file_->cut(header_.end);
@@ -268,9 +270,19 @@ void IndexAddition::commit(const ShardFacts& facts, bool durable) {
   header_.header_crc = crc_of(header_);
   file_->write(0, &header_, sizeof header_);
   if (durable) file_->flush();
-  const std::uint64_t part_count = header_.part_count;
+  PartHeader first = {};
+  file_->read(sizeof header_, &first, sizeof first);
   file_.reset();  // before the lock is given back: others on a network see what is closed
-  if (part_count > kFewParts + header_.first_shards) compact(folder_, path_, Lost::kept);
+  const std::uint64_t first_bytes = std::min(first.bytes, header_.end);
+  const bool has_doubled = header_.part_count > kFewParts + header_.first_shards ||
+                           header_.end - first_bytes > kFewBytes + first_bytes;
+  if (!has_doubled) return;
+  if (place_.cached_for.empty()) {
+    compact(path_, nullptr, true);
+  } else {
+    const DataFolder data(is_local(place_.cached_for) ? place_.cached_for : "", place_.data);
+    compact(path_, &data, false);
+  }
 }
 
 std::string keep_index(const IndexPlace& place, const ShardIndex& index) {
@@ -293,7 +305,9 @@ void compact_index(const std::string& folder) {
   FolderHeader header;
   if (!peek(path, &header, sizeof header) || header.part_count <= 1) return;
   const FolderLock lock(folder, kMaxWaitMs);
-  if (lock.is_held()) compact(folder, path, Lost::dropped);
+  if (!lock.is_held()) return;
+  const DataFolder data(folder);
+  compact(path, &data, true);
 }
 
 void try_to_compact_index(const std::string& folder) noexcept {

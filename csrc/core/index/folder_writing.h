@@ -2,8 +2,9 @@
 //
 // On this machine it is added to in place, under the folder's lock: a new part goes behind the last
 // one, and the header, which is written last, makes it count. Whoever has the file open keeps what
-// was there. Every now and then, and on demand, the file is replaced by one without what no longer
-// counts. A process may be killed at any moment: the old index is whole then, and so is the new.
+// was there. When what was added has doubled it, and on demand, the file is replaced by one without
+// what no longer counts. A process may be killed at any moment: the old index is whole then, and so
+// is the new.
 //
 // A file of indexes belongs to its user. Where another user has one already, this user's is a
 // second one beside it, so that everyone still believes those of their own.
@@ -44,7 +45,7 @@ class IndexAddition {
   DirectoryEntry& entry() noexcept;
   bool begin_in_place();
 
-  const std::string folder_;
+  const IndexPlace place_;
   std::string path_;
   FolderLock lock_;
   std::vector<std::uint8_t> part_;

@@ -5,14 +5,8 @@
 #include "core/base/error.h"
 #include "core/base/memory.h"
 #include "core/storage/fault_guard.h"
-#include "core/storage/local/own_file.h"
 
 namespace tfrfast {
-namespace {
-
-constexpr std::size_t kSmallFileBytes = 64 << 10;  // read whole: cheaper than a mapping
-
-}  // namespace
 
 void refuse_index(const std::string& path, const std::string& what) {
   throw Error(
@@ -21,23 +15,9 @@ void refuse_index(const std::string& path, const std::string& what) {
       {path, {}, {}});
 }
 
-IndexBytes::IndexBytes(const std::string& path, const std::string& access)
-    : path_(path), header_bytes_(kIndexHeaderBytes) {
-  auto file = open_own_file(path, access, kSmallFileBytes);
-  size_ = file->bytes();
-  writers_ = file->facts().writers;
-  if (file->mapping() != nullptr) {
-    bytes_ = file->mapping();
-    file_ = std::move(file);
-    return;
-  }
-  // The open file's size counts: another file may have the name by now.
-  read_from(*file, 0);
-}
-
 IndexBytes::IndexBytes(std::shared_ptr<const StoredFile> file, std::uint64_t begin,
                        std::uint64_t bytes)
-    : path_(file->path()), size_(bytes), writers_(file->facts().writers) {
+    : path_(file->path()), size_(bytes) {
   if (file->mapping() == nullptr) {
     read_from(*file, begin);
   } else {

@@ -14,28 +14,21 @@ namespace tfrfast {
 // Says why the index file at `path` is not used, and what to do. Throws Error stale_index.
 [[noreturn]] void refuse_index(const std::string& path, const std::string& what);
 
-// A stamp changes it, so no section lies in it.
-inline constexpr std::size_t kIndexHeaderBytes = 160;
-
-// Small files are read whole. Larger ones are mapped, and keep no descriptor.
+// The sections of one shard, inside the file of a folder's index. They count from their own
+// beginning. They stay where they are if the file is mapped, else they are read.
 class IndexBytes {
  public:
-  // A file that is one shard's index. Throws Error io.
-  explicit IndexBytes(const std::string& path, const std::string& access = "");
-  // A section of a folder's index, which lies inside `file`. Counts from its own beginning. Throws
-  // Error io and stale_index.
+  // Throws Error io and stale_index.
   IndexBytes(std::shared_ptr<const StoredFile> file, std::uint64_t begin, std::uint64_t bytes);
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
-  const Writers& writers() const { return writers_; }
   const std::uint8_t* at(std::uint64_t offset) const { return bytes_ + offset; }
 
   // Whether there can be a section with `count` values from `offset`.
   template <class T>
   bool holds(std::uint64_t offset, std::uint64_t count) const {
-    return offset % alignof(T) == 0 && offset >= header_bytes_ && offset <= size() &&
-           count <= (size() - offset) / sizeof(T);
+    return offset % alignof(T) == 0 && offset <= size() && count <= (size() - offset) / sizeof(T);
   }
 
   // A copy of `count` values from `offset`, which the caller knows to lie inside. Throws Error io
@@ -57,9 +50,7 @@ class IndexBytes {
   std::shared_ptr<const StoredFile> file_;  // if mapped
   std::vector<std::uint64_t> owned_;
   const std::uint8_t* bytes_ = nullptr;
-  std::size_t header_bytes_ = 0;
   std::uint64_t size_ = 0;
-  Writers writers_ = {};
 };
 
 }  // namespace tfrfast

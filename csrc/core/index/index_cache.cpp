@@ -4,14 +4,17 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <string_view>
+#include <cstring>
+#include <set>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/memory.h"
-#include "core/index/index_file.h"
 #include "core/index/index_places.h"
+#include "core/storage/local/folder_lock.h"
 #include "core/storage/local/folders.h"
+#include "core/storage/local/in_place.h"
+#include "core/storage/local/own_file.h"
 #include "core/storage/local/users.h"
 
 namespace tfrfast {
@@ -20,47 +23,58 @@ namespace {
 constexpr std::uint64_t kDefaultCacheBytes = std::uint64_t{4} << 30;
 constexpr std::int64_t kFreshSeconds = 600;
 
-// True for names that cached_index_path() makes, <16 hex digits>-<shard name>.index, and for
-// temporary names, which killed processes leave.
-bool is_named_like_ours(std::string_view name) {
-  if (name.starts_with(".tmp-")) return true;
-  constexpr std::string_view kSuffix = ".index";
-  constexpr std::size_t kDigits = 16;
-  return name.size() > kDigits + kSuffix.size() && name.ends_with(kSuffix) &&
-         name[kDigits] == '-' &&
-         name.substr(0, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 struct Candidate {
-  CachedIndex index;
+  CachedFile file;
   std::int64_t written_s = 0;
 };
 
-// This user's files that are named like an index, least recently used first.
-std::vector<Candidate> list_candidates() {
-  std::vector<Candidate> found;
-  const std::string folder = index_cache_folder();
-  if (folder.empty()) return found;
-  std::vector<std::string> names;
+std::vector<std::string> names_in(const std::string& folder) {
   try {
-    names = list_folder(folder);
+    return list_folder(folder);
   } catch (const Error& error) {
-    if (error.system_error() == ENOENT) return found;
+    if (error.system_error() == ENOENT) return {};  // another process has removed it
     throw;
   }
-  for (const std::string& name : names) {
-    if (!is_named_like_ours(name)) continue;
-    const std::string path = folder + "/" + name;
-    const NameStatus status = look_at_name(path);
-    if (status.kind != NameKind::file || status.owner != this_user()) continue;
-    found.push_back({{path, status.bytes, status.used_s * 1'000'000'000}, status.written_s});
+}
+
+// Whether it is named like what processes put there, or leave if they are killed.
+bool is_named_like_ours(const std::string& name) {
+  return is_folder_index(name) || is_proof(name) || name.starts_with(".tmp-");
+}
+
+bool begins_like_ours(const std::string& path) noexcept {
+  char bytes[kBeginningBytes];
+  return peek(path, bytes, sizeof bytes) && (std::memcmp(bytes, kFolderMagic, sizeof bytes) == 0 ||
+                                             std::memcmp(bytes, kProofMagic, sizeof bytes) == 0);
+}
+
+// This user's files that are named like ours, least recently used first.
+std::vector<Candidate> list_candidates() {
+  std::vector<Candidate> found;
+  const std::string cache = index_cache_folder();
+  if (cache.empty()) return found;
+  for (const std::string& folder_name : names_in(cache)) {
+    const std::string folder = cache + "/" + folder_name;
+    if (!is_cached_folder(folder_name) || look_at_name(folder).kind != NameKind::folder) continue;
+    for (const std::string& name : names_in(folder)) {
+      if (!is_named_like_ours(name)) continue;
+      const std::string path = folder + "/" + name;
+      const NameStatus status = look_at_name(path);
+      if (status.kind != NameKind::file || status.owner != this_user()) continue;
+      found.push_back({{path, status.bytes, status.used_s * 1'000'000'000}, status.written_s});
+    }
   }
   std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
-    return a.index.last_used_ns != b.index.last_used_ns
-               ? a.index.last_used_ns < b.index.last_used_ns
-               : a.index.path < b.index.path;
+    return a.file.last_used_ns != b.file.last_used_ns ? a.file.last_used_ns < b.file.last_used_ns
+                                                      : a.file.path < b.file.path;
   });
   return found;
+}
+
+// Removes a folder that has become empty, unless a process is about to put something there.
+void remove_if_empty(const std::string& folder) {
+  const FolderLock lock(folder, 0);
+  if (lock.is_held()) remove_folder(folder);
 }
 
 // After a clock was set back, older files seem to come from the future.
@@ -72,28 +86,31 @@ bool is_fresh(const Candidate& candidate) {
 
 }  // namespace
 
-std::vector<CachedIndex> list_index_cache() {
-  std::vector<CachedIndex> found;
+std::vector<CachedFile> list_index_cache() {
+  std::vector<CachedFile> found;
   for (Candidate& each : list_candidates()) {
-    if (begins_like_index(each.index.path)) found.push_back(std::move(each.index));
+    if (begins_like_ours(each.file.path)) found.push_back(std::move(each.file));
   }
   return found;
 }
 
 std::size_t prune_index_cache(std::uint64_t max_bytes, FreshIndexes fresh) noexcept {
   std::size_t removed = 0;
+  std::set<std::string> emptied;
   try {
     const std::vector<Candidate> candidates = list_candidates();
     std::uint64_t total = 0;
-    for (const Candidate& each : candidates) total = add_or_max(total, each.index.bytes);
+    for (const Candidate& each : candidates) total = add_or_max(total, each.file.bytes);
     for (const Candidate& each : candidates) {
       if (total <= max_bytes) break;
       if (fresh == FreshIndexes::keep && is_fresh(each)) continue;
-      total -= std::min(total, each.index.bytes);
+      total -= std::min(total, each.file.bytes);
       // Checked last, because it opens the file, and there may be very many.
-      if (!begins_like_index(each.index.path)) continue;
-      if (remove_file(each.index.path)) ++removed;
+      if (!begins_like_ours(each.file.path) || !remove_file(each.file.path)) continue;
+      ++removed;
+      emptied.insert(folder_of(each.file.path));
     }
+    for (const std::string& folder : emptied) remove_if_empty(folder);
   } catch (const std::exception&) {
     // Another process prunes as well, or the folder is gone.
   }

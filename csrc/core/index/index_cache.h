@@ -1,4 +1,5 @@
-// The indexes that opening shards has left in the user's cache, and their removal.
+// The files that opening shards has left in the user's cache, and their removal: in a folder for
+// each data folder, its index, and proofs that an index elsewhere fits.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +9,16 @@
 
 namespace tfrfast {
 
-struct CachedIndex {
+struct CachedFile {
   std::string path;
   std::uint64_t bytes = 0;
   std::int64_t last_used_ns = 0;
 };
 
-// The indexes that this user's processes have put there, least recently used first. Other files in
-// index_cache_folder(), which are not named like an index or do not begin like one, are neither
-// listed nor touched. Throws Error io if the folder cannot be listed.
-std::vector<CachedIndex> list_index_cache();
+// The files that this user's processes have put there, least recently used first. Other files in
+// index_cache_folder(), which are not named like an index or a proof, do not begin like one, or lie
+// elsewhere, are neither listed nor touched. Throws Error io if the folder cannot be listed.
+std::vector<CachedFile> list_index_cache();
 
 enum class FreshIndexes : std::uint8_t {
   keep,  // for ten minutes: the process that built them is about to use them

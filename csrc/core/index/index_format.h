@@ -1,5 +1,5 @@
-// An index file's bytes, as docs/index-format.md describes them. Writing, loading and stamping an
-// index share this.
+// What an index says of one shard, as docs/index-format.md describes it byte by byte: an entry, and
+// sections. folder_format.h has the file around them.
 #pragma once
 
 #include <bit>
@@ -15,8 +15,6 @@
 namespace tfrfast {
 
 static_assert(std::endian::native == std::endian::little, "sections are mapped as they lie");
-
-inline constexpr std::uint32_t kIndexVersion = 4;
 
 // Where a part of the file lies. What is in it counts from its own beginning, so it can be moved.
 struct Section {
@@ -52,18 +50,6 @@ inline constexpr std::uint32_t kSettledFlag = 1;
 inline constexpr std::uint32_t kByWriterFlag = 2;
 inline constexpr std::uint32_t kSamplesFlag = 4;  // samples_crc is known
 
-// The file begins with this, little-endian.
-struct IndexHeader {
-  char magic[8];
-  std::uint32_t version;
-  std::uint32_t zero;
-  std::uint64_t index_bytes;  // of this whole file
-  ShardEntry shard;
-  std::uint32_t more_zeros;
-  std::uint32_t header_crc;  // of all header bytes before it
-};
-static_assert(sizeof(IndexHeader) == kIndexHeaderBytes);
-
 struct DamageEntry {
   std::uint64_t begin;
   std::uint64_t end;
@@ -94,10 +80,6 @@ static_assert(sizeof(SpanEntry) == 48);
 template <class T>
 const std::uint8_t* bytes_of(const T* values) {
   return reinterpret_cast<const std::uint8_t*>(values);
-}
-
-inline std::uint32_t crc_of(const IndexHeader& header) {
-  return crc32c(bytes_of(&header), offsetof(IndexHeader, header_crc));
 }
 
 inline ShardFacts facts_of(const ShardEntry& shard) {

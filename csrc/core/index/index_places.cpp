@@ -13,8 +13,9 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::string_view kSuffix = ".index";
 constexpr std::string_view kFolderSuffix = ".tfrfast";
+constexpr std::string_view kProofSuffix = ".proof";
+constexpr std::size_t kHexDigits = 16;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -40,19 +41,22 @@ bool is_ours_alone(const std::string& cache_folder) {
 
 std::string hash_as_hex(const std::string& text) {
   std::uint64_t hash = fnv1a(text);  // after a collision, index_fits refuses the index
-  std::string hex(16, '0');
-  for (int digit = 15; digit >= 0; --digit, hash >>= 4) hex[digit] = "0123456789abcdef"[hash & 15];
+  std::string hex(kHexDigits, '0');
+  for (std::size_t digit = kHexDigits; digit-- > 0; hash >>= 4) {
+    hex[digit] = "0123456789abcdef"[hash & 15];
+  }
   return hex;
 }
 
-// A path in the cache that `key` determines; empty without a cache. It begins with a mark of the
-// shard's folder and contains `name`, so that a listing of the cache can be grouped by data set.
-std::string path_in_cache(const std::string& shard, const std::string& key, std::string name) {
-  const std::string folder = index_cache_folder();
-  if (folder.empty()) return "";
-  const std::string mark = hash_as_hex(folder_of(shard)).substr(0, 8);
+// A file name that `key` determines, and that people recognise by `name`.
+std::string hashed_name(const std::string& key, std::string name) {
   if (name.size() > 100) name.erase(50, name.size() - 100);  // file names have at most 255 bytes
-  return folder + "/" + mark + hash_as_hex(key).substr(8) + "-" + name + std::string(kSuffix);
+  return hash_as_hex(key) + "-" + name;
+}
+
+bool is_hashed_name(std::string_view name) {
+  return name.size() > kHexDigits && name[kHexDigits] == '-' &&
+         name.substr(0, kHexDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 }  // namespace
@@ -116,15 +120,33 @@ IndexPlace place_for(const std::string& folder, const std::string& shard_path) {
   return folder.empty() ? sibling_place(shard_path) : place_in(folder, shard_path);
 }
 
-std::string cached_index_path(const std::string& shard_path) {
+std::optional<IndexPlace> cached_place(const std::string& shard_path) {
+  const std::string cache = index_cache_folder();
+  if (cache.empty()) return {};
   const std::string resolved = resolve_path(shard_path);
-  return path_in_cache(resolved, resolved, name_of(resolved));
+  const std::string data = folder_of(resolved);
+  return IndexPlace{cache + "/" + hashed_name(data, name_of(data)), name_of(resolved), fnv1a(data),
+                    data};
+}
+
+std::string cached_index_path(const std::string& shard_path) {
+  const auto place = cached_place(shard_path);
+  return place ? folder_index_path(place->folder) : "";
 }
 
 std::string proof_path(const std::string& shard_path, const std::string& index_path) {
-  const std::string resolved = resolve_path(shard_path);
-  const std::string both = resolved + "\n" + resolve_path(index_path);
-  return path_in_cache(resolved, both, name_of(resolved) + ".proof");
+  const auto place = cached_place(shard_path);
+  if (!place) return "";
+  const std::string both = place->name + "\n" + resolve_path(index_path);
+  return place->folder + "/" + hashed_name(both, place->name) + std::string(kProofSuffix);
+}
+
+bool is_cached_folder(std::string_view name) {
+  return is_hashed_name(name);
+}
+
+bool is_proof(std::string_view file_name) {
+  return is_hashed_name(file_name) && file_name.ends_with(kProofSuffix);
 }
 
 std::string index_cache_folder() {
@@ -144,11 +166,10 @@ bool index_cache_is_ours() {
   return !folder.empty() && is_ours_alone(folder);
 }
 
-std::string writable_index_cache() {
-  std::string folder = index_cache_folder();
-  if (folder.empty() || !is_ours_alone(folder)) return "";
-  make_folders(folder, 0700);
-  return folder;
+bool make_cached_folder(const IndexPlace& cached) {
+  if (!index_cache_is_ours()) return false;
+  make_folders(cached.folder, 0700);
+  return true;
 }
 
 }  // namespace tfrfast

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,8 @@ struct IndexPlace {
   // In which data folder the shard lies: 0 in that whose sibling `folder` is, which may be moved
   // together with it, else a hash of its resolved path.
   std::uint64_t data = 0;
+  // The resolved data folder, if `folder` is the user's cache of that one alone.
+  std::string cached_for = "";
 };
 IndexPlace sibling_place(const std::string& shard_path);
 // In a folder of indexes that may serve many data folders.
@@ -36,11 +39,17 @@ IndexPlace place_in(const std::string& folder, const std::string& shard_path);
 // The former if `folder` is empty.
 IndexPlace place_for(const std::string& folder, const std::string& shard_path);
 
-// In the user's cache, under a name that the shard's resolved path determines; empty without a
-// cache.
+// The user's cache has a folder for each data folder. The data folder's resolved path determines
+// its name: <16 hex digits>-<name of the data folder>.
+//
+// Where the cache has an index of a shard. Empty without a cache.
+std::optional<IndexPlace> cached_place(const std::string& shard_path);
+// The file there, whether there is one or not; empty without a cache.
 std::string cached_index_path(const std::string& shard_path);
-// Also in the cache: where a proof is kept that the index at `index_path` fits the shard.
+// Beside it: where a proof is kept that the index at `index_path` fits the shard.
 std::string proof_path(const std::string& shard_path, const std::string& index_path);
+bool is_cached_folder(std::string_view name);
+bool is_proof(std::string_view file_name);
 
 // The folder `index` in $TFRFAST_CACHE_DIR, else in $XDG_CACHE_HOME/tfrfast, else in
 // ~/.cache/tfrfast. Empty if there is no home folder: then nothing is cached. It is used only if it
@@ -50,7 +59,7 @@ std::string index_cache_folder();
 // Whether the user's cache, if there is one, may be used; a warning if not.
 bool index_cache_is_ours();
 
-// The user's cache, ready to be written to; empty if it is not to be used. Throws Error io.
-std::string writable_index_cache();
+// Makes the cache's folder for a shard. False if the cache is not to be used. Throws Error io.
+bool make_cached_folder(const IndexPlace& cached);
 
 }  // namespace tfrfast

@@ -2,7 +2,6 @@
 
 #include "core/base/error.h"
 #include "core/base/warnings.h"
-#include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/index/index_state.h"
 #include "core/storage/local/folders.h"
@@ -22,17 +21,7 @@ class Search {
          FoundIndex& found)
       : file_(file), compression_(compression), proofs_(proofs), found_(found) {}
 
-  void look_at_file(const std::string& path) {
-    try {
-      Writers writers;
-      std::shared_ptr<const ShardIndex> index = load_index(path, &writers, file_.access());
-      if (index != nullptr && is_believed(path, writers)) judge(std::move(index));
-    } catch (const Error& error) {
-      found_.why_not = error.message();
-    }
-  }
-
-  void look_in_folder(const IndexFolder& folder, const IndexPlace& place) {
+  void look_in(const IndexFolder& folder, const IndexPlace& place) {
     if (!folder.why_not().empty()) found_.why_not = folder.why_not();
     for (const auto& index : folder.indexes()) look_at(*index, place);
   }
@@ -55,7 +44,9 @@ class Search {
       for (const DirectoryEntry& entry : index.find(place.name)) {
         if (found_.fitting != nullptr || (entry.data == place.data) != is_there) continue;
         try {
-          if (is_believed(index.path(), index.file_facts().writers)) judge(index.open(entry));
+          if (is_believed(index.path(), index.file_facts().writers)) {
+            judge(index.open(entry), !place.cached_for.empty());
+          }
         } catch (const Error& error) {
           found_.why_not = error.message();
         }
@@ -63,11 +54,13 @@ class Search {
     }
   }
 
-  void judge(std::shared_ptr<const ShardIndex> index) {
+  void judge(std::shared_ptr<const ShardIndex> index, bool is_cached) {
     const ShardFacts& facts = index->facts();
     const bool may_fit = facts.compression == compression_.value_or(facts.compression) &&
                          facts.file_bytes == file_.facts().bytes;
-    if (may_fit && ((index_fits(*index, file_) && claims_hold(*index)) ||
+    // What the user's cache says was found by this user.
+    const auto claims_hold = [&] { return is_cached || has_claimed_damage(*index, file_); };
+    if (may_fit && ((index_fits(*index, file_) && claims_hold()) ||
                     (proofs_ == Proofs::count && has_proof(*index, file_)))) {
       found_.fitting = std::move(index);
       return;
@@ -76,12 +69,6 @@ class Search {
                      file_.path() + "' (" + std::to_string(facts.file_bytes) + " bytes then, " +
                      std::to_string(file_.facts().bytes) + " now, or other records).";
     if (may_fit) found_.unproven.push_back(std::move(index));
-  }
-
-  // What the user's cache says was found by this user.
-  bool claims_hold(const ShardIndex& index) const {
-    return index.damage().empty() || index.origin() == cached_index_path(file_.path()) ||
-           has_claimed_damage(index, file_);
   }
 
   const StoredFile& file_;
@@ -94,11 +81,9 @@ class Search {
 
 std::string IndexPlaces::in_words() const {
   std::string words;
-  const auto add = [&words](const std::string& path) {
-    words += (words.empty() ? "'" : ", '") + path + "'";
-  };
-  if (in_folder) add(folder_index_path(in_folder->folder));
-  if (!cached.empty()) add(cached);
+  for (const auto& place : {in_folder, cached}) {
+    if (place) words += (words.empty() ? "'" : ", '") + folder_index_path(place->folder) + "'";
+  }
   return words;
 }
 
@@ -106,17 +91,14 @@ FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, cons
                           std::optional<Compression> compression, Proofs proofs) {
   FoundIndex found;
   Search search(file, compression, proofs, found);
-  const bool is_far = file.traits().is_far;
-  const auto look_in_cache = [&] {
-    if (!places.cached.empty()) search.look_at_file(places.cached);
+  const auto look = [&](const std::optional<IndexPlace>& place) {
+    if (found.fitting != nullptr || !place) return;
+    search.look_in(*folders.at(place->folder, file.access()), *place);
   };
   // A look at the cache costs nothing, and one at a far storage a round trip.
-  if (is_far) look_in_cache();
-  if (found.fitting == nullptr && places.in_folder) {
-    const IndexPlace& place = *places.in_folder;
-    search.look_in_folder(*folders.at(place.folder, file.access()), place);
-  }
-  if (found.fitting == nullptr && !is_far) look_in_cache();
+  const bool is_far = file.traits().is_far;
+  look(is_far ? places.cached : places.in_folder);
+  look(is_far ? places.in_folder : places.cached);
   return found;
 }
 

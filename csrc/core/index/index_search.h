@@ -17,7 +17,7 @@ namespace tfrfast {
 // Where an index of a shard may be.
 struct IndexPlaces {
   std::optional<IndexPlace> in_folder;
-  std::string cached;  // a file in the user's cache; may be empty
+  std::optional<IndexPlace> cached;  // in the user's cache
 
   std::string in_words() const;
 };

@@ -90,7 +90,7 @@ std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const Inde
   return index;
 }
 
-IndexSections sections_of(const ShardIndex& index, std::uint64_t begin) {
+IndexSections sections_of(const ShardIndex& index) {
   IndexSections made;
   ShardEntry& shard = made.shard;
   set_state(shard, index.facts());
@@ -99,7 +99,7 @@ IndexSections sections_of(const ShardIndex& index, std::uint64_t begin) {
   shard.record_count = index.record_count();
 
   const auto place = [&](const void* bytes, std::size_t count) {
-    const Section section{begin + made.bytes.size(), count};
+    const Section section{made.bytes.size(), count};
     const auto* const from = static_cast<const std::uint8_t*>(bytes);
     made.bytes.insert(made.bytes.end(), from, from + count);
     return section;

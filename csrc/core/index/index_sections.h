@@ -1,5 +1,4 @@
-// The sections of a shard's index: damage, offsets and seek points, one after another. A file of
-// one shard's index and the index of a whole folder hold the same sections.
+// The sections of a shard's index: damage, offsets and seek points, one after another.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +12,11 @@
 namespace tfrfast {
 
 struct IndexSections {
-  ShardEntry shard = {};
+  ShardEntry shard = {};            // its places count from the beginning of the sections
   std::vector<std::uint8_t> bytes;  // all of them
 };
 
-// The entry's places are those of sections that begin at byte `begin`.
-IndexSections sections_of(const ShardIndex& index, std::uint64_t begin);
+IndexSections sections_of(const ShardIndex& index);
 
 // The index whose sections lie in `bytes` where `shard` says. `checksum` is what the index calls
 // its own. Throws Error stale_index if they are damaged or do not cover all of the shard; the

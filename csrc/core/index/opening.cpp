@@ -6,7 +6,6 @@
 #include "core/codec/inflated_file.h"
 #include "core/index/folder_writing.h"
 #include "core/index/frame_samples.h"
-#include "core/index/index_file.h"
 #include "core/index/index_places.h"
 #include "core/index/index_search.h"
 #include "core/index/index_state.h"
@@ -49,7 +48,7 @@ IndexPlaces places_for(const std::string& shard_path, const IndexOptions& option
   if (!options.folder.empty()) return {place_in(options.folder, shard_path), {}};
   if (options.use == IndexUse::memory) return {};
   const bool asks_cache = options.use != IndexUse::beside && index_cache_is_ours();
-  const std::string cached = asks_cache ? cached_index_path(shard_path) : "";
+  auto cached = asks_cache ? cached_place(shard_path) : std::nullopt;
   if (!has_sibling_folder(shard_path)) return {{}, cached};
   return {sibling_place(shard_path), cached};
 }
@@ -65,15 +64,20 @@ void check_place_for(const IndexPlace& place, const IndexOptions& options) {
   if (!is_tried) check_index_folder(place.folder, "Name another folder for indexes.");
 }
 
-// Keeps the index in the user's cache, if it may write there. Never fails.
+// Keeps the index in the user's cache, if that is to be used. Throws Error io.
+void put_in_cache(const ShardIndex& index, const std::string& shard_path) {
+  const auto place = cached_place(shard_path);
+  if (!place || !make_cached_folder(*place)) return;
+  const std::string path = own_index_path(place->folder);
+  // In a folder that is ours alone, whatever else has the name goes.
+  if (!begins_like_own_file(path)) remove_file(path);
+  // Not durable: an index that a power cut has torn is noticed and built again.
+  keep_index(*place, index);
+}
+
 void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexcept {
   try {
-    if (writable_index_cache().empty()) return;
-    // Whatever has the name in a folder that is ours alone is replaced.
-    const auto file = publish_file(cached_index_path(shard_path));
-    write_index(index, *file);
-    // Not durable: an index that a power cut has torn is noticed and built again.
-    file->commit(false);
+    put_in_cache(index, shard_path);
   } catch (const std::exception&) {
     // If the cache is full or not writable, the next opening scans again, and that is all.
   }
@@ -84,9 +88,10 @@ void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
                     const std::string& shard_path) noexcept {
   if (!scanned.facts().settled) return;
   try {
-    if (writable_index_cache().empty()) return;
-    if (index.origin() == cached_index_path(shard_path)) {
-      keep_in_cache(scanned, shard_path);  // replaces our own with one of this state
+    const auto place = cached_place(shard_path);
+    if (!place || !make_cached_folder(*place)) return;
+    if (folder_of(index.origin()) == place->folder) {
+      keep_in_cache(scanned, shard_path);  // counts before our own of another state
     } else {
       save_proof(proof_path(shard_path, index.origin()), index, scanned.facts());
     }
@@ -271,6 +276,17 @@ IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
     shard.index_path = keep_index(place_in(options.folder, object->path()), *shard.index);
   }
   return shard;
+}
+
+void cache_indexes(const std::vector<std::string>& urls, const std::string& index) {
+  const auto made = FolderIndex::load(index);
+  for (const std::string& url : urls) {
+    const IndexPlace place = place_in(folder_of(index), url);
+    const DirectoryEntry* const entry =
+        made == nullptr ? nullptr : made->find(place.name, place.data);
+    if (entry == nullptr) refuse_index(index, "it has no shard '" + url + "'.");
+    put_in_cache(*made->open(*entry), url);
+  }
 }
 
 std::string save_index_of_object(const std::shared_ptr<const StoredFile>& object,

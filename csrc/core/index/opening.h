@@ -90,6 +90,10 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
 IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
                            const IndexOptions& options, const ScanProgress& progress = nullptr);
 
+// Keeps in the user's cache what the file `index` holds of these shards: another process has put it
+// there, with rebuild_index() and a folder. Throws Error io and stale_index.
+void cache_indexes(const std::vector<std::string>& urls, const std::string& index);
+
 // Where `folder` keeps the index of an object now, which is that of `shard`: the object itself, or
 // a shard whose bytes were uploaded as it. The user's cache keeps it, too. A shared folder may
 // serve many data folders. Throws Error io, and stale_index if the object is not as large as the

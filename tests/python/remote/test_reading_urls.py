@@ -9,6 +9,7 @@ import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,12 +143,13 @@ def test_other_processes_build_indexes_that_this_one_keeps(
         assert all(each.was_built and Path(each.path).is_relative_to(cache) for each in built)
         for shard in tfr.Reader(urls, index="require").shards:
             assert shard.index is not None
+        assert [path.name for path in cache.rglob("*") if path.is_file()] == ["index"]
         assert not any(each.was_built for each in tfr.build_index(urls, executor=pool))
         assert all(each.was_built for each in tfr.build_index(urls, executor=pool, force=True))
         named = tfr.build_index(urls, executor=pool, folder=tmp_path / "indexes")
         assert {each.path for each in named} == {str(tmp_path / "indexes" / "index")}
         assert not any(each.was_built for each in named)
-    assert (tmp_path / "theirs").exists()
+    assert not (tmp_path / "theirs").exists()  # what was built is here alone
 
 
 def test_objects_are_not_read_to_plan_who_verifies_them(
@@ -164,27 +166,26 @@ def test_objects_are_not_read_to_plan_who_verifies_them(
 def test_indexes_get_into_a_folder_before_the_cache_is_full(
     urls: list[str], tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = objects._put
-    kept: list[str] = []
+    keep = objects._keep
 
-    def put_alone(path: str, content: bytes) -> None:
-        for other in kept:
-            Path(other).unlink()
-        put(path, content)
-        kept[:] = [path]
+    def keep_alone(made: Any) -> Any:
+        tfr._native.prune_index_cache(0)
+        return keep(made)
 
-    monkeypatch.setattr(objects, "_put", put_alone)
+    monkeypatch.setattr(objects, "_keep", keep_alone)
     with ThreadPoolExecutor(1) as pool:
         tfr.build_index(urls, executor=pool, folder=tmp_path / "indexes")
     reader = tfr.Reader(urls, index=tmp_path / "indexes")
     assert {shard.index for shard in reader.shards} == {str(tmp_path / "indexes" / "index")}
 
 
-def test_indexes_that_cannot_be_kept_leave_nothing(tmp_path: Path) -> None:
-    (tmp_path / "taken" / "by" / "a-folder").mkdir(parents=True)
-    with pytest.raises(OSError, match="taken"):
-        objects._put(str(tmp_path / "taken"), b"index")
-    assert os.listdir(tmp_path) == ["taken"]
+def test_indexes_that_cannot_be_kept_are_an_error(
+    urls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "taken").touch()
+    monkeypatch.setenv("TFRFAST_CACHE_DIR", str(tmp_path / "taken"))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(OSError, match="taken"):
+        tfr.build_index(urls, executor=pool)
 
 
 def test_build_index_keeps_it_on_this_machine(server: RangeServer, urls: list[str]) -> None:

@@ -1,7 +1,7 @@
 """`tfrfast cache`: the files that opening shards has left in the user's cache.
 
-These are indexes, and proofs of 64 bytes, each of which says that an index elsewhere fits. Bytes of
-objects are in a `DiskCache`, which `--disk` names.
+These are an index for each data folder, and proofs of 64 bytes, each of which says that an index
+elsewhere fits. Bytes of objects are in a `DiskCache`, which `--disk` names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
         "cache",
         run,
         help=help,
-        description="List the data sets in the index cache, least recently used first. "
+        description="List the data folders in the index cache, least recently used first. "
         "$TFRFAST_CACHE_DIR says where the cache is and $TFRFAST_CACHE_BYTES how large it may grow "
         "(4 GiB).",
         paths=False,
@@ -69,15 +69,6 @@ def add_parser(subparsers: Subparsers, help: str) -> None:
 Cached = tuple[str, int, int]  # path, bytes, when it was last used, in ns
 
 
-class DataSet(NamedTuple):
-    """Shards of one folder whose names differ in a number alone."""
-
-    folder: str
-    """A mark of the folder, the same for all its shards. The cache does not know its name."""
-    shards: str
-    """Their names, with a star for the number."""
-
-
 class Kept(NamedTuple):
     """An object of which a DiskCache keeps something."""
 
@@ -91,13 +82,6 @@ class Kept(NamedTuple):
     """What was read from the cache, as far as processes have added it up."""
     fetched_bytes: int
     """What has come from the network."""
-
-
-def data_set_of(path: str) -> DataSet:
-    file = os.path.basename(path)
-    folder, name = file[:8], re.sub(r"^[0-9a-f]{16}-|(\.proof)?\.\w+$", "", file)
-    number = r"\d+(?=-of-\d)" if re.search(r"\d-of-\d", name) else r"\d+(?=\D*$)"
-    return DataSet(folder, re.sub(number, "*", name))
 
 
 def count(files: int) -> str:
@@ -128,16 +112,16 @@ def run(options: argparse.Namespace) -> int:
                 "limit_bytes": _native.index_cache_limit_bytes(),
                 "bytes": total,
                 "removed": removed,
-                "data_sets": [
+                "folders": [
                     {
-                        **data_set._asdict(),
+                        "folder": folder,
                         "files": len(files),
                         "bytes": sum(size for _, size, _ in files),
                         "last_used": _last_use(files) / 1e9,
                     }
-                    for data_set, files in _by_data_set(cached).items()
+                    for folder, files in _by_folder(cached).items()
                 ],
-                "indexes": [
+                "files": [
                     {"path": path, "bytes": size, "last_used": used / 1e9}
                     for path, size, used in cached
                 ],
@@ -158,19 +142,20 @@ def run(options: argparse.Namespace) -> int:
         )
     elif cached:
         print_table(
-            ["last used", "files", "bytes", "folder", "shards"],
+            ["last used", "files", "bytes", "folder"],
             [
-                (_date(_last_use(files)), len(files), sum(size for _, size, _ in files), *data_set)
-                for data_set, files in _by_data_set(cached).items()
+                (_date(_last_use(files)), len(files), sum(size for _, size, _ in files), folder)
+                for folder, files in _by_folder(cached).items()
             ],
         )
     return 0
 
 
-def _by_data_set(cached: list[Cached]) -> dict[DataSet, list[Cached]]:
-    groups: dict[DataSet, list[Cached]] = defaultdict(list)
+def _by_folder(cached: list[Cached]) -> dict[str, list[Cached]]:
+    """The cache's folders, each of which is named after a data folder and a hash of its path."""
+    groups: dict[str, list[Cached]] = defaultdict(list)
     for each in cached:
-        groups[data_set_of(each[0])].append(each)
+        groups[os.path.basename(os.path.dirname(each[0]))].append(each)
     return dict(sorted(groups.items(), key=lambda group: _last_use(group[1])))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from collections import Counter
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from tfrfast import _native
@@ -113,11 +113,9 @@ def build_elsewhere(
     tasks = [_BuildElsewhere(some, storage) for some, _ in groups]
     with ProgressBar("Indexing", progress, "objects") as bar:
         for part in run_tasks(tasks, executor, None, bar.adding(len(missing))):
-            for each, content in part:
-                path = _native.cached_index_path(os.fsencode(each.shard))
-                _put(path, content)
+            for each in _keep(part):
                 # At once: the cache may later remove it to make space.
-                built[each.shard] = _copied(each._replace(path=path), into, storage)
+                built[each.shard] = _copied(each, into, storage)
     if folder is not None:
         compact(list(built.values()))
     return built
@@ -148,6 +146,13 @@ def _kept_index(url: str, storage: Storage) -> BuiltIndex | None:
         return BuiltIndex(url, shard.index or "", False, shard.num_records, len(reader.skipped))
 
 
+class _Made(NamedTuple):
+    """What was built elsewhere, and the index of a folder that has it."""
+
+    built: list[BuiltIndex]
+    index: bytes
+
+
 @dataclass
 class _BuildElsewhere:
     """Builds the indexes of some objects in another process, and brings their bytes."""
@@ -159,30 +164,28 @@ class _BuildElsewhere:
     def amount(self) -> int:
         return len(self.urls)
 
-    def run(self, advance: Advance) -> list[tuple[BuiltIndex, bytes]]:
+    def run(self, advance: Advance) -> _Made:
         reach(self.urls, self.storage)
-        made = []
-        for url in self.urls:
-            each = _Rebuild(url, b"", self.storage).run(_ignore)
-            with open(each.path, "rb") as file:
-                made.append((each._replace(path=""), file.read()))
-            advance(1)
-        return made
+        built = []
+        with TemporaryDirectory() as folder:
+            for url in self.urls:
+                built.append(_Rebuild(url, os.fsencode(folder), self.storage).run(_ignore))
+                advance(1)
+            index = Path(built[-1].path).read_bytes()
+        return _Made(built, index)
 
 
-def _put(path: str, content: bytes) -> None:
-    cache = os.path.dirname(path)
-    os.makedirs(cache, exist_ok=True)
-    # What a killed process leaves under such a name is removed with old indexes.
-    temporary = os.path.join(cache, f".tmp-{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+def _keep(made: _Made) -> list[BuiltIndex]:
+    """Puts what was built elsewhere into this user's cache."""
+    urls = [os.fsencode(each.shard) for each in made.built]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "index"
+        path.write_bytes(made.index)
+        _native.cache_indexes(urls, os.fsencode(path))
+    return [
+        each._replace(path=_native.cached_index_path(url))
+        for each, url in zip(made.built, urls, strict=True)
+    ]
 
 
 def _ignore(_: int) -> None:

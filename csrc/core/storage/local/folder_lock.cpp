@@ -77,6 +77,13 @@ void let_go(const FolderIdentity& folder) noexcept {
   held().erase(folder);
 }
 
+// Whether the folder that is open still has that name.
+bool is_at(const std::string& folder, int descriptor) noexcept {
+  struct stat opened, named;
+  return ::fstat(descriptor, &opened) == 0 && ::stat(folder.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 int open_lock_file(const std::string& path) noexcept {
   const int opened =
       ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
@@ -117,13 +124,22 @@ bool FolderLock::keep_threads_out(const std::string& folder, int max_wait_ms) {
 }
 
 void FolderLock::keep_processes_out(const std::string& folder, int max_wait_ms) {
-  int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  Attempt attempt = lock_within(opened, max_wait_ms);
-  if (attempt == Attempt::impossible) {
-    opened = open_lock_file(folder + "/.lock");
-    attempt = lock_within(opened, max_wait_ms);
+  for (;;) {
+    int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    Attempt attempt = lock_within(opened, max_wait_ms);
+    if (attempt == Attempt::locked && !is_at(folder, opened)) {
+      // Whoever had it has removed the folder. Another one may have the name by now.
+      unlock(opened);
+      ::close(opened);
+      continue;
+    }
+    if (attempt == Attempt::impossible) {
+      opened = open_lock_file(folder + "/.lock");
+      attempt = lock_within(opened, max_wait_ms);
+    }
+    if (attempt == Attempt::locked) descriptor_ = opened;
+    return;
   }
-  if (attempt == Attempt::locked) descriptor_ = opened;
 }
 
 }  // namespace tfrfast

@@ -87,6 +87,10 @@ bool remove_file(const std::string& path) noexcept {
   return ::unlink(path.c_str()) == 0;
 }
 
+bool remove_folder(const std::string& folder) noexcept {
+  return ::rmdir(folder.c_str()) == 0;
+}
+
 void flush_folder(const std::string& folder) {
   if (!is_local(folder)) return;
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -44,6 +44,8 @@ std::vector<std::string> list_folder(const std::string& folder);
 
 // True if there was such a file and it is gone now.
 bool remove_file(const std::string& path) noexcept;
+// The same for a folder, if it is empty.
+bool remove_folder(const std::string& folder) noexcept;
 
 void flush_folder(const std::string& folder);  // to the disk; throws Error io
 

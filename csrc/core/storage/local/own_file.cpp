@@ -14,17 +14,6 @@
 namespace tfrfast {
 namespace {
 
-// A power cut may have left nothing, or zeros, of what was not flushed.
-bool begins_like_ours(const std::string& path) noexcept {
-  char bytes[kBeginningBytes] = {};
-  if (!peek(path, bytes, sizeof bytes)) return look_at_name(path).is_empty_file();
-  const auto is_beginning = [&](const char* magic) {
-    return std::memcmp(bytes, magic, sizeof bytes) == 0;
-  };
-  return is_beginning(kIndexMagic) || is_beginning(kFolderMagic) || is_beginning(kProofMagic) ||
-         is_beginning(kKeysMagic) || is_beginning(kStepsMagic) || is_beginning("\0\0\0\0\0\0\0");
-}
-
 // Empty unless it is a link that belongs to neither this user nor root.
 std::string whose_link(const std::string& path) {
   const NameStatus status = look_at_name(path);
@@ -60,19 +49,17 @@ void refuse_link_of_stranger(const std::string& path) {
   throw Error(ErrorKind::stale_index, message, {path, {}, {}});
 }
 
-std::shared_ptr<const StoredFile> open_own_file(const std::string& path, const std::string& access,
-                                                std::uint64_t max_bytes_in_memory) {
+std::shared_ptr<const StoredFile> open_own_file(const std::string& path,
+                                                const std::string& access) {
   if (!is_local(path)) return StoredFile::open(path, IoMode::mapped, access);
   refuse_link_of_stranger(folder_of(path));
   refuse_link_of_stranger(path);
-  const NameStatus status = look_at(path);
-  if (status.kind == NameKind::other) {
+  if (look_at(path).kind == NameKind::other) {
     throw Error(ErrorKind::stale_index,
                 "'" + path + "' is not a regular file, as files of tfrfast are. Remove it.",
                 {path, {}, {}});
   }
-  return StoredFile::open(
-      path, status.bytes <= max_bytes_in_memory ? IoMode::pread : IoMode::mapped, access);
+  return StoredFile::open(path, IoMode::mapped, access);
 }
 
 void make_own_folder(const std::string& folder) {
@@ -85,11 +72,21 @@ void make_own_folder(const std::string& folder) {
   }
 }
 
+bool begins_like_own_file(const std::string& path) noexcept {
+  char bytes[kBeginningBytes] = {};
+  if (!peek(path, bytes, sizeof bytes)) return look_at_name(path).is_empty_file();
+  const auto is_beginning = [&](const char* magic) {
+    return std::memcmp(bytes, magic, sizeof bytes) == 0;
+  };
+  return is_beginning(kFolderMagic) || is_beginning(kProofMagic) || is_beginning(kKeysMagic) ||
+         is_beginning(kStepsMagic) || is_beginning("\0\0\0\0\0\0\0");
+}
+
 void check_own_name(const std::string& path) {
   if (!is_local(path)) return;
   const std::string folder = folder_of(path);
   if (look_at_name(folder).kind != NameKind::folder) make_own_folder(folder);
-  if (look_at_name(path).kind == NameKind::nothing || begins_like_ours(path)) return;
+  if (look_at_name(path).kind == NameKind::nothing || begins_like_own_file(path)) return;
   throw_system_error(EEXIST, "Replacing", path,
                      "It does not begin like a file of tfrfast. Move it away, or name another "
                      "folder.");

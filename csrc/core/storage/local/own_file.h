@@ -24,12 +24,11 @@ bool may_be_believed(const Writers& file, const Writers& data) noexcept;
 std::string why_not_believed(const Writers& file, const std::string& data_path,
                              const Writers& data);
 
-// Opens such a file without waiting for anything. It is mapped if it has more bytes than
-// `max_bytes_in_memory`, and may be read under the fault guard alone. Throws Error io (ENOENT if
-// there is none), and stale_index if it is not a regular file or is a stranger's link.
+// Opens such a file without waiting for anything, and maps it: it may be read under the fault guard
+// alone. Throws Error io (ENOENT if there is none), and stale_index if it is not a regular file or
+// is a stranger's link.
 std::shared_ptr<const StoredFile> open_own_file(const std::string& path,
-                                                const std::string& access = "",
-                                                std::uint64_t max_bytes_in_memory = 0);
+                                                const std::string& access = "");
 
 // Throws Error stale_index, and warns once, if `path` is a link that belongs to neither this user
 // nor root.
@@ -38,6 +37,10 @@ void refuse_link_of_stranger(const std::string& path);
 // Makes the folder of such files, unless it is there. Throws Error io (ELOOP if it is a stranger's
 // link).
 void make_own_folder(const std::string& folder);
+
+// Whether a file begins like one of ours, or as a power cut may leave one: with nothing, or zeros.
+// A link does not. Never throws.
+bool begins_like_own_file(const std::string& path) noexcept;
 
 // Checks a name before a file of ours gets it. Throws Error io if the folder is a stranger's link
 // (ELOOP), or if something has that name which does not begin like a file of ours (EEXIST).
@@ -48,7 +51,6 @@ void commit_own_file(Publication& file, bool durable, Existing existing = Existi
 
 // Each file of ours begins with one of these.
 inline constexpr std::size_t kBeginningBytes = 8;
-inline constexpr char kIndexMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'I', 'D', 'X', '\n'};
 inline constexpr char kFolderMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'S', 'E', 'T', '\n'};
 inline constexpr char kProofMagic[kBeginningBytes] = {'T', 'F', 'R', 'F', 'P', 'R', 'F', '\n'};
 inline constexpr char kKeysMagic[kBeginningBytes] = {'t', 'f', 'r', '.', 'k', 'e', 'y', 's'};
