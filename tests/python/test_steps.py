@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfrfast as tfr
+from other_users import STRANGER, as_user, needs_root, open_folder
 
 FEATURES = {
     "steps/action": tfr.FixedLen((7,), "float32"),
@@ -114,6 +115,24 @@ def test_the_file_is_made_once_and_found_again(tmp_path: Path) -> None:
         tfr.Steps(paths, along=["steps/action", "steps/image"], index="require")
     again = pickle.loads(pickle.dumps(tfr.Steps(paths, along="steps/")))
     check(again[:3], in_order()[:3])
+
+
+@needs_root
+def test_a_folder_that_cannot_be_written_is_said_before_the_work() -> None:
+    with open_folder() as folder:
+        data = folder / "data"
+        data.mkdir()
+        paths = write(data)
+        (data.parent / "data.tfrfast").chmod(0o755)
+
+        def look() -> str:
+            with pytest.raises(PermissionError, match=r"Steps\(index=FOLDER\)") as caught:
+                tfr.Steps(paths, along="steps/")
+            assert len(tfr.Steps(paths, along="steps/", index="memory")) == sum(LENGTHS)
+            return str(caught.value.filename)
+
+        assert as_user(STRANGER, look).startswith(str(folder))
+        assert not [name for name in os.listdir(folder / "data") if "steps" in name]
 
 
 def test_nothing_is_kept_in_memory_alone(tmp_path: Path) -> None:

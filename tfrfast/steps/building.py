@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -93,9 +94,18 @@ def build_step_file(
     executor: Executor | None = None,
 ) -> None:
     _native.check_own_name(os.fsencode(path))
-    made = _step_bytes(reader, axis, threads, progress, executor)
-    with WorkFolder(path) as work, open(work.inside("steps"), "xb") as file:
-        file.write(made)
+    with contextlib.ExitStack() as stack:
+        try:
+            work = stack.enter_context(WorkFolder(path))
+        except PermissionError as error:
+            raise PermissionError(
+                error.errno,
+                "The step file goes where indexes lie, and nothing can be written there. Name "
+                'another folder, Steps(index=FOLDER), or keep no file, Steps(index="memory")',
+                os.path.dirname(path),
+            ) from None
+        file = stack.enter_context(open(work.inside("steps"), "xb"))
+        file.write(_step_bytes(reader, axis, threads, progress, executor))
         publish_own(file, path)
 
 

@@ -150,7 +150,7 @@ class _Made(NamedTuple):
     """What was built elsewhere, and the index of a folder that has it."""
 
     built: list[BuiltIndex]
-    index: bytes
+    index_bytes: bytes
 
 
 @dataclass
@@ -180,7 +180,7 @@ def _keep(made: _Made) -> list[BuiltIndex]:
     urls = [os.fsencode(each.shard) for each in made.built]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "index"
-        path.write_bytes(made.index)
+        path.write_bytes(made.index_bytes)
         _native.cache_indexes(urls, os.fsencode(path))
     return [
         each._replace(path=_native.cached_index_path(url))
