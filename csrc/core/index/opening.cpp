@@ -69,8 +69,10 @@ void put_in_cache(const ShardIndex& index, const std::string& shard_path) {
   const auto place = cached_place(shard_path);
   if (!place || !make_cached_folder(*place)) return;
   const std::string path = own_index_path(place->folder);
-  // In a folder that is ours alone, whatever else has the name goes.
-  if (!begins_like_own_file(path)) remove_file(path);
+  // In a folder that is ours alone, whatever else has the name goes. Where nothing has it, another
+  // thread may be about to put an index there.
+  const bool is_taken = look_at_name(path).kind != NameKind::nothing;
+  if (is_taken && !begins_like_own_file(path)) remove_file(path);
   // Not durable: an index that a power cut has torn is noticed and built again.
   keep_index(*place, index);
 }

@@ -9,6 +9,8 @@ import pytest
 import tfrfast as tfr
 from range_server import RangeServer
 
+pytest.importorskip("obstore", reason="needs obstore")
+
 
 def episodes() -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)

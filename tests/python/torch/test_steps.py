@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch.utils.data import DataLoader
 
 import tfrfast as tfr
-import tfrfast.torch as tt
+
+torch = pytest.importorskip("torch")
+tt = pytest.importorskip("tfrfast.torch")
+
+from torch.utils.data import DataLoader  # noqa: E402
 
 FEATURES = {"steps/n": tfr.FixedLen((), "int64"), "steps/a": tfr.FixedLen((4, 2), "float32")}
 

@@ -77,11 +77,11 @@ void let_go(const FolderIdentity& folder) noexcept {
   held().erase(folder);
 }
 
-// Whether the folder that is open still has that name.
-bool is_at(const std::string& folder, int descriptor) noexcept {
-  struct stat opened, named;
-  return ::fstat(descriptor, &opened) == 0 && ::stat(folder.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+// Empty if nothing has that name.
+std::optional<FolderIdentity> identity_of(const std::string& folder) noexcept {
+  struct stat status;
+  if (::stat(folder.c_str(), &status) != 0) return {};
+  return FolderIdentity{status.st_dev, status.st_ino};
 }
 
 int open_lock_file(const std::string& path) noexcept {
@@ -97,49 +97,46 @@ int open_lock_file(const std::string& path) noexcept {
 
 FolderLock::FolderLock(const std::string& folder, int max_wait_ms) noexcept {
   try {
-    if (is_local(folder) && (kLocksKeepThreadsOut || keep_threads_out(folder, max_wait_ms))) {
-      keep_processes_out(folder, max_wait_ms);
-    }
+    if (!is_local(folder)) return;
+    // Whoever had it may have removed the folder, and another one may have the name since.
+    while (take(folder, max_wait_ms) && identity_of(folder) != identity_) give_back();
   } catch (const std::exception&) {
     // No memory for a path: not held.
   }
-  if (!is_held() && identity_) let_go(*identity_);
+  if (!is_held()) give_back();
 }
 
 FolderLock::~FolderLock() {
-  if (!is_held()) return;
-  // Not by closing alone: a forked child may have the descriptor, too.
-  unlock(descriptor_);
-  ::close(descriptor_);
-  if (identity_) let_go(*identity_);
+  give_back();
 }
 
-bool FolderLock::keep_threads_out(const std::string& folder, int max_wait_ms) {
-  struct stat status;
-  if (::stat(folder.c_str(), &status) != 0) return false;
-  const FolderIdentity identity{status.st_dev, status.st_ino};
-  if (within(max_wait_ms, [&] { return hold(identity); }) != Attempt::locked) return false;
-  identity_ = identity;
-  return true;
-}
-
-void FolderLock::keep_processes_out(const std::string& folder, int max_wait_ms) {
-  for (;;) {
-    int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    Attempt attempt = lock_within(opened, max_wait_ms);
-    if (attempt == Attempt::locked && !is_at(folder, opened)) {
-      // Whoever had it has removed the folder. Another one may have the name by now.
-      unlock(opened);
-      ::close(opened);
-      continue;
-    }
-    if (attempt == Attempt::impossible) {
-      opened = open_lock_file(folder + "/.lock");
-      attempt = lock_within(opened, max_wait_ms);
-    }
-    if (attempt == Attempt::locked) descriptor_ = opened;
-    return;
+bool FolderLock::take(const std::string& folder, int max_wait_ms) {
+  const std::optional<FolderIdentity> identity = identity_of(folder);
+  if (!identity) return false;
+  if (!kLocksKeepThreadsOut &&
+      within(max_wait_ms, [&] { return hold(*identity); }) != Attempt::locked) {
+    return false;
   }
+  identity_ = identity;
+  int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  Attempt attempt = lock_within(opened, max_wait_ms);
+  if (attempt == Attempt::impossible) {
+    opened = open_lock_file(folder + "/.lock");
+    attempt = lock_within(opened, max_wait_ms);
+  }
+  if (attempt == Attempt::locked) descriptor_ = opened;
+  return is_held();
+}
+
+void FolderLock::give_back() noexcept {
+  if (is_held()) {
+    // Not by closing alone: a forked child may have the descriptor, too.
+    unlock(descriptor_);
+    ::close(descriptor_);
+    descriptor_ = -1;
+  }
+  if (identity_ && !kLocksKeepThreadsOut) let_go(*identity_);
+  identity_.reset();
 }
 
 }  // namespace tfrfast

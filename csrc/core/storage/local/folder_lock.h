@@ -25,10 +25,10 @@ class FolderLock {
   bool is_held() const noexcept { return descriptor_ >= 0; }
 
  private:
-  bool keep_threads_out(const std::string& folder, int max_wait_ms);
-  void keep_processes_out(const std::string& folder, int max_wait_ms);
+  bool take(const std::string& folder, int max_wait_ms);
+  void give_back() noexcept;
 
-  std::optional<FolderIdentity> identity_;  // if threads of this process are kept out apart
+  std::optional<FolderIdentity> identity_;  // of the folder that is held
   int descriptor_ = -1;
 };
 
