@@ -345,6 +345,22 @@ class TestInterruption:
         assert read(made.paths) == [records[i] for i in expected_order(len(records), 2)]
         assert names_in(work) == []
 
+    def test_goes_on_when_no_shard_has_got_its_name(
+        self, large_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        arguments: dict[str, Any] = {"num_shards": 2, "max_memory": SMALL_MEMORY, "seed": 1}
+        with monkeypatch.context() as patch:
+            patch.setattr(_native, "move_file", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", **arguments)
+        assert not (tmp_path / "out").exists()
+        made = tfr.shuffle(f"{large_source}/*", tmp_path / "out" / "x", **arguments)
+        records = read(f"{large_source}/*")
+        assert read(made.paths) == [records[i] for i in expected_order(len(records), 1)]
+
     @pytest.mark.parametrize("listed", [False, True])
     def test_while_it_replaces_its_own_input_loses_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: bool

@@ -78,9 +78,11 @@ class ShuffleJob:
             self._refuse_empty_shards_at_once()
             self._work.begin(self._nothing_done())
         self._state = self._work.state
-        if not publication.has_begun():
+        has_begun = publication.has_begun()
+        if not has_begun:
             self._refuse_taken_names()
-            self._make_folders()
+        self._make_folders()
+        if not has_begun:
             self._target.check_places()
             with ProgressBar("Shuffling", self._progress) as self._bar:
                 buckets = self._deal_out()
