@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.building import build
 from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.interruption import InterruptibleIterator
@@ -136,7 +137,7 @@ def _build(found: Plan) -> Any:
     built = build(found.pipeline)
     for call in found.rest:
         built = nodes.moved(call, [built])
-    _ = built._variant_tensor  # which builds it
+    _ = internals.variant_of(built)  # which builds it
     return built
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import readers
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.dataset import TFRecordDataset
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.reading.opening import opening_of
@@ -80,11 +80,11 @@ def make_batched_features_dataset(
 
 def _records(files: Any, reader: Any, arguments: Sequence[Any]) -> Any:
     """Those that the reader finds in the files."""
-    if reader in (None, TFRecordDataset, readers.TFRecordDatasetV2):
+    if reader in (None, TFRecordDataset, internals.TheirTFRecordDataset):
         return TFRecordDataset(files, *arguments)
     name = tf.TensorSpec([], tf.string)
     opening = opening_of(
-        traced_in_order(lambda name: reader(name, *arguments)._variant_tensor, (name,), {})
+        traced_in_order(lambda name: internals.variant_of(reader(name, *arguments)), (name,), {})
     )
     if isinstance(opening, Refusal):
         raise TypeError(

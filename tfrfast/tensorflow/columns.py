@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ops import parsing_config
 
 from tfrfast.features import (
     FixedLen,
@@ -18,6 +17,7 @@ from tfrfast.features import (
 )
 from tfrfast.features.compiled import CompiledFeatures, Slot
 from tfrfast.features.specs import shape_of, type_name_of, understand
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.library import ops
 
 _PARTITIONS = {
@@ -148,4 +148,4 @@ def _partition(partition: Partition) -> Any:
 
 def _composite(name: str, feature: Any, tensors: dict[str, Any]) -> Any:
     """A composite feature, made of flat ones by TensorFlow's own code."""
-    return parsing_config._construct_tensors_for_composite_features({name: feature}, tensors)[name]
+    return internals.composite_features({name: feature}, tensors)[name]

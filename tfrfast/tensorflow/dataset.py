@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import tensorflow as tf
-from tensorflow.python.data.ops import readers
 
 from tfrfast.base.codecs import CODECS
 from tfrfast.storage.disk_cache import DiskCache, cache_text
 from tfrfast.storage.remote.options import Storage
-from tfrfast.tensorflow import processors
+from tfrfast.tensorflow import internals, processors
 from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.lifting.switch import lifts_parsing
@@ -79,7 +78,7 @@ class TFRecordDataset(PlannedDataset):
         reached = Storage(storage, cache_text(cache))
         names = file_names(filenames, name, reached)
         if not _is_ours(compression_type, buffer_size) or names.has_scheme:
-            theirs = readers.TFRecordDatasetV2(  # whatever tf.data.TFRecordDataset is by now
+            theirs = internals.TheirTFRecordDataset(  # whatever tf.data.TFRecordDataset is by now
                 names.dataset, compression_type, buffer_size, num_parallel_reads, name
             )
             why, instead = "TensorFlow's own reader reads the files", ""

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.util import structure
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.blocks import failure, raising, some
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.functions import flat_map, of_optional, show_a_reader
@@ -132,11 +132,11 @@ def _listed(elements: list[Any]) -> Any:
     """A dataset of these elements, which may have different shapes."""
     if len(elements) == 1:
         return tf.data.Dataset.from_tensors(elements[0])
-    spec = structure.type_spec_from_value(elements[0])
+    spec = internals.spec_of(elements[0])
     variant = tf.raw_ops.ListDataset(
-        tensors=[each for element in elements for each in structure.to_tensor_list(spec, element)],
-        output_types=structure.get_flat_tensor_types(spec),
-        output_shapes=structure.get_flat_tensor_shapes(spec),
+        tensors=[each for element in elements for each in internals.flat_tensors(spec, element)],
+        output_types=internals.flat_types(spec),
+        output_shapes=internals.flat_shapes(spec),
     )
     return tf.data.experimental.from_variant(variant, spec)
 

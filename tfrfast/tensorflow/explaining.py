@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.base.tables import html_table
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.accelerating import acceleration_of
 from tfrfast.tensorflow.history import History, Step
 from tfrfast.tensorflow.saving import holds_positions, what_prevents
@@ -88,7 +89,7 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
         yield f"{history.source}: {history.state}"
         yield from history.steps
     else:
-        inputs = dataset._inputs()
+        inputs = internals.inputs_of(dataset)
         for number, each in enumerate(inputs):
             if number:
                 yield _AND
@@ -98,8 +99,8 @@ def _walk(dataset: Any) -> Iterator[Step | str]:
 
 def _other_inputs(dataset: Any, history: History) -> Iterator[Any]:
     """What is combined with the calls of `history`, by concatenate() for example."""
-    for built in dataset._inputs():
-        for each in built._inputs():
+    for built in internals.inputs_of(dataset):
+        for each in internals.inputs_of(built):
             own = getattr(each, "_history", None)
             if own is not None and own.steps != history.steps[:-1]:
                 yield each
@@ -109,7 +110,7 @@ def _step_of(dataset: Any) -> Step:
     """A dataset that TensorFlow made, as a call."""
     kind = re.sub("^_|Parallel|Dataset(V[0-9])?$|Dataset(?=V)", "", type(dataset).__name__)
     call = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind).lower()
-    for function in dataset._functions():
+    for function in internals.functions_of(dataset):
         if _reads(function.function.graph):
             return Step(
                 call,

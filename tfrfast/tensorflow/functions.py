@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.util import structure
 
 from tfrfast import _native
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.tracing import traced, traced_in_order
 
 # Blocks and batches that are read at once: more threads than this only hold more memory.
@@ -47,7 +47,7 @@ class _Transformed(tf.data.Dataset):  # type: ignore[misc]
 
 def with_spec(dataset: Any, spec: Any) -> Any:
     """A dataset that one of these functions made, whose elements are known to be like `spec`."""
-    return _Transformed(dataset._source, dataset._function, dataset._variant_tensor, spec)
+    return _Transformed(dataset._source, dataset._function, internals.variant_of(dataset), spec)
 
 
 def flat_map(dataset: Any, body: Body, *others: Any, is_pure: bool = False) -> Any:
@@ -159,10 +159,10 @@ def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:
 
 def of_optional(optional: Any, spec: Any) -> Any:
     """A dataset of the element, like `spec`, of an optional."""
-    shapes = structure.get_flat_tensor_shapes(spec)
+    shapes = internals.flat_shapes(spec)
     parts = tf.raw_ops.OptionalGetValue(
         optional=optional,
-        output_types=structure.get_flat_tensor_types(spec),
+        output_types=internals.flat_types(spec),
         output_shapes=shapes,
     )
     variant = tf.raw_ops.TensorDataset(components=parts, output_shapes=shapes)
@@ -174,7 +174,7 @@ def unbatched(dataset: Any) -> Any:
     spec = dataset.element_spec
     single = tf.TensorSpec(spec.shape[1:], spec.dtype)
     variant = tf.raw_ops.UnbatchDataset(
-        input_dataset=dataset._variant_tensor,
+        input_dataset=internals.variant_of(dataset),
         output_types=[single.dtype],
         output_shapes=[single.shape],
     )
@@ -186,7 +186,7 @@ def rebatched(dataset: Any, size: int, is_full: bool) -> Any:
     spec = dataset.element_spec
     batch = tf.TensorSpec([size if is_full else None, *spec.shape[1:]], spec.dtype)
     variant = tf.raw_ops.RebatchDatasetV2(
-        input_dataset=dataset._variant_tensor,
+        input_dataset=internals.variant_of(dataset),
         batch_sizes=tf.constant(size, tf.int64),
         drop_remainder=tf.constant(is_full),
         output_types=[batch.dtype],
@@ -196,12 +196,12 @@ def rebatched(dataset: Any, size: int, is_full: bool) -> Any:
 
 
 def _dataset_of(made: Any) -> tuple[Any, Any]:
-    return made._variant_tensor, made.element_spec
+    return internals.variant_of(made), made.element_spec
 
 
 def _tensors_of(made: Any) -> tuple[Any, Any]:
-    spec = structure.type_spec_from_value(made)
-    return structure.to_tensor_list(spec, made), spec
+    spec = internals.spec_of(made)
+    return internals.flat_tensors(spec, made), spec
 
 
 def _traced(
@@ -213,7 +213,7 @@ def _traced(
 ) -> tuple[Any, Any]:
     """The function, and the spec of the elements that it makes."""
     given = (
-        *structure.get_flat_tensor_specs(dataset.element_spec),
+        *internals.flat_specs(dataset.element_spec),
         *(tf.TensorSpec(other.shape, other.dtype) for other in others),
     )
     if "<locals>" in body.__qualname__:
@@ -261,10 +261,10 @@ def _transformed(
 ) -> Any:
     function, spec = traced
     variant = op(
-        input_dataset=dataset._variant_tensor,
+        input_dataset=internals.variant_of(dataset),
         other_arguments=[*others, *function.captured_inputs],
-        output_types=structure.get_flat_tensor_types(spec),
-        output_shapes=structure.get_flat_tensor_shapes(spec),
+        output_types=internals.flat_types(spec),
+        output_shapes=internals.flat_shapes(spec),
         **{name: function},
         **more,
     )

@@ -16,26 +16,15 @@ import threading
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import dataset_ops
 
-from tfrfast.tensorflow import telling
+from tfrfast.tensorflow import internals, telling
 from tfrfast.tensorflow.accelerating import SWITCH, acceleration_of
 from tfrfast.tensorflow.lazy_dataset import LazyDataset
 from tfrfast.tensorflow.reading import nodes
 
-_Dataset: Any = dataset_ops.DatasetV2
-_plain: Any = _Dataset._apply_debug_options
+_plain: Any = internals.Dataset._apply_debug_options
 _planning = threading.local()
 _FOUND = "_tfrfast_accelerated"
-# Callers that serialise a dataset, or throw away what they get.
-_LEAVING = {
-    "tensorflow.python.data.experimental.ops.data_service_ops",
-    "tensorflow.python.data.experimental.ops.distribute",
-    "tensorflow.python.data.experimental.ops.prefetching_ops",
-    "tensorflow.python.data.experimental.ops.writers",
-    "tensorflow.python.data.ops.save_op",
-    "tensorflow.python.distribute.coordinator.values",
-}
 
 
 def install() -> None:
@@ -51,19 +40,23 @@ def install() -> None:
     """
     if os.environ.get(SWITCH) == "0":
         return
-    _Dataset._apply_debug_options = _accelerated
+    internals.Dataset._apply_debug_options = _accelerated
     telling.begin()
 
 
 def uninstall() -> None:
     """Datasets that are iterated for the first time from now on are TensorFlow's."""
-    _Dataset._apply_debug_options = _plain
+    internals.Dataset._apply_debug_options = _plain
 
 
 def _accelerated(dataset: Any) -> Any:
     """In the place of `_apply_debug_options`."""
     caller = sys._getframe(1).f_globals.get("__name__", "")
-    if isinstance(dataset, LazyDataset) or caller in _LEAVING or getattr(_planning, "now", False):
+    if (
+        isinstance(dataset, LazyDataset)
+        or caller in internals.SERIALISING
+        or getattr(_planning, "now", False)
+    ):
         return _plain(dataset)
     _planning.now = True  # which iterates names of files, for example
     try:
@@ -100,7 +93,7 @@ def _keep_out_of_saved_models(dataset: Any, faster: Any) -> None:
         found: dict[str, Any] = children_of_plain(*arguments, **named)
         plain = found.get("_variant_tracker")
         if plain is not None:  # TensorFlow finds what to save by the tensor that was captured
-            instead = type(plain)(faster._variant_tensor, plain._create_resource)
+            instead = type(plain)(internals.variant_of(faster), plain._create_resource)
             found["_tfrfast_variant_tracker"] = instead
         return found
 
@@ -122,4 +115,4 @@ def _in_a_graph(dataset: Any) -> Any:
 
 
 def _is_of_a_graph(dataset: Any) -> bool:
-    return not tf.executing_eagerly() and tf.is_symbolic_tensor(dataset._variant_tensor)
+    return not tf.executing_eagerly() and tf.is_symbolic_tensor(internals.variant_of(dataset))

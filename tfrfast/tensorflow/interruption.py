@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import iterator_ops
 
-from tfrfast.tensorflow import library
+from tfrfast.tensorflow import internals, library
 
 
-class InterruptibleIterator(iterator_ops.OwnedIterator):  # type: ignore[misc]
+class InterruptibleIterator(internals.OwnedIterator):  # type: ignore[misc]
     """An iterator whose wait was ended raises KeyboardInterrupt.
 
     Python raises that while TensorFlow makes its own exception. What comes of the two is a

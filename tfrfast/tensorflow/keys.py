@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.functions import flat_map, serial_map
 from tfrfast.tensorflow.library import private_session
 from tfrfast.tensorflow.seeds import DEFAULT_GLOBAL_SEED
@@ -59,7 +60,7 @@ class Keys:
     def _shuffled(self, numbers: Any) -> Any:
         # Not tf.data's shuffle(): where TensorFlow shards by file, it would move that.
         variant = tf.raw_ops.ShuffleAndRepeatDatasetV2(
-            input_dataset=numbers._variant_tensor,
+            input_dataset=internals.variant_of(numbers),
             buffer_size=tf.constant(_NUMBERS, tf.int64),
             seed=tf.constant(DEFAULT_GLOBAL_SEED, tf.int64),
             seed2=tf.constant(_DRAWN if self.seeded else self.seed % _SEEDS_OF_OPS, tf.int64),

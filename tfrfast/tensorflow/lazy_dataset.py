@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.interruption import interruptible_or
 from tfrfast.tensorflow.saving import saved_as_it_bears
 
@@ -16,7 +17,7 @@ class LazyDataset(tf.data.Dataset):  # type: ignore[misc]
     # DatasetV2 keeps its variant tensor here.
     @property
     def _variant_tensor_attr(self) -> Any:
-        return self._built._variant_tensor
+        return internals.variant_of(self._built)
 
     @_variant_tensor_attr.setter
     def _variant_tensor_attr(self, _: None) -> None:

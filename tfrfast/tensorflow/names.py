@@ -6,10 +6,10 @@ import os
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.data.ops import readers
 
 from tfrfast.storage.paths import reach
 from tfrfast.storage.remote.options import Storage
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.library import end_waits_at_interrupts
 from tfrfast.tensorflow.patterns import expand_patterns
@@ -45,10 +45,10 @@ def file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
 
 
 def _file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames:
-    dataset = readers._create_or_validate_filenames_dataset(filenames, name=name)
+    dataset = internals.dataset_of_names(filenames, name=name)
     if isinstance(filenames, tf.data.Dataset):
         return _names_in(dataset, storage)
-    tensor = dataset._tensors[0]
+    tensor = internals.attribute(dataset, "tensors")[0]
     known = tf.get_static_value(tensor)
     if known is None and tensor.op.type == "Reshape":  # in a graph, to flatten what was given
         known = tf.get_static_value(tensor.op.inputs[0])
@@ -58,8 +58,8 @@ def _file_names(filenames: Any, name: str | None, storage: Storage) -> FileNames
     given = [bytes(each) for each in known.reshape(-1)]
     names = expand_patterns(given, storage)
     if names != given:
-        dataset = readers._create_or_validate_filenames_dataset(names, name=name)
-        tensor = dataset._tensors[0]
+        dataset = internals.dataset_of_names(names, name=name)
+        tensor = internals.attribute(dataset, "tensors")[0]
     return FileNames(dataset, tensor, names)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.building import build
 from tfrfast.tensorflow.explaining import Explanation, explain
 from tfrfast.tensorflow.functions import map_as_traced
@@ -118,7 +118,7 @@ class Planned(LazyDataset):
 
     def _trace_variant_creation(self) -> Any:
         """What a SavedModel holds: a form of the dataset without the ops that none can hold."""
-        with context.eager_mode():  # a SavedModel's graph is being made
+        with internals.eager_mode():  # a SavedModel's graph is being made
             whole = self._saved_whole()
             if whole is not self:
                 return whole._built._trace_variant_creation()
@@ -214,7 +214,7 @@ def stand_in(spec: Any, options: Any = None, length: int = 0) -> Any:
     """
     made = map_as_traced(tf.data.Dataset.range(length), _nothing(), spec)
     if options is not None:
-        made._options_attr = options
+        internals.set_options(made, options)
     return made
 
 

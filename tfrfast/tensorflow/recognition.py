@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrfast.features.compiling import compile_features
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
 
 # What decodes them gives tensors of different shapes, or takes longer than parsing.
@@ -38,7 +39,7 @@ def decodes_media(mapped: Any) -> bool:
 
 
 def _operations(mapped: Any) -> Iterator[Any]:
-    for function in mapped._functions():
+    for function in internals.functions_of(mapped):
         yield from function.function.graph.get_operations()
 
 
@@ -59,7 +60,7 @@ def features_of_map(mapped: Any) -> TensorFeatures | None:
     So it is with `map(lambda batch: tf.io.parse_example(batch, features))`, with functools.partial,
     and if the function returns some of the features in another structure.
     """
-    functions = mapped._functions()
+    functions = internals.functions_of(mapped)
     if len(functions) != 1:
         return None
     graph = functions[0].function.graph
@@ -89,10 +90,8 @@ def features_of_map(mapped: Any) -> TensorFeatures | None:
 
 def features_of_transformation(transformation: Any) -> TensorFeatures | None:
     """Those of `tf.data.experimental.parse_example_dataset(features)`, given to apply()."""
-    place = "tensorflow.python.data.experimental.ops.parsing_ops"
-    name = "parse_example_dataset.<locals>._apply_fn"
-    is_it = getattr(transformation, "__module__", "") == place
-    if not is_it or getattr(transformation, "__qualname__", "") != name:
+    place = tuple(getattr(transformation, each, "") for each in ("__module__", "__qualname__"))
+    if place != internals.PARSE_EXAMPLE_DATASET:
         return None
     features = inspect.getclosurevars(transformation).nonlocals.get("features")
     return arranged(features, lambda parsed: parsed) if isinstance(features, dict) else None
@@ -100,7 +99,7 @@ def features_of_transformation(transformation: Any) -> TensorFeatures | None:
 
 def features_of_parsing(parsed: Any) -> TensorFeatures | None:
     """Those that a dataset parses that parse_example_dataset() has made."""
-    features = getattr(parsed, "_features", None)
+    features = internals.attribute(parsed, "features")
     plain = (tf.io.FixedLenFeature, tf.io.VarLenFeature)
     if not isinstance(features, dict):
         return None

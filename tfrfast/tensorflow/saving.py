@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
+
 # Datasets of TensorFlow that bear the option, on each TensorFlow from 2.15 on.
 _BEARING = {
     "_BatchDataset",
@@ -51,7 +53,7 @@ def holds_positions(dataset: Any) -> bool:
 
 def what_prevents(dataset: Any) -> str:
     """Why checkpoints of a dataset cannot hold positions alone; "" if they can."""
-    options = dataset._options_attr  # options() warns in graphs
+    options = internals.options_of(dataset)
     asked = options.experimental_symbolic_checkpoint
     if asked is not None:
         return "" if asked else "options switch symbolic checkpoints off"
@@ -64,7 +66,7 @@ def what_prevents(dataset: Any) -> str:
 
 def saved_as_it_bears(dataset: Any) -> Any:
     """What an iteration begins with in place of `dataset`."""
-    if dataset._options_attr.experimental_symbolic_checkpoint is not None:
+    if internals.options_of(dataset).experimental_symbolic_checkpoint is not None:
         return dataset
     if not holds_positions(dataset) or what_prevents(dataset):
         return dataset
@@ -83,7 +85,7 @@ def _what_prevents(dataset: Any) -> str:
 
 
 def _inputs_of(dataset: Any) -> list[Any]:
-    return [dataset._built] if _is_wrapper(dataset) else dataset._inputs()
+    return [dataset._built] if _is_wrapper(dataset) else internals.inputs_of(dataset)
 
 
 def _is_source(dataset: Any) -> bool:
@@ -98,5 +100,5 @@ def _is_wrapper(dataset: Any) -> bool:
 def bears(dataset: Any) -> bool:
     """Whether TensorFlow can save a position in a dataset that it made, whatever comes before."""
     kind = type(dataset)
-    is_ordered = getattr(dataset, "_deterministic", None) != "false"
+    is_ordered = internals.attribute(dataset, "deterministic") != "false"
     return is_ordered and kind.__name__ in _BEARING and kind.__module__.startswith("tensorflow.")

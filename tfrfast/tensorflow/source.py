@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import readers
 
 from tfrfast.loading.far_records import FarRecords
 from tfrfast.storage.remote.urls import is_url
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.file_order import FileOrder
 from tfrfast.tensorflow.functions import show_a_reader, unbatched
 from tfrfast.tensorflow.names import FileNames
@@ -124,7 +124,7 @@ class Source:
             return self.in_file_order().records(EVERYTHING)
         if self.num_parallel_reads is None and self.names.tensor is not None:
             return self._stream_symbolic(self.names.tensor)
-        return readers._create_dataset_reader(
+        return internals.dataset_of_files(
             self._stream_one, self.names.dataset, self.num_parallel_reads
         )
 
@@ -135,7 +135,7 @@ class Source:
             return None
         if any(is_url(os.fsdecode(name)) for name in names):
             return None
-        return readers.TFRecordDatasetV2(
+        return internals.TheirTFRecordDataset(
             self.names.dataset, self.compression, num_parallel_reads=self.num_parallel_reads
         )
 
@@ -146,6 +146,6 @@ class Source:
         show_a_reader()  # TensorFlow looks for one in the user's function, and not in those of If
         return tf.cond(
             any_has_scheme(names),
-            lambda: readers.TFRecordDatasetV2(names, self.compression),
+            lambda: internals.TheirTFRecordDataset(names, self.compression),
             lambda: unbatched(self.in_file_order(names).blocks()),
         )

@@ -8,8 +8,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
-
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.explaining import text_of
 
 _SWITCH = "TFRFAST_EXPLAIN"
@@ -25,14 +24,13 @@ def begin() -> None:
     if _begun or os.environ.get(_SWITCH) != "1":
         return
     _begun = True
-    dataset_class: Any = dataset_ops.DatasetV2
-    plain = dataset_class.__init__
+    plain = internals.Dataset.__init__
 
     def note_line(self: Any, *arguments: Any, **named: Any) -> None:
         vars(self)[_PLACE] = _users_line()
         plain(self, *arguments, **named)
 
-    dataset_class.__init__ = note_line
+    internals.Dataset.__init__ = note_line
     atexit.register(_tell)
 
 

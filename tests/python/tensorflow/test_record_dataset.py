@@ -26,7 +26,7 @@ from record_files import (
 tf = pytest.importorskip("tensorflow")
 functions = pytest.importorskip("tfrfast.tensorflow.functions")
 planning = pytest.importorskip("tfrfast.tensorflow.planning")
-tracing = pytest.importorskip("tfrfast.tensorflow.tracing")
+internals = pytest.importorskip("tfrfast.tensorflow.internals")
 
 
 @pytest.fixture(params=["tensorflow", "tfrfast", "tfrfast, indexed"])
@@ -395,9 +395,9 @@ def test_a_tensorflow_without_the_private_names_reads_the_same(
     records = some_records(9)
     path = write_shard(tmp_path / "data.tfrecord", records)
     if lacks == "the class":
-        monkeypatch.setattr(tracing, "ConcreteFunction", None)
+        monkeypatch.setattr(internals, "_concrete_function", None)
     else:
-        monkeypatch.setattr(tracing, "func_graph_from_py_func", refuse)
+        monkeypatch.setattr(internals, "_graph_of_python", refuse)
     batches = tfr.TFRecordDataset(path).batch(4).as_numpy_iterator()
     assert [record for batch in batches for record in batch] == records
     shuffled = tfr.TFRecordDataset(path).shuffle(9, seed=1).batch(4).as_numpy_iterator()

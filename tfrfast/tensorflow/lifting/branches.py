@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import internals
 from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError

@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import internals
 from tfrfast.tensorflow.lifting.cutting import cut, needed_of
 from tfrfast.tensorflow.lifting.row_arguments import RowArguments, row_arguments
 from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup

@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import internals
 from tfrfast.tensorflow.lifting.remainder import Remainder
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting import internals
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.recognition import origin
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])

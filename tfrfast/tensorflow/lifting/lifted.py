@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import internals
 from tfrfast.tensorflow.lifting.arithmetic import differing
 from tfrfast.tensorflow.lifting.cutting import rest_after
 from tfrfast.tensorflow.lifting.finding import find_parse

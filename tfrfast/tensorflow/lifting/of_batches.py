@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting import internals
 from tfrfast.tensorflow.lifting.cutting import cut
 from tfrfast.tensorflow.lifting.finding import find_parser
 from tfrfast.tensorflow.lifting.inlining import joined

@@ -1,23 +1,20 @@
 """The datasets that TensorFlow makes: what each call became, and how to make it again.
 
-TensorFlow keeps all of this under private names, which stand in this file alone. Where a name is
-missing, the dataset stays as it is.
+Where TensorFlow does not show how it was made, the dataset stays as it is.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import map_op, readers, repeat_op, shuffle_op
 
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.integers import static_integer
 
-_MODULES = "tensorflow.python.data."
 # The arguments that every dataset's op has, from `_common_args`.
 _COMMON = {"name", "output_types", "output_shapes", "metadata"}
 
@@ -26,18 +23,18 @@ def kind(dataset: Any) -> str:
     """The name of TensorFlow's class; empty for a dataset that is not TensorFlow's own."""
     dataset = without_adapter(dataset)
     own = type(dataset)
-    return own.__name__ if own.__module__.startswith(_MODULES) else ""
+    return own.__name__ if own.__module__.startswith(internals.DATASET_MODULES) else ""
 
 
 def without_adapter(dataset: Any) -> Any:
     """The dataset inside a `tf.compat.v1` adapter, or the dataset itself."""
-    while type(dataset).__name__ == "DatasetV1Adapter" and hasattr(dataset, "_dataset"):
-        dataset = dataset._dataset
+    while type(dataset).__name__ == "DatasetV1Adapter":
+        dataset = internals.attribute(dataset, "dataset")
     return dataset
 
 
 def inputs(dataset: Any) -> list[Any]:
-    return list(without_adapter(dataset)._inputs())
+    return internals.inputs_of(without_adapter(dataset))
 
 
 def strings_of(dataset: Any) -> list[bytes]:
@@ -47,7 +44,7 @@ def strings_of(dataset: Any) -> list[bytes]:
 
 def attribute(dataset: Any, name: str) -> Any:
     """The value of a private attribute; None if the dataset has no such attribute."""
-    return getattr(without_adapter(dataset), f"_{name}", None)
+    return internals.attribute(without_adapter(dataset), name)
 
 
 def flattened(dataset: Any, name: str) -> list[Any]:
@@ -67,7 +64,7 @@ def function_of(dataset: Any) -> Any:
 def function_name(dataset: Any) -> str:
     """The name of the Python function that a dataset calls, for people to read."""
     wrapper = attribute(dataset, _function_attribute(dataset))
-    name = getattr(getattr(wrapper, "_func", None), "__name__", "")
+    name = getattr(internals.attribute(wrapper, "func"), "__name__", "")
     return name or "..."
 
 
@@ -92,8 +89,8 @@ class _Making:
         for name, parameter in inspect.signature(self.op).parameters.items():
             if name in _COMMON or name in given or name in _INPUTS:
                 continue
-            if hasattr(dataset, f"_{name}"):
-                given[name] = getattr(dataset, f"_{name}")
+            if internals.has_attribute(dataset, name):
+                given[name] = internals.attribute(dataset, name)
             elif parameter.default is inspect.Parameter.empty and name not in (
                 self.function_argument,
                 "other_arguments",
@@ -112,7 +109,9 @@ _INPUTS = {"input_dataset", "another_dataset", "input_datasets"}
 
 
 def _prefetch(dataset: Any) -> dict[str, Any]:
-    chosen_by_runtime = static_integer(dataset._buffer_size) == tf.data.AUTOTUNE
+    chosen_by_runtime = (
+        static_integer(internals.attribute(dataset, "buffer_size")) == tf.data.AUTOTUNE
+    )
     return {"legacy_autotune": chosen_by_runtime, "slack_period": 0}
 
 
@@ -122,8 +121,8 @@ def _padded_batch(dataset: Any) -> dict[str, Any]:
 
 def _scan(dataset: Any) -> dict[str, Any]:
     """Those of a loop in a tf.function: only the op of a graph shows how it was made."""
-    made = dataset._variant_tensor
-    state = tf.nest.flatten(dataset._initial_state)
+    made = internals.variant_of(dataset)
+    state = tf.nest.flatten(internals.attribute(dataset, "initial_state"))
     if not tf.is_symbolic_tensor(made) or not all(map(tf.is_tensor, state)):
         raise AttributeError("the dataset does not show how it was made")
     shown = ("preserve_cardinality", "use_default_device")
@@ -131,13 +130,13 @@ def _scan(dataset: Any) -> dict[str, Any]:
 
 
 def _options(dataset: Any) -> dict[str, Any]:
-    return {"serialized_options": dataset._options_attr._to_proto().SerializeToString()}
+    return {"serialized_options": internals.serialized(internals.options_of(dataset))}
 
 
 def _map_and_batch(dataset: Any) -> dict[str, Any]:
     names = ("batch_size", "num_parallel_calls", "drop_remainder")
     return {
-        **{name: getattr(dataset, f"_{name}_t") for name in names},
+        **{name: internals.attribute(dataset, f"{name}_t") for name in names},
         "preserve_cardinality": True,
     }
 
@@ -146,7 +145,9 @@ def _ragged(input_dataset: Any, mapped_dataset: Any) -> Any:
     """The map() with which ragged_batch() begins."""
     arguments = _MAKINGS["_MapDataset"].arguments(mapped_dataset)
     return tf.raw_ops.MapDataset(
-        input_dataset=input_dataset, **arguments, **mapped_dataset._common_args
+        input_dataset=input_dataset,
+        **arguments,
+        **internals.attribute(mapped_dataset, "common_args"),
     )
 
 
@@ -158,7 +159,9 @@ def _same(input_dataset: Any) -> Any:
 _MAKINGS = {
     "_AssertCardinalityDataset": _Making(
         tf.raw_ops.AssertCardinalityDataset,
-        others=lambda dataset: {"cardinality": dataset._expected_cardinality},
+        others=lambda dataset: {
+            "cardinality": internals.attribute(dataset, "expected_cardinality")
+        },
     ),
     "CacheDataset": _Making(
         tf.raw_ops.CacheDatasetV2, others=lambda _: {"cache": tf.raw_ops.DummyMemoryCache()}
@@ -211,57 +214,58 @@ def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     """
     made = without_adapter(dataset)
     making = _MAKINGS[kind(made)]
-    again = object.__new__(type(made))
-    vars(again).update(_kept(made))
+    nested = internals.attribute(made, "datasets")
     # The names under which TensorFlow's classes keep their inputs.
-    for name, value in (
-        ("_input_dataset", new_inputs[0]),
-        ("_dataset_to_concatenate", new_inputs[-1]),
-        ("_input_datasets", new_inputs),
-        ("_datasets", tf.nest.pack_sequence_as(getattr(made, "_datasets", new_inputs), new_inputs)),
-    ):
-        if hasattr(made, name):
-            setattr(again, name, value)
-    variants = [each._variant_tensor for each in new_inputs]
-    takes = [name for name in inspect.signature(making.op).parameters if name in _INPUTS]
+    kept = {
+        "input_dataset": new_inputs[0],
+        "dataset_to_concatenate": new_inputs[-1],
+        "input_datasets": new_inputs,
+        "datasets": nested and tf.nest.pack_sequence_as(nested, new_inputs),
+    }
+    has = internals.has_attribute
+    attributes = {name: value for name, value in kept.items() if has(made, name)}
+    # Some of TensorFlow's classes lack a name.
+    again = internals.like(made, name=attribute(made, "name"), **attributes)
+    variants = [internals.variant_of(each) for each in new_inputs]
+    accepted = inspect.signature(making.op).parameters
+    takes = [name for name in accepted if name in _INPUTS]
     given = (
         {takes[0]: variants}
         if takes == ["input_datasets"]
         else dict(zip(takes, variants, strict=True))
     )
-    accepted = inspect.signature(making.op).parameters
-    again._name = getattr(made, "_name", None)  # which some of TensorFlow's classes lack
-    common = {name: value for name, value in again._common_args.items() if name in accepted}
+    shown = internals.attribute(again, "common_args")
+    common = {name: value for name, value in shown.items() if name in accepted}
     variant = making.op(**given, **making.arguments(made), **common)
     tf.data.Dataset.__init__(again, variant)
     if kind(made) == "_OptionsDataset":
-        again._options_attr = made._options_attr
+        internals.set_options(again, internals.options_of(made))
     return again
 
 
 def map_of(dataset: Any) -> Any:
     """The map() in a map_and_batch(), on the same input."""
     made = without_adapter(dataset)
-    mapped = object.__new__(map_op._ParallelMapDataset)
-    vars(mapped).update(
-        _input_dataset=made._input_dataset,
-        _map_func=made._map_func,
-        _num_parallel_calls=made._num_parallel_calls_t,
-        _deterministic="default",
-        _use_inter_op_parallelism=True,
-        _preserve_cardinality=True,
-        _name=None,
+    before = attribute(made, "input_dataset")
+    mapped = internals.like(
+        made,
+        internals.ParallelMap,
+        input_dataset=before,
+        map_func=attribute(made, "map_func"),
+        num_parallel_calls=attribute(made, "num_parallel_calls_t"),
+        deterministic="default",
+        use_inter_op_parallelism=True,
+        preserve_cardinality=True,
+        name=None,
     )
-    return moved(mapped, [made._input_dataset])
+    return moved(mapped, [before])
 
 
 def calling(dataset: Any, function: Any) -> Any:
     """The same call of another ConcreteFunction, which makes the same. It has to be moved."""
     made = without_adapter(dataset)
-    again = object.__new__(type(made))
-    vars(again).update(_kept(made), _map_func=copy.copy(made._map_func))
-    again._map_func._function = function
-    return again
+    called = internals.like(attribute(made, "map_func"), function=function)
+    return internals.like(made, map_func=called)
 
 
 def calls_on(dataset: Any, made: Any) -> list[Any]:
@@ -281,19 +285,24 @@ def in_steps(dataset: Any) -> list[Any]:
     made = without_adapter(dataset)
     if kind(made) != "_ShuffleAndRepeatDataset":
         return [made]
-    shuffled = object.__new__(shuffle_op._ShuffleDataset)
-    names = ("_input_dataset", "_buffer_size", "_seed", "_seed2")
-    vars(shuffled).update({name: getattr(made, name) for name in names})
-    vars(shuffled).update(_reshuffle_each_iteration=True, _name=None)
-    shuffled = moved(shuffled, [made._input_dataset])
-    repeated = object.__new__(repeat_op._RepeatDataset)
-    vars(repeated).update(_input_dataset=shuffled, _count=made._count, _name=None)
+    before, attributes = attribute(made, "input_dataset"), ("buffer_size", "seed", "seed2")
+    shuffled = internals.like(
+        made,
+        internals.Shuffle,
+        input_dataset=before,
+        reshuffle_each_iteration=True,
+        name=None,
+        **{name: attribute(made, name) for name in attributes},
+    )
+    shuffled = moved(shuffled, [before])
+    repeated = internals.like(
+        made,
+        internals.Repeat,
+        input_dataset=shuffled,
+        count=attribute(made, "count"),
+        name=None,
+    )
     return [shuffled, moved(repeated, [shuffled])]
-
-
-def _kept(made: Any) -> dict[str, Any]:
-    """The attributes, without what is saved with an object, which no other may share."""
-    return {name: value for name, value in vars(made).items() if not name.startswith("_self_")}
 
 
 def op_attribute(dataset: Any, op: str, name: str) -> str:
@@ -303,15 +312,10 @@ def op_attribute(dataset: Any, op: str, name: str) -> str:
     """
     try:
         text = tf.raw_ops.DatasetToGraphV2(
-            input_dataset=without_adapter(dataset)._variant_tensor, external_state_policy=1
+            input_dataset=internals.variant_of(without_adapter(dataset)), external_state_policy=1
         )
     except tf.errors.OpError:
         return ""
     graph = tf.compat.v1.GraphDef.FromString(text.numpy())
     found = [each.attr[name].s.decode() for each in graph.node if each.op == op]
     return found[-1] if found else ""
-
-
-def default_buffer_size() -> int:
-    """What `tf.data.TFRecordDataset` gives its op where the user says nothing."""
-    return int(getattr(readers, "_DEFAULT_TF_RECORD_BUFFER_SIZE_BYTES", 0))

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrfast.base.codecs import CODECS
+from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.reading import functions, nodes
 
 # Ops of a name, or of a dataset in a function, whose result is the input.
 _SAME_NAME = {"Identity", "Reshape", "Pack", "ExpandDims", "Squeeze"}
@@ -48,7 +48,7 @@ _noted: weakref.WeakKeyDictionary[Any, dict[str, _Noted]] = weakref.WeakKeyDicti
 
 def note_opening(dataset: Any, names: Any, opening: Opening) -> None:
     """Notes what a dataset reads that is being made in a function."""
-    variant = dataset._variant_tensor
+    variant = internals.variant_of(dataset)
     _noted.setdefault(variant.graph, {})[variant.name] = _Noted(names, opening)
 
 
@@ -58,7 +58,7 @@ def opening_of(function: Any) -> Opening | Refusal:
     if len(graph.outputs) != 1:
         return _NOT_ONE_FILE
     given = graph.inputs[: len(graph.inputs) - len(graph.captures)]
-    outside = dict(functions.captures_of(function))
+    outside = {inside.name: value for value, inside in internals.captures_of(graph)}
     variant, places = graph.outputs[0], {}
     for kind in ("TakeDataset", "SkipDataset"):
         variant = _before_same(graph, variant)
@@ -106,7 +106,7 @@ def _opening(graph: Any, variant: Any, name: Any, outside: dict[str, Any]) -> Op
         return _NOT_ONE_FILE
     if len(source.op.inputs) != 1 or _origin(source.op.inputs[0]) is not name:
         return _NOT_ONE_FILE
-    inner = functions.called_by(operation)
+    inner = internals.body_of(operation)
     if inner is None or len(inner.outputs) != 1 or not inner.inputs:
         return _NOT_ONE_FILE
     # What the inner function captures is handed to it after the file name.
@@ -121,7 +121,7 @@ def _read(operation: Any, name: Any, outside: dict[str, Any]) -> Opening | Refus
     if _origin(names) is not name:
         return _NOT_ONE_FILE
     size = tf.get_static_value(_value(buffer_size, outside))
-    if size is None or (size < 0 and size != nodes.default_buffer_size()):
+    if size is None or (size < 0 and size != internals.default_buffer_bytes):
         return Refusal("TensorFlow judges the buffer's size")
     if len(operation.inputs) > 3 and tf.get_static_value(operation.inputs[3]) is None:
         return Refusal("it reads files from an offset on")

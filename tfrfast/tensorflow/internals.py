@@ -1,0 +1,233 @@
+"""TensorFlow's private names: each stands here once, as TensorFlow 2.15 to 2.21 have it.
+
+`missing()` says what another TensorFlow lacks. Only the names of dataset classes, by which
+`reading` knows calls, stand there, too.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+_missing: list[str] = []
+
+
+def _named(place: str, other: Any = None) -> Any:
+    """What TensorFlow has under a private name. Where some have none, `other` stands for it."""
+    module, _, name = place.rpartition(".")
+    try:
+        return getattr(importlib.import_module(f"tensorflow.python.{module}"), name)
+    except (ImportError, AttributeError):
+        if other is None:
+            _missing.append(f"tensorflow.python.{place}")
+        return other
+
+
+def _needed(place: str) -> Any:
+    found = _named(place)
+    if found is None:
+        raise ImportError(
+            f"TensorFlow {tf.__version__} has no tensorflow.python.{place}, which "
+            "tfrfast.tensorflow needs. Use a TensorFlow from 2.15 to 2.21."
+        )
+    return found
+
+
+# Classes of datasets and iterators.
+Dataset: Any = _needed("data.ops.dataset_ops.DatasetV2")
+TheirTFRecordDataset: Any = _needed("data.ops.readers.TFRecordDatasetV2")
+OwnedIterator: Any = _needed("data.ops.iterator_ops.OwnedIterator")
+ParallelMap: Any = _named("data.ops.map_op._ParallelMapDataset")
+Repeat: Any = _named("data.ops.repeat_op._RepeatDataset")
+Shuffle: Any = _named("data.ops.shuffle_op._ShuffleDataset")
+
+# Functions about file names and features.
+dataset_of_names: Any = _needed("data.ops.readers._create_or_validate_filenames_dataset")
+dataset_of_files: Any = _needed("data.ops.readers._create_dataset_reader")
+composite_features: Any = _needed("ops.parsing_config._construct_tensors_for_composite_features")
+#: What `tf.data.TFRecordDataset` gives its op where the user says nothing.
+default_buffer_bytes: int = _named("data.ops.readers._DEFAULT_TF_RECORD_BUFFER_SIZE_BYTES", 0)
+
+# Elements as flat lists of tensors.
+flat_shapes: Any = _needed("data.util.structure.get_flat_tensor_shapes")
+flat_specs: Any = _needed("data.util.structure.get_flat_tensor_specs")
+flat_types: Any = _needed("data.util.structure.get_flat_tensor_types")
+flat_tensors: Any = _needed("data.util.structure.to_tensor_list")
+spec_of: Any = _needed("data.util.structure.type_spec_from_value")
+
+# How functions are traced and run.
+eager_mode: Any = _needed("eager.context.eager_mode")
+_concrete_function: Any = _named("eager.polymorphic_function.concrete_function.ConcreteFunction")
+_function_type_of: Any = _named("eager.polymorphic_function.function_type_utils.derive_from_graph")
+_graph_of_python: Any = _named("framework.func_graph.func_graph_from_py_func")
+_definition_of_op: Any = _named("framework.op_def_registry.get")
+
+#: The modules whose classes make datasets.
+DATASET_MODULES = "tensorflow.python.data."
+#: Where and as what `tf.data.experimental.parse_example_dataset` makes its transformation.
+PARSE_EXAMPLE_DATASET = (
+    "tensorflow.python.data.experimental.ops.parsing_ops",
+    "parse_example_dataset.<locals>._apply_fn",
+)
+#: Callers of `_apply_debug_options` that serialise a dataset, or throw away what they get.
+SERIALISING = frozenset(
+    [
+        "tensorflow.python.data.experimental.ops.data_service_ops",
+        "tensorflow.python.data.experimental.ops.distribute",
+        "tensorflow.python.data.experimental.ops.prefetching_ops",
+        "tensorflow.python.data.experimental.ops.writers",
+        "tensorflow.python.data.ops.save_op",
+        "tensorflow.python.distribute.coordinator.values",
+    ]
+)
+
+# Methods and attributes that are used here, or overridden by classes of ours.
+_OF_DATASETS = (
+    *("_apply_debug_options", "_functions", "_inputs", "_options_attr", "_trace_variant_creation"),
+    *("_trackable_children", "_variant_tensor", "_variant_tensor_attr"),
+)
+_OF_ITERATORS = ("_restore_from_tensors",)
+_OF_GRAPHS = ("_add_function_recursive", "_get_function", "capture", "captures", "control_outputs")
+
+
+def traced(
+    name: str, run: Callable[..., Any], given: tuple[Any, ...], attributes: dict[str, Any]
+) -> Any:
+    """The ConcreteFunction of what nothing has to be kept of but its results, and which needs no
+    order; None if this TensorFlow makes it otherwise.
+    """
+    if None in (_concrete_function, _function_type_of, _graph_of_python):
+        return None
+    try:
+        graph = _graph_of_python(name, run, given, {}, add_control_dependencies=False)
+        return _concrete_function.from_func_graph(graph, _function_type_of(graph), attributes)
+    except (AttributeError, TypeError):
+        return None
+
+
+def missing() -> list[str]:
+    """The private names that this TensorFlow lacks."""
+    function = tf.function(lambda given: given).get_concrete_function(tf.TensorSpec([], tf.int64))
+    dataset = tf.data.Dataset.range(1)
+    groups = (
+        (dataset, _OF_DATASETS),
+        (OwnedIterator, _OF_ITERATORS),
+        (function.graph, _OF_GRAPHS),
+        (tf.TensorSpec([], tf.int64), ("_batch",)),
+        (tf.data.Dataset.from_tensors(0), ("_tensors",)),
+        (dataset.map(lambda number: number), ("_map_func",)),
+    )
+    lacking = [
+        f"{type(owner).__name__}.{name}"
+        for owner, names in groups
+        for name in names
+        if not hasattr(owner, name)
+    ]
+    return [*_missing, *lacking]
+
+
+def attribute(dataset: Any, name: str) -> Any:
+    """What a dataset keeps of an argument; None if it has no such attribute.
+
+    TensorFlow's classes keep an argument of their op under its name with a `_` before it.
+    """
+    return getattr(dataset, f"_{name}", None)
+
+
+def has_attribute(dataset: Any, name: str) -> bool:
+    return hasattr(dataset, f"_{name}")
+
+
+def like(dataset: Any, kind: Any = None, **attributes: Any) -> Any:
+    """A dataset object of the same class with other attributes, which is not set up yet.
+
+    With a `kind`, an object of that class that has these attributes alone.
+    """
+    made = object.__new__(type(dataset) if kind is None else kind)
+    if kind is None:  # what is saved with an object no other may share
+        vars(made).update({k: v for k, v in vars(dataset).items() if not k.startswith("_self_")})
+    vars(made).update({f"_{name}": value for name, value in attributes.items()})
+    return made
+
+
+def variant_of(dataset: Any) -> Any:
+    """The tensor that stands for a dataset."""
+    return dataset._variant_tensor
+
+
+def inputs_of(dataset: Any) -> list[Any]:
+    return list(dataset._inputs())
+
+
+def functions_of(dataset: Any) -> list[Any]:
+    """The ConcreteFunctions that a dataset calls, and the structures of what they return."""
+    return list(dataset._functions())
+
+
+def options_of(dataset: Any) -> Any:
+    """A dataset's own options; options() warns in graphs."""
+    return dataset._options_attr
+
+
+def set_options(dataset: Any, options: Any) -> None:
+    dataset._options_attr = options
+
+
+def serialized(options: Any) -> bytes:
+    text: bytes = options._to_proto().SerializeToString()
+    return text
+
+
+def captured(tensor: Any, graph: Any) -> Any:
+    """The tensor of a FuncGraph that stands for one outside it."""
+    return graph.capture(tensor)
+
+
+def captures_of(graph: Any) -> list[tuple[Any, Any]]:
+    """Each tensor outside a FuncGraph, with the one that stands for it."""
+    return list(graph.captures)
+
+
+def body_of(call: Any) -> Any:
+    """The graph of the function that an operation calls; None if it cannot be had."""
+    return body_named(call.graph, call.get_attr("f").name)
+
+
+def body_named(graph: Any, name: str) -> Any:
+    """The graph of a function that a graph knows; None if it cannot be had."""
+    find = getattr(graph, "_get_function", None)
+    return None if find is None else getattr(find(name), "graph", None)
+
+
+def share_function(name: str, graph: Any, other: Any) -> bool:
+    """Lets another graph call a function that a graph knows. Returns whether that worked."""
+    find: Callable[[str], Any] | None = getattr(graph, "_get_function", None)
+    add = getattr(other, "_add_function_recursive", None)
+    function = None if find is None else find(name)
+    if add is None or function is None:
+        return False
+    add(function)
+    return True
+
+
+def is_stateful(kind: str) -> bool:
+    """Whether TensorFlow says that ops of this type have effects, or draw from what they keep."""
+    definition = None if _definition_of_op is None else _definition_of_op(kind)
+    return definition is None or definition.is_stateful
+
+
+def batched(spec: Any, rows: int | None) -> Any:
+    """The spec of batches of elements with this spec, as batch() has it."""
+    return spec._batch(rows)
+
+
+def before_return(tensor: Any) -> Any:
+    """The result, before the identity that makes a function wait for what must run."""
+    operation = tensor.op
+    waits = operation.control_inputs
+    if operation.type == "Identity" and all(each.type == "NoOp" for each in waits):
+        return operation.inputs[0]
+    return tensor
