@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import tensorflow as tf
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.blocks import failure, raising, some
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.functions import flat_map, of_optional, show_a_reader
+from tfrfast.tensorflow.functions import flat_map, show_a_reader
 
 
 class Emission(ABC):
@@ -63,8 +62,8 @@ class Strings(Emission):
     def good(self, *outputs: Any) -> Any:
         return tf.size(outputs[0])
 
-    def rest(self, *outputs: Any) -> Any:
-        head, error, tail = outputs
+    @staticmethod
+    def rest(head: Any, error: Any, tail: Any) -> Any:
         return failure(error, tail).concatenate(some(tf.concat([head, tail], axis=0)))
 
 
@@ -101,31 +100,13 @@ def emit_group(emission: Emission) -> Callable[..., Any]:
         batches = [outputs[begin : begin + width] for begin in range(0, len(outputs), width)]
         sound = tf.stack([emission.is_sound(*batch) for batch in batches])
         unneeded = tf.range(len(batches), dtype=tf.int64) >= count
-
-        def of_some() -> Any:
-            return functools.reduce(
-                lambda made, more: made.concatenate(more),
-                (
-                    _rest_if(number < count, emission, *batch)
-                    for number, batch in enumerate(batches)
-                ),
-            )
-
         return tf.cond(
             tf.reduce_all(tf.logical_or(sound, unneeded)),
             lambda: _listed([emission.element(*batch) for batch in batches]).take(count),
-            of_some,
+            lambda: flat_map(_listed(batches).take(count), emission.rest),
         )
 
     return emit
-
-
-def _rest_if(is_wanted: Any, emission: Emission, *outputs: Any) -> Any:
-    return tf.cond(
-        is_wanted,
-        lambda: emission.rest(*outputs),
-        lambda: tf.data.Dataset.from_tensors(emission.element(*outputs)).take(0),
-    )
 
 
 def _listed(elements: list[Any]) -> Any:
@@ -147,13 +128,13 @@ def with_length(dataset: Any, length: int | None) -> Any:
     `assert_cardinality` would fail at the end, each time again, where damaged records were ignored.
     What is appended here claims to have no end, and is empty.
     """
-    spec = dataset.element_spec
-
-    def nothing_like_it(_: Any) -> Any:
-        show_a_reader()  # else sharding by file would fail here
-        return of_optional(tf.raw_ops.OptionalNone(), spec)  # nobody asks for the element
-
     # TensorFlow says that the rest of something endless is endless.
-    nothing = flat_map(tf.data.Dataset.range(1), nothing_like_it, is_pure=True).repeat().skip(-1)
+    never = flat_map(tf.data.Dataset.range(1), _never_asked, spec=dataset.element_spec)
+    nothing = never.repeat().skip(-1)
     declared = dataset.concatenate(nothing)
     return declared if length is None else declared.take(length)
+
+
+def _never_asked(number: Any) -> Any:
+    show_a_reader()  # else sharding by file would fail here
+    return tf.data.Dataset.from_tensors(number)

@@ -50,16 +50,20 @@ def with_spec(dataset: Any, spec: Any) -> Any:
     return _Transformed(dataset._source, dataset._function, internals.variant_of(dataset), spec)
 
 
-def flat_map(dataset: Any, body: Body, *others: Any, is_pure: bool = False) -> Any:
+def flat_map(
+    dataset: Any, body: Body, *others: Any, is_pure: bool = False, spec: Any = None
+) -> Any:
     """dataset.flat_map(lambda *element: body(*element, *others)).
 
     A function of a module is traced once in a process, because tracing takes longest. So all
     tensors that it needs are arguments. Elements are flattened: body(a, b, c) for ((a, b), c).
-    A body `is_pure` if its ops may run in any order, and only those that its results need.
+    A body `is_pure` if its ops may run in any order, and only those that its results need. With a
+    `spec`, that is what elements are said to be, whatever the body returns.
     """
     others = tuple(map(tf.convert_to_tensor, others))
-    made = _traced(_dataset_of, body, dataset, others, is_pure)
-    return _transformed(tf.raw_ops.FlatMapDataset, dataset, made, others, "f")
+    function, made = _traced(_dataset_of, body, dataset, others, is_pure)
+    made = made if spec is None else spec
+    return _transformed(tf.raw_ops.FlatMapDataset, dataset, (function, made), others, "f")
 
 
 def parallel_flat_map(dataset: Any, body: Body, *others: Any, calls: int) -> Any:
@@ -216,7 +220,7 @@ def _traced(
         *internals.flat_specs(dataset.element_spec),
         *(tf.TensorSpec(other.shape, other.dtype) for other in others),
     )
-    if "<locals>" in body.__qualname__:
+    if "<locals>" in body.__qualname__ or inspect.ismethod(body):
         return _trace(traced if is_pure else traced_in_order, returned, body, given)
     return _trace_once(returned, body, given)
 
