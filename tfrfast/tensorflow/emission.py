@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.blocks import failure, raising, some
 from tfrfast.tensorflow.columns import TensorFeatures
-from tfrfast.tensorflow.functions import flat_map, show_a_reader
+from tfrfast.tensorflow.functions import chosen, flat_map, show_a_reader
 
 
 class Emission(ABC):
@@ -100,7 +100,7 @@ def emit_group(emission: Emission) -> Callable[..., Any]:
         batches = [outputs[begin : begin + width] for begin in range(0, len(outputs), width)]
         sound = tf.stack([emission.is_sound(*batch) for batch in batches])
         unneeded = tf.range(len(batches), dtype=tf.int64) >= count
-        return tf.cond(
+        return chosen(
             tf.reduce_all(tf.logical_or(sound, unneeded)),
             lambda: _listed([emission.element(*batch) for batch in batches]).take(count),
             lambda: flat_map(_listed(batches).take(count), emission.rest),

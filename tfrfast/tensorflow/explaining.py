@@ -81,8 +81,9 @@ def text_of(dataset: Any) -> str:
 
 def _walk(dataset: Any) -> Iterator[Step | str]:
     """Headings, and the steps under each, from the source on."""
-    history = getattr(dataset, "_history", None)
-    if isinstance(history, History):
+    if isinstance(getattr(dataset, "_history", None), History):
+        _ = dataset._built  # only then it is known what could not be lifted
+        history = dataset._history
         for other in _other_inputs(dataset, history):
             yield from _walk(other)
             yield _AND

@@ -161,6 +161,19 @@ def map_as_traced(dataset: Any, function: Any, spec: Any) -> Any:
     )
 
 
+def chosen(condition: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    """tf.cond() of two datasets whose elements are alike, which it takes long to compare."""
+    specs = []
+
+    def variant(make: Callable[[], Any]) -> Any:
+        made = make()
+        specs.append(made.element_spec)
+        return internals.variant_of(made)
+
+    found = tf.cond(condition, lambda: variant(one), lambda: variant(other))
+    return tf.data.experimental.from_variant(found, specs[0])
+
+
 def of_optional(optional: Any, spec: Any) -> Any:
     """A dataset of the element, like `spec`, of an optional."""
     shapes = internals.flat_shapes(spec)

@@ -9,11 +9,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow import internals
-from tfrfast.tensorflow.building import build
+from tfrfast.tensorflow.building import build, build_one_by_one
 from tfrfast.tensorflow.explaining import Explanation, explain
 from tfrfast.tensorflow.functions import map_as_traced
 from tfrfast.tensorflow.history import History, Refusal, Step
 from tfrfast.tensorflow.lazy_dataset import LazyDataset
+from tfrfast.tensorflow.lifting.lifted import not_lifted
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
@@ -79,7 +80,13 @@ class Planned(LazyDataset):
         if self._again is not None:
             return self._again(self._before)
         assert self._pipeline is not None
-        return build(self._pipeline)
+        try:
+            return build(self._pipeline)
+        except Exception as error:
+            if self._pipeline.lifted is None:
+                raise
+            self._history = self._history.one_by_one(not_lifted(error).why)
+            return build_one_by_one(self._pipeline)
 
     def _inputs(self) -> list[Any]:
         return [self._built] if self._pipeline is None else []

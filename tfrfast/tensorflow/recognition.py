@@ -140,8 +140,10 @@ def columns_of(parser: Any) -> ParsedColumns | None:
         columns.features[key] = tf.io.VarLenFeature(dtype)
         columns.key_of["SerializeSparse", names[i], names[many + i], names[2 * many + i]] = key
     first = 3 * many
-    for i, key in enumerate(dense):
-        feature = _dense_feature(parser, i)
+    shapes, types = parser.get_attr("dense_shapes"), parser.get_attr("Tdense")
+    defaults = parser.inputs[_DEFAULTS:]
+    for i, (key, *feature_of) in enumerate(zip(dense, shapes, types, defaults, strict=True)):
+        feature = _dense_feature(*feature_of)
         if feature is None:
             return None
         columns.features[key] = feature
@@ -157,10 +159,8 @@ def columns_of(parser: Any) -> ParsedColumns | None:
     return columns
 
 
-def _dense_feature(parser: Any, number: int) -> Any:
-    shape = tf.TensorShape(parser.get_attr("dense_shapes")[number])
-    dtype = parser.get_attr("Tdense")[number]
-    tensor = parser.inputs[_DEFAULTS + number]
+def _dense_feature(given_shape: Any, dtype: Any, tensor: Any) -> Any:
+    shape = tf.TensorShape(given_shape)
     if tensor.op.type == "Reshape":
         tensor = tensor.op.inputs[0]
     default = tf.get_static_value(tensor)

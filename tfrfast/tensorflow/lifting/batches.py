@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfrfast.tensorflow.batches import Batches
 from tfrfast.tensorflow.blocks import in_parts, records
 from tfrfast.tensorflow.functions import (
+    chosen,
     flat_map,
     map_as_traced,
     of_optional,
@@ -86,7 +87,7 @@ def _checked(batches: Batches, size: int, lifted: Lifted, calls: int, symbolic: 
         return lifted.batches(elements, size, batches.rows is not None)
 
     def emit(packed: Any, holds: Any, *batch: Any) -> Any:
-        return tf.cond(holds, lambda: of_optional(packed, spec), lambda: one_by_one(*batch))
+        return chosen(holds, lambda: of_optional(packed, spec), lambda: one_by_one(*batch))
 
     def decode_or_not(*batch: Any) -> Any:
         """A dataset of what is made of a batch or, if that fails, of one that does not count."""

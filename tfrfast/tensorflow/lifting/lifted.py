@@ -19,7 +19,6 @@ from tfrfast.tensorflow.lifting.variable import Part, columns_of
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.lifting.vectorising import vectorised
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.tracing import traced
 
 # Where only the record tells the size of what is made of it, that is taken for so many times as
 # large: integers are packed in records, and images are compressed.
@@ -57,12 +56,6 @@ class Lifted:
             if isinstance(spec, tf.TensorSpec):
                 column.set_shape(spec.shape)
         return columns, tf.reduce_all(checks) if checks else None
-
-    def try_out(self) -> None:
-        """Traces a batch. What the functions do not bear fails here, not when it is read."""
-        types = map(tf.as_dtype, self.features.column_types)
-        specs = map(tf.TensorSpec, self.features.shapes(None), types)
-        traced(lambda *columns: self.run(self.features.assemble(columns), None)[0], (*specs,), {})
 
     @property
     def is_checked(self) -> bool:
@@ -105,8 +98,13 @@ def lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None = None) -> 
     try:
         return _lift(maps, lifts, padding)
     except Exception as error:
-        reason = str(error).partition("\n")[0]
-        return Refusal(f"its parse cannot be lifted ({type(error).__name__}: {reason})")
+        return not_lifted(error)
+
+
+def not_lifted(error: Exception) -> Refusal:
+    """What is said of a fault of ours."""
+    reason = str(error).partition("\n")[0]
+    return Refusal(f"its parse cannot be lifted ({type(error).__name__}: {reason})")
 
 
 def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted | Refusal:
@@ -134,7 +132,7 @@ def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted
         return whole
     if padding is not None and not whole.can_be_padded:
         return Refusal("rows of different shapes are made one by one before they are padded")
-    lifted = Lifted(
+    return Lifted(
         parse.features,
         parse.parts,
         whole,
@@ -143,8 +141,6 @@ def _lift(maps: tuple[Any, ...], lifts: bool, padding: Padding | None) -> Lifted
         tuple(sorted(set(differing(graph)))),
         padding,
     )
-    lifted.try_out()
-    return lifted
 
 
 def _is_known(spec: Any) -> bool:
