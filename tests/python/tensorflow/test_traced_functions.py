@@ -41,16 +41,24 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-@pytest.mark.parametrize(("function", "count"), [(_parse, 6), (_divide, 6)])
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        (lambda records: records.map(_parse).batch(4), 5),
+        (lambda records: records.map(_divide).batch(4), 5),
+        (lambda records: records.batch(4), 4),
+        (lambda records: records.batch(4).parse_example(SPECS), 5),
+    ],
+)
 def test_a_second_dataset_traces_only_what_is_its_own(
-    tmp_path: Path, function: Any, count: int, traced: list[str]
+    tmp_path: Path, call: Any, count: int, traced: list[str]
 ) -> None:
     files = write_examples(tmp_path, [7])
     for _ in range(2):
         traced.clear()
-        next(iter(tfr.TFRecordDataset(files).skip(1).map(function).batch(4)))
-    # The user's function, the trial, the decoding, and what hands its batches on or makes them
-    # again, with its two branches.
+        next(iter(call(tfr.TFRecordDataset(files).skip(1))))
+    # The user's function, the decoding, and what hands its batches on or makes them again, with its
+    # two branches. Of batches that are only decoded, what there is of a damaged one instead.
     assert len(traced) == count, traced
 
 
