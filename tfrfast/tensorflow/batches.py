@@ -113,11 +113,14 @@ class Batches(ABC):
             batches = self.mapped(
                 lambda *batch: emission.element(
                     *map(tf.ensure_shape, read(*batch), emission.shapes)
-                )
+                ),
+                is_pure=True,
             )
         else:
-            made = parallel_map(self.known_by, lambda *group: self._group_of(read, *group))
-            batches = flat_map(made, emit_group(emission))
+            made = parallel_map(
+                self.known_by, lambda *group: self._group_of(read, *group), is_pure=True
+            )
+            batches = flat_map(made, emit_group(emission), is_pure=True)
         return self.finished(batches)
 
     def _group_of(self, read: Callable[..., tuple[Any, ...]], *group: Any) -> tuple[Any, ...]:

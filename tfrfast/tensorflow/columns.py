@@ -128,6 +128,8 @@ def _placed(name: str, spec: SparseIndexed, parsed: dict[str, Any]) -> Any:
 
 def _divided(name: str, spec: VarLen, parsed: dict[str, Any]) -> Any:
     splits = tf.as_dtype(spec.splits_dtype)
+    if not spec.partitions:
+        return parsed[name if spec.key is None else spec.key].with_row_splits_dtype(splits)
     feature = tf.io.RaggedFeature(
         dtype=tf.as_dtype(type_name_of(name, spec.dtype).replace("bytes", "string")),
         value_key=spec.key,
