@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -20,6 +21,11 @@ from tfrfast.tensorflow.reading.shuffles import decide
 
 SWITCH = "TFRFAST_ACCELERATE"
 _NONE = Refusal("")
+_CALLS = (
+    *("batch", "cache", "concatenate", "enumerate", "filter", "ignore_errors", "map"),
+    *("padded_batch", "prefetch", "ragged_batch", "repeat", "shard", "shuffle", "skip", "take"),
+    *("take_while", "unbatch", "with_options"),
+)
 
 
 def accelerate(dataset: Any) -> Any:
@@ -38,6 +44,8 @@ def accelerate(dataset: Any) -> Any:
         raise TypeError(f"accelerate() takes a tf.data.Dataset, not {type(dataset).__name__}.")
     if os.environ.get(SWITCH) == "0" or not tf.executing_eagerly():
         return dataset
+    if isinstance(dataset, LazyDataset):  # it is tfrfast's already
+        return dataset
     faster, _ = acceleration_of(dataset)
     return dataset if faster is None else faster
 
@@ -50,7 +58,7 @@ def acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
     chain = chain_of(dataset)
     if isinstance(chain, Chain):
         why_not = why_no_gain(chain)
-        return (AcceleratedDataset(dataset, chain), _NONE) if why_not is None else (None, why_not)
+        return (_Planned(dataset, chain), _NONE) if why_not is None else (None, why_not)
     inputs = nodes.inputs(dataset)
     if not inputs or not nodes.can_be_moved(dataset):
         return None, chain
@@ -58,7 +66,7 @@ def acceleration_of(dataset: Any) -> tuple[Any, Refusal]:
     if all(each is None for each in faster):
         return None, chain
     both = zip(inputs, faster, strict=True)
-    return nodes.moved(dataset, [old if new is None else new for old, new in both]), _NONE
+    return _Moved(dataset, [old if new is None else new for old, new in both]), _NONE
 
 
 class _Iterator(InterruptibleIterator):
@@ -78,12 +86,78 @@ class _Iterator(InterruptibleIterator):
 
 
 class AcceleratedDataset(LazyDataset):
-    """A finished dataset that is planned when it is used."""
+    """Stands for a finished dataset of TensorFlow's, and opens files when it is used."""
+
+    def __init__(self, plain: Any) -> None:
+        self._plain_dataset = plain
+        super().__init__(None)
+
+    def __iter__(self) -> Any:
+        return _Iterator(self) if tf.executing_eagerly() else super().__iter__()
+
+    def _trace_variant_creation(self) -> Any:
+        """What a SavedModel holds: TensorFlow's own reading, which every process has."""
+        return self._plain_dataset._trace_variant_creation()
+
+    def _inputs(self) -> list[Any]:
+        return [self._plain_dataset]
+
+    def cardinality(self) -> Any:
+        """As TensorFlow knows it, which opens no file to answer."""
+        return self._plain_dataset.cardinality()
+
+    def options(self) -> Any:
+        return self._plain_dataset.options()
+
+    @property
+    def element_spec(self) -> Any:
+        return self._plain_dataset.element_spec
+
+
+def _plain(argument: Any) -> Any:
+    return argument._plain_dataset if isinstance(argument, AcceleratedDataset) else argument
+
+
+def _later(method: str) -> Callable[..., Any]:
+    """A method whose call is planned with all before it, when the result is used."""
+    theirs = getattr(tf.data.Dataset, method)
+
+    @functools.wraps(theirs)
+    def call(self: AcceleratedDataset, *arguments: Any, **options: Any) -> Any:
+        if not tf.executing_eagerly():
+            return theirs(self, *arguments, **options)
+        made = theirs(*map(_plain, (self, *arguments)), **options)
+        faster, _ = acceleration_of(made)
+        if faster is None and nodes.inputs(made) == [self._plain_dataset]:
+            faster = _Moved(made, [self]) if nodes.can_be_moved(made) else None
+        return made if faster is None else faster
+
+    return call
+
+
+for _method in _CALLS:
+    setattr(AcceleratedDataset, _method, _later(_method))
+
+
+class _Moved(AcceleratedDataset):
+    """A call of TensorFlow's on accelerated datasets."""
+
+    def __init__(self, plain: Any, inputs: list[Any]) -> None:
+        self._faster_inputs = inputs
+        super().__init__(plain)
+
+    @functools.cached_property
+    def _built(self) -> Any:
+        with tf.init_scope():
+            return nodes.moved(self._plain_dataset, self._faster_inputs)
+
+
+class _Planned(AcceleratedDataset):
+    """A finished dataset that is planned."""
 
     def __init__(self, plain: Any, chain: Chain) -> None:
-        self._plain_dataset = plain
         self._chain = chain
-        super().__init__(None)
+        super().__init__(plain)
 
     @functools.cached_property
     def _made(self) -> tuple[Any, History]:
@@ -113,24 +187,6 @@ class AcceleratedDataset(LazyDataset):
     @property
     def _built(self) -> Any:
         return self._made[0]
-
-    def __iter__(self) -> Any:
-        return _Iterator(self) if tf.executing_eagerly() else super().__iter__()
-
-    def _trace_variant_creation(self) -> Any:
-        """What a SavedModel holds: TensorFlow's own reading, which every process has."""
-        return self._plain_dataset._trace_variant_creation()
-
-    def _inputs(self) -> list[Any]:
-        return [self._plain_dataset]
-
-    def cardinality(self) -> Any:
-        """As TensorFlow knows it, which opens no file to answer."""
-        return self._plain_dataset.cardinality()
-
-    @property
-    def element_spec(self) -> Any:
-        return self._plain_dataset.element_spec
 
 
 def _build(found: Plan) -> Any:

@@ -81,9 +81,11 @@ def text_of(dataset: Any) -> str:
 
 def _walk(dataset: Any) -> Iterator[Step | str]:
     """Headings, and the steps under each, from the source on."""
-    if isinstance(getattr(dataset, "_history", None), History):
-        _ = dataset._built  # only then it is known what could not be lifted
-        history = dataset._history
+    built = getattr(dataset, "_built", None)  # only then it is known what could not be lifted
+    history = getattr(dataset, "_history", None)
+    if built is not None and history is None:
+        yield from _walk(built)
+    elif isinstance(history, History):
         for other in _other_inputs(dataset, history):
             yield from _walk(other)
             yield _AND

@@ -94,7 +94,7 @@ def _is_source(dataset: Any) -> bool:
 
 def _is_wrapper(dataset: Any) -> bool:
     """Whether it is one of ours, which stands for what it has built."""
-    return hasattr(dataset, "_history")
+    return hasattr(dataset, "_built")
 
 
 def bears(dataset: Any) -> bool:

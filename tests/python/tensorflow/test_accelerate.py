@@ -22,6 +22,7 @@ tf = pytest.importorskip("tensorflow")
 from tensorflow.python.data.experimental.ops import distribute  # noqa: E402
 
 from tensorflow_child import FEATURES  # noqa: E402
+from tfrfast.tensorflow import accelerating  # noqa: E402
 from tfrfast.tensorflow.accelerating import AcceleratedDataset  # noqa: E402
 
 AUTO = tf.data.AUTOTUNE
@@ -110,6 +111,31 @@ def test_without_a_shuffle_the_order_is_tensorflows(files: list[str], name: str)
     assert numbers(ours) == expected
     assert numbers(ours) == expected
     assert ours._history.is_planned == (name != "filtered")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda batches: batches.map(lambda batch: batch[:2]).take(3),
+        lambda batches: batches.unbatch().batch(8),
+        lambda batches: batches.enumerate(),
+        lambda batches: batches.concatenate(batches),
+        lambda batches: tfr.accelerate(batches.repeat(2)),
+    ],
+)
+def test_a_call_on_an_accelerated_dataset_opens_nothing_before_it_is_iterated(
+    files: list[str], call: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = []
+    plan = accelerating.plan
+    monkeypatch.setattr(accelerating, "plan", lambda chain: planned.append(1) or plan(chain))
+    theirs = in_batches(tf.data.TFRecordDataset(files))
+    ours = call(tfr.accelerate(theirs))
+    assert not planned
+    expected, found = ([*call(each)] for each in (theirs, tfr.accelerate(theirs)))
+    for each in (found, [*ours]):
+        tf.nest.map_structure(np.testing.assert_array_equal, each, expected)
+    assert planned
 
 
 SHUFFLED: dict[str, tuple[int, Chain]] = {
