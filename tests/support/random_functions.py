@@ -84,10 +84,6 @@ STEPS: list[tuple[tuple[str, ...], Any]] = [
     (("f", "f"), lambda x, y: tf.cond(first(x) < first(y), lambda: x, lambda: checked(-x))),
     (("f",), lambda x: tf.debugging.check_numerics(x, "")),
     (("i",), lambda n: checked(n)),
-    (("s",), lambda s: tf.strings.reduce_join(tf.strings.split(first(s), "a")[:2], separator="+")),
-    (("s",), lambda s: tf.size(tf.strings.split(first(s)), tf.int64)),
-    (("s",), lambda s: tf.strings.split(first(s), "b")[-1]),
-    (("s",), lambda s: padded(tf.strings.split(first(s), " "))),
     (
         ("i", "s"),
         lambda n, s: tf.cond(first(n) < 2, lambda: padded([first(s)]), lambda: padded([])),

@@ -269,7 +269,7 @@ def _(parsed: Any) -> Any:
 # Texts.
 
 
-@typical("words, hashed and padded", "whole", text=one(TEXT), label=one(INT))
+@typical("words, hashed and padded", "split", text=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     words = tf.strings.split(tf.strings.lower(parsed["text"]))[:8]
     hashed = tf.strings.to_hash_bucket_fast(words, 500) + 1
@@ -277,13 +277,13 @@ def _(parsed: Any) -> Any:
     return tf.ensure_shape(hashed, [8]), parsed["label"]
 
 
-@typical("numbers in a line", "whole", csv=one(TEXT), label=one(INT))
+@typical("numbers in a line", "split", csv=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     numbers = tf.strings.to_number(tf.strings.split(parsed["csv"], ","))
     return tf.reshape(numbers, [6]), parsed["label"]
 
 
-@typical("fields of a line", "whole", csv=one(TEXT), label=one(INT))
+@typical("fields of a line", "split", csv=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     fields = tf.strings.split(parsed["csv"], ",")
     return tf.strings.to_number(fields[0]), tf.strings.length(fields[-1]), parsed["label"]
@@ -295,7 +295,7 @@ def _(parsed: Any) -> Any:
     return tf.stack(columns[:5]), columns[5], parsed["label"]
 
 
-@typical("the number of words", "whole", text=one(TEXT), label=one(INT))
+@typical("the number of words", "split", text=one(TEXT), label=one(INT))
 def _(parsed: Any) -> Any:
     cleaned = tf.strings.regex_replace(parsed["text"], "[^a-z ]", "")
     return tf.size(tf.strings.split(cleaned)), tf.strings.length(cleaned), parsed["label"]

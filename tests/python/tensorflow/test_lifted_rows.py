@@ -1,5 +1,5 @@
-"""Parts of strings, and features with as many values as they like, taken as wholes: cut, padded,
-joined, summed, given a shape. Whole batches of them are what TensorFlow makes row by row.
+"""Features with as many values as they like, taken as wholes: cut, padded, joined, summed, given a
+shape. Whole batches of them are what TensorFlow makes row by row.
 """
 
 from __future__ import annotations
@@ -68,14 +68,6 @@ def split_line(parsed: Any, *separator: str) -> Any:
 
 #: What is made of a parsed record. All of it runs on whole batches.
 WHOLE: dict[str, Callable[[Any], Any]] = {
-    "number of parts": lambda parsed: tf.size(split_line(parsed)),
-    "by commas": lambda parsed: tf.size(split_line(parsed, ",")),
-    "by two characters": lambda parsed: tf.shape(split_line(parsed, "--")),
-    "at most two": lambda parsed: tf.size(tf.strings.split(parsed["line"], ",", 1)),
-    "of a list": lambda parsed: tf.size(tf.strings.split([parsed["line"]]).values),
-    "first row": lambda parsed: tf.size(tf.strings.split([parsed["line"]])[0]),
-    "parts joined": lambda parsed: tf.strings.reduce_join(split_line(parsed), separator="+"),
-    "first parts joined": lambda parsed: tf.strings.reduce_join(split_line(parsed, ",")[:2]),
     "joined after empty words": lambda parsed: tf.strings.reduce_join(
         parsed["words"].values, separator="-"
     ),
@@ -84,9 +76,6 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
         tf.expand_dims(tf.minimum(tf.constant(1), 2), 0),
         tf.squeeze(tf.minimum(tf.constant([[2]]), 3), [0]),
     ),
-    "lengths of parts": lambda parsed: tf.reduce_sum(tf.strings.length(split_line(parsed))),
-    "one part": lambda parsed: split_line(parsed, ",")[0],
-    "the last part": lambda parsed: split_line(parsed, ",")[-1],
     "to dense": lambda parsed: tf.size(tf.sparse.to_dense(parsed["words"])),
     "padded": padded,
     "framed": framed,
@@ -116,6 +105,8 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
 
 #: What is made of all values of a row in other ways. That runs row by row.
 BY_ROW: dict[str, Callable[[Any], Any]] = {
+    "number of parts": lambda parsed: tf.size(split_line(parsed)),
+    "parts joined": lambda parsed: tf.strings.reduce_join(split_line(parsed), separator="+"),
     "reversed parts": lambda parsed: tf.strings.reduce_join(
         tf.reverse(split_line(parsed, ",")[1:], [0])
     ),

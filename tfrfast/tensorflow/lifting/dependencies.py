@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -12,26 +12,17 @@ def looked_at(op: Any) -> Sequence[Any]:
     return inputs[:1] if op.type == "Assert" else inputs
 
 
-def inputs_of(op: Any, whole_splits: Mapping[str, Any]) -> Sequence[Any]:
-    """The inputs of an op, or the one tensor that it returns as it is (splitting.py)."""
-    inputs: Sequence[Any] = [whole_splits[op.name]] if op.name in whole_splits else op.inputs
-    return inputs
-
-
-def needed_inputs(op: Any, whole_splits: Mapping[str, Any]) -> Sequence[Any]:
+def needed_inputs(op: Any) -> Sequence[Any]:
     """The inputs that have to be made. Others are constants, only quoted in a message."""
     read = {each.name for each in looked_at(op)}
-    given = inputs_of(op, whole_splits)
     return [
         each
-        for each in given
+        for each in op.inputs
         if op.type != "Assert" or each.name in read or each.op.type != "Const"
     ]
 
 
-def ops_before(
-    last: Sequence[Any], given: set[str], whole_splits: Mapping[str, Any]
-) -> Iterator[Any]:
+def ops_before(last: Sequence[Any], given: set[str]) -> Iterator[Any]:
     """These ops and those before them, after what is given, in an order in which they can run.
 
     Those that an op only waits for are among them, because they may fail.
@@ -42,7 +33,7 @@ def ops_before(
         op = pending.pop()
         if op.name not in needed and op.name not in given:
             needed.add(op.name)
-            pending.extend(each.op for each in needed_inputs(op, whole_splits))
+            pending.extend(each.op for each in needed_inputs(op))
             pending.extend(op.control_inputs)
     ops = last[0].graph.get_operations() if last else ()
     return (op for op in ops if op.name in needed)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.by_element import ByElement
-from tfrfast.tensorflow.lifting.dependencies import inputs_of, looked_at
+from tfrfast.tensorflow.lifting.dependencies import looked_at
 from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import Batch, Write
@@ -39,8 +39,6 @@ class Vectorised:
     unsized: int
     #: Whether all rows have the same shapes, but for those that are of class Rows.
     can_be_padded: bool
-    #: The ops that return a split of one string as it is, and that split.
-    whole_splits: Mapping[str, Any]
     #: What runs row by row, after the steps.
     by_element: ByElement | None = None
 
@@ -72,8 +70,7 @@ class Vectorised:
             taken=taken,
         )
         for op, write in self.steps:
-            given = inputs_of(op, self.whole_splits)
-            written = write(batch, [values.get(each.name) for each in given])
+            written = write(batch, [values.get(each.name) for each in op.inputs])
             for output, value in zip(op.outputs, written, strict=True):
                 values[output.name] = value
                 if value is not None and op.type != "Identity" and self._is_column(output, value):

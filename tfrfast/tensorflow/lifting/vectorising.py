@@ -17,7 +17,7 @@ from tfrfast.tensorflow.lifting.by_element import PACKING, ByElement, by_element
 from tfrfast.tensorflow.lifting.dependencies import looked_at, needed_inputs, ops_before
 from tfrfast.tensorflow.lifting.remainder import Remainder
 from tfrfast.tensorflow.lifting.rules.node import Node, Rule, Write
-from tfrfast.tensorflow.lifting.rules.of_rows import OF_ROWS, fixed, split
+from tfrfast.tensorflow.lifting.rules.of_rows import OF_ROWS, fixed
 from tfrfast.tensorflow.lifting.rules.of_values import (
     ShapesOfValues,
     of_each_value,
@@ -28,7 +28,6 @@ from tfrfast.tensorflow.lifting.rules.of_values import (
 )
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
 from tfrfast.tensorflow.lifting.rules.table import CONSTANTS, REASONS, RULES, SHAPES_OF_ROWS
-from tfrfast.tensorflow.lifting.splitting import whole_splits
 from tfrfast.tensorflow.lifting.variable import Part
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.recognition import origin
@@ -82,7 +81,6 @@ class _Planning:
         #: What differs in length from row to row, and the shapes of sparse rows.
         self._parts = {each.name: part for each, part in named if part.kind != "row"}
         self._shapes = Shapes()
-        self._whole_splits = whole_splits(rest.graph)
         self._steps: list[tuple[Any, Write]] = []
         self._is_checked, self._row_bytes, self._unsized = False, 0, 0
 
@@ -92,8 +90,8 @@ class _Planning:
             if op.type not in {*RULES, *REASONS, *CHOICES, *_HELPERS}:
                 raise _RefusedError(_why(op, _EFFECT))
         last = [*(each.op for each in rest.outputs), *rest.must_run]
-        ops = list(ops_before(last, self._given, self._whole_splits))
-        self._used = {each.name for op in ops for each in needed_inputs(op, self._whole_splits)}
+        ops = list(ops_before(last, self._given))
+        self._used = {each.name for op in ops for each in needed_inputs(op)}
         self._used |= {each.name for each in rest.outputs}
         for op in ops:
             self._plan_or_leave(op)
@@ -110,7 +108,6 @@ class _Planning:
             self._row_bytes,
             self._unsized,
             part is None or part.has_fixed_shapes,
-            self._whole_splits,
             part,
         )
 
@@ -156,7 +153,7 @@ class _Planning:
         return found
 
     def _plan_or_leave(self, op: Any) -> None:
-        before = [each.op for each in needed_inputs(op, self._whole_splits)]
+        before = [each.op for each in needed_inputs(op)]
         if any(each.name in self._left for each in (*before, *op.control_inputs)):
             self._left[op.name] = op
             return
@@ -174,11 +171,7 @@ class _Planning:
             return
         self._shapes.find_out(op)
         per_row = tuple(each.name in self._per_row for each in op.inputs)
-        whole = self._whole_splits.get(op.name)
         try:
-            if whole is not None:
-                self._add_rows(op, lambda batch, inputs: inputs, self._parts[whole.name])
-                return
             if any(per_row) or op.type in CHOICES | {"Assert"}:
                 self._plan_for_rows(op, per_row)
             else:
@@ -197,14 +190,6 @@ class _Planning:
             self._plan_shape(op)
             return
         node = Node(op, per_row, self._shapes, self._captured, self._checked)
-        if op.type == "StringSplitV2":
-            if not self._used.isdisjoint((op.outputs[0].name, op.outputs[2].name)):
-                raise NotVectorisedError(REASONS[op.type])
-            write, part = split(node)
-            self._add(op, write)
-            self._parts[op.outputs[1].name] = part
-            self._unsized += 1
-            return
         write = self._choice(node) if op.type in CHOICES else self._write(node)
         self._row_bytes += sum(self._bytes(each) for each in op.outputs if each.name in self._used)
         self._add(op, write)

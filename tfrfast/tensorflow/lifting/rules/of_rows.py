@@ -211,19 +211,3 @@ OF_ROWS: dict[str, OfRows] = {
     "StridedSlice": _slice,
     "Sum": _reduce,
 }
-
-
-def split(node: Node) -> tuple[Write, Part]:
-    """tf.strings.split of one string of each row."""
-    node.is_only_per_row(0)
-    if node.shape(0) != [1]:
-        raise NotVectorisedError("makes as many parts of each row as it has")
-
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
-        texts, separator = inputs
-        indices, parts, _ = batch.copy(node, [tf.reshape(texts, [-1]), separator])
-        bounds = tf.range(tf.cast(batch.row_count, tf.int64) + 1)
-        splits = tf.searchsorted(indices[:, 0], bounds, out_type=tf.int64)
-        return [None, Rows(parts, splits), None]
-
-    return write, Part("", "values", (), node.op.name)
