@@ -20,7 +20,6 @@ from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
 from tfrfast.tensorflow.sequence import EVERYTHING, Batch, Sequence, Shuffle
-from tfrfast.tensorflow.slow_paths import warn_of_requests
 from tfrfast.tensorflow.source import Source
 
 _LEAVE_IT_OUT = "no num_parallel_reads, or shuffle() first"
@@ -121,8 +120,6 @@ class Pipeline:
             return _streams(self.source)
         if source.plan.damage:
             raise exception_from(source.plan.damage)
-        if shuffle.blocks is None:
-            warn_of_requests(source.remote_records)
         return replace(
             self,
             source=source,

@@ -20,7 +20,7 @@ from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.grammar import Taken, history_of, taken
 from tfrfast.tensorflow.saving import bears
-from tfrfast.tensorflow.slow_paths import warn_once
+from tfrfast.tensorflow.slow_paths import warn_of_requests, warn_once
 from tfrfast.tensorflow.tracing import traced
 
 #: Why a call is not planned that follows one that ends the plan.
@@ -194,6 +194,9 @@ class Planned(LazyDataset):
                 again=_mover(made.rest),
                 before=before,
             )
+        shuffle = made.pipeline.shuffle
+        if nodes.kind(call) == "_ShuffleDataset" and shuffle is not None and shuffle.blocks is None:
+            warn_of_requests(made.pipeline.source.remote_records)
         step = Step(text, made.fused, made.why)
         history = history_of(made.pipeline, (*self._history.steps, step))
         is_after = not made.fused and not _cuts_otherwise(self._pipeline, made.pipeline)

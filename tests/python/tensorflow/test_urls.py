@@ -125,6 +125,26 @@ def test_plain_datasets_are_not_planned_by_an_index_in_the_users_cache(urls: lis
     assert "no index beside" in tfr.explain(tfr.accelerate(plain)).steps[0].why
 
 
+def test_plain_datasets_are_planned_by_indexes_beside_the_files(
+    server: RangeServer, shards: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "REGION"):
+        monkeypatch.setenv(f"AWS_{name}", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    for shard in shards:
+        server.put(f"bucket/set/{Path(shard).name}", Path(shard).read_bytes())
+    urls = [f"s3://bucket/set/{Path(shard).name}" for shard in shards]
+    tfr.build_index(urls, publish=True)
+    there, here = (
+        tf.data.Dataset.from_tensor_slices(names).interleave(tf.data.TFRecordDataset, 2)
+        for names in (urls, shards)
+    )
+    assert values(tfr.accelerate(there.batch(16))) == values(here.batch(16))
+    mixed = values(tfr.accelerate(there.shuffle(9).batch(16)).unbatch())
+    assert sorted(mixed) == sorted(values(here)) != mixed
+
+
 def test_files_in_another_order(urls: list[str], shards: list[str]) -> None:
     for make in (
         lambda names: tfr.TFRecordDataset(names, num_parallel_reads=2),
