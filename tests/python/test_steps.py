@@ -239,18 +239,29 @@ def test_a_damaged_part_is_an_error_where_it_is_needed(tmp_path: Path, io: Any) 
             assert [each.records for each in steps.skipped] == [1]
 
 
-def test_steps_damaged_since_are_skipped(tmp_path: Path) -> None:
+def test_steps_damaged_since_are_skipped(tmp_path: Path, io: Any) -> None:
     paths = write(tmp_path)
     tfr.build_steps(paths, along="steps/")
+    damage(paths[0], episode(2, 130)["steps/image"][77][100:140])
+    steps = tfr.Steps(paths, along="steps/", io=io, on_corruption="skip")
+    wanted = in_order()
+    check(steps.read([81, 82, 83]), [wanted[81], wanted[83]])
+    assert [each.path for each in steps.skipped] == [paths[0]]
+    check(steps.read(range(220)), [*wanted[:82], *wanted[83:]])
+    with pytest.raises(tfr.RecordError, match="Corrupt step: .* in record 1 of"):
+        steps[82]
+
+
+def test_a_file_that_was_changed_since_is_an_error(tmp_path: Path) -> None:
+    paths = write(tmp_path)
     steps = tfr.Steps(paths, along="steps/", on_corruption="skip")
     descriptor = os.open(paths[0], os.O_RDWR)
     at = Path(paths[0]).read_bytes().index(episode(2, 130)["steps/image"][77])
     os.pwrite(descriptor, b"?!", at + 10)
     os.close(descriptor)
-    with pytest.raises(tfr.RecordError):
-        steps[82]
-    with pytest.raises(tfr.RecordError):  # the file has changed: that is not damage
-        steps.read([81, 82, 83])
+    for read in (lambda: steps[82], lambda: steps.read([81, 82, 83])):
+        with pytest.raises(tfr.RecordError, match="The file was changed since"):
+            read()
 
 
 def test_features_of_other_lengths_are_named(tmp_path: Path) -> None:
