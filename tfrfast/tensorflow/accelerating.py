@@ -23,8 +23,8 @@ SWITCH = "TFRFAST_ACCELERATE"
 _NONE = Refusal("")
 _CALLS = (
     *("batch", "cache", "concatenate", "enumerate", "filter", "ignore_errors", "map"),
-    *("padded_batch", "prefetch", "ragged_batch", "repeat", "shard", "shuffle", "skip", "take"),
-    *("take_while", "unbatch", "with_options"),
+    *("padded_batch", "prefetch", "ragged_batch", "rebatch", "repeat", "shard", "shuffle"),
+    *("skip", "take", "take_while", "unbatch", "with_options"),
 )
 
 

@@ -118,6 +118,7 @@ def test_without_a_shuffle_the_order_is_tensorflows(files: list[str], name: str)
     [
         lambda batches: batches.map(lambda batch: batch[:2]).take(3),
         lambda batches: batches.unbatch().batch(8),
+        lambda batches: batches.rebatch(11),
         lambda batches: batches.enumerate(),
         lambda batches: batches.concatenate(batches),
         lambda batches: tfr.accelerate(batches.repeat(2)),
@@ -459,6 +460,9 @@ JOINED: dict[str, Chain] = {
     ),
     "ignore_errors": lambda files: in_batches(tf.data.TFRecordDataset(files)).ignore_errors(),
     "unbatched": lambda files: in_batches(tf.data.TFRecordDataset(files)).unbatch().batch(9),
+    "rebatched": lambda files: in_batches(tf.data.TFRecordDataset(files)).rebatch(
+        [9, 12], drop_remainder=True
+    ),
 }
 
 

@@ -179,6 +179,7 @@ _MAKINGS = {
     "_ParallelBatchDataset": _Making(tf.raw_ops.ParallelBatchDataset),
     "_ParallelMapDataset": _Making(tf.raw_ops.ParallelMapDatasetV2, "f"),
     "_PrefetchDataset": _Making(tf.raw_ops.PrefetchDataset, others=_prefetch),
+    "_RebatchDataset": _Making(tf.raw_ops.RebatchDatasetV2),
     "_RepeatDataset": _Making(tf.raw_ops.RepeatDataset),
     "_RestructuredDataset": _Making(_same),
     "_ScanDataset": _Making(tf.raw_ops.ScanDataset, "f", "scan_func", _scan),
