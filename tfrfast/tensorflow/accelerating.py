@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.building import build
-from tfrfast.tensorflow.history import History, Refusal, Step
+from tfrfast.tensorflow.history import TENSORFLOWS, History, Refusal, Step
 from tfrfast.tensorflow.interruption import InterruptibleIterator
 from tfrfast.tensorflow.lazy_dataset import LazyDataset
 from tfrfast.tensorflow.reading import nodes
@@ -199,4 +199,4 @@ def _build(found: Plan) -> Any:
 
 def _unplanned(why_not: Refusal) -> History:
     step = Step("accelerate()", False, why_not.why, why_not.instead, ends_plan=True)
-    return History("tf.data", False, (step,))
+    return History(TENSORFLOWS, False, (step,))

@@ -30,6 +30,8 @@ class Step:
     ends_plan: bool = False
 
 
+#: The source of a dataset that accelerate() took and could not plan.
+TENSORFLOWS = "tf.data"
 #: What becomes of map() and filter() of single records.
 OF_EACH = "for each record, after what is planned"
 _OF_BATCHES = "records are decoded where they are read, and the rest runs "
@@ -102,9 +104,12 @@ class History:
 
     @property
     def state(self) -> str:
+        """How much of the work is ours, for a heading and a repr. The calls' lines say why."""
+        if self.source == TENSORFLOWS:
+            return "TensorFlow does all the work"
         state = "planned" if self.is_planned else "streaming"
         end = self.ended_by
-        return state if end is None else f"{state}, tf.data from {end.call} on"
+        return state if end is None else f"{state}, TensorFlow does the work from {end.call} on"
 
 
 def call_text(method: str, *arguments: Any, **options: Any) -> str:

@@ -370,7 +370,9 @@ def test_large_files_are_planned_by_indexes_beside_them_alone(
         os.utime(each, (1_600_000_000, 1_600_000_000))  # files of now might still change
     theirs = in_batches(tf.data.TFRecordDataset(large).shuffle(9))
     tfr.Reader(large).close()  # which leaves an index in the cache
-    step = tfr.explain(tfr.accelerate(theirs)).steps[0]
+    explanation = tfr.explain(tfr.accelerate(theirs))
+    assert str(explanation).startswith("tf.data: TensorFlow does all the work\n")
+    step = explanation.steps[0]
     assert "no index beside" in step.why
     assert step.instead == "tfrfast index"
     tfr.build_index(large)

@@ -194,7 +194,9 @@ def test_a_repr_says_planned_or_streaming(files: list[str]) -> None:
     unknown = tfr.TFRecordDataset(tf.data.Dataset.list_files(files))
     assert repr(unknown).startswith("<TFRecordDataset, streaming, ")
     mapped = tfr.TFRecordDataset(files).shuffle(2).batch(4).map(tf.size)
-    assert repr(mapped).startswith("<TFRecordDataset, planned, tf.data from map(size")
+    assert repr(mapped).startswith(
+        "<TFRecordDataset, planned, TensorFlow does the work from map(size"
+    )
 
 
 METHODS_WITH_OTHER_RESULTS = {
