@@ -86,6 +86,8 @@ def _records(files: Any, reader: Any, arguments: Sequence[Any]) -> Any:
     opening = opening_of(
         traced_in_order(lambda name: internals.variant_of(reader(name, *arguments)), (name,), {})
     )
+    if not isinstance(opening, Refusal) and opening.maps:
+        opening = Refusal("its function calls map()")
     if isinstance(opening, Refusal):
         raise TypeError(
             "make_batched_features_dataset() of tfrfast reads whole TFRecord files: reader must be "

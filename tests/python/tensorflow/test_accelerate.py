@@ -447,7 +447,15 @@ def test_an_explanation_says_what_would_become_of_a_plain_dataset(files: list[st
         assert "gains nothing: its function does more than" in str(tfr.explain(words))
 
 
+def read_and_parse(name: Any) -> Any:
+    numbers = tf.data.TFRecordDataset(name).map(record_number, AUTO).prefetch(1)
+    return numbers.map(lambda number: {"twice": 2 * number, "number": number})
+
+
 JOINED: dict[str, Chain] = {
+    "maps inside": lambda files: (
+        names_of(files).interleave(read_and_parse, 3, num_parallel_calls=2).batch(8)
+    ).map(lambda batch: batch["number"] * 100_000 + batch["twice"]),
     "map_and_batch": lambda files: tf.data.TFRecordDataset(files).apply(
         tf.data.experimental.map_and_batch(record_number, 8, num_parallel_calls=2)
     ),
@@ -475,6 +483,19 @@ def test_calls_that_others_are_made_of_are_planned(files: list[str], name: str) 
     assert ours.element_spec == theirs.element_spec
     assert numbers(ours) == numbers(theirs)
     assert ours._history.is_planned
+
+
+def test_maps_that_depend_on_the_file_stay_inside(files: list[str]) -> None:
+    def of_file(name: Any) -> Any:
+        return read(name).map(lambda record: tf.strings.join([name, record]))
+
+    def seeded(name: Any) -> Any:
+        return read(name).map(lambda _: tf.random.uniform([], seed=7))
+
+    for inside, why in ((of_file, "only for each file"), (seeded, "from a seed")):
+        batches = names_of(files).flat_map(inside).batch(8)
+        assert tfr.accelerate(batches) is batches
+        assert why in str(tfr.explain(batches))
 
 
 def test_a_cache_in_memory_is_planned(files: list[str]) -> None:

@@ -29,6 +29,22 @@ def joined(graphs: Sequence[Any]) -> Any:
         return graphs[0] if len(graphs) == 1 else None
 
 
+def inlined(graph: Any, given: Sequence[Any]) -> list[Any] | None:
+    """What a traced function makes of its inputs, in the graph that is being traced now.
+
+    None if not all that it does can be copied there.
+    """
+    here = tf.compat.v1.get_default_graph()
+    tensors = {
+        inner.name: internals.captured(outer, here)
+        for inner, outer in zip(graph.inputs, given, strict=True)
+    }
+    try:
+        return _copy(graph, tensors, here)[0]
+    except _NotCopiedError:
+        return None
+
+
 class _NotCopiedError(Exception):
     pass
 

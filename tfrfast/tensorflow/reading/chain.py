@@ -27,7 +27,7 @@ def chain_of(dataset: Any) -> Chain | Refusal:
     while True:
         found = records_of(dataset, deterministic)
         if isinstance(found, Records):
-            return Chain(dataset, found, tuple(reversed(calls)))
+            return Chain(dataset, found, (*found.calls, *reversed(calls)))
         why_not = found or why_not
         before = nodes.inputs(dataset)
         if len(before) != 1 or not nodes.kind(dataset):

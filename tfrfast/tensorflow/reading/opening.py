@@ -1,4 +1,4 @@
-"""Recognises functions that open one TFRecord file, by the graphs that TensorFlow traced."""
+"""Recognises functions that read one TFRecord file, by the graphs that TensorFlow traced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,16 @@ _OPENS_EACH = {
     "LegacyParallelInterleaveDatasetV2",
     "ParallelInterleaveDatasetV4",
 }
+_MAPS = {"MapDataset", "ParallelMapDataset", "ParallelMapDatasetV2"}
 _NOT_ONE_FILE = Refusal("its function does more than open one TFRecord file")
+
+
+class InnerMap(NamedTuple):
+    """A map() of each record of the file, inside the function that opens it."""
+
+    #: The graph of its function, which is given an element's tensors and then these.
+    graph: Any
+    captured: tuple[Any, ...]
 
 
 class Opening(NamedTuple):
@@ -35,6 +44,8 @@ class Opening(NamedTuple):
     name: int = 0
     skip: int | None = None
     take: int | None = None
+    #: What is called on its records, one after the other.
+    maps: tuple[InnerMap, ...] = ()
 
 
 class _Noted(NamedTuple):
@@ -59,9 +70,11 @@ def opening_of(function: Any) -> Opening | Refusal:
         return _NOT_ONE_FILE
     given = graph.inputs[: len(graph.inputs) - len(graph.captures)]
     outside = {inside.name: value for value, inside in internals.captures_of(graph)}
-    variant, places = graph.outputs[0], {}
-    for kind in ("TakeDataset", "SkipDataset"):
-        variant = _before_same(graph, variant)
+    variant, places, maps = graph.outputs[0], {}, list[InnerMap]()
+    for kind in ("TakeDataset", "SkipDataset", ""):
+        variant = _before_maps(graph, variant, outside, maps)
+        if isinstance(variant, Refusal):
+            return variant
         if variant.op.type == kind and variant.name not in _noted.get(graph, {}):
             count = _origin(variant.op.inputs[1])
             places[kind] = next((i for i, each in enumerate(given) if each is count), None)
@@ -73,8 +86,46 @@ def opening_of(function: Any) -> Opening | Refusal:
         found = _opening(graph, variant, name, outside) if name.dtype == tf.string else found
         if isinstance(found, Opening):
             take, skip = places.get("TakeDataset"), places.get("SkipDataset")
-            return found._replace(name=place, skip=skip, take=take)
+            return found._replace(name=place, skip=skip, take=take, maps=tuple(maps))
     return found
+
+
+def _before_maps(graph: Any, variant: Any, outside: dict[str, Any], maps: list[InnerMap]) -> Any:
+    """The dataset before those that give the same records and before maps, which are put first."""
+    noted = _noted.get(graph, {})
+    variant = _before_same(graph, variant)
+    while variant.name not in noted and variant.op.type in _MAPS:
+        operation = variant.op
+        others = operation.inputs[1 : 1 + len(operation.get_attr("Targuments"))]
+        captured = [_captured(each, outside) for each in others]
+        function = internals.body_of(operation)
+        if function is None or any(each is None for each in captured):
+            return Refusal("the map() in its function uses what is known only for each file")
+        if _draws_from_a_seed(function):
+            return Refusal("the map() in its function draws random numbers from a seed")
+        maps.insert(0, InnerMap(function, tuple(captured)))
+        variant = _before_same(graph, operation.inputs[0])
+    return variant
+
+
+def _captured(tensor: Any, outside: dict[str, Any]) -> Any:
+    """The tensor outside all functions, or the constant; None if it is neither."""
+    tensor = outside.get(tensor.name, tensor)
+    if not tf.is_symbolic_tensor(tensor):
+        return tensor
+    value = tf.get_static_value(tensor)
+    return None if value is None else tf.constant(value, tensor.dtype)
+
+
+def _draws_from_a_seed(graph: Any) -> bool:
+    """Whether the numbers begin again with each file."""
+    definition = graph.as_graph_def()
+    inner = (node for each in definition.library.function for node in each.node_def)
+    return any(
+        (node.attr["seed"].i or node.attr["seed2"].i) and internals.is_stateful(node.op)
+        for node in (*definition.node, *inner)
+        if {"seed", "seed2"} <= node.attr.keys()
+    )
 
 
 def _before_same(graph: Any, variant: Any) -> Any:

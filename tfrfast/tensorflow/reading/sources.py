@@ -12,6 +12,7 @@ from tfrfast.tensorflow import processors
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.integers import static_integer
 from tfrfast.tensorflow.reading import nodes
+from tfrfast.tensorflow.reading.inner_maps import calls_of
 from tfrfast.tensorflow.reading.names import Names, names_of
 from tfrfast.tensorflow.reading.opening import Opening, opening_of
 
@@ -36,6 +37,8 @@ class Records(NamedTuple):
     block: int = 1
     #: What is read of each file; None: all of it.
     parts: tuple[Part, ...] | None = None
+    #: Maps that are called on each record where its file is opened.
+    calls: tuple[Any, ...] = ()
 
     @property
     def has_order(self) -> bool:
@@ -63,7 +66,15 @@ def records_of(dataset: Any, deterministic: bool) -> Records | Refusal | None:
     if isinstance(opening, Refusal):
         return opening
     (given,) = nodes.inputs(dataset)
-    return _mixed(names_of(given), opening, mixing(dataset, deterministic))
+    records = _mixed(names_of(given), opening, mixing(dataset, deterministic))
+    if isinstance(records, Refusal) or not opening.maps:
+        return records
+    in_parallel = (
+        records.turns is None or nodes.attribute(dataset, "num_parallel_calls") is not None
+    )
+    parallel_calls = tf.data.AUTOTUNE if in_parallel else None
+    calls = calls_of(opening.maps, dataset.element_spec, parallel_calls)
+    return calls if isinstance(calls, Refusal) else records._replace(calls=calls)
 
 
 class _Mixing(NamedTuple):

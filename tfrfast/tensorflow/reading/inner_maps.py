@@ -1,0 +1,63 @@
+"""Maps inside a function that opens a file, as maps of the records of all files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrfast.tensorflow import internals
+from tfrfast.tensorflow.history import Refusal
+from tfrfast.tensorflow.lifting.inlining import inlined
+from tfrfast.tensorflow.reading.opening import InnerMap
+
+_NOT_COPIED = Refusal("the map() in its function cannot be made one of all records")
+
+
+def calls_of(maps: Sequence[InnerMap], element_spec: Any, calls: Any) -> tuple[Any, ...] | Refusal:
+    """The same maps as calls on records. `element_spec` is that of what the last one makes.
+
+    `calls` is the `num_parallel_calls` of each.
+    """
+    dataset, made = internals.TheirTFRecordDataset([]), []
+    for number, each in enumerate(maps):
+        is_last = number == len(maps) - 1
+        mapped = _call_of(dataset, each, element_spec if is_last else None, calls)
+        if mapped is None:
+            return _NOT_COPIED
+        made.append(mapped)
+        dataset = mapped
+    return tuple(made)
+
+
+def _call_of(dataset: Any, inner: InnerMap, element_spec: Any, calls: Any) -> Any:
+    """A map() of a dataset; None if it cannot be one. Without a spec, it makes flat tuples."""
+    results = inner.graph.outputs
+    leaves = results if element_spec is None else tf.nest.flatten(element_spec)
+    tensors_alone = element_spec is None or all(isinstance(e, tf.TensorSpec) for e in leaves)
+    if len(leaves) != len(results) or not tensors_alone:
+        return None
+    if any(each.dtype == tf.variant for each in (*results, *inner.graph.inputs)):
+        return None
+
+    def run(*tensors: Any) -> Any:
+        made = inlined(inner.graph, (*tensors, *inner.captured))
+        if made is None:
+            raise NotImplementedError
+        structure = tuple(made) if len(made) > 1 else 0
+        return tf.nest.pack_sequence_as(structure if element_spec is None else element_spec, made)
+
+    run.__name__ = _name_of(inner.graph)
+    try:
+        return dataset.map(tf.autograph.experimental.do_not_convert(run), calls)
+    except (NotImplementedError, TypeError, ValueError):
+        return None
+
+
+def _name_of(graph: Any) -> str:
+    """The name of the Python function, which is part of the traced one's."""
+    found = re.search("Dataset_map_(.+?)(_[0-9]+)?$", graph.name)
+    name = found[1] if found else "..."
+    return "<lambda>" if name == "lambda" else name
