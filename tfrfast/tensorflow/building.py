@@ -101,13 +101,15 @@ def _batched(pipeline: Pipeline, elements: Any, batch: Batch) -> Any:
 def _batches(pipeline: Pipeline, batch: Batch) -> Any:
     batches = _unread_batches(pipeline)
     if pipeline.lifted is not None:
-        return lifted_batches(
+        made = lifted_batches(
             batches,
             batch.rows,
             pipeline.lifted,
             _record_bytes(pipeline) or 0,
             _is_symbolic(pipeline),
+            pipeline.in_blocks,
         )
+        return made.unbatch() if pipeline.in_blocks else made
     return batches.strings() if pipeline.features is None else batches.columns(pipeline.features)
 
 

@@ -24,6 +24,8 @@ from tfrfast.tensorflow.source import Source
 
 _LEAVE_IT_OUT = "no num_parallel_reads, or shuffle() first"
 _SHUFFLE_FIRST = "shuffle() before it, or no num_parallel_reads"
+# Of single elements: a call for a block costs little beside taking it apart.
+_BLOCK_ROWS = 256
 _UNKNOWN = Refusal("an argument is known only in the graph", "give Python integers")
 
 
@@ -34,6 +36,7 @@ class Pipeline:
     features: TensorFeatures | None = None  # what batches are decoded into
     lifts: bool = True  # whether the parse may be taken out of maps before batch()
     lifted: Lifted | None = None  # the maps whose batches are decoded
+    in_blocks: bool = False  # batches are taken apart, since single elements are asked for
     cached: bool = False  # records in memory, until a call is planned that needs others
     elementwise: tuple[Any, ...] = ()  # maps and filters of single records, as tf.data made them
     filtered: bool = False
@@ -148,6 +151,15 @@ class Pipeline:
             return self._in_turns(sequence, number, lifted)
         batched = self._in_batches(sequence, number)
         return batched if lifted is None else replace(batched, lifted=lifted)
+
+    def of_blocks(self) -> Pipeline | Refusal:
+        """Single elements, of which whole blocks are decoded. May build indexes."""
+        made = self.batched(_BLOCK_ROWS, False)
+        if isinstance(made, Refusal):
+            return made
+        if made.lifted is None or not made.lifted.has_one_shape:
+            return Refusal("elements of different shapes make no blocks")
+        return replace(made, in_blocks=True, prefetched=self.prefetched)
 
     def _in_turns(self, sequence: Sequence, rows: int, lifted: Lifted | None) -> Pipeline | Refusal:
         """Batches of files that take turns. May build indexes."""

@@ -240,6 +240,39 @@ def test_a_cache_of_what_changes_is_kept(files: list[str]) -> None:
         assert numbers(ours) == first
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda kept: kept.shuffle(30, seed=3).batch(8),
+        lambda kept: kept.take(50).prefetch(2).shuffle(100, seed=3).repeat(2).batch(8),
+        lambda kept: kept.repeat(2).padded_batch(8),
+    ],
+    ids=["shuffled", "shuffled and repeated", "repeated"],
+)
+def test_a_cache_is_filled_from_blocks(files: list[str], call: Callable[[Any], Any]) -> None:
+    """What reorders elements after it is TensorFlow's, and gives what it gives of its own."""
+    plain = call(names_of(files).interleave(read, 3).map(record_number).cache())
+    ours = tfr.accelerate(plain)
+    assert [numbers(ours) for _ in range(2)] == [numbers(plain) for _ in range(2)]
+    assert ours._history.is_planned
+    named = names_of(files).shuffle(9).interleave(read, 3).map(record_number).cache()
+    assert not tfr.accelerate(call(named))._history.is_planned
+
+
+def test_a_bad_record_of_a_block_comes_after_the_good_ones(tmp_path: Path) -> None:
+    (file,) = write_examples(tmp_path, [40])
+    with tf.io.TFRecordWriter(bad := str(tmp_path / "bad")) as writer:
+        for number, record in enumerate(tf.data.TFRecordDataset(file)):
+            writer.write(b"no example" if number == 21 else record.numpy())
+    kept = tf.data.TFRecordDataset(bad).map(record_number).cache()
+    found: tuple[list[int], list[int]] = [], []
+    for seen, dataset in zip(found, (kept, tfr.accelerate(kept.repeat(2).batch(8))), strict=True):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            seen.extend(int(each) for made in dataset for each in np.ravel(made))
+    assert len(found[0]) == 21
+    assert found[1] == found[0][:16]
+
+
 def test_a_seed_fixes_the_order_in_every_dataset(files: list[str]) -> None:
     def made() -> Any:
         return tfr.accelerate(in_batches(tf.data.TFRecordDataset(files).shuffle(10, seed=7)))

@@ -24,17 +24,24 @@ _BYTES_AT_ONCE = 256 << 20
 
 
 def lifted_batches(
-    batches: Batches, size: int, lifted: Lifted, record_bytes: int, symbolic: bool
+    batches: Batches,
+    size: int,
+    lifted: Lifted,
+    record_bytes: int,
+    symbolic: bool,
+    in_blocks: bool = False,
 ) -> Any:
     """Batches, of `size` rows, of what the maps make of single records of about that many bytes.
 
-    With `symbolic`, checkpoints hold positions alone.
+    With `symbolic`, checkpoints hold positions alone. With `in_blocks`, the batches are taken apart
+    afterwards: those that do not count come as batches of one row, up to the one that fails.
     """
     # Reading a batch that has to be full fails if a record is bad: nothing is left of it.
     calls = batches_at_once(size * lifted.row_bytes(record_bytes))
     if batches.rows is not None and not lifted.is_checked:
         return batches.finished(_sound(batches, lifted, calls))
-    return batches.finished(_checked(batches, size, lifted, calls, symbolic))
+    rows = 1 if in_blocks else size
+    return batches.finished(_checked(batches, rows, lifted, calls, symbolic))
 
 
 def batches_at_once(batch_bytes: int) -> int:

@@ -68,6 +68,14 @@ class Lifted:
         """Whether run() itself can fail, as what runs row by row can."""
         return self.rest.by_element is not None
 
+    @property
+    def has_one_shape(self) -> bool:
+        """Whether all elements are tensors of shapes that are known."""
+        specs = tf.nest.flatten(self.specs[-1])
+        return all(
+            isinstance(each, tf.TensorSpec) and each.shape.is_fully_defined() for each in specs
+        )
+
     def row_bytes(self, record_bytes: int) -> int:
         """About how many bytes are made of a row, if records have so many on average."""
         unsized = self.rest.unsized + sum(part.kind == "values" for part in self.parts)

@@ -91,6 +91,8 @@ class _Planner:
         self._ended: Refusal | None = None  # why the next call is the first that is not planned
         #: A cache() of what maps made, which keeps batches instead.
         self._cache: Any = None
+        #: Whether records come in TensorFlow's order if nothing shuffles them.
+        self._in_order = chain.records.has_order
 
     def plan(self) -> Plan | Refusal:
         why_not = _why_not_read(self._records) or self._why_no_order()
@@ -121,6 +123,12 @@ class _Planner:
                 break
         return self._planned(pipeline, refusal)
 
+    def _of_blocks(self, pipeline: Pipeline) -> Pipeline | Refusal:
+        """What fills a cache() of single elements, which later calls reorder or repeat."""
+        needs_indexes = pipeline.source.takes_turns
+        counted = self._counted(pipeline) if needs_indexes else pipeline
+        return counted if isinstance(counted, Refusal) else counted.of_blocks()
+
     def _of_parts(self, pipeline: Pipeline) -> Pipeline | Refusal:
         """The records of files that are read in part, if they are on end. May build indexes."""
         parts = self._records.parts
@@ -130,6 +138,7 @@ class _Planner:
             return left if isinstance(left, Refusal) else left.narrowed("take", parts[0].take)
         if pipeline.source.takes_turns and not self._comes_shuffle(_ALL_BEFORE_A_SHUFFLE):
             return Refusal("files that take turns are read in part", "shuffle() of the records")
+        self._in_order = not pipeline.source.takes_turns
         counted = self._counted(pipeline)
         if isinstance(counted, Refusal):
             return counted
@@ -143,10 +152,14 @@ class _Planner:
 
     def _planned(self, pipeline: Pipeline, refusal: Refusal) -> Plan | Refusal:
         if self._cache is not None:
+            if pipeline.batch is None and self._in_order:
+                blocks = self._of_blocks(pipeline)
+                pipeline = pipeline if isinstance(blocks, Refusal) else blocks
             if not _makes_the_same(pipeline):
                 return refusal if refusal.why else _KEPT
             self._left.insert(0, self._cache)
         pads = any(nodes.kind(call) == "_PaddedBatchDataset" for call in self._left)
+        pads = pads and not pipeline.in_blocks
         if not _gains(pipeline) or (pads and pipeline.batch is None):  # a shuffle alone would lose
             return refusal if refusal.why else Refusal("nothing is gained without a batch()")
         if pipeline.batch is None and pipeline.shuffle is None and pipeline.source.takes_turns:
