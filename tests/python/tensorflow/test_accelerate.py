@@ -259,6 +259,21 @@ def test_a_cache_is_filled_from_blocks(files: list[str], call: Callable[[Any], A
     assert not tfr.accelerate(call(named))._history.is_planned
 
 
+def test_what_is_enumerated_is_made_of_blocks(files: list[str]) -> None:
+    """Also of files that take turns, and what follows is TensorFlow's."""
+    for records in (tf.data.TFRecordDataset(files), names_of(files).interleave(read, 3)):
+        made = records.map(record_number).enumerate(5)
+        for plain in (made.batch(8), made.skip(3).map(lambda i, n: i * 1000 + n).batch(16)):
+            ours = tfr.accelerate(plain)
+            seen, own = (list(each.as_numpy_iterator()) for each in (ours, plain))
+            np.testing.assert_equal(seen, own)
+            assert ours._history.is_planned
+            assert "enumerate" in str(tfr.explain(ours))
+        for plain in (records.map(record_number).batch(8).enumerate(), made.take(9).batch(8)):
+            ours = tfr.accelerate(plain)
+            np.testing.assert_equal(list(ours.as_numpy_iterator()), list(plain.as_numpy_iterator()))
+
+
 def test_a_bad_record_of_a_block_comes_after_the_good_ones(tmp_path: Path) -> None:
     (file,) = write_examples(tmp_path, [40])
     with tf.io.TFRecordWriter(bad := str(tmp_path / "bad")) as writer:

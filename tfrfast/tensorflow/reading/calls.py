@@ -35,6 +35,8 @@ _SHOWN = {
 def call_of(dataset: Any) -> str:
     """The call that made a dataset, about as someone has written it."""
     kind = nodes.kind(dataset) or type(dataset).__name__
+    if nodes.is_enumeration(dataset):
+        return "enumerate()"
     method, shown = _SHOWN.get(kind, (_method(kind), ()))
     if nodes.function_of(dataset) is not None:
         return f"{method}({nodes.function_name(dataset)})"

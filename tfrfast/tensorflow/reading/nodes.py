@@ -37,6 +37,14 @@ def inputs(dataset: Any) -> list[Any]:
     return internals.inputs_of(without_adapter(dataset))
 
 
+def is_enumeration(dataset: Any) -> bool:
+    """Whether it is enumerate(): a zip() of numbers, which TensorFlow hides, and another dataset."""
+    given = inputs(dataset) if kind(dataset) == "_ZipDataset" else []
+    if len(given) != 2 or kind(given[0]) not in ("_RangeDataset", "_VariantDataset"):
+        return False
+    return bool(given[0].element_spec == tf.TensorSpec([], tf.int64))
+
+
 def strings_of(dataset: Any) -> list[bytes]:
     """What a dataset of strings gives."""
     return [bytes(each) for each in without_adapter(dataset).as_numpy_iterator()]
@@ -211,10 +219,13 @@ def can_be_moved(dataset: Any) -> bool:
 def moved(dataset: Any, new_inputs: list[Any]) -> Any:
     """The same call on other inputs, whose elements are like those of the first ones.
 
+    An enumerate() takes one: it keeps its numbers.
     No Python function of the user's is called.
     """
     made = without_adapter(dataset)
     making = _MAKINGS[kind(made)]
+    if len(new_inputs) == 1 and is_enumeration(made):
+        new_inputs = [inputs(made)[0], *new_inputs]
     nested = internals.attribute(made, "datasets")
     # The names under which TensorFlow's classes keep their inputs.
     kept = {

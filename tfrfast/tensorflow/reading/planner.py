@@ -124,7 +124,11 @@ class _Planner:
         return self._planned(pipeline, refusal)
 
     def _of_blocks(self, pipeline: Pipeline) -> Pipeline | Refusal:
-        """What fills a cache() of single elements, which later calls reorder or repeat."""
+        """Single elements, for a cache() of them that is cut anew, or an enumerate()."""
+        is_asked = self._cache is not None or any(map(nodes.is_enumeration, self._left[:1]))
+        is_single = pipeline.batch is None and pipeline.shuffle is None
+        if not is_asked or not is_single or not pipeline.elementwise or not self._in_order:
+            return Refusal("no call after it asks for single elements in their order")
         needs_indexes = pipeline.source.takes_turns
         counted = self._counted(pipeline) if needs_indexes else pipeline
         return counted if isinstance(counted, Refusal) else counted.of_blocks()
@@ -151,10 +155,9 @@ class _Planner:
         return replace(pipeline, source=source, sequence=replace(EVERYTHING, records=records))
 
     def _planned(self, pipeline: Pipeline, refusal: Refusal) -> Plan | Refusal:
+        blocks = self._of_blocks(pipeline)
+        pipeline = pipeline if isinstance(blocks, Refusal) else blocks
         if self._cache is not None:
-            if pipeline.batch is None and self._in_order:
-                blocks = self._of_blocks(pipeline)
-                pipeline = pipeline if isinstance(blocks, Refusal) else blocks
             if not _makes_the_same(pipeline):
                 return refusal if refusal.why else _KEPT
             self._left.insert(0, self._cache)
