@@ -38,7 +38,7 @@ def inputs(dataset: Any) -> list[Any]:
 
 
 def is_enumeration(dataset: Any) -> bool:
-    """Whether it is enumerate(): a zip() of numbers, which TensorFlow hides, and another dataset."""
+    """Whether it is enumerate(): a zip() of numbers, in a form of TensorFlow's, and a dataset."""
     given = inputs(dataset) if kind(dataset) == "_ZipDataset" else []
     if len(given) != 2 or kind(given[0]) not in ("_RangeDataset", "_VariantDataset"):
         return False
