@@ -21,7 +21,7 @@ constexpr std::size_t kNoRow = ~std::size_t{0};
 constexpr std::size_t kWorthCounting = std::size_t{16} << 10;
 constexpr double kManyBytes = 1e15;
 
-// A buffer of `expected` bytes, or only of those that are needed if memory has no room for more.
+// Allocates `expected` bytes, or only `needed` bytes if memory is short.
 PooledBuffer expected_or_needed(std::size_t expected, std::size_t needed) {
   if (expected > needed) {
     try {
@@ -37,7 +37,7 @@ PooledBuffer expected_or_needed(std::size_t expected, std::size_t needed) {
 void GrowingBuffer::grow(std::size_t bytes, std::size_t used, std::size_t likely_bytes) {
   std::size_t wanted = std::max(expected_bytes_, 2 * buffer_.capacity());
   varies_ = varies_ || buffer_.data() != nullptr;
-  // The first rows may be longer than the others.
+  // The first rows may be longer than the rest.
   constexpr std::size_t kMaxFactor = 16;
   if (bytes < max_memory_bytes() / kMaxFactor) {
     wanted = std::max(wanted, std::min(likely_bytes, kMaxFactor * bytes));
@@ -80,7 +80,7 @@ void ColumnBuilder::begin(std::size_t rows) {
   }
 }
 
-// Row starts are written when a later row needs them, so that a missing feature costs nothing.
+// Row starts are written when a later row needs them, so a missing feature costs nothing.
 void ColumnBuilder::start_rows_to(std::size_t row) {
   if (next_row_ > row) return;
   row_splits_.reserve((row + 1) * sizeof(std::int64_t), next_row_ * sizeof(std::int64_t));
@@ -136,7 +136,7 @@ Fit ColumnBuilder::put_packed_ints(std::size_t row, WireBytes varints, WireBytes
     const bool cut_short = !varints.empty() && varints.back() >= 0x80;
     return found_ == 1 || cut_short ? Fit::malformed : Fit::wrong_count;
   }
-  // Each value takes at least one byte. The values of a long list are counted first.
+  // Each value takes at least one byte. A long list is counted before room is made.
   std::size_t room = varints.size();
   if (rows_are_alike_) {
     room = feature_->row_values;
@@ -242,7 +242,7 @@ Fit ColumnBuilder::put_unpacked(std::size_t row, WireBytes tagged_values) {
   return Fit::malformed;
 }
 
-// About how many bytes the strings of all rows will take.
+// Estimates the bytes of all rows' strings.
 std::size_t ColumnBuilder::likely_bytes(std::size_t row, std::size_t bytes_so_far) const noexcept {
   constexpr double kSpare = 1.0625;
   const double share = static_cast<double>(rows_) / static_cast<double>(row + 1);

@@ -1,4 +1,4 @@
-// Errors of decoding, which say what is wrong with which feature of which record.
+// Throws the errors of decoding, which name the fault, the feature and the record.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace tfrfast {
 namespace {
 
-// Reads a length as a varint. Writers use as few bytes as it needs, but more are read, too.
+// Reads a length as a varint. Longer encodings than writers use are accepted.
 inline bool read_usual_length(const std::uint8_t*& next, const std::uint8_t* end,
                               std::size_t& length) noexcept {
   if (next == end) return false;
@@ -36,15 +36,15 @@ inline std::uint64_t two_byte_varint(std::size_t length) noexcept {
   return (length & 0x7f) | 0x80 | length >> 7 << 8;
 }
 
-// To place a shorter record takes longer than to copy its string, and a longer one may be more than
-// there is memory for.
+// Placing a shorter record costs more than copying its string. A longer record may not fit in
+// memory.
 constexpr std::size_t kMinPlacedBytes = std::size_t{16} << 10;
 constexpr std::size_t kMaxPlacedBytes = std::size_t{256} << 20;
 constexpr std::size_t kMaxBytesBefore = std::size_t{4} << 10;
 constexpr unsigned kMaxPause = 255;
 
-// How many bytes of the record come before the string. At least the record's size if the string is
-// not in it.
+// The number of record bytes before the string. At least the record's size if the string lies
+// outside the record.
 std::size_t bytes_before(WireBytes string, WireBytes record) noexcept {
   return reinterpret_cast<std::uintptr_t>(string.data()) -
          reinterpret_cast<std::uintptr_t>(record.data());
@@ -53,12 +53,13 @@ std::size_t bytes_before(WireBytes string, WireBytes record) noexcept {
 constexpr std::size_t kShortHeader = 5;
 constexpr std::size_t kLongHeader = 8;
 
-// A Feature that fills what is left of its entry and holds one list with one packed run, or one
-// string, begins with
-//     its length | the list's tag | the list's length | 0x0a | the run's length
-// and each length follows from where the entry ends. So instead of reading three lengths one after
-// the other, this compares the whole header with what it must be: five bytes if every length takes
-// one, eight if every length takes two. Returns the number of bytes, or 0 if the header differs.
+// A Feature that fills the rest of its entry and holds one list, of one packed run or one string,
+// begins with
+//      feature length | list tag | list length | 0x0a | run length
+// The entry's end determines every length. So instead of reading three lengths one after the other,
+// this function compares the whole header with its only possible value: five bytes if every length
+// takes one byte, eight if every length takes two. Returns the header's size, or 0 if the header
+// differs.
 inline std::size_t usual_header_bytes(const std::uint8_t* value, std::size_t left,
                                       std::uint8_t list_tag,
                                       const std::uint8_t* record_end) noexcept {
@@ -106,7 +107,7 @@ BatchDecoder::BatchDecoder(std::shared_ptr<const FeatureSchema> schema, PathOfRe
     columns_.emplace_back(feature);
     fixed_features_ += fixed;
   }
-  // Before the first record no feature is expected, so this opening is longer than any entry.
+  // The first record has no predecessor: this opening is longer than any entry, so nothing matches.
   Slot first;
   first.opening_bytes = 0xffffffff;
   first.successor = features == 0 ? 0 : features;
@@ -144,7 +145,7 @@ void BatchDecoder::decode(std::span<const WireBytes> records,
   }
 }
 
-// What is left to do when a record's features have been put.
+// Finishes a row whose features have all been put.
 void BatchDecoder::end_row(std::int64_t record_number) {
   if (fixed_seen_ != fixed_features_) fill_missing(record_number);
   if (seen_ != absences_.size() && !absences_.empty()) note_absences();
@@ -184,7 +185,7 @@ bool BatchDecoder::decode_placed(WireBytes record, std::int64_t record_number) {
   ColumnBuilder* const column = expected_.column;
   column->take_place();
   end_row(record_number);
-  // If this record had no such string, the next one may.
+  // If this record had no long string, the next record may.
   const std::size_t before = bytes_before(column->last_string(), record);
   if (before <= kMaxBytesBefore) expected_.before = before;
   pause_ /= 2;
@@ -196,7 +197,7 @@ void BatchDecoder::give_up_place() noexcept {
   records_to_pass_ = pause_ = std::min(2 * pause_ + 1, kMaxPause);
 }
 
-// Whether the slot's opening follows.
+// Returns whether the slot's opening comes next.
 inline bool BatchDecoder::opens_with(const std::uint8_t* next, const std::uint8_t* entry_end,
                                      const std::uint8_t* record_end, const Slot& slot) noexcept {
   const std::size_t whole_bytes = 8 * std::size_t{slot.whole_words};
@@ -313,7 +314,7 @@ void BatchDecoder::fill_missing(std::int64_t record_number) {
   }
 }
 
-// The features that this row lacks.
+// Marks the features that this row lacks.
 void BatchDecoder::note_absences() {
   const std::size_t bytes = rows_ / 8 + 1;
   for (std::uint32_t slot = 0; slot < absences_.size(); ++slot) {

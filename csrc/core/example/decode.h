@@ -1,11 +1,11 @@
-// Decodes serialized tf.train.Examples to columns, with the same values as TensorFlow's fast parser
-// for everything that it accepts.
+// Decodes serialized tf.train.Examples to columns. Accepts every record that TensorFlow's fast
+// parser accepts, with the same values.
 //
-// The fast path expects each record in the form that every writer uses, with its features in the
-// order of the record before, and makes one pass over the bytes, straight into the columns. After
-// anything unusual (a key seen twice, unpacked lists, concatenated Examples, damage) the record is
-// rolled back and decoded by the exact path, which alone decides what such bytes mean and what an
-// error says.
+// The fast path expects each record in the usual form, with features in the order of the previous
+// record, and makes one pass over the bytes, straight into the columns. After anything unusual (a
+// repeated key, unpacked lists, concatenated Examples, damage) the record is rolled back and
+// decoded by the exact path. Only the exact path decides what unusual bytes mean and which error is
+// thrown.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@
 namespace tfrfast {
 
 // Decodes batch after batch, each in pieces: begin(), decode() in row order, finish(). Remembers
-// the records' order and the batches' sizes. One thread at a time. Decoders may share a schema.
-// After a throw, begin() starts again.
+// the order of features and the sizes of batches. One thread at a time. Decoders may share a
+// schema. After a throw, begin() starts again.
 //
 // Two threads cannot fill one batch. With one thread for each batch, a record's bytes and columns
 // stay in one core's caches, and nothing has to be merged.
@@ -34,19 +34,19 @@ class BatchDecoder {
 
   void begin(std::size_t rows);
 
-  // Decodes the next rows. `record_numbers` has as many entries as `records`, or is empty: then
-  // errors count rows from 0. Throws `feature` for a record that does not fit the schema,
+  // Decodes the next rows. `record_numbers` has one entry per record, or is empty, in which case
+  // errors count rows from 0. Throws `feature` for a record that does not fit the schema, and
   // `out_of_range` for more rows than were begun.
   void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
 
-  // Where to read the next record, if it has `record_bytes` and is like the last one: most of that
-  // was one string, which would not have to be copied. Null if the record should be read elsewhere.
-  // After any other result, the next call must be decode_placed() or give_up_place().
+  // Returns where to read the next record of `record_bytes`, if the previous record was mostly one
+  // string: the string then needs no copy. Returns null if the record should be read elsewhere.
+  // Otherwise the next call must be decode_placed() or give_up_place().
   std::uint8_t* place(std::size_t record_bytes);
-  // Decodes the record that was read to place(). False if that is not possible, because the record
-  // is of an unusual form: read it again elsewhere, and call decode().
+  // Decodes the record that was read to place(). False if the record has an unusual form: the
+  // caller reads the record again elsewhere and calls decode().
   bool decode_placed(WireBytes record, std::int64_t record_number);
-  void give_up_place() noexcept;  // it could not be read
+  void give_up_place() noexcept;  // the record cannot be read
 
   std::size_t rows_decoded() const noexcept { return next_row_; }
 
@@ -54,15 +54,15 @@ class BatchDecoder {
   std::vector<Column> finish();
 
  private:
-  // What the loop over a record's entries needs to know about a feature.
+  // The facts about a feature that the loop over a record's entries needs.
   struct Slot {
     const std::uint64_t* opening = nullptr;
     std::uint32_t opening_bytes = 0;
     std::uint32_t whole_words = 0;  // of the opening, before its last word
     std::uint64_t last_word = 0;
     std::uint64_t last_mask = 0;
-    std::uint64_t seen = 0;       // one more than the last row that had it
-    std::uint32_t successor = 0;  // the slot that followed this one the last time
+    std::uint64_t seen = 0;       // the last row with the feature, plus one
+    std::uint32_t successor = 0;  // the slot that came next in the last record
     std::uint8_t list_tag = 0;
     ListKind kind = ListKind::none;
     bool fixed = false;
@@ -93,10 +93,10 @@ class BatchDecoder {
 
   std::shared_ptr<const FeatureSchema> schema_;
   PathOfRecord path_of_;
-  std::vector<Slot> slots_;  // and one more, whose successor is the record's first feature
+  std::vector<Slot> slots_;  // the extra last slot's successor is the record's first feature
   std::vector<ColumnBuilder> columns_;
   std::vector<Entry> entries_;
-  // For each feature, the rows that lack it, as in Column.
+  // The rows that lack a feature, as in Column.
   struct Absence {
     std::size_t rows = 0;
     PooledBuffer presence;
@@ -108,14 +108,14 @@ class BatchDecoder {
   std::size_t rows_ = 0;
   std::size_t next_row_ = 0;
 
-  // The string for which the next record is placed.
+  // The string that the next placed record should hold.
   struct Expected {
-    ColumnBuilder* column = nullptr;  // null: none is expected
-    std::size_t before = 0;           // bytes of the record
+    ColumnBuilder* column = nullptr;  // null: no string is expected
+    std::size_t before = 0;           // bytes of the record before the string
   };
   Expected expected_;
-  unsigned records_to_pass_ = 0;  // before one is placed again
-  unsigned pause_ = 0;            // after the next one that cannot be
+  unsigned records_to_pass_ = 0;  // records to read without place() from now on
+  unsigned pause_ = 0;            // the length of the last pause
 };
 
 }  // namespace tfrfast

@@ -35,20 +35,20 @@ std::uint8_t* put_field(std::uint8_t tag, std::uint64_t length, std::uint8_t* ou
   return put_length(length, out);
 }
 
-// A field of `bytes` bytes, with its tag and length.
+// A field with `bytes` bytes of contents: contents, tag and length.
 std::uint64_t field_bytes(std::uint64_t bytes) noexcept {
   return 1 + length_bytes(bytes) + bytes;
 }
 
-// The nested messages around one row's values, from the inside out.
+// The sizes of the nested messages around one row's values, from the inside out.
 struct Nesting {
   std::uint64_t list = 0;     // Int64List, FloatList or BytesList
   std::uint64_t feature = 0;  // Feature
   std::uint64_t entry = 0;    // the map's entry
-  std::uint64_t total = 0;    // and that as a field of Features
+  std::uint64_t total = 0;    // the entry as a field of Features
 };
 
-// A column, and what is the same for all of its rows.
+// A column and everything that all of its rows share.
 class Encoder {
  public:
   explicit Encoder(const ColumnSource& source, const VarintWriter& varints)
@@ -71,7 +71,7 @@ class Encoder {
   bool is_constant() const noexcept { return is_constant_; }
   std::uint64_t constant_bytes() const noexcept { return constant_.total; }
 
-  // Bytes of the row's values: packed numbers without their tag and length, or strings with theirs.
+  // Bytes of the row's values: packed numbers without tag and length, or strings with theirs.
   std::uint64_t measure_values(std::size_t row) const noexcept {
     const auto [first, end] = values_of(row);
     switch (source_->kind) {
@@ -97,7 +97,7 @@ class Encoder {
     return nest(values_bytes).total;
   }
 
-  // The row's end, or null if its values changed since they were measured.
+  // Returns the row's end, or null if the row's values changed since measure_values().
   std::uint8_t* put_row(std::size_t row, std::uint64_t values_bytes, std::uint8_t* out,
                         const std::uint8_t* room_end) const noexcept {
     if (is_constant_) {
@@ -130,7 +130,7 @@ class Encoder {
     return nesting;
   }
 
-  // Everything before the values.
+  // Writes everything before the values.
   std::uint8_t* put_opening(std::uint64_t values_bytes, std::uint8_t* out) const noexcept {
     const Nesting nesting = nest(values_bytes);
     out = put_field(bytes_tag(1), nesting.entry, out);
@@ -153,7 +153,8 @@ class Encoder {
         std::memcpy(out, source_->floats + first, (end - first) * sizeof(float));
         return out + (end - first) * sizeof(float);
       case ListKind::ints: {
-        // If these took more than was measured, the row's other features would not have room.
+        // Integers that outgrow their measured size would take the space of the row's other
+        // features.
         std::uint8_t* const ints_end =
             varints_->write(source_->ints + first, end - first, out, room_end);
         return ints_end == out + values_bytes ? ints_end : nullptr;
@@ -177,19 +178,19 @@ class Encoder {
 
   const ColumnSource* source_;
   const VarintWriter* varints_;
-  std::string key_;  // as in the map's entry
+  std::string key_;  // as written in the map's entry
   bool is_constant_ = false;
   std::uint64_t constant_values_ = 0;
   Nesting constant_;
   std::string opening_;  // of every row of a constant column
 };
 
-// All columns of a batch, in two passes: first the sizes, which give every row's place, then the
-// bytes.
+// Encodes all columns of a batch in two passes. The sizes come first and give every row's place.
+// The bytes follow.
 class BatchEncoder {
  public:
   BatchEncoder(std::span<const ColumnSource> columns, std::size_t rows) {
-    // CPUID takes long in a virtual machine, so it is asked once.
+    // CPUID is slow in a virtual machine, so the kernel is chosen once.
     static const VarintWriter& varints = fastest_varint_writer();
     std::vector<const ColumnSource*> sorted;
     for (const ColumnSource& column : columns) sorted.push_back(&column);
@@ -245,7 +246,7 @@ class BatchEncoder {
   }
 
  private:
-  // The field that holds all features of an Example of `example_bytes` bytes.
+  // Opens the field that holds all features of an Example of `example_bytes` bytes.
   static std::uint8_t* put_features(std::uint64_t example_bytes, std::uint8_t* out) noexcept {
     std::uint64_t features = example_bytes - 2;
     while (field_bytes(features) > example_bytes) --features;

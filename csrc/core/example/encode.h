@@ -1,8 +1,8 @@
 // Encodes columns as serialized tf.train.Examples.
 //
-// The bytes are canonical: features sorted by the bytes of their names, numbers packed, nothing
-// written twice. Protobuf's deterministic serialization differs at most in the order of two names
-// of which one is a prefix of the other. There, its implementations differ from each other, too.
+// The bytes are canonical: features sorted by name, numbers packed, no duplicates. Protobuf's own
+// deterministic serialization may differ in one case, on which its implementations disagree: the
+// order of two names, one of which is a prefix of the other.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,12 @@
 namespace tfrfast {
 
 // One feature of many rows. Points into the caller's memory. `row_splits`, `offsets` and `present`
-// may not change meanwhile. If another thread changes values, only the encoded values are affected.
+// must not change during encoding. If another thread changes values, only the encoded values are
+// affected.
 //
-// Row r has the values [row_splits[r], row_splits[r + 1]) or, without splits, `row_values` of them
+// Row r has the values [row_splits[r], row_splits[r + 1]) or, without splits, `row_values` values
 // from r * row_values on. Byte string v is data[offsets[v]..offsets[v + 1]) or, without offsets,
-// `value_bytes` bytes.
+// the v-th run of `value_bytes` bytes.
 struct ColumnSource {
   std::string name;
   ListKind kind = ListKind::none;  // none: a feature without values
@@ -32,25 +33,26 @@ struct ColumnSource {
   const std::uint8_t* data = nullptr;
   const std::int64_t* offsets = nullptr;
   std::size_t value_bytes = 0;
-  const bool* present = nullptr;  // rows where it is false do not have the feature at all
+  const bool* present = nullptr;  // false: the row lacks the feature
 };
 
 // Names must differ. Throws Error `feature` for an Example of 2 GiB or more, which protobuf
-// refuses, and `invalid` if integers changed meanwhile and no longer fit their place.
+// refuses, and `invalid` if another thread changed integers and their encoding no longer fits.
 std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> columns,
                                              std::size_t rows, unsigned threads);
 
-// Packed varints, by kernel, for tests: "portable", and "bmi2" where the CPU has it (else null).
+// Writes packed varints. Kernels by name, for tests: "portable", and "bmi2" where the CPU has BMI2
+// (otherwise null).
 struct VarintWriter {
-  // How many bytes the varints of `count` values take.
+  // Returns the bytes that the varints of `count` values take.
   std::size_t (*measure)(const std::int64_t* values, std::size_t count) noexcept;
-  // Writes them to `out`, but nothing at or past `room_end`. Returns their end, or null if there is
-  // not enough room.
+  // Writes the varints to `out`, never at or past `room_end`. Returns their end, or null if the
+  // varints do not fit.
   std::uint8_t* (*write)(const std::int64_t* values, std::size_t count, std::uint8_t* out,
                          const std::uint8_t* room_end) noexcept;
 };
 const VarintWriter* varint_writer(const char* name) noexcept;
-// The one to use on this CPU. Asks CPUID on every call.
+// The kernel to use on this CPU. Executes CPUID on every call.
 const VarintWriter& fastest_varint_writer() noexcept;
 
 }  // namespace tfrfast

@@ -1,4 +1,4 @@
-// A walk through an Example's map of features.
+// Walks through an Example's map of features.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 
 namespace tfrfast {
 
-// Calls `on_entry(entry, key, feature)` for each entry of the map, in the order of the bytes, also
-// if several Examples were concatenated. Returns null, or the first byte that does not fit an
-// Example.
+// Calls `on_entry(entry, key, feature)` for each entry of the map, in the order of the bytes,
+// through concatenated Examples too. Returns null, or the first byte that does not fit an Example.
 template <class OnEntry>
 const std::uint8_t* for_each_whole_entry(WireBytes record, OnEntry&& on_entry) {
   WireReader example(record);
@@ -25,7 +24,7 @@ const std::uint8_t* for_each_whole_entry(WireBytes record, OnEntry&& on_entry) {
       if (!features.take(bytes_tag(1)) || !features.read_length(length)) {
         return features.position();
       }
-      // Key and value in either order, and nothing else.
+      // The key and the value may come in either order. No other field may follow.
       const WireBytes whole = features.enter(length);
       WireReader entry(whole);
       WireBytes key, feature;
@@ -43,7 +42,7 @@ const std::uint8_t* for_each_whole_entry(WireBytes record, OnEntry&& on_entry) {
   return nullptr;
 }
 
-// The same, with `on_entry(key, feature)`.
+// Like for_each_whole_entry(), with `on_entry(key, feature)`.
 template <class OnEntry>
 const std::uint8_t* for_each_entry(WireBytes record, OnEntry&& on_entry) {
   return for_each_whole_entry(

@@ -1,5 +1,5 @@
-// Whether PEXT and PDEP are worth using. Before Zen 3, AMD's processors run them as microcode,
-// which takes longer than the shifts they replace.
+// Whether PEXT and PDEP pay. Before Zen 3, AMD's processors run both as microcode, slower than the
+// shifts that they replace.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace tfrfast {
 
-// For the vendor that CPUID names in leaf 0, and for EAX of leaf 1, which holds the family.
+// `vendor` is CPUID's vendor in leaf 0. `signature` is EAX of leaf 1, which holds the family.
 bool has_fast_bmi2(std::string_view vendor, std::uint32_t signature) noexcept;
 
-// The same for this CPU, which must have BMI2. False on other architectures.
+// Asks CPUID of this CPU, which must have BMI2. False on other architectures.
 bool cpu_has_fast_bmi2() noexcept;
 
 }  // namespace tfrfast

@@ -1,4 +1,4 @@
-// A feature schema as bytes.
+// Encodes a feature schema as bytes.
 #include "core/example/schema.h"
 
 namespace tfrfast {

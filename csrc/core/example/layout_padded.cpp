@@ -37,7 +37,7 @@ void pad_strings(const FilledRows& rows, const std::string& pad, Column& column)
   *offset = written;
 }
 
-// Without a `pad`, fills with zeros.
+// Fills with zeros if `pad` is null.
 void pad_numbers(const FilledRows& rows, const std::uint8_t* pad, Column& column) {
   const std::size_t item = rows.feature.value_bytes;
   const auto* splits = rows.row_splits.as<std::int64_t>();
@@ -68,7 +68,8 @@ Column finish_padded(FilledRows& rows) {
   const std::string pad = strings && padding ? padding->strings[0] : std::string();
   const std::size_t item = strings ? sizeof(std::int64_t) : rows.feature.value_bytes;
   std::size_t bytes, string_bytes = 0;
-  // One long row makes all of them long, so a single record decides how much memory this takes.
+  // Every row gets the length of the longest one, so a single record decides how much memory this
+  // takes.
   if (__builtin_mul_overflow(rows.count, rows.longest, &column.value_count) ||
       __builtin_add_overflow(column.value_count, 1, &bytes) ||
       __builtin_mul_overflow(bytes, item, &bytes) ||

@@ -3,8 +3,8 @@
 namespace tfrfast {
 namespace {
 
-// Most rows are short. Writing this many pairs for each row, some of which the next row overwrites,
-// avoids a branch on their number, which would often be mispredicted.
+// Most rows are short. Each row writes at least this many pairs, and the next row overwrites the
+// surplus: the loop needs no branch on the number of values, which would often be mispredicted.
 constexpr std::size_t kAtOnce = 4;
 
 Column finish_sparse(FilledRows& rows) {

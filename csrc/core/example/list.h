@@ -1,4 +1,4 @@
-// The values of one tf.train.Feature: which of its three lists it holds, and where the values are.
+// The list that a tf.train.Feature holds, and where the list's values are.
 #pragma once
 
 #include <cstdint>
@@ -7,36 +7,37 @@
 
 namespace tfrfast {
 
-// The values are the lists' field numbers in tf.train.Feature.
+// Each enumerator equals the list's field number in tf.train.Feature.
 enum class ListKind : std::uint8_t { none = 0, bytes = 1, floats = 2, ints = 3 };
 
-const char* name_of(ListKind kind) noexcept;  // as TensorFlow names it: "string", "float", "int64"
+const char* name_of(ListKind kind) noexcept;  // TensorFlow's name: "string", "float", "int64"
 
 enum class ListForm : std::uint8_t {
   empty,
-  packed,    // `values` is the little-endian floats, or the varints
-  unpacked,  // `values` is tagged values, one after another; bytes always are
+  packed,    // `values` holds little-endian floats, or varints
+  unpacked,  // `values` holds tagged values, back to back; the only form of bytes
   malformed,
 };
 
-// TensorFlow reads lists of SequenceExamples a little more strictly.
+// TensorFlow reads the lists of a SequenceExample a little more strictly.
 enum class Dialect : std::uint8_t {
-  example,           // accepts left-over bytes after a packed run of floats, and an empty list that
-                     // claims to be longer than its Feature
+  example,  // accepts left-over bytes after a packed run of floats, and an empty list whose length
+            // reaches past its Feature
   sequence_example,  // refuses both
 };
 
 struct FeatureList {
   ListForm form = ListForm::empty;
   WireBytes values;
-  const std::uint8_t* end = nullptr;  // of what was read
+  const std::uint8_t* end = nullptr;  // end of the bytes that were read
 };
 
-// Which list a Feature holds: `none` for an empty one. False if it begins with anything else.
+// Sets `kind` to the list that a Feature holds, `none` for an empty Feature. False if the Feature
+// begins with anything else.
 bool read_list_kind(WireBytes feature, ListKind& kind) noexcept;
 
-// Where the values of a Feature that holds `kind` are. Like TensorFlow, this does not read what
-// follows the first packed run, or the list itself. Then `end` is not the end of the Feature.
+// Finds the values of a Feature that holds `kind`. Like TensorFlow, reads nothing after the first
+// packed run or after the list, so `end` may lie before the Feature's end.
 FeatureList find_list(WireBytes feature, ListKind kind,
                       Dialect dialect = Dialect::example) noexcept;
 

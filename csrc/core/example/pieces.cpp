@@ -8,7 +8,7 @@
 namespace tfrfast {
 namespace {
 
-// Exactly one load: another thread may be changing the number.
+// A single load: another thread may be writing the number.
 std::uint64_t load_once(const std::int64_t& number) noexcept {
   return static_cast<std::uint64_t>(__atomic_load_n(&number, __ATOMIC_RELAXED));
 }
@@ -32,7 +32,7 @@ void check_counts(std::size_t expected, std::size_t found) {
 std::span<const std::uint8_t> piece_of(const Pieces& pieces, std::size_t number) {
   const std::uint64_t start = load_once(pieces.starts[number]);
   const std::uint64_t size = load_once(pieces.sizes[number]);
-  // As unsigned numbers, negative ones are too large.
+  // Converted to unsigned, a negative number is too large.
   if (start > pieces.bytes.size() || size > pieces.bytes.size() - start) {
     throw_outside(number, start, size, pieces.bytes.size());
   }

@@ -1,5 +1,5 @@
-// The features that are read from each record: their description is checked once and compiled into
-// a table for the decoder.
+// The features to read from each record. Their descriptions are checked once and compiled into a
+// table for the decoder.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 namespace tfrfast {
 
-// A row's values, or one value, in `numbers` or `strings` as the type says.
+// A row's values, or a single value, in `numbers` or `strings` depending on the type.
 struct DefaultValue {
-  std::vector<std::uint8_t> numbers;  // as in the column
+  std::vector<std::uint8_t> numbers;  // encoded as in the column
   std::vector<std::string> strings;
 };
 
@@ -26,10 +26,10 @@ struct FeatureSpec {
   std::string name;
   const Layout* layout = &kFixedLayout;
   ValueType type = ValueType::int64;
-  std::vector<std::int64_t> shape;            // fixed: of a row; padded: of one step; else empty
+  std::vector<std::int64_t> shape;  // fixed: of a row; padded: of one step; otherwise empty
   std::optional<DefaultValue> default_value;  // fixed: a whole row; padded: one value
-  bool required = false;                      // of a list of features: it may not be missing
-  std::size_t raw_bytes = 0;                  // of a row, for ValueType::raw
+  bool required = false;      // every record of a feature list must have the feature
+  std::size_t raw_bytes = 0;  // raw: bytes of a row
 };
 
 // A feature as the decoder needs it.
@@ -38,20 +38,20 @@ struct CompiledFeature {
   ListKind kind = ListKind::none;
   std::size_t row_values = 1;   // fixed: values in a row; padded: in one step
   std::size_t value_bytes = 0;  // numbers only; a raw row counts as one value
-  // What a map entry for this feature begins with, after its own tag and length: the key's tag,
-  // length and bytes, then the value's tag. Zero-padded to whole words.
+  // The bytes with which a map entry for this feature begins, after the entry's own tag and length:
+  // the key's tag, length and bytes, then the value's tag. Zero-padded to whole words.
   std::vector<std::uint64_t> opening;
   std::size_t opening_bytes = 0;
 };
 
-// Immutable; may be shared between threads.
+// Immutable. Threads may share a schema.
 class FeatureSchema {
  public:
   static constexpr std::uint32_t kUnknown = 0xffffffff;
   static constexpr EncodedKind kEncoding{"feature schema", "tfFP"};
 
-  // Throws `invalid` for a description that makes no sense: a name that is asked for twice, a
-  // negative dimension, a default whose size differs from the shape's.
+  // Throws `invalid` for a contradictory description: a repeated name, a negative dimension, a
+  // default whose size differs from the shape's.
   explicit FeatureSchema(std::vector<FeatureSpec> specs);
 
   std::string encode() const;

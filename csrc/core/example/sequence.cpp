@@ -25,7 +25,7 @@ SequenceDecoder::SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
     }
     context_columns_.emplace_back(feature);
   }
-  step_features_.reserve(sequences_->size());  // the builders point into it
+  step_features_.reserve(sequences_->size());  // the builders point into the vector
   for (std::size_t slot = 0; slot < sequences_->size(); ++slot) {
     CompiledFeature steps = (*sequences_)[slot];
     if (steps.spec.layout == &kFixedLayout) {
@@ -152,7 +152,7 @@ void SequenceDecoder::put_steps(std::uint32_t slot, WireBytes record, const Reco
       }
       const FeatureList found = find_list(step_feature, feature.kind, Dialect::sequence_example);
       fit = column.put_list(step, found, record);
-      // TensorFlow goes on where it stopped reading, even if that is before the end of the step.
+      // Like TensorFlow, continue where reading stopped, even before the end of the step.
       if (fit == Fit::ok) list = WireReader({found.end, end});
     } else {
       std::uint32_t length;

@@ -1,6 +1,6 @@
-// Decodes serialized tf.train.SequenceExamples to columns: context features like an Example's, and
-// feature lists as steps. The values are the same as those of TensorFlow's fast parser for
-// everything that it accepts, which is not quite the same as for Examples.
+// Decodes serialized tf.train.SequenceExamples to columns: context features as in an Example, and
+// feature lists as steps. Accepts every record that TensorFlow's fast parser accepts, with the same
+// values. TensorFlow's rules differ slightly from its rules for Examples.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace tfrfast {
 
-// The steps of all rows, one after another, as a ragged column in which each row is a step.
+// All rows' steps, end to end, as a ragged column with one row per step.
 struct StepColumn {
   Column steps;
   std::size_t rows = 0;
@@ -31,13 +31,13 @@ struct SequenceColumns {
 // Decodes batch after batch, as BatchDecoder does. One thread at a time.
 class SequenceDecoder {
  public:
-  // In a sequence feature with a padded layout, every step must have the shape. With any layout,
-  // the steps are returned as StepColumns. Throws `invalid` for a padded context feature.
+  // In a sequence feature with a padded layout, every step must have the shape. Sequence features
+  // of every layout are returned as StepColumns. Throws `invalid` for a padded context feature.
   SequenceDecoder(std::shared_ptr<const FeatureSchema> context,
                   std::shared_ptr<const FeatureSchema> sequences, PathOfRecord path_of = {});
 
   void begin(std::size_t rows);
-  // As BatchDecoder::decode().
+  // Like BatchDecoder::decode().
   void decode(std::span<const WireBytes> records, std::span<const std::int64_t> record_numbers);
   SequenceColumns finish();
 
@@ -55,7 +55,7 @@ class SequenceDecoder {
   std::shared_ptr<const FeatureSchema> sequences_;
   PathOfRecord path_of_;
   std::vector<ColumnBuilder> context_columns_;
-  std::vector<CompiledFeature> step_features_;  // the sequence features as ragged ones
+  std::vector<CompiledFeature> step_features_;  // the sequence features, with a ragged layout
   std::vector<ColumnBuilder> step_columns_;
   std::vector<std::size_t> step_counts_;
   std::vector<PooledBuffer> row_splits_;

@@ -26,7 +26,7 @@ void Survey::add(WireBytes record) {
   const PathOfRecord nowhere;
   const RecordPlace place{static_cast<std::int64_t>(records_), &nowhere};
   if (record.size() >= kLongestMessage) complain_too_long(place, record.size());
-  std::map<std::string, WireBytes> last;  // if a key is seen twice, the last one counts
+  std::map<std::string, WireBytes> last;  // the last value of a repeated key counts
   const std::uint8_t* const stopped = for_each_entry(record, [&](WireBytes key, WireBytes feature) {
     last[{reinterpret_cast<const char*>(key.data()), key.size()}] = feature;
   });

@@ -1,4 +1,4 @@
-// Summarises what the features of some Examples hold, to suggest a description.
+// Summarises the features of some Examples, to suggest a description.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 namespace tfrfast {
 
 struct SeenFeature {
-  ListKind kind = ListKind::none;  // none: seen only empty
-  std::size_t records = 0;         // that have it, and not empty
+  ListKind kind = ListKind::none;  // none: every list was empty
+  std::size_t records = 0;         // records in which the feature is not empty
   std::size_t min_values = 0;
   std::size_t max_values = 0;
 };
 
 class Survey {
  public:
-  // Throws `feature` for a record that is not an Example, or in which a feature holds another kind
-  // of list than before.
+  // Throws `feature` for a record that is not an Example, or for a feature whose kind of list
+  // differs from an earlier record's.
   void add(WireBytes record);
 
   std::size_t records() const noexcept { return records_; }

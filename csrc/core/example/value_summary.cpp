@@ -8,7 +8,7 @@
 namespace tfrfast {
 namespace {
 
-// Spreads the bits of a value over all of a hash (the finisher of MurmurHash3 for 64 bits).
+// Spreads a value's bits over a whole hash (MurmurHash3's 64-bit finisher).
 std::uint64_t spread(std::uint64_t bits) noexcept {
   bits ^= bits >> 33;
   bits *= 0xff51afd7ed558ccdu;
@@ -51,8 +51,8 @@ inline void ValueSummary::track(std::uint64_t hash, const MakeValue& make_value)
   ++used_;
 }
 
-// One less of every tracked value, and of the one that has no room. So each count is too low by at
-// most the number of times that this happened.
+// Subtracts one from every tracked value, and drops the value that has no slot. So each count is
+// too low by at most the number of calls.
 void ValueSummary::forget_rare() {
   ++uncounted_;
   std::vector<Slot> kept;

@@ -1,4 +1,4 @@
-// What many values have in common: their range, how many differ, which are the most frequent.
+// Summarises many values: their range, how many differ, and the most frequent values.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace tfrfast {
 
-// Takes values one after the other, in memory that does not grow with their number. One kind of
-// values each. One thread at a time.
+// Takes values one after the other. Memory does not grow with the number of values. All values of
+// one summary have one kind. One thread at a time.
 //
-// As long as at most kTracked different values were seen, all counts are exact. After that, the
-// number of different values is an estimate (HyperLogLog, 4,096 registers: 1.6 %), and counts of
-// frequent values are by up to uncounted() too low (Misra and Gries).
+// All counts are exact up to kTracked different values. Beyond, the number of different values is
+// an estimate (HyperLogLog, 4,096 registers: 1.6 %), and counts of frequent values are too low by
+// at most uncounted() (Misra and Gries).
 class ValueSummary {
  public:
   static constexpr std::size_t kTracked = 2048;
@@ -28,9 +28,9 @@ class ValueSummary {
   void add(WireBytes string);
 
   std::uint64_t count() const noexcept { return count_; }
-  std::uint64_t not_numbers() const noexcept { return not_numbers_; }  // NaN, not in the following
+  std::uint64_t not_numbers() const noexcept { return not_numbers_; }  // NaNs, left out below
   double sum() const noexcept { return sum_; }
-  // Of all values so far; nothing if there are none.
+  // Over all values so far. Meaningless before the first value.
   std::int64_t min_int() const noexcept { return min_int_; }
   std::int64_t max_int() const noexcept { return max_int_; }
   float min_float() const noexcept { return min_float_; }
@@ -41,8 +41,8 @@ class ValueSummary {
   double distinct() const;
 
   struct Frequent {
-    std::uint64_t bits = 0;  // of the int or the float
-    std::string string;      // its first kShownBytes
+    std::uint64_t bits = 0;  // bits of the int or the float
+    std::string string;      // the string's first kShownBytes
     std::uint64_t count = 0;
   };
   static constexpr std::size_t kShownBytes = 64;
@@ -52,7 +52,7 @@ class ValueSummary {
   struct Slot {
     std::uint64_t hash = 0;
     std::uint64_t count = 0;  // 0: free
-    std::uint64_t value = 0;  // bits, or the number of the string
+    std::uint64_t value = 0;  // bits, or the index of the string
   };
   static constexpr std::size_t kSlots = 4 * kTracked;
   static constexpr unsigned kRegisterBits = 12;

@@ -1,4 +1,4 @@
-// What a feature's values are in its column.
+// The types of a column's values.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ enum class ValueType : std::uint8_t {
   uint16,
   uint8,
   boolean,
-  raw,  // one byte string of exactly `raw_bytes` bytes, taken as it is
+  raw,  // one byte string of exactly `raw_bytes` bytes, copied unchanged
 };
 
 const char* name_of(ValueType type) noexcept;
@@ -29,6 +29,6 @@ ValueType value_type_named(std::string_view name);  // throws Error(invalid)
 std::vector<const char*> names_of_value_types(ListKind kind);
 
 ListKind list_kind_of(ValueType type) noexcept;
-std::size_t item_bytes_of(ValueType type) noexcept;  // 0 for bytes and raw, whose size varies
+std::size_t item_bytes_of(ValueType type) noexcept;  // 0 for bytes and raw, whose sizes vary
 
 }  // namespace tfrfast

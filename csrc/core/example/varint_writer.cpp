@@ -1,6 +1,5 @@
 // Encodes int64 values as packed varints. With BMI2, one instruction spreads a value's groups of
-// seven bits, and one store writes eight bytes. The next varint overwrites what that writes past
-// the end.
+// seven bits, and one store writes eight bytes. The next varint overwrites the bytes past the end.
 #include <bit>
 #include <cstring>
 
@@ -16,7 +15,7 @@
 namespace tfrfast {
 namespace {
 
-// Room for the longest varint and for what a store may write past it.
+// The longest varint, or the furthest byte that a store touches.
 constexpr std::ptrdiff_t kReach = 10;
 
 // ceil(bits / 7) for 1 to 64 bits, without a division.
@@ -34,12 +33,12 @@ inline std::uint8_t* put_slowly(std::uint64_t value, std::uint8_t* out) noexcept
   return out;
 }
 
-// Exactly one load: another thread may be changing the value.
+// A single load: another thread may be writing the value.
 inline std::uint64_t load_once(const std::int64_t* value) noexcept {
   return static_cast<std::uint64_t>(__atomic_load_n(value, __ATOMIC_RELAXED));
 }
 
-// Null if it does not fit, because it has changed since it was measured.
+// Returns null if the value does not fit because another thread changed the value.
 inline std::uint8_t* put_if_it_fits(std::uint64_t value, std::uint8_t* out,
                                     const std::uint8_t* room_end) noexcept {
   if (static_cast<std::ptrdiff_t>(varint_bytes(value)) > room_end - out) return nullptr;
@@ -111,7 +110,7 @@ constexpr VarintWriter kBmi2 = {&measure_with_lzcnt, &write_with_bmi2};
 
 bool cpu_has_bmi2() noexcept {
   __builtin_cpu_init();
-  // Not all compilers know LZCNT in __builtin_cpu_supports.
+  // Not every compiler's __builtin_cpu_supports knows LZCNT.
   constexpr unsigned kLzcntBit = 1u << 5;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __builtin_cpu_supports("bmi2") && __get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx) != 0 &&

@@ -15,7 +15,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::ptrdiff_t kBlockBytes = 64;
-// Eight bytes are loaded even for a value that starts on a block's last byte.
+// Each load takes eight bytes, even for a value that starts on a block's last byte.
 constexpr std::ptrdiff_t kBlockReach = kBlockBytes + 7;
 constexpr std::ptrdiff_t kLongestVarint = 10;
 
@@ -23,7 +23,7 @@ inline std::uint64_t load64(const std::uint8_t* bytes) noexcept {
   return load_little_endian<std::uint64_t>(bytes);
 }
 
-// Bit i is set if byte i of the block ends a varint.
+// Bit i of the result is set if byte i of the block ends a varint.
 inline std::uint64_t ends_in_block(const std::uint8_t* block) noexcept {
 #if defined(__x86_64__)
   std::uint64_t continued = 0;
@@ -43,7 +43,7 @@ inline std::uint64_t ends_in_block(const std::uint8_t* block) noexcept {
 }
 
 struct PortablePacking {
-  // The low seven bits of each of the first `count` bytes (1 to 8), put together.
+  // Joins the low seven bits of each of the first `count` bytes (1 to 8).
   static inline std::uint64_t join(std::uint64_t bytes, unsigned count) noexcept {
     std::uint64_t x = bytes & (~std::uint64_t{0} >> (64 - 8 * count)) & 0x7f7f7f7f7f7f7f7fu;
     x = (x & 0x007f007f007f007fu) | (x & 0x7f007f007f007f00u) >> 1;
@@ -57,7 +57,7 @@ inline void widen_block(const std::uint8_t* block, std::int64_t* out) noexcept {
   for (std::ptrdiff_t i = 0; i < kBlockBytes; ++i) out[i] = block[i];
 }
 
-// Byte by byte, for input that is shorter than a block.
+// Decodes byte by byte, for input shorter than a block.
 std::ptrdiff_t decode_slowly(WireBytes varints, std::int64_t* out, std::size_t room) noexcept {
   WireReader reader(varints);
   std::size_t count = 0;
@@ -81,13 +81,13 @@ struct LoadBefore {
   }
 };
 
-// The state of the decoder: where the next value starts, and where it will be written.
+// The decoder's state: where the next value starts, and where it will be written.
 struct Progress {
   const std::uint8_t* start;
   std::int64_t* to;
 };
 
-// Decodes the values that end in the block. False if one has more than ten bytes.
+// Decodes the values that end in the block. False if a value has more than ten bytes.
 template <class Packing, class Load>
 __attribute__((always_inline)) inline bool take_values(const std::uint8_t* block,
                                                        std::uint64_t ends, Load load,
@@ -123,8 +123,8 @@ __attribute__((always_inline)) inline std::ptrdiff_t decode_blocks(
   Progress progress{block, out};
   std::int64_t* const out_end = out + room;
   for (; block < end; block += kBlockBytes) {
-    // If a whole block cannot be loaded here, the last block that can be contains these bytes, at
-    // its upper end.
+    // If no whole block can be loaded here, the last loadable block contains these bytes at its
+    // upper end.
     const std::ptrdiff_t readable = readable_end - block;
     std::uint64_t ends = readable >= kBlockBytes ? ends_in_block(block)
                                                  : ends_in_block(readable_end - kBlockBytes) >>
@@ -212,7 +212,7 @@ bool decode_one_varint(WireBytes varint, WireBytes around, std::int64_t& value) 
 
 std::ptrdiff_t decode_varints(WireBytes varints, WireBytes around, std::int64_t* out,
                               std::size_t room) noexcept {
-  // The kernels take a block to warm up.
+  // The kernels pay only for more than one value.
   if (varints.size() <= 8 && room != 0 && decode_one_varint(varints, around, *out)) return 1;
   return kKernel(varints, around, out, room);
 }

@@ -1,15 +1,15 @@
-// Decodes eight values at a time, from a block of 64 bytes that begins where a value does.
+// Decodes eight values at a time, from blocks of 64 bytes. Each block begins with a value.
 //
-// The positions of the bytes that end a value are put side by side (vpcompressb). Each lane of
-// eight bytes then counts up from its value's start, bytes past the value's end are masked off, and
-// one byte permutation brings the values into their lanes. The groups of seven bits are joined by
-// multiplying neighbours and adding: bytes into 14 bits, those into 28, and those into 56.
+// vpcompressb packs the positions of the bytes that end a value. Each lane of eight bytes then
+// counts up from its value's start, masks off the bytes past the value's end, and one byte
+// permutation brings the values into their lanes. Multiplying and adding neighbours joins the
+// groups of seven bits: bytes into 14 bits, pairs into 28, and quadruples into 56.
 #include "core/example/varints_avx512.h"
 
 #if defined(__x86_64__)
 
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC's own AVX-512 headers set it off (its bug 105593).
+// GCC's own AVX-512 headers cause this warning (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
@@ -33,22 +33,22 @@ alignas(64) constexpr std::uint8_t kCounting[64] = {
     22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
     44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
-// Whether a value that ends in the block has more than eight bytes.
+// Returns whether a value that ends in the block has more than eight bytes.
 inline bool has_long_value(std::uint64_t ends) noexcept {
   std::uint64_t continued = ~ends & ~std::uint64_t{0} >> std::countl_zero(ends);
   continued &= continued >> 1;
   continued &= continued >> 2;
-  continued &= continued >> 4;  // runs of eight bytes that end nothing
+  continued &= continued >> 4;  // runs of eight bytes, each with a continuation bit
   return continued != 0;
 }
 
-// The values that end in the block, none of more than eight bytes.
+// Decodes the values that end in the block. Each must have at most eight bytes.
 TFRFAST_TARGET inline void take_values(__m512i block, std::uint64_t ends, int values,
                                        std::int64_t* out) noexcept {
   const __m512i counting = _mm512_load_si512(kCounting);
   const __m512i one = _mm512_set1_epi8(1);
   const __m512i last = _mm512_maskz_compress_epi8(ends, counting);
-  // Each value starts after the end of the one before it, the first at 0.
+  // Each value starts after the previous value's end, the first at 0.
   const __m512i first = _mm512_maskz_add_epi8(
       ~std::uint64_t{1}, _mm512_permutexvar_epi8(_mm512_sub_epi8(counting, one), last), one);
   const __m512i bits = _mm512_and_si512(block, _mm512_set1_epi8(0x7f));

@@ -12,7 +12,7 @@ namespace tfrfast {
 
 bool cpu_has_avx512_vbmi2() noexcept;
 
-// As decode_varints(); reads nothing around the varints.
+// Like decode_varints(). Reads no byte outside `varints`.
 std::ptrdiff_t decode_varints_avx512(WireBytes varints, WireBytes around, std::int64_t* out,
                                      std::size_t room) noexcept;
 

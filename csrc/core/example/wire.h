@@ -1,6 +1,6 @@
-// Reads protobuf wire bytes exactly as leniently as TensorFlow's fast Example parser: a length is
-// the low 32 bits of its varint, and a message whose length reaches past the message around it ends
-// where that ends. A stricter reader would refuse records that TensorFlow accepts.
+// Reads protobuf wire bytes exactly as leniently as TensorFlow's fast Example parser. A length is
+// the low 32 bits of its varint. A message that claims to reach past its enclosing message ends
+// where the enclosing message ends. A stricter reader would refuse records that TensorFlow accepts.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tfrfast {
 
-// One serialized message, or a part of one, in memory that its reader does not own.
+// A serialized message, or a part of a message. The reader does not own the memory.
 using WireBytes = std::span<const std::uint8_t>;
 
 inline constexpr std::uint8_t varint_tag(unsigned field) noexcept {
@@ -25,9 +25,9 @@ inline constexpr std::uint8_t fixed32_tag(unsigned field) noexcept {
 }
 
 inline constexpr std::size_t kMaxVarintBytes = 10;
-inline constexpr std::size_t kLongestMessage = std::size_t{1} << 31;  // protobuf takes less
+inline constexpr std::size_t kLongestMessage = std::size_t{1} << 31;  // protobuf requires less
 
-// The eight bytes at `bytes`. Those at or after `readable_end` are undefined. The eight bytes
+// Loads the eight bytes at `bytes`. Bytes at or after `readable_end` are undefined. The eight bytes
 // before `readable_end` must be readable.
 inline std::uint64_t load64_before(const std::uint8_t* bytes,
                                    const std::uint8_t* readable_end) noexcept {
@@ -36,8 +36,8 @@ inline std::uint64_t load64_before(const std::uint8_t* bytes,
   return load_little_endian<std::uint64_t>(bytes - missing) >> (8 * missing);
 }
 
-// A position in wire bytes. If the bytes do not hold what is asked for, every `read_` and `skip_`
-// returns false, and the position is undefined. None reads outside the bytes.
+// A position in wire bytes. Every `read_` and `skip_` returns false if the bytes do not fit, and
+// leaves the position undefined. No function reads outside the bytes.
 class WireReader {
  public:
   explicit WireReader(WireBytes bytes) noexcept
@@ -49,14 +49,14 @@ class WireReader {
   WireBytes rest() const noexcept { return {next_, bytes_left()}; }
   bool next_is(std::uint8_t tag) const noexcept { return next_ != end_ && *next_ == tag; }
 
-  // Takes a one-byte tag if it is next. A longer encoding of the same tag does not count.
+  // Takes a one-byte tag if the tag comes next. Ignores longer encodings of the tag.
   bool take(std::uint8_t tag) noexcept {
     if (!next_is(tag)) return false;
     ++next_;
     return true;
   }
 
-  // Bits past the 64th are dropped; a varint of more than ten bytes is refused.
+  // Drops bits past the 64th. Refuses a varint of more than ten bytes.
   bool read_varint(std::uint64_t& value) noexcept {
     std::uint64_t result = 0;
     for (unsigned shift = 0; shift < 7 * kMaxVarintBytes; shift += 7) {
@@ -86,7 +86,8 @@ class WireReader {
     return true;
   }
 
-  // Passes over the next `length` bytes, or all that are left, and returns them as a message.
+  // Returns the next `length` bytes, or all bytes that are left, as a message, and moves past the
+  // message.
   WireBytes enter(std::uint32_t length) noexcept {
     const std::size_t bytes = length < bytes_left() ? length : bytes_left();
     const WireBytes message{next_, bytes};
@@ -94,7 +95,7 @@ class WireReader {
     return message;
   }
 
-  // Reads a length and that many bytes, all of which must be there.
+  // Reads a length and that many bytes. False unless all of the bytes are left.
   bool read_bytes(WireBytes& bytes) noexcept {
     std::uint32_t length;
     if (!read_length(length) || length > bytes_left()) return false;
@@ -103,8 +104,8 @@ class WireReader {
     return true;
   }
 
-  // Passes over any field. Refuses groups. Like TensorFlow, skips to the end if a length reaches
-  // past it, and skips nothing if a length is 2 GiB or more.
+  // Skips any field. Refuses groups. Like TensorFlow, skips to the end if a length reaches past the
+  // end, and skips nothing after a length of 2 GiB or more.
   bool skip_field() noexcept {
     std::uint64_t tag, ignored;
     std::uint32_t length;
