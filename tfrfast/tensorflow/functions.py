@@ -101,9 +101,10 @@ def parallel_map(
     """dataset.map(lambda *element: body(*element, *others)), several at once, in order.
 
     Elements are flattened for `body`, which may return any structure. Unless it calls functions,
-    each call stays on one thread: one of its ops does all the work, and handing the others from
-    thread to thread takes longer than running them. A body `is_pure` if its ops may run in any
-    order, and only those that its results need.
+    each call stays on one thread: one of its ops does all the work. TensorFlow's usual executor
+    hands the other ops from thread to thread, which took 40 us of the 220 us of processor time of a
+    step with four columns of four rows. Only the constructor of tf.data's map takes the executor. A
+    body `is_pure` if its ops may run in any order, and only those that its results need.
     """
     others = tuple(map(tf.convert_to_tensor, others))
     made = _traced(_tensors_of, body, dataset, others, is_pure)

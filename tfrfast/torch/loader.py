@@ -145,7 +145,8 @@ class Loader:
     def _begin(self) -> Iterator[Any]:
         """Begins an epoch for an iterator that is asked for its first batch.
 
-        Only then does it count, as frameworks make iterators that they do not use.
+        The epoch counts only then, because DataLoader and Lightning make iterators that they never
+        use.
         """
         loader = self._settled()
         self._settle_in_this_process()

