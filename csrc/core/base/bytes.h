@@ -1,4 +1,4 @@
-// Little-endian integers in unaligned bytes, as TFRecord frames and index files hold them.
+// Little-endian integers in unaligned bytes, the form of TFRecord frames and index files.
 #pragma once
 
 #include <bit>
@@ -36,7 +36,7 @@ inline void store_little_endian(std::uint8_t* bytes, Integer value) noexcept {
   std::memcpy(bytes, &value, sizeof value);
 }
 
-// The first of the bytes up to `end` that is not zero, or `end`.
+// Returns the first nonzero byte before `end`, or `end`.
 inline const std::uint8_t* skip_zeros(const std::uint8_t* bytes, const std::uint8_t* end) noexcept {
   const auto word = [&](int number) {
     return load_little_endian<std::uint64_t>(bytes + number * sizeof(std::uint64_t));

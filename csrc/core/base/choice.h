@@ -1,4 +1,4 @@
-// Words that name one of a few things, as users write them and descriptions hold them.
+// Finds the thing that a word names, and refuses every other word.
 #pragma once
 
 #include <functional>
@@ -7,19 +7,19 @@
 
 namespace tfrfast {
 
-// A word, and what it stands for.
+// A word and its meaning.
 template <class Value>
 struct Choice {
   const char* name;
   Value value;
 };
 
-// Error invalid: `<argument> is "<word>", but must be "a", "b" or "c".`
+// Throws Error invalid: `<argument> is "<word>", but must be "a", "b" or "c".`
 [[noreturn]] void refuse_choice(const char* argument, std::string_view word,
                                 const std::vector<std::string_view>& choices);
 
-// The one of `choices` whose `name_of` is `word`. If there is none, throws an Error invalid that
-// says what `argument` may be.
+// Returns the choice whose `name_of` is `word`. Throws Error invalid, with all names, for any other
+// word.
 template <class Choices, class NameOf>
 const auto& find_choice(const char* argument, std::string_view word, const Choices& choices,
                         NameOf name_of) {
@@ -31,7 +31,7 @@ const auto& find_choice(const char* argument, std::string_view word, const Choic
   refuse_choice(argument, word, names);
 }
 
-// What `word` stands for in a table of Choice.
+// Returns the value of `word` in a table of Choice.
 template <class Table>
 auto choose(const char* argument, std::string_view word, const Table& table) {
   return find_choice(argument, word, table, [](const auto& each) { return each.name; }).value;

@@ -9,7 +9,7 @@
 namespace tfrfast {
 namespace {
 
-// The head: 4 characters, u32 version, u64 fingerprint of what follows.
+// The head: 4 characters, u32 version, u64 fingerprint of all later bytes.
 constexpr std::size_t kTagBytes = 4;
 constexpr std::size_t kVersionBytes = sizeof(std::uint32_t);
 constexpr std::size_t kFingerprintAt = kTagBytes + kVersionBytes;

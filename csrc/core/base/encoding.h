@@ -1,5 +1,6 @@
-// Descriptions as bytes, for a graph, a pickle or another process to carry. A tag, the version of
-// the encoding and a fingerprint come first, then numbers and strings end to end, little-endian.
+// Encodes descriptions as bytes that travel in a graph, a pickle or to another process. A tag, the
+// encoding's version and a fingerprint come first. Numbers and strings follow end to end,
+// little-endian.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,10 @@
 
 namespace tfrfast {
 
-// What some bytes describe.
+// A kind of description.
 struct EncodedKind {
   const char* name;           // in errors: "plan"
-  const char* tag;            // 4 characters, which no other kind has
+  const char* tag;            // 4 characters, unique to this kind
   std::uint32_t version = 1;  // raised when the encoding changes
 };
 
@@ -31,15 +32,15 @@ class Encoder {
   }
   void string(std::string_view value);
   void integers(std::span<const std::int64_t> values);
-  void encoded(std::string_view bytes) { bytes_ += bytes; }  // numbers and strings, already encoded
+  void encoded(std::string_view bytes) { bytes_ += bytes; }  // appends encoded bytes
 
-  std::string finish();  // call it once
+  std::string finish();  // call once
 
  private:
   std::string bytes_;
 };
 
-// Reads what an Encoder wrote, in the same order. The bytes must outlive it. Every member throws
+// Reads the output of an Encoder, in the same order. Does not own the bytes. Every member throws
 // Error invalid for bytes that no Encoder of the kind wrote.
 class Decoder {
  public:
@@ -54,9 +55,9 @@ class Decoder {
   }
   std::string_view string();
   std::vector<std::int64_t> integers();
-  std::size_t count();  // how many things follow; each takes a byte or more
+  std::size_t count();  // of the items that follow, each at least a byte long
 
-  // One description inside another, while this object lives. Only a few levels are allowed.
+  // Keep a Level alive while decoding a nested description. Limits the depth of nesting.
   class Level {
    public:
     explicit Level(Decoder& decoder);
@@ -81,7 +82,7 @@ class Decoder {
   int depth_ = 0;
 };
 
-// What an encoding begins with. Encodings whose heads are the same are the same.
+// The first bytes of an encoding. Two encodings are equal if their heads are equal.
 std::string_view head_of(std::string_view encoded) noexcept;
 
 }  // namespace tfrfast

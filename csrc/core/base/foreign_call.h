@@ -1,4 +1,4 @@
-// Calls to code that may end the thread.
+// Guards calls to code that may end the thread.
 #pragma once
 
 #include <exception>
@@ -6,16 +6,15 @@
 
 namespace tfrfast {
 
-// The calling thread does nothing more: it waits for the process to end.
+// Stops the calling thread until the process ends.
 [[noreturn]] void wait_for_the_end() noexcept;
 
-// Returns call(). If pthread_exit() ends the thread inside it, the thread waits here for the end of
-// the process instead. Otherwise the whole stack would be unwound, through destructors that are not
-// prepared for it, and the first noexcept function on the way would end the process.
+// Returns call(). If pthread_exit() ends the thread inside `call`, the thread waits here until the
+// process ends. Without the guard, the whole stack would be unwound through destructors that may
+// fail, and the first noexcept function on the way would end the process.
 //
-// Objects that `call` itself makes are destroyed in either case.
-// It may be made while an exception is handled, where a handler of all exceptions could not: C++
-// ends the process if what is no C++ exception is caught there.
+// Objects made inside `call` are destroyed in either case. Works while an exception is being
+// handled. `catch (...)` would not: catching a forced unwind ends the process there.
 template <class Call>
 auto call_foreign(const Call& call) {
 #if defined(__GLIBCXX__)
@@ -39,7 +38,7 @@ auto call_foreign(const Call& call) {
     return returned;
   }
 #else
-  return call();  // other C++ libraries do not unwind
+  return call();  // other C++ libraries do not unwind for pthread_exit()
 #endif
 }
 

@@ -1,4 +1,4 @@
-// A small hash for names and descriptions. Its values are frozen: files and graphs hold them.
+// A small hash for names and descriptions. The values are frozen: files and graphs hold them.
 #pragma once
 
 #include <cstddef>

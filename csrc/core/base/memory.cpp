@@ -26,7 +26,7 @@ std::uint64_t machine_bytes() noexcept {
 }
 
 #if defined(TFRFAST_LINUX)
-// The limit that `path` holds. Without a limit it holds "max", or a number beyond all memory.
+// Reads the limit in the file `path`. Without a limit the file holds "max" or a huge number.
 std::uint64_t limit_in(const char* path) {
   std::uint64_t bytes = 0;
   std::ifstream file(path);
@@ -41,7 +41,7 @@ std::uint64_t look_up() noexcept {
     bytes = std::min({bytes, limit_in("/sys/fs/cgroup/memory.max"),
                       limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
   } catch (const std::exception&) {
-    // Only the machine's memory is known.
+    // The machine's memory is the only known limit.
   }
 #endif
   return bytes;

@@ -28,7 +28,7 @@ namespace {
 
 struct Abandoned {};
 
-// One parallel_for: threads claim numbers from `next`, and the last one to finish wakes the caller.
+// One parallel_for(): threads claim numbers from `next`, and the last to finish wakes the caller.
 struct Job {
   Job(std::size_t how_many, const std::function<void(std::size_t)>& what)
       : count(how_many), work(what) {}
@@ -38,7 +38,7 @@ struct Job {
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> finished{0};
   std::atomic<std::size_t> first_failed{SIZE_MAX};  // lower numbers are still worked on
-  std::atomic<bool> caller_failed{false};           // nothing is
+  std::atomic<bool> caller_failed{false};           // no number is worked on
 
   std::mutex mutex;
   std::condition_variable all_finished;
@@ -63,8 +63,8 @@ struct Job {
     }
   }
 
-  // Ends waits for what nobody wants any more, and asks the caller's own check, if this is its
-  // thread.
+  // Ends the waits of work that no longer matters. On the caller's thread, also calls the caller's
+  // check.
   class EndIfFailed final : public WaitCheck {
    public:
     EndIfFailed(const Job& job, std::size_t number) noexcept : job_(job), number_(number) {}
@@ -101,7 +101,7 @@ struct Job {
           if (check != nullptr) check->check();
           if (while_waiting) while_waiting();
         } catch (...) {
-          fail(0);  // the caller's exception counts before that of any work
+          fail(0);  // the caller's exception precedes the exceptions of all work
           caller_failed = true;
         }
         lock.lock();
@@ -115,7 +115,8 @@ class Team {
   static Team& instance() {
     static std::atomic<Team*> team{nullptr};
     Team* current = team.load(std::memory_order_acquire);
-    // A forked child has the parent's bookkeeping but none of its threads, so it makes a new team.
+    // A forked child has the parent's bookkeeping but none of its threads, so the child makes a new
+    // team.
     if (current != nullptr && current->home_.is_this_one()) return *current;
     auto* made = new Team;  // never destroyed: its threads may outlive every static
     if (team.compare_exchange_strong(current, made)) return *made;
@@ -142,7 +143,7 @@ class Team {
  private:
   static constexpr unsigned kMaxThreads = 256;
 
-  // False if the system gives no more threads. The caller then does more of the work itself.
+  // False if the system starts no more threads. The caller then does more of the work itself.
   bool start_helper() {
     try {
       start_thread([this] { serve(); }).detach();
@@ -162,7 +163,7 @@ class Team {
       --idle_;
       lock.unlock();
       job->run_until_claimed();
-      job = nullptr;  // what it holds is not destroyed under the lock
+      job = nullptr;  // the job's members are not destroyed under the lock
       lock.lock();
       ++idle_;
     }
@@ -184,7 +185,7 @@ double cgroup_quota() {
       const double limit = std::stod(quota) / std::stod(period);
       return limit > 0 ? limit : 0.0;
     } catch (const std::exception&) {
-      return 0.0;  // "max", or no such file
+      return 0.0;  // the quota is "max", or the file does not exist
     }
   };
   std::string quota, period;
@@ -222,7 +223,7 @@ void parallel_for(std::size_t count, unsigned threads, const std::function<void(
   if (helpers > 0) Team::instance().offer(job, helpers);
   job->run_until_claimed();
   job->wait(while_waiting);
-  // Moved out of the job, because Python's exceptions must be destroyed on the caller's thread.
+  // Move the error out of the job: a Python exception must be destroyed on the caller's thread.
   if (auto error = std::exchange(job->error, nullptr)) std::rethrow_exception(std::move(error));
 }
 

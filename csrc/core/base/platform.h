@@ -1,4 +1,4 @@
-// Whether calls that only Linux has may be made. Each has a fallback in POSIX, and a build with
+// Decides whether Linux-only calls may be made. Each has a POSIX fallback. A build with
 // TFRFAST_PORTABLE uses only the fallbacks.
 #pragma once
 

@@ -38,7 +38,7 @@ SizeClass size_class_of(std::size_t bytes) {
           (std::size_t{1} << doubling) + steps * step};
 }
 
-// Null if there is none.
+// Null if the system has no memory.
 std::uint8_t* fresh(std::size_t bytes) noexcept {
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kPoolAlignment;
   auto* data =
@@ -56,7 +56,7 @@ void discard(std::uint8_t* data, std::size_t bytes) noexcept {
 
 class Pool {
  public:
-  // Never destroyed: buffers may come back while statics are being destroyed.
+  // Never destroyed: buffers may be released while statics are destroyed.
   static Pool& instance() {
     static Pool* pool = [] {
       auto* made = new Pool;
@@ -103,7 +103,7 @@ class Pool {
       std::lock_guard lock(mutex_);
       bound = std::max(kPoolRetainedBytes, std::min(lent_ + lent_ / 8, max_retained_bytes()));
       lent_ -= size.bytes;
-      // A size that was needed once may not come again.
+      // Keep a size that was needed only once within the smaller bound.
       const std::size_t own_bound = was_wanted_[size.number] ? bound : kPoolRetainedBytes;
       while (retained_ + size.bytes > own_bound && stale_count < kMaxStale &&
              take_stale(&stale[stale_count])) {
@@ -116,7 +116,7 @@ class Pool {
     }
     if (data != nullptr) discard(data, size.bytes);
     for (std::size_t i = 0; i < stale_count; ++i) discard(stale[i].data, stale[i].bytes);
-    // Small buffers come back between two batches, too, when less is in use than before and after.
+    // Small buffers also come back between two batches, when fewer bytes are in use than usual.
     if (size.bytes >= kPoolRetainedBytes / 16) shrink_to(bound);
   }
 
@@ -125,7 +125,7 @@ class Pool {
     return retained_;
   }
 
-  // Gives buffers back to the operating system, the largest first.
+  // Frees buffers, the largest first, until the pool retains at most `bound`.
   void shrink_to(std::size_t bound) noexcept {
     for (;;) {
       std::uint8_t* data = nullptr;
@@ -155,10 +155,10 @@ class Pool {
     std::size_t bytes;
   };
   static constexpr std::size_t kMaxStale = 8;
-  static constexpr std::uint64_t kStaleAfter = 64;  // buffers of other sizes
+  static constexpr std::uint64_t kStaleAfter = 64;  // takes of other sizes
 
-  // Takes a buffer of the size that has gone unused the longest off its shelf, if that is long:
-  // others that were asked for before would else keep newer sizes out for ever.
+  // If some size has not been taken for long, takes a buffer of the longest unused size off its
+  // shelf. Otherwise old sizes would keep newer sizes out for ever.
   bool take_stale(Piece* piece) noexcept {
     unsigned stalest = kClasses;
     std::uint64_t since = taken_ - std::min(taken_, kStaleAfter);
@@ -179,7 +179,7 @@ class Pool {
       shelves_[size.number].push_back(data);
       return true;
     } catch (const std::bad_alloc&) {
-      return false;  // the pool has no memory to note it in
+      return false;  // no memory for the shelf's entry
     }
   }
 
@@ -191,9 +191,10 @@ class Pool {
   std::size_t lent_ = 0;
   std::size_t retained_ = 0;
   std::array<std::vector<std::uint8_t*>, kClasses> shelves_;
-  std::uint64_t taken_ = 0;                           // buffers, ever
-  std::array<std::uint64_t, kClasses> last_taken_{};  // which of them was of that class
-  // For each class, whether it was asked for once, and again, while its shelf was empty.
+  std::uint64_t taken_ = 0;                           // buffers taken so far
+  std::array<std::uint64_t, kClasses> last_taken_{};  // value of `taken_` at the class's last take
+  // For each class: whether its shelf was ever empty when a buffer was taken, and whether it was
+  // twice.
   std::array<bool, kClasses> was_missed_{};
   std::array<bool, kClasses> was_wanted_{};
 };
@@ -202,7 +203,7 @@ class Pool {
 
 PooledBuffer::PooledBuffer(std::size_t bytes) {
   if (bytes == 0) return;
-  // Some systems promise more memory than they have, and end the process that uses it.
+  // Some systems promise more memory than exists, and kill a process that uses the memory.
   if (bytes > max_memory_bytes()) throw OutOfMemory(bytes);
   const SizeClass size = size_class_of(bytes);
   data_ = Pool::instance().take(size);

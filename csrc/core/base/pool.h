@@ -1,5 +1,5 @@
-// Aligned memory that is reused: batches come and go at gigabytes a second, and fresh pages cost
-// more than reading what fills them.
+// Reuses aligned memory. Batches come and go at gigabytes a second, and fresh pages cost more than
+// reading the data that fills them.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace tfrfast {
 
-// One piece of memory, aligned to 64 bytes, contents undefined. Move-only; goes back to the
-// process-wide pool when destroyed, from any thread. The pool is a cache, not a bound: a request
+// One piece of memory, aligned to 64 bytes, with undefined contents. Move-only. Returns to the
+// process-wide pool when destroyed, on any thread. The pool is a cache, not a bound: a request
 // never waits for memory to come back.
 //
-// Of what was given back, the pool keeps kPoolRetainedBytes, or about as much as is in use, if that
-// is more: so prefetched batches of any size find their memory again. It keeps at most an eighth of
-// all memory, and beyond kPoolRetainedBytes only sizes that were needed before.
+// The pool retains kPoolRetainedBytes or, if more, about as many bytes as are in use, so prefetched
+// batches of any size find their memory again. It retains at most an eighth of all memory, and
+// beyond kPoolRetainedBytes only sizes that were needed repeatedly.
 class PooledBuffer {
  public:
   PooledBuffer() noexcept = default;
@@ -29,7 +29,7 @@ class PooledBuffer {
   ~PooledBuffer() { release(); }
 
   std::uint8_t* data() const noexcept { return data_; }
-  std::size_t capacity() const noexcept { return capacity_; }  // at least what was asked for
+  std::size_t capacity() const noexcept { return capacity_; }  // at least the requested bytes
 
   template <class T>
   T* as() const noexcept {
@@ -46,7 +46,7 @@ class PooledBuffer {
 inline constexpr std::size_t kPoolAlignment = 64;
 inline constexpr std::size_t kPoolRetainedBytes = std::size_t{256} << 20;
 
-std::size_t pool_retained_bytes() noexcept;  // what the pool holds right now
-void pool_trim() noexcept;                   // gives all of it back to the operating system
+std::size_t pool_retained_bytes() noexcept;  // bytes in the pool now
+void pool_trim() noexcept;                   // frees all bytes in the pool
 
 }  // namespace tfrfast

@@ -14,8 +14,8 @@ struct Range {
   std::uint32_t last;
 };
 
-// Unicode's categories Cc, Cf, Zl and Zp, and what is never a character. Not the two joiners
-// U+200C and U+200D, without which some languages and many emoji are not written right.
+// Unicode's categories Cc, Cf, Zl and Zp, and the noncharacters. Without the two joiners U+200C and
+// U+200D, which some scripts and many emoji need.
 constexpr Range kUnprintable[] = {
     {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x0600, 0x0605},
     {0x061c, 0x061c},   {0x06dd, 0x06dd},   {0x070f, 0x070f},   {0x0890, 0x0891},
@@ -45,7 +45,7 @@ std::string printable(std::string_view text) {
   shown.reserve(text.size());
   for (std::size_t next = 0; next < text.size();) {
     const auto byte = static_cast<std::uint8_t>(text[next]);
-    // A character's bytes follow from its first one, if they are UTF-8.
+    // In UTF-8, the first byte determines the number of bytes.
     const std::size_t count = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
     const std::string_view bytes = text.substr(next, count);
     const std::span encoded(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());

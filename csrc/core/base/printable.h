@@ -1,4 +1,4 @@
-// Text from strangers, as a terminal may show it.
+// Makes text from files and servers safe to show on a terminal.
 #pragma once
 
 #include <string>
@@ -6,10 +6,9 @@
 
 namespace tfrfast {
 
-// The same text, with an escape such as \x1b or \u202e for each character that a terminal would
-// obey or hide: controls, line ends, marks that reorder text, bytes that are not UTF-8. Names of
-// files and features, and what servers answer, are shown this way. Printable text comes back as it
-// is.
+// Replaces each character that a terminal would obey or hide by an escape such as \x1b or \u202e:
+// controls, line ends, marks that reorder text, and bytes that are not UTF-8. Printable text is
+// returned unchanged. For names of files and features, and for servers' answers.
 std::string printable(std::string_view text);
 
 }  // namespace tfrfast

@@ -10,10 +10,10 @@
 namespace tfrfast {
 namespace {
 
-// How many forks lie between the process that loaded this library and the current one. All
-// ancestors of a process have other numbers, and it can have objects of no other processes.
+// The number of forks between the process that loaded this library and the current process. Every
+// ancestor has a smaller number, and a process can hold objects only of its ancestors.
 std::atomic<std::uint64_t> generation{0};
-// getpid() is a system call, too slow for every record that is written.
+// getpid() is a system call, too slow to make for every written record.
 std::atomic<int> current_number{0};
 
 [[maybe_unused]] const int kWatching = [] {

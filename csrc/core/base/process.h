@@ -1,4 +1,4 @@
-// The process that an object belongs to.
+// Identifies the process that made an object.
 #pragma once
 
 #include <cstdint>
@@ -6,28 +6,28 @@
 
 namespace tfrfast {
 
-// Remembers the process that it was made in. A forked child has a copy of every object, but none of
-// the threads that work on it, and it shares the open files with its parent.
+// Remembers the process that constructed the object. A forked child has a copy of every object, but
+// none of the threads that work on the object, and shares open files with its parent.
 //
-// A count of forks distinguishes a child from its parent. Process numbers would not do: each is 1
-// where parent and child are the first processes of their containers.
+// A count of forks distinguishes a child from its parent. Process numbers do not: parent and child
+// may both be process 1 of their containers.
 class HomeProcess {
  public:
   HomeProcess() noexcept;
 
-  // Without a system call. Safe from many threads.
+  // Makes no system call. Safe from many threads.
   bool is_this_one() const noexcept;
 
-  // Throws Error closed in a forked child, which must not write to `path`: its bytes would end up
-  // in the same file as the parent's.
+  // Throws Error closed in a forked child. A child must not write to `path`: its bytes would be
+  // mixed with the parent's in one file.
   void refuse_in_child(const std::string& path) const;
 
  private:
   std::uint64_t generation_;
-  int number_;  // for messages
+  int number_;  // the process number, for messages
 };
 
-// The system's number of the current process, without a system call.
+// getpid(), without a system call.
 int process_number() noexcept;
 
 }  // namespace tfrfast

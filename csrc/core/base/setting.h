@@ -1,4 +1,4 @@
-// Numbers that the environment sets.
+// Reads numbers from environment variables.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tfrfast {
 
-// The number in the environment's variable `name`, or `otherwise` if it holds none.
+// Returns the number in the environment variable `name`, or `otherwise` if unset or not a number.
 inline std::uint64_t setting(const char* name, std::uint64_t otherwise) noexcept {
   const char* const text = std::getenv(name);
   if (text == nullptr || *text == '\0') return otherwise;

@@ -16,7 +16,7 @@
 namespace tfrfast {
 namespace {
 
-// Faults stay unblocked: a blocked one would kill the process without a call of its handler.
+// Faults stay unblocked: a blocked fault kills the process without calling its handler.
 sigset_t all_but_faults() noexcept {
   sigset_t signals;
   ::sigfillset(&signals);
@@ -26,8 +26,8 @@ sigset_t all_but_faults() noexcept {
   return signals;
 }
 
-// A new thread inherits what is blocked here, so it cannot take a signal in the moment before it
-// could block signals itself.
+// Blocks signals while a thread is started. The new thread inherits the mask, so no signal can
+// reach the new thread in its first moment.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
@@ -42,8 +42,8 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Address space that nothing else takes. A new thread has none of the heap: the little that it
-// needs before it can throw comes from the system.
+// Reserves address space for a new thread's first allocations, which must not fail. The thread has
+// no heap yet, and releases the space right before the allocations.
 class SpaceSetAside {
  public:
   SpaceSetAside() : begin_(::mmap(nullptr, kBytes, PROT_NONE, kFlags, -1, 0)) {
@@ -63,7 +63,7 @@ class SpaceSetAside {
 }  // namespace
 
 void prepare_to_throw() noexcept {
-  (void)std::current_exception();  // it looks where the thread keeps exceptions
+  (void)std::current_exception();  // initialises the thread's exception storage
 }
 
 std::thread start_thread(std::function<void()> work) {

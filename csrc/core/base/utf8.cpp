@@ -5,8 +5,8 @@
 namespace tfrfast {
 namespace {
 
-// How many bytes a character has that begins with this byte, and between which bounds its second
-// byte lies. The bounds are what excludes overlong forms, surrogates and numbers too large.
+// The number of bytes of a character with this first byte, and the bounds of the second byte. The
+// bounds exclude overlong forms, surrogates and numbers past U+10FFFF.
 struct Lead {
   std::size_t bytes;
   std::uint8_t low;

@@ -1,4 +1,4 @@
-// Whether bytes are text.
+// Checks whether bytes are text.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace tfrfast {
 
-// Whether the bytes are UTF-8 as Unicode defines it: no overlong forms, no surrogates, nothing past
-// U+10FFFF.
+// Returns whether the bytes are UTF-8 as Unicode defines it: no overlong forms, no surrogates,
+// nothing past U+10FFFF.
 bool is_utf8(std::span<const std::uint8_t> bytes) noexcept;
 
 }  // namespace tfrfast

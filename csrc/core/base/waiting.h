@@ -1,10 +1,11 @@
-// Long waits, for a network for example, that whoever is responsible for the thread may end.
+// Lets a thread's owner end a long wait, for example for a network.
 #pragma once
 
 namespace tfrfast {
 
-// While it lives, waits on the thread that made it call check() about ten times a second. What
-// check() throws ends the wait. The innermost one counts. Make it on the stack.
+// While a WaitCheck lives, waits on the thread that made it call check() about ten times a second.
+// An exception from check() ends the wait. Only the innermost WaitCheck is called. Make it on the
+// stack.
 class WaitCheck {
  public:
   WaitCheck() noexcept;
@@ -20,7 +21,7 @@ class WaitCheck {
   WaitCheck* const outer_;
 };
 
-// The calling thread's check, or null.
+// The calling thread's innermost check, or null.
 WaitCheck* wait_check() noexcept;
 
 }  // namespace tfrfast

@@ -20,7 +20,7 @@ struct Warnings {
     return *warnings;
   }
 
-  std::mutex mutex;  // guards the rest
+  std::mutex mutex;  // guards the other members
   std::unordered_set<std::string> keys;
   std::vector<std::string> not_taken;
 };

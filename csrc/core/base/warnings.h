@@ -1,4 +1,4 @@
-// What users should know although nothing fails. The core collects it, and bindings show it.
+// Facts that users should know although nothing failed. The core collects, bindings show.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace tfrfast {
 
-// Keeps `text` until warnings are taken. Only the first warning with the same `key` in this process
-// is kept. Safe from many threads.
+// Keeps `text` for take_warnings(). Of all warnings with one `key`, a process keeps the first. Safe
+// from many threads.
 void warn_once(const std::string& key, const std::string& text);
 
-// The warnings since the last call, in order.
+// Returns the warnings since the last call, in order.
 std::vector<std::string> take_warnings();
 
 }  // namespace tfrfast
