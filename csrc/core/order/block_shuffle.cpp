@@ -12,8 +12,9 @@ namespace {
 
 constexpr int kWindowRounds = 24;  // windows are often small
 
-// Which slice of the tail a stream takes. The bits that distinguish ranks come first, so that, with
-// 2, 4, 8, ... ranks, a rank's streams take neighbouring slices and share few blocks with others.
+// The number of the tail's slice that a stream takes. The bits that distinguish ranks come first:
+// of 2, 4, 8, ... ranks, each rank's streams take neighbouring slices and share few blocks with
+// others.
 std::int64_t slice_number(std::int64_t stream, std::int64_t streams) noexcept {
   std::int64_t high = 0, width = 1;
   while (streams % (2 * width) == 0) {
@@ -38,7 +39,7 @@ BlockShuffle::BlockShuffle(std::int64_t records, const BlockShape& shape)
   const std::int64_t block = shape.block_records;
   blocks_ = size / block + (size % block != 0);
   missing_ = size % block == 0 ? 0 : block - size % block;
-  // A short block needs a tail, whose records take the places of those it lacks.
+  // A short block needs a tail: the tail's records fill the short block's missing places.
   stream_blocks_ = std::max<std::int64_t>(blocks_ - (missing_ != 0), 0) / shape.streams;
   streamed_ = stream_blocks_ * shape.streams * block;
 
@@ -55,8 +56,8 @@ BlockShuffle::BlockShuffle(std::int64_t records, const BlockShape& shape)
   }
 }
 
-// All blocks in the order of `blocks_` are "the list": its entry row * streams + stream is the
-// stream's block number `row`, and the tail's blocks are the last entries.
+// "The list" is all blocks in the order of `blocks_`. Entry row * streams + stream of the list is
+// the stream's block number `row`. The tail's blocks are the last entries.
 BlockShuffle::Epoch::Epoch(const BlockShuffle& shuffle, std::uint64_t seed,
                            std::uint64_t epoch) noexcept
     : shuffle_(&shuffle),
@@ -66,7 +67,7 @@ BlockShuffle::Epoch::Epoch(const BlockShuffle& shuffle, std::uint64_t seed,
       tail_entry_(shuffle.stream_blocks_ * shuffle.shape_.streams),
       short_entry_(shuffle.missing_ == 0 ? -1 : blocks_.inverse(shuffle.blocks_ - 1)) {}
 
-// The tail counts as one more stream, and each of its blocks as a window.
+// The tail counts as an extra stream, and each block of the tail as a window.
 std::uint64_t BlockShuffle::Epoch::tweak(std::int64_t stream, std::int64_t window) const noexcept {
   return siphash(key_, {static_cast<std::uint64_t>(stream), static_cast<std::uint64_t>(window)});
 }
@@ -76,7 +77,7 @@ class BlockShuffle::Epoch::Lookup {
   explicit Lookup(const Epoch& epoch) noexcept
       : in_window(epoch.keys_), in_block(epoch.keys_), epoch_(epoch) {}
 
-  // Returns where in the stream the position's window begins, in records.
+  // Returns the begin of the position's window in its stream, in records.
   std::int64_t add_streamed(std::int64_t stream, std::int64_t in_stream) noexcept {
     Window& window = recent_[static_cast<std::size_t>(stream) % kRecentWindows];
     if (window.stream != stream || in_stream < window.begin || in_stream >= window.end) {
@@ -86,8 +87,8 @@ class BlockShuffle::Epoch::Lookup {
     return window.begin;
   }
 
-  // The `listed`-th record of the tail's blocks, each of which has its own order. Returns the
-  // entry.
+  // Adds the `listed`-th record of the tail's blocks, each of which has its own order. Returns the
+  // block's entry in the list.
   std::int64_t add_listed(std::int64_t listed) noexcept {
     const std::int64_t block = epoch_.shuffle_->shape_.block_records;
     const std::int64_t missing = epoch_.shuffle_->missing_;
@@ -146,7 +147,7 @@ void BlockShuffle::Epoch::evaluate_lanes(const std::int64_t* positions, std::siz
     const std::int64_t position = positions[i];
     if (position < shuffle_->streamed_) {
       windowed[lookup.in_window.count()] = i;
-      entries[i] = position % streams;  // its row is added below
+      entries[i] = position % streams;  // the row is added below
       begins[i] = lookup.add_streamed(entries[i], position / streams);
     } else {
       const std::int64_t within = position - shuffle_->streamed_;

@@ -1,6 +1,6 @@
-// A shuffle for storage where seeks are slow. It is a bijection of positions onto records, computed
-// position by position, that uses only a few blocks of neighbouring records at any time.
-// docs/permutation.md specifies it.
+// A shuffle for storage with slow seeks: a bijection of positions onto records, computed position
+// by position, that reads only a few blocks of neighbouring records at any time.
+// docs/permutation.md specifies the bijection.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,22 @@
 namespace tfrfast {
 
 struct BlockShape {
-  std::int64_t block_records = 1024;  // neighbours that are read together
-  std::int64_t window_blocks = 16;    // blocks that one stream mixes
+  std::int64_t block_records = 1024;  // neighbouring records, read together
+  std::int64_t window_blocks = 16;    // blocks that a stream mixes
   std::int64_t streams = 8;
 };
 inline constexpr std::int64_t kMaxBlockRecords = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMaxWindowBlocks = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMaxStreams = std::int64_t{1} << 16;
 
-// Blocks are permuted and dealt to the streams in turn. Position p belongs to stream p % streams,
-// which mixes its blocks window by window. The windows of each stream begin at other places, so
-// that not all streams need new blocks at the same time. The blocks left over when every stream has
-// equally many, at most `streams` of them, are the tail: their records are dealt out in slices at
-// the end of the epoch. The records of the short block, if there is one, may stand anywhere, too.
+// Blocks are permuted and dealt to the streams in turn. Position p belongs to stream p % streams. A
+// stream mixes its blocks window by window. The windows of different streams begin at different
+// places, so the streams do not need new blocks at the same time. After every stream has got
+// equally many blocks, at most `streams` blocks are left over: the tail. The tail's records are
+// dealt out in slices at the end of the epoch. The records of a short block may stand anywhere,
+// too.
 //
-// Immutable, any number of threads. Holds 8 bytes for each stream.
+// Immutable. Any number of threads. Holds 8 bytes per stream.
 class BlockShuffle final : public Order {
  public:
   static constexpr const char* kName = "blocks";
@@ -37,7 +38,7 @@ class BlockShuffle final : public Order {
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
   const BlockShape& shape() const noexcept { return shape_; }
-  // The positions before the tail: each block there belongs to one stream.
+  // The positions before the tail. Each block there belongs to one stream.
   std::int64_t streamed_positions() const noexcept { return streamed_; }
 
   // Refers to the BlockShuffle.
@@ -74,11 +75,11 @@ class BlockShuffle final : public Order {
 
  private:
   BlockShape shape_;
-  std::int64_t blocks_;         // the short one included
-  std::int64_t missing_;        // records that the last block lacks
-  std::int64_t stream_blocks_;  // of each stream, before the tail
+  std::int64_t blocks_;         // includes the short block
+  std::int64_t missing_;        // records missing in the last block
+  std::int64_t stream_blocks_;  // blocks of each stream before the tail
   std::int64_t streamed_;
-  std::vector<std::int64_t> tail_slices_;  // where in the tail each stream's slice begins
+  std::vector<std::int64_t> tail_slices_;  // begin of each stream's slice in the tail
 };
 
 }  // namespace tfrfast

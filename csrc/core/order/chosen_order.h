@@ -1,4 +1,4 @@
-// Only some records, each as often as it was chosen, in another order's order.
+// Gives only chosen records, each as often as it was chosen, in the order of another Order.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace tfrfast {
 
-// Holds 8 bytes for each chosen record.
+// Holds 8 bytes per chosen record.
 class ChosenOrder final : public Order {
  public:
   static constexpr const char* kName = "chosen";
 
-  // Record indices[i] stands where `order` has record i. Throws Error(invalid) unless all indices
-  // are less than `records` and there are as many as `order` has records.
+  // Where `order` has record i, this order has record indices[i]. Throws Error(invalid) unless
+  // every index is less than `records` and the number of indices equals `order`'s records.
   ChosenOrder(std::shared_ptr<const Order> order, std::vector<std::int64_t> indices,
               std::int64_t records);
   static std::shared_ptr<const Order> decode(Decoder& decoder);

@@ -1,4 +1,4 @@
-// A permutation of all records, another one in each epoch: any record may stand at any position.
+// A permutation of all records, new in each epoch. Any record may stand at any position.
 #pragma once
 
 #include <memory>

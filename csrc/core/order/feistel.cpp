@@ -5,8 +5,8 @@
 namespace tfrfast {
 namespace {
 
-// The multipliers of the 32-bit MurmurHash3 finaliser. Only the top bits of the result are used
-// (see `scale`), and those depend on every bit of the input.
+// Uses the multipliers of the 32-bit MurmurHash3 finaliser. `scale` uses only the top bits of the
+// result, and the top bits depend on every bit of the input.
 [[gnu::always_inline]] inline std::uint32_t hash(std::uint32_t half, std::uint32_t before,
                                                  std::uint32_t after) noexcept {
   std::uint32_t value = (half ^ before) * 0x85ebca6bu;
@@ -20,8 +20,8 @@ namespace {
   return static_cast<std::uint32_t>((std::uint64_t{value} * bound) >> 32);
 }
 
-// Addition and subtraction modulo `columns`. Both operands are less than it, and it is at most
-// 2^31, so nothing wraps.
+// Adds and subtracts modulo `columns`. Both operands are less than `columns`, and `columns` is at
+// most 2^31, so nothing wraps.
 [[gnu::always_inline]] inline std::uint32_t add(std::uint32_t left, std::uint32_t shift,
                                                 std::uint32_t columns) noexcept {
   const std::uint32_t sum = left + shift;

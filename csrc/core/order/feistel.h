@@ -1,5 +1,6 @@
-// The Feistel network under every order: keyed bijections of an a x b grid, many positions at a
-// time. docs/permutation.md specifies it bit for bit; changing a result is a new algorithm version.
+// The Feistel network under every order: keyed bijections of an a x b grid, evaluated at many
+// positions at a time. docs/permutation.md specifies every bit. A change of any result needs a new
+// algorithm version.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@
 
 namespace tfrfast {
 
-// Positions of [0, size) as (left, right) with left < columns and right < 2^right_bits, so that
+// Maps positions of [0, size) to (left, right) with left < columns and right < 2^right_bits, so
 // splitting and joining are shifts. columns * 2^right_bits exceeds size by less than 2^right_bits.
 struct Grid {
   std::uint32_t columns = 0;
@@ -22,7 +23,7 @@ Grid grid_for(std::int64_t size) noexcept;  // 0 <= size <= kMaxGridSize
 
 inline constexpr int kMaxRounds = 24;
 
-// Two 32-bit keys for each round. Even rounds change left, odd rounds right; `rounds` is even.
+// Two 32-bit keys per round. Even rounds change left, odd rounds change right. `rounds` is even.
 struct RoundKeys {
   std::array<std::uint32_t, kMaxRounds> before{};
   std::array<std::uint32_t, kMaxRounds> after{};
@@ -30,8 +31,8 @@ struct RoundKeys {
 };
 RoundKeys expand_key(const SipKey& key, int rounds) noexcept;
 
-// Scratch memory of the kernels, which work on whole groups of kLaneGroup lanes. Lanes past those
-// in use must be initialised, and are changed.
+// Scratch memory of the kernels, which work on whole groups of kLaneGroup lanes. Unused lanes of
+// the last group must be initialised. The kernels overwrite unused lanes.
 inline constexpr std::size_t kLanes = 256;
 inline constexpr std::size_t kLaneGroup = 16;
 struct alignas(64) Lanes {
@@ -39,8 +40,8 @@ struct alignas(64) Lanes {
   std::uint32_t right[kLanes];
 };
 
-// A grid and a tweak for each lane: many small bijections under one key. The tweak is XORed into
-// every round's keys.
+// A grid and a tweak per lane: many small bijections under one key. The tweak is XORed into every
+// round's keys.
 struct alignas(64) LaneGrids {
   std::uint32_t columns[kLanes];
   std::uint32_t rows[kLanes];  // 2^right_bits
@@ -48,7 +49,7 @@ struct alignas(64) LaneGrids {
   std::uint32_t tweak_after[kLanes];
 };
 
-// One set of kernels for each instruction set, from the same source. All give the same results.
+// The kernels for an instruction set. All sets are compiled from one source and give equal results.
 struct FeistelKernel {
   const char* name;
   bool (*supported)() noexcept;
@@ -56,10 +57,10 @@ struct FeistelKernel {
   void (*backward)(const RoundKeys&, Grid, Lanes&, std::size_t lanes) noexcept;
   void (*forward_each)(const RoundKeys&, const LaneGrids&, Lanes&, std::size_t lanes) noexcept;
 };
-std::span<const FeistelKernel> feistel_kernels() noexcept;  // the portable one first
-const FeistelKernel& active_feistel_kernel() noexcept;      // the last supported one
+std::span<const FeistelKernel> feistel_kernels() noexcept;  // the portable set first
+const FeistelKernel& active_feistel_kernel() noexcept;      // the last supported set
 
-// For a single position. The tweak's low half is XORed into `before`, its high half into `after`.
+// Maps a single position. The tweak's low half is XORed into `before`, its high half into `after`.
 std::uint64_t feistel_forward(const RoundKeys& keys, Grid grid, std::uint64_t position,
                               std::uint64_t tweak = 0) noexcept;
 std::uint64_t feistel_backward(const RoundKeys& keys, Grid grid, std::uint64_t position) noexcept;

@@ -1,4 +1,4 @@
-// The records in the order of their shards, the same in every epoch.
+// Gives the records in the order of their shards, the same in every epoch.
 #pragma once
 
 #include <memory>

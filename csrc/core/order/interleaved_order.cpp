@@ -26,7 +26,7 @@ std::int64_t sum_of(const std::vector<std::int64_t>& file_records) {
 
 }  // namespace
 
-// Goes from stretch to stretch, which costs little while positions rise.
+// Moves from stretch to stretch. Rising positions make the moves cheap.
 class InterleavedOrder::Epoch final : public EpochOrder {
  public:
   explicit Epoch(const InterleavedOrder& order) noexcept : order_(order) {}
@@ -50,7 +50,8 @@ class InterleavedOrder::Epoch final : public EpochOrder {
   }
 
  private:
-  // The slot that gives a lap's record `within`, which becomes the record's place in the block.
+  // Returns the slot that gives record `within` of a lap, and sets `within` to the record's place
+  // in the block.
   const Active& slot_with(const std::vector<Active>& active, const Stretch& stretch,
                           std::int64_t& within) const {
     const std::int64_t block = order_.block_records_;
@@ -96,7 +97,7 @@ InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::
     : Order(sum_of(file_records), sum_of(file_records)),
       file_records_(std::move(file_records)),
       slots_(slots),
-      // No file has more than all records.
+      // Larger blocks make no difference: no file has more records than all files together.
       block_records_(std::min(block_records, std::max<std::int64_t>(1, records()))) {
   if (slots < 1) refuse("the number of files that take turns", slots, "1 or more");
   if (block_records < 1) refuse("the number of records of a turn", block_records, "1 or more");
@@ -119,7 +120,7 @@ void InterleavedOrder::add_changes() {
     empty.push({lap + whole + 1, slot});
     first += records;
   }
-  // A slot ends what it gave before it begins anything else.
+  // At one lap, a slot's end comes before the slot's next beginning.
   std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
     return std::tie(a.lap, a.active.slot, a.begins) < std::tie(b.lap, b.active.slot, b.begins);
   });
@@ -140,7 +141,7 @@ void InterleavedOrder::add_stretches() {
     while (end < changes_.size() && changes_[end].lap == lap) ++end;
     change(active, begin, end);
     begin = end;
-    if (active.empty()) continue;  // all slots are passed over
+    if (active.empty()) continue;  // every slot skips this lap
     if (milestones_.empty() ||
         end - milestone_end >= std::max(kMinChangesBetweenMilestones, active.size())) {
       milestones_.push_back({stretches_.size(), active});
@@ -192,7 +193,7 @@ std::shared_ptr<const Order> InterleavedOrder::over(std::int64_t records) const 
 
 std::shared_ptr<const Order> InterleavedOrder::over_files(const std::vector<std::int64_t>& firsts,
                                                           std::int64_t records) const {
-  if (records != firsts.back()) over(records);  // refuses some of their records
+  if (records != firsts.back()) over(records);  // throws for the wrong number of records
   std::vector<std::int64_t> file_records;
   for (std::size_t i = 1; i < firsts.size(); ++i) file_records.push_back(firsts[i] - firsts[i - 1]);
   if (file_records == file_records_) return nullptr;

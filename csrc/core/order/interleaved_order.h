@@ -1,5 +1,5 @@
-// Files take turns: a block of records of each of several files, over and over, the same in every
-// epoch.
+// Interleaves files: takes a block of records from each of several files in turn, over and over,
+// the same in every epoch.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,17 @@
 
 namespace tfrfast {
 
-// The order of tf.data's interleave(). There are so many slots, with a file in each. In every lap
-// each slot gives the next block of its file. A file's last block may be short. A slot whose file
-// ends with a whole block is passed over once. From the next lap on, the slot has the next file.
+// The order of tf.data's interleave(). Each slot holds a file. In every lap, each slot gives the
+// next block of its file. A file's last block may be short. A slot whose file has ended with a
+// whole block skips one lap. In the lap after the end, the slot gets the next file.
 //
-// Holds some 100 bytes for each file.
+// Holds about 100 bytes per file.
 class InterleavedOrder final : public Order {
  public:
   static constexpr const char* kName = "interleaved";
 
-  // Throws Error(invalid) for less than one slot, for blocks of less than one record, or for counts
-  // that no files have.
+  // Throws Error(invalid) for less than one slot, for blocks of less than one record, and for
+  // counts of records that no files can have.
   InterleavedOrder(std::vector<std::int64_t> file_records, std::int64_t slots,
                    std::int64_t block_records = 1);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
@@ -33,7 +33,8 @@ class InterleavedOrder final : public Order {
   const char* name() const noexcept override { return kName; }
   void encode(Encoder& encoder) const override;
 
-  // A slot that gives blocks of so many records: its first in lap `lap`, from record `first` on.
+  // A slot that gives blocks of `records` records: its first block in lap `lap`, from record
+  // `first` on.
   struct Active {
     std::int64_t slot = 0;
     std::int64_t lap = 0;
@@ -44,21 +45,22 @@ class InterleavedOrder final : public Order {
  private:
   class Epoch;
 
-  // A slot begins to give records, or has given its file's last one.
+  // A slot begins to give records, or has given the last record of its file.
   struct Change {
     std::int64_t lap = 0;
     Active active;
     bool begins = false;
   };
-  // Laps in which the same slots give records, up to those of the next stretch.
+  // The laps in which the same slots give records. Ends where the next stretch begins.
   struct Stretch {
     std::int64_t lap = 0;
     std::int64_t position = 0;
     std::int64_t lap_records = 0;
-    std::size_t changes_end = 0;  // those after the stretch before it, up to here, lead to it
+    // end of the changes that lead from the previous stretch to this one
+    std::size_t changes_end = 0;
   };
-  // The slots that give records in a stretch. There are few of them, so that they take no more
-  // memory than the changes. What follows is worked out from the last one.
+  // The slots that give records in a stretch. Milestones are few, so they take no more memory than
+  // the changes. Later stretches are computed from the last milestone before them.
   struct Milestone {
     std::size_t stretch = 0;
     std::vector<Active> active;

@@ -23,7 +23,7 @@ std::int64_t batches_of(const std::vector<LengthBatches::Bucket>& buckets) {
 
 }  // namespace
 
-// Refers to the LengthBatches.
+// Does not own the LengthBatches.
 class LengthEpoch final : public EpochOrder {
  public:
   LengthEpoch(const LengthBatches& order, std::uint64_t seed, std::uint64_t epoch)
@@ -36,7 +36,7 @@ class LengthEpoch final : public EpochOrder {
     }
   }
 
-  // The first record of each batch.
+  // Writes the first record of each batch.
   void evaluate(const std::int64_t* positions, std::size_t count,
                 std::int64_t* out) const override {
     for (std::size_t i = 0; i < count; ++i) {
@@ -64,7 +64,7 @@ class LengthEpoch final : public EpochOrder {
   BucketBatch batch_at(std::int64_t position) const noexcept {
     const std::int64_t number = batches_.at(position);
     const std::vector<std::int64_t>& firsts = order_->first_batches_;
-    // The last bucket that begins there: those before it may be empty.
+    // The last bucket that begins there: buckets before it may be empty.
     const auto bucket = static_cast<std::size_t>(
         std::upper_bound(firsts.begin(), firsts.end(), number) - firsts.begin() - 1);
     const LengthBatches::Bucket& shape = order_->buckets_[bucket];

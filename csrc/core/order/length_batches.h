@@ -1,4 +1,4 @@
-// Batches of records of about the same length, in a random order.
+// Batches of records of similar length, in random order.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace tfrfast {
 
-// Every position is a batch. Records fall into buckets. In each epoch every bucket is shuffled and
-// cut into batches of its own number of rows, of which the last may have fewer, and the batches of
-// all buckets are shuffled. docs/permutation.md specifies it.
+// Every position is a batch. Records fall into buckets. In each epoch, every bucket is shuffled and
+// cut into batches of the bucket's number of rows; the last batch may have fewer. Then the batches
+// of all buckets are shuffled. docs/permutation.md specifies the order.
 //
-// Immutable, any number of threads. Holds 8 bytes for each record.
+// Immutable. Any number of threads. Holds 8 bytes per record.
 class LengthBatches final : public Order {
  public:
   static constexpr const char* kName = "lengths";
@@ -24,8 +24,9 @@ class LengthBatches final : public Order {
     std::int64_t rows = 1;  // of a batch
   };
 
-  // `members` are the records of the first bucket, those of the second, ... Throws Error(invalid)
-  // unless they are as many as the buckets have, and each is a record.
+  // `members` holds the records of the first bucket, then of the second, and so on. Throws
+  // Error(invalid) unless the buckets' counts add up to the number of members and each member is a
+  // record.
   LengthBatches(std::vector<Bucket> buckets, std::vector<std::int64_t> members,
                 std::int64_t records);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
@@ -45,7 +46,8 @@ class LengthBatches final : public Order {
   std::vector<Bucket> buckets_;
   std::vector<std::int64_t> members_;
   std::vector<std::int64_t> first_members_;  // of each bucket
-  std::vector<std::int64_t> first_batches_;  // of each bucket, and the number of all
+  // of each bucket; the last entry is the number of all batches
+  std::vector<std::int64_t> first_batches_;
   std::int64_t max_rows_ = 1;
 };
 

@@ -1,4 +1,4 @@
-// One value from each of many small permutations under one key, side by side.
+// Evaluates many small permutations under one key, side by side.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tfrfast {
 
-// Holds up to kLanes of them. Each has a size and a tweak of its own.
+// Holds up to kLanes permutations, each with a size and a tweak of its own.
 class ManyPermutations {
  public:
   explicit ManyPermutations(const RoundKeys& keys) noexcept : keys_(keys) {}

@@ -118,7 +118,7 @@ std::int64_t Mixture::capacity(std::size_t source) const noexcept {
   return spec_.sources[source]->positions() / spec_.unit_rows;
 }
 
-// Draws that weights have interrupted may or may not have come, so they count.
+// Draws that a change of weights interrupted count: whether they came depends on the seed.
 void Mixture::check_capacities() const {
   if (spec_.repeats) return;
   std::vector<std::int64_t> before(spec_.sources.size());  // in the epoch where the segment begins
@@ -171,7 +171,7 @@ std::vector<Mixture::Beginning> Mixture::beginnings_after(std::uint64_t seed,
   for (std::size_t s = 0; s < before.size(); ++s) {
     const Wide of_epoch = segment.draws_before(s, next.epoch);
     Beginning from = before[s];
-    if (!spec_.repeats && next.epoch != segment.epoch) {  // each epoch has draws of its own
+    if (!spec_.repeats && next.epoch != segment.epoch) {  // each epoch has its own draws
       from.left_over.clear();
       from.next = static_cast<Wide>(next.epoch) * static_cast<Wide>(capacity(s)) - of_epoch;
     }
@@ -224,7 +224,7 @@ std::vector<std::int64_t> Mixture::counts(std::uint64_t seed, std::uint64_t epoc
   check_range("position", position, 0, positions());
   const auto all = beginnings(seed);
   const std::int64_t units = position / spec_.unit_rows;
-  // At the very end of an epoch the weights of the next one do not apply yet.
+  // At the very end of an epoch, the next epoch's weights do not apply yet.
   const std::size_t number = part_at(epoch, std::max<std::int64_t>(units - 1, 0));
   const Segment& segment = segments_[number];
   const Stretch& stretch = segment.in(epoch);

@@ -1,5 +1,5 @@
-// Several data sets in one order, in which each comes in proportion to its weight.
-// docs/permutation.md specifies it.
+// Mixes several data sets in one order, each in proportion to its weight. docs/permutation.md
+// specifies the order.
 #pragma once
 
 #include <cstddef>
@@ -16,29 +16,30 @@
 namespace tfrfast {
 
 struct MixtureSpec {
-  // Each source has an order of its own, and the records of all are numbered end to end. If the
-  // positions of one source are batches, those of all are. So are the mixture's, and a unit is one.
+  // The order of each source. Record numbers run through all sources, end to end. Either the
+  // positions of all sources are batches, or of none. With batches, the mixture's positions are
+  // batches, and a unit is one batch.
   std::vector<std::shared_ptr<const Order>> sources;
   Arrangement arrangement = Arrangement::permuted;
-  // Whether a source begins its next epoch after its last record. If not, it does so with each
-  // epoch of the mixture, and must have records enough for it.
+  // true: a source begins its next epoch after its last record. false: a source begins its next
+  // epoch with each epoch of the mixture, and must have enough records for that epoch.
   bool repeats = true;
   std::int64_t length = 0;     // of an epoch, a multiple of unit_rows
-  std::int64_t unit_rows = 1;  // rows that come from one source and go to one rank
+  std::int64_t unit_rows = 1;  // neighbouring rows that come from one source and go to one rank
 
   struct Segment {
-    std::uint64_t epoch = 0;  // from where on the weights apply
+    std::uint64_t epoch = 0;  // the weights apply from this place on
     std::int64_t position = 0;
-    std::vector<std::int64_t> weights;  // one for each source
+    std::vector<std::int64_t> weights;  // one weight per source
   };
-  std::vector<Segment> segments;  // in their order, the first from position 0 of epoch 0 on
+  std::vector<Segment> segments;  // in order; the first begins at position 0 of epoch 0
 };
 
 inline constexpr std::int64_t kMaxUnitRows = (std::int64_t{1} << 31) - 1;
-// Of the periods of all segments together: their tables take up to 10 bytes for each slot.
+// For the sum of all segments' periods. Their tables take up to 10 bytes per slot.
 inline constexpr std::int64_t kMaxPeriodSum = std::int64_t{1} << 22;
 
-// Immutable, any number of threads.
+// Immutable. Any number of threads.
 class Mixture final : public Order {
  public:
   static constexpr const char* kName = "mixture";
@@ -48,23 +49,23 @@ class Mixture final : public Order {
 
   const MixtureSpec& spec() const noexcept { return spec_; }
 
-  // Where the records of each source begin in the numbers of all, and where those of the last end.
+  // The first record number of each source, and the end of the last source's numbers.
   const std::vector<std::int64_t>& first_records() const noexcept { return first_records_; }
 
-  // How many records of each source come before a place, since position 0 of epoch 0. Throws
-  // Error(invalid) if they are too many for an int64.
+  // Counts each source's records between position 0 of epoch 0 and the given place. Throws
+  // Error(invalid) if a count does not fit an int64.
   std::vector<std::int64_t> counts(std::uint64_t seed, std::uint64_t epoch,
                                    std::int64_t position) const;
 
-  // The place of a source's record that `earlier` others of it precede. Throws Error(invalid) if
-  // there is none.
+  // The place of the source's record number `earlier`, counted from the beginning. Throws
+  // Error(invalid) if no place has that record.
   struct Place {
     std::uint64_t epoch = 0;
     std::int64_t position = 0;
   };
   Place place_of(std::uint64_t seed, std::size_t source, std::int64_t earlier) const;
 
-  // The longest epoch, at most `max_length`, for which no source needs more than its records.
+  // The longest epoch, at most `max_length`, that needs no record of a source twice.
   static std::int64_t longest_without_repeats(const std::vector<std::int64_t>& records,
                                               const std::vector<std::int64_t>& weights,
                                               std::int64_t unit_rows, std::int64_t max_length);
@@ -83,9 +84,9 @@ class Mixture final : public Order {
   friend class MixtureEpoch;
   using Wide = unsigned __int128;
 
-  // From here on, positions and draws count units.
+  // Below, positions and draws count units.
 
-  // What applies from some place on. A source's draws are counted from there.
+  // The weights from one place on. A source's draws are counted from that place.
   struct Segment {
     std::uint64_t epoch = 0;
     std::int64_t position = 0;
@@ -94,30 +95,31 @@ class Mixture final : public Order {
 
     const Stretch& in(std::uint64_t of_epoch) const { return of_epoch == epoch ? first : whole; }
     std::int64_t begin_in(std::uint64_t of_epoch) const { return of_epoch == epoch ? position : 0; }
-    // The draws before one of its epochs.
+    // The source's draws before one of the segment's epochs.
     Wide draws_before(std::size_t source, std::uint64_t of_epoch) const;
   };
 
-  // A source where a segment begins. The period that ends there may have draws that were left over.
-  // They come first, so that no record is forgotten. Which ones they are depends on the seed.
+  // A source at the beginning of a segment. The period that ends there may have left-over draws.
+  // Left-over draws come first, so no record is forgotten. The seed determines which draws are left
+  // over.
   struct Beginning {
-    Wide drawn = 0;               // before it
-    std::vector<Wide> left_over;  // ascending
-    Wide next = 0;                // the draws after them are next, next + 1, ...
+    Wide drawn = 0;               // draws before the segment
+    std::vector<Wide> left_over;  // in ascending order
+    Wide next = 0;                // the draws after left_over are next, next + 1, ...
 
     Wide draw(Wide number) const {
       const Wide others = left_over.size();
       return number < others ? left_over[static_cast<std::size_t>(number)] : next + number - others;
     }
   };
-  using Beginnings = std::vector<std::vector<Beginning>>;  // of each segment, of each source
+  using Beginnings = std::vector<std::vector<Beginning>>;  // by segment, by source
 
   std::shared_ptr<const Beginnings> beginnings(std::uint64_t seed) const;
   std::vector<Beginning> beginnings_after(std::uint64_t seed, const std::vector<Beginning>& before,
                                           const Segment& segment, const Segment& next) const;
-  // The last segment that begins at or before a place.
+  // The last segment that begins at or before the place.
   std::size_t part_at(std::uint64_t epoch, std::int64_t position) const noexcept;
-  // How many draws a source has for an epoch of the mixture if sources do not repeat.
+  // The draws that a source has for each epoch of the mixture, if sources do not repeat.
   std::int64_t capacity(std::size_t source) const noexcept;
   void check_segments() const;
   void check_capacities() const;
@@ -131,7 +133,7 @@ class Mixture final : public Order {
     std::shared_ptr<const Beginnings> beginnings;
   };
   mutable std::mutex mutex_;
-  mutable Remembered remembered_;  // of the seed that was used last; the lock guards it
+  mutable Remembered remembered_;  // for the last seed; the lock guards the member
 };
 
 }  // namespace tfrfast

@@ -14,15 +14,16 @@ constexpr std::size_t kBlockRows = 1024;
 
 }  // namespace
 
-// Some of a block's rows, all of one source.
+// Some rows of a block, all from one source.
 struct MixtureEpoch::Rows {
-  const std::uint16_t* numbers;  // in the block
+  const std::uint16_t* numbers;  // row numbers in the block
   std::size_t count;
-  const std::int64_t* draws;    // of the block's rows, in the run
-  const std::int64_t* offsets;  // in their units; null: each row is a unit
+  const std::int64_t* draws;  // by row of the block: the draw, in the run
+  // by row of the block: the row in its unit; null if units have one row
+  const std::int64_t* offsets;
 };
 
-// Finds the slots at positions of a stretch, which mostly ascend.
+// Finds the slots at positions of a stretch. Fast for ascending positions.
 class MixtureEpoch::Finder {
  public:
   Finder(const MixtureEpoch& epoch, const Run& run) noexcept
@@ -52,7 +53,7 @@ class MixtureEpoch::Finder {
   }
 
  private:
-  // Enters the position's period, and returns where in the period it is.
+  // Enters the position's period, and returns the position's place in the period.
   std::int64_t enter(std::int64_t position) noexcept {
     const std::int64_t at = position - begin_;
     const std::int64_t in_period = at - period_begin_;
@@ -95,7 +96,7 @@ class MixtureEpoch::Finder {
       slots_ = &stretch_.slots(period_);
       settle(first + i, in_period_.result(i), sources, draws);
     }
-    slots_ = nullptr;  // the tweak may be that of another period
+    slots_ = nullptr;  // tweak_ may belong to another period
   }
 
   const MixtureEpoch& epoch_;
@@ -156,7 +157,7 @@ MixtureEpoch::Place MixtureEpoch::place_of(std::size_t source, Wide draw) const 
   const std::int64_t rows = spec.repeats ? spec.unit_rows : 1;
   const std::int64_t size =
       spec.repeats ? spec.sources[source]->positions() : mixture_->capacity(source);
-  if (size == 0) return {};  // it is never drawn from
+  if (size == 0) return {};  // weight 0: never drawn from
   const Wide place = draw * static_cast<Wide>(rows);
   const auto position = static_cast<std::int64_t>(place % static_cast<Wide>(size));
   return {static_cast<std::uint64_t>(place / static_cast<Wide>(size)),
@@ -193,7 +194,7 @@ void MixtureEpoch::evaluate_source(const Run& run, std::size_t source, const Row
   std::int64_t positions[kBlockRows];
   std::uint64_t epochs[kBlockRows];
   const Draws& draws = run.draws[source];
-  if (!draws.has_left_over && rows.offsets == nullptr) {  // almost always
+  if (!draws.has_left_over && rows.offsets == nullptr) {  // the usual case
     std::int64_t last = 0;
     for (std::size_t i = 0; i < rows.count; ++i) {
       positions[i] = draws.first.position + rows.draws[rows.numbers[i]];
@@ -213,7 +214,7 @@ void MixtureEpoch::evaluate_source(const Run& run, std::size_t source, const Row
     const std::uint16_t row = rows.numbers[i];
     Place place = place_in(run, source, rows.draws[row]);
     if (rows.offsets != nullptr) place.position += rows.offsets[row];
-    if (place.position >= size) {  // in a later epoch of the source
+    if (place.position >= size) {  // the place is in a later epoch of the source
       place.epoch += static_cast<std::uint64_t>(place.position / size);
       place.position %= size;
     }
@@ -262,7 +263,7 @@ void MixtureEpoch::evaluate_block(const Run& run, const std::int64_t* positions,
   }
   Finder(*this, run).find(rows_are_units ? positions : units, count, sources, draws);
 
-  // Source by source, so that each permutation is evaluated for many rows at a time.
+  // Go source by source, so that each permutation is evaluated for many rows at a time.
   std::fill_n(ends, source_count + 1, std::uint16_t{0});
   for (std::size_t i = 0; i < count; ++i) ++ends[sources[i] + 1];
   for (std::size_t s = 0; s < source_count; ++s)

@@ -11,8 +11,7 @@
 
 namespace tfrfast {
 
-// Refers to the Mixture. Any number of threads; each source's order of the epoch that it was last
-// in is remembered.
+// Does not own the Mixture. Any number of threads. Remembers each source's last order of an epoch.
 class MixtureEpoch final : public EpochOrder {
  public:
   MixtureEpoch(const Mixture& mixture, std::uint64_t seed, std::uint64_t epoch);
@@ -24,32 +23,33 @@ class MixtureEpoch final : public EpochOrder {
  private:
   using Wide = Mixture::Wide;
 
-  // A place in a source: in which of its epochs, and where in it.
+  // A place in a source: an epoch of the source, and a position in that epoch.
   struct Place {
     std::uint64_t epoch = 0;
     std::int64_t position = 0;
   };
-  // Draws of a source in a run.
+  // The draws of a source in a run.
   struct Draws {
-    Wide before = 0;                                // those of the segment before this epoch
-    const Mixture::Beginning* beginning = nullptr;  // of the segment; null: this epoch's own
-    bool has_left_over = false;                     // among them
-    Place first;                                    // of the run's draw 0 if none is left over
+    Wide before = 0;  // draws of the segment before this epoch
+    // of the segment; null if each epoch starts anew
+    const Mixture::Beginning* beginning = nullptr;
+    bool has_left_over = false;  // whether the run's draws include left-over draws
+    Place first;                 // the place of the run's draw 0, if no draws are left over
   };
-  // Positions, in units, that belong to one segment.
+  // Positions, in units, in one segment.
   struct Run {
     std::int64_t begin = 0;
     std::int64_t end = 0;
     const Stretch* stretch = nullptr;
     std::int64_t stretch_begin = 0;
-    std::vector<Draws> draws;  // of each source
+    std::vector<Draws> draws;  // by source
   };
-  struct Rows;  // of one source
-  // A batch, if the sources' positions are batches.
+  struct Rows;  // rows of one source
+  // A batch of a source, if the sources' positions are batches.
   struct SourceBatch {
     std::size_t source = 0;
     std::shared_ptr<const EpochOrder> order;  // of the source
-    std::int64_t position = 0;                // in it
+    std::int64_t position = 0;                // in `order`
   };
   class Finder;
 
@@ -69,7 +69,7 @@ class MixtureEpoch final : public EpochOrder {
   std::uint64_t epoch_;
   PeriodShuffle shuffle_;
   std::shared_ptr<const Mixture::Beginnings> beginnings_;
-  std::vector<std::uint64_t> seeds_;  // of each source
+  std::vector<std::uint64_t> seeds_;  // by source
   std::vector<Run> runs_;
 
   struct Recent {
@@ -77,7 +77,7 @@ class MixtureEpoch final : public EpochOrder {
     std::shared_ptr<const EpochOrder> order;
   };
   mutable std::mutex mutex_;
-  mutable std::vector<Recent> recent_;  // of each source; the lock guards it
+  mutable std::vector<Recent> recent_;  // by source; the lock guards the member
 };
 
 }  // namespace tfrfast

@@ -1,4 +1,4 @@
-// Which record stands at which position of an epoch.
+// Defines which record stands at which position of an epoch.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace tfrfast {
 
-// Part of every key and every checkpoint. Raised when any order's result changes.
+// Part of every key and every checkpoint. Raised when the result of any order changes.
 inline constexpr std::uint32_t kOrderVersion = 1;
 
-// The order of one epoch. Immutable, any number of threads.
+// The order of one epoch. Immutable. Any number of threads.
 class EpochOrder {
  public:
   EpochOrder() = default;
@@ -22,59 +22,60 @@ class EpochOrder {
   EpochOrder(const EpochOrder&) = delete;
   EpochOrder& operator=(const EpochOrder&) = delete;
 
-  // The record at each of many positions, which must exist. `positions` and `out` may be the same
-  // array.
+  // Writes the record at each position. Every position must exist. `positions` and `out` may be the
+  // same array.
   virtual void evaluate(const std::int64_t* positions, std::size_t count,
                         std::int64_t* out) const = 0;
 
-  // If positions are batches: how many rows the one at a position has, and their records.
+  // If positions are batches: the number of rows of a batch, and the records of the rows.
   virtual std::int64_t rows_at(std::int64_t) const { return 1; }
   virtual void write_rows(std::int64_t position, std::int64_t* out) const {
     evaluate(&position, 1, out);
   }
 };
 
-// A pure function of seed, epoch and position. Immutable, any number of threads.
+// A pure function of seed, epoch and position. Immutable. Any number of threads.
 class Order {
  public:
   virtual ~Order() = default;
   Order(const Order&) = delete;
   Order& operator=(const Order&) = delete;
 
-  // An epoch has the positions [0, positions()), at which records of [0, records()) stand.
+  // An epoch has the positions [0, positions()). The records are from [0, records()).
   std::int64_t positions() const noexcept { return positions_; }
   std::int64_t records() const noexcept { return records_; }
 
-  // Position p belongs to stream p % streams(). Streams have blocks of records of their own:
-  // ranks that take whole streams share no blocks.
+  // Position p belongs to stream p % streams(). Each stream has its own blocks of records, so ranks
+  // that take whole streams share no blocks.
   std::int64_t streams() const noexcept { return streams_; }
 
-  // How many neighbouring positions belong together: they go to one rank, in one batch.
+  // The number of neighbouring positions that stay together: in one batch of one rank.
   virtual std::int64_t unit() const noexcept { return 1; }
 
-  // The rows of the largest batch if each position is a batch. 0 if positions are rows.
+  // If positions are batches: the rows of the largest batch. Otherwise 0.
   virtual std::int64_t max_rows() const noexcept { return 0; }
 
-  // Made once for many positions, in about a microsecond. Refers to the order.
+  // Make the order of an epoch once for many positions: each takes about a microsecond. Does not
+  // own the Order.
   virtual std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t seed,
                                                      std::uint64_t epoch) const = 0;
 
-  // The same for another number of records. Throws Error(invalid) if this order cannot have
-  // another.
+  // The same kind of order for another number of records. Throws Error(invalid) if this order
+  // cannot have another number.
   virtual std::shared_ptr<const Order> over(std::int64_t records) const = 0;
 
-  // The same for other files, of which so many records are wanted; null if that is this order. The
-  // files' numbers of records are the differences of `firsts`, which begins with 0.
+  // The same kind of order for other files, of whose records `records` are wanted. Null if nothing
+  // changes. The differences of `firsts`, which begins with 0, are the files' numbers of records.
   virtual std::shared_ptr<const Order> over_files(const std::vector<std::int64_t>& firsts,
                                                   std::int64_t records) const;
 
-  // One line with everything that determines which record stands at which position, and nothing
-  // else. Part of every checkpoint. First comes what shuffles, then what is shuffled.
+  // One line with everything that determines the record at each position, and nothing else. Part of
+  // every checkpoint. The shuffle comes first, then the records.
   std::string describe(std::uint64_t seed) const;
   virtual std::string describe_shuffle(std::uint64_t seed) const = 0;
   virtual std::string describe_records() const;
 
-  // The name by which decode_order() finds it, and what its decode() reads.
+  // decode_order() finds the order by this name, and the order's decode() reads encode()'s output.
   virtual const char* name() const noexcept = 0;
   virtual void encode(Encoder& encoder) const = 0;
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kPeriodRounds = 24;  // periods are often small
 
-// SplitMix64, whose state is a number that is counted up.
+// SplitMix64 with a counter as the state.
 std::uint64_t random_number(std::uint64_t tweak, std::uint64_t count) noexcept {
   std::uint64_t value = tweak + (count + 1) * 0x9e3779b97f4a7c15u;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -28,7 +28,7 @@ std::uint64_t PeriodShuffle::tweak(std::int64_t begin, std::int64_t period) cons
   return siphash(key_, {static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(period)});
 }
 
-// Fisher and Yates, from the inside out.
+// Fisher-Yates, from the inside out.
 void PeriodShuffle::shuffle(std::uint64_t tweak, std::int64_t size, std::uint16_t* slots) noexcept {
   for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(size); ++i) {
     const std::uint64_t place = ((random_number(tweak, i) >> 32) * (i + 1)) >> 32;

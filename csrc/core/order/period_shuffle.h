@@ -9,26 +9,27 @@
 
 namespace tfrfast {
 
-// Periods of at most so many slots are shuffled at once, larger ones slot by slot. A rest is
-// shuffled as its periods are.
+// Periods of at most kTableSlots slots are shuffled at once, larger periods slot by slot. A rest is
+// shuffled in the way of its periods.
 inline constexpr std::int64_t kTableSlots = 256;
 
-// Of one epoch. Immutable, any number of threads.
+// The shuffle of one epoch. Immutable. Any number of threads.
 class PeriodShuffle {
  public:
   PeriodShuffle(std::uint64_t seed, std::uint64_t epoch) noexcept;
 
-  // Distinguishes the periods of an epoch: they are counted from position `begin` on.
+  // Distinguishes the periods of an epoch, counted from position `begin` on.
   std::uint64_t tweak(std::int64_t begin, std::int64_t period) const noexcept;
 
-  // The slots at all positions of a period of at most kTableSlots.
+  // Writes the slots at all positions of a period of at most kTableSlots.
   static void shuffle(std::uint64_t tweak, std::int64_t size, std::uint16_t* slots) noexcept;
 
-  // Under this key, the slot at a position of a larger period is a permutation with its tweak.
+  // Under these keys, a permutation with the period's tweak maps positions of a larger period to
+  // slots.
   const RoundKeys& keys() const noexcept { return keys_; }
 
-  // The slots at the first `count` positions of a period, or of a rest that is shuffled like the
-  // periods before it.
+  // Writes the slots at the first `count` positions of a period, or of a rest that is shuffled in
+  // the way of its periods.
   void first_slots(std::uint64_t tweak, std::int64_t period, std::int64_t size, std::int64_t count,
                    std::uint32_t* slots) const noexcept;
 

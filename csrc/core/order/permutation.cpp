@@ -12,8 +12,8 @@ namespace {
 // "tfrfast record o" in little-endian bytes: a constant of the format, not a secret.
 constexpr SipKey kFormatKey{0x2074736166726674u, 0x6f2064726f636572u};
 
-// A small grid needs more rounds before every order is equally likely. With 16, a chi-square test
-// over all orders of 7 records still shows a difference after a million seeds.
+// A small grid needs more rounds before every order is equally likely. With 16 rounds, a chi-square
+// test over all orders of 7 records still shows a difference after a million seeds.
 constexpr std::int64_t kSmallSize = std::int64_t{1} << 16;
 constexpr int rounds_for(std::int64_t size) noexcept {
   return size < kSmallSize ? 24 : 12;
@@ -27,7 +27,7 @@ std::int64_t checked_size(std::int64_t size) {
   return size;
 }
 
-// Results past `size`, fewer than its square root, are mapped again until they come into range.
+// Fewer than sqrt(size) values lie past `size`. Each is mapped again until it is in range.
 template <bool kForward>
 std::int64_t walk(const RoundKeys& keys, Grid grid, std::int64_t size,
                   std::uint64_t value) noexcept {
@@ -37,7 +37,7 @@ std::int64_t walk(const RoundKeys& keys, Grid grid, std::int64_t size,
   return static_cast<std::int64_t>(value);
 }
 
-// `value_at(i)` is the i-th input.
+// `value_at(i)` returns the i-th input.
 template <bool kForward, class ValueAt>
 void run(const RoundKeys& keys, Grid grid, std::int64_t size, std::size_t count, std::int64_t* out,
          ValueAt value_at) noexcept {

@@ -1,6 +1,5 @@
 // A keyed bijection of [0, size) and its inverse, evaluated position by position: an exact shuffle
-// that takes no memory. Its results are frozen: a checkpoint resumes into the same order years
-// later.
+// without memory. The results are frozen: a checkpoint resumes into the same order years later.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@ namespace tfrfast {
 
 inline constexpr std::int64_t kMaxPermutationSize = kMaxGridSize;
 
-// What a key is for, so that no two uses of one (seed, epoch) share a key.
+// The use of a key. No two uses of one (seed, epoch) share a key.
 enum class KeyPurpose : std::uint32_t {
   permutation = 0,
   blocks = 1,
@@ -25,22 +24,23 @@ enum class KeyPurpose : std::uint32_t {
 };
 SipKey derive_key(KeyPurpose purpose, std::uint64_t seed, std::uint64_t epoch) noexcept;
 
-// Immutable, about 200 bytes, cheap to make (well under a microsecond); any number of threads.
+// Immutable. About 200 bytes, made in well under a microsecond. Any number of threads.
 class Permutation {
  public:
   // Throws Error(invalid) unless 0 <= size <= kMaxPermutationSize.
   Permutation(std::int64_t size, std::uint64_t seed, std::uint64_t epoch);
-  // For a caller that has checked the size and derived a key.
+  // Requires a checked size and a derived key.
   Permutation(std::int64_t size, const SipKey& key) noexcept;
 
   std::int64_t size() const noexcept { return size_; }
 
-  // Values must be in [0, size), and so are the results. `in` and `out` may be the same array.
+  // Values must be in [0, size), and results are in [0, size). `in` and `out` may be the same
+  // array.
   std::int64_t at(std::int64_t position) const noexcept;
   std::int64_t inverse(std::int64_t record) const noexcept;
   void evaluate(const std::int64_t* positions, std::size_t count, std::int64_t* out) const noexcept;
   void invert(const std::int64_t* records, std::size_t count, std::int64_t* out) const noexcept;
-  // The positions first, first + 1, ...
+  // Evaluates the positions first, first + 1, ...
   void evaluate_range(std::int64_t first, std::size_t count, std::int64_t* out) const noexcept;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 constexpr Choice<Remainder> kRemainders[] = {
     {"keep", Remainder::keep}, {"drop", Remainder::drop}, {"pad", Remainder::pad}};
 
-// How many of `rows` the ranks below `rank` get when they are split as evenly as can be.
+// `rows` rows are split as evenly as possible. Returns how many rows the ranks below `rank` get.
 std::int64_t rows_below(std::int64_t rows, std::int64_t rank, std::int64_t world) noexcept {
   return rows / world * rank + std::min(rank, rows % world);
 }
@@ -65,7 +65,7 @@ Plan::Plan(PlanOptions options) : options_(std::move(options)) {
   left_over_ = remaining % global_batch_;
   steps_ = full_steps_;
   if (left_over_ == 0 || options_.remainder == Remainder::drop) return;
-  // Rows are dealt to the low ranks first, so rank r has one if there are more than r.
+  // Lower ranks get their rows first, so rank r gets a row only if more than r units are left.
   const std::int64_t left_units = left_over_ / order().unit();
   if (options_.remainder == Remainder::pad || left_units > options_.rank) ++steps_;
 }
@@ -112,10 +112,10 @@ Plan::Slice Plan::slice(std::int64_t step) const noexcept {
   return slice;
 }
 
-// The world's ranks and the streams fall into as many groups as they have common divisors: row i
-// of the step belongs to group i % groups, and each group has equally many ranks and streams.
-// Within a group the rows, stream by stream, are split evenly; with one rank to a group there is
-// nothing to split. The counts are those of contiguous slices, whatever the groups.
+// The ranks and the streams fall into gcd(world, streams) groups. Row i of the step belongs to
+// group i % groups, and every group has the same number of ranks and streams. Within a group the
+// rows are split evenly, stream by stream; a single rank takes them all. Each rank gets as many
+// rows as a contiguous slice would have.
 void Plan::write_positions(const Slice& slice, std::int64_t* out) const noexcept {
   const std::int64_t streams = order().streams();
   const std::int64_t groups = std::gcd(options_.world, streams);
@@ -132,7 +132,7 @@ void Plan::write_positions(const Slice& slice, std::int64_t* out) const noexcept
   std::int64_t skip = rows_below(group_rows / unit, options_.rank / groups, group_ranks) * unit;
   std::int64_t left = slice.real_rows;
   for (std::int64_t stream = 0; left > 0; ++stream) {
-    // The stream's rows of the group are row, row + group_streams, ...
+    // In the group, the stream's rows are row, row + group_streams, ...
     const std::int64_t row = (stream - first_stream + group_streams) % group_streams;
     const std::int64_t rows = row < group_rows ? (group_rows - row - 1) / group_streams + 1 : 0;
     const std::int64_t taken = std::clamp<std::int64_t>(rows - skip, 0, left);

@@ -1,4 +1,4 @@
-// Which records make up a batch: a pure function of (seed, epoch, step), the same on every machine.
+// Deals records to batches: a pure function of (seed, epoch, step), the same on every machine.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace tfrfast {
 
-// What happens to the positions left over after all full batches have been dealt.
+// The treatment of the positions left over after all full batches.
 enum class Remainder : std::uint8_t {
-  keep,  // split evenly; a rank that gets no row has one step fewer
-  drop,  // left out of this epoch: fewer than world * batch_size of them
+  keep,  // split evenly; a rank without a row has one step fewer
+  drop,  // left out of this epoch: fewer than world * batch_size positions
   pad,   // split evenly and filled up: every rank has the same steps, all of batch_size rows
 };
 const char* name_of(Remainder remainder) noexcept;
@@ -28,23 +28,23 @@ struct PlanOptions {
   std::int64_t rank = 0;
   std::int64_t world = 1;
   Remainder remainder = Remainder::keep;
-  std::int64_t start = 0;  // positions of the epoch that were consumed before, by any world
+  std::int64_t start = 0;  // the epoch's positions consumed earlier, by any world
 };
 
 inline constexpr std::int64_t kMaxBatchSize = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t kMaxWorld = (std::int64_t{1} << 31) - 1;
 
-// An epoch has positions, and the order says which record stands at each. A step takes the next
-// world * batch_size positions, and all ranks together take each of them exactly once. So a run on
-// another world can continue from one number, the positions consumed.
+// The order gives the record at each position of an epoch. A step takes the next world * batch_size
+// positions, and all ranks together take each position exactly once. So one number, the positions
+// consumed, is enough to continue on another world.
 //
-// The positions are dealt to the ranks by the order's streams. If the number of streams is a
+// The order's streams determine how positions are dealt to ranks. If the number of streams is a
 // multiple of the world, rank r takes every world-th position from the r-th on, and so whole
 // streams. Otherwise some ranks share a stream. With a single stream, each rank takes a contiguous
-// slice. Positions that the order wants together are dealt as one. If positions are batches, each
-// rank takes one in each step, and batch_size is 1.
+// slice. A unit of the order goes to one rank. If positions are batches, each rank takes one batch
+// in each step, and batch_size is 1.
 //
-// Immutable, any number of threads. Apart from its order it takes hardly any memory.
+// Immutable. Any number of threads. Takes hardly any memory besides the order.
 class Plan {
  public:
   static constexpr EncodedKind kEncoding{"plan", "tfPL"};
@@ -59,43 +59,43 @@ class Plan {
   std::int64_t positions() const noexcept { return order().positions(); }  // of a whole epoch
   std::int64_t steps() const noexcept { return steps_; }  // from `start`, for this rank
 
-  // Rows of the batch, padding included. 0 for a step that does not exist. If the order's positions
-  // are batches, this is the most that it may have.
+  // The rows of a batch, with padding. 0 if the step does not exist. If the order's positions are
+  // batches, an upper bound.
   std::size_t row_count(std::int64_t step) const noexcept;
-  // The rows that it has in an epoch.
+  // The exact rows of the batch in an epoch.
   std::size_t row_count(const EpochOrder& epoch, std::int64_t step) const;
 
-  // Made once for many steps. Refers to the plan's order.
+  // Make the order of an epoch once for many steps. Does not own the plan's order.
   std::unique_ptr<const EpochOrder> of_epoch(std::uint64_t epoch) const {
     return order().of_epoch(options_.seed, epoch);
   }
 
-  // Writes row_count(epoch, step) record numbers, and for each whether it is real: real rows come
+  // Writes row_count(epoch, step) record numbers, and whether each row is real. Real rows come
   // first. A padding row repeats a record from the beginning of the epoch. `out_valid` may be null.
   std::size_t rows(const EpochOrder& epoch, std::int64_t step, std::int64_t* out_indices,
                    bool* out_valid) const;
-  // The same for a single step.
+  // Like rows() above, for a single step.
   std::size_t rows(std::uint64_t epoch, std::int64_t step, std::int64_t* out_indices,
                    bool* out_valid) const {
     return rows(*of_epoch(epoch), step, out_indices, out_valid);
   }
 
-  // How many positions of the epoch are consumed once every rank has taken batches 0 to `step`: the
-  // `start` of a plan that continues there. -1 gives `start`.
+  // The positions of the epoch consumed once every rank has taken batches 0 to `step`: the `start`
+  // of a plan that continues there. -1 returns `start`.
   std::int64_t position_after(std::int64_t step) const noexcept;
 
-  // A plan may continue another one with the same text, whatever their world, rank, batch size and
-  // remainder.
+  // A plan may continue any plan with the same text, whatever the world, rank, batch size and
+  // remainder of the two.
   std::string order_description() const { return order().describe(options_.seed); }
 
  private:
-  // What one rank takes in one step.
+  // The positions of one rank in one step.
   struct Slice {
-    std::int64_t step_position = 0;  // where the step's positions begin
+    std::int64_t step_position = 0;  // begin of the step's positions
     std::int64_t step_rows = 0;      // of all ranks
     std::int64_t real_rows = 0;
     std::int64_t padding_rows = 0;
-    std::int64_t first_padding = 0;  // padding rows of the lower ranks
+    std::int64_t first_padding = 0;  // padding rows of all lower ranks
   };
   Slice slice(std::int64_t step) const noexcept;
   void write_positions(const Slice& slice, std::int64_t* out) const noexcept;

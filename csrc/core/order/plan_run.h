@@ -1,4 +1,4 @@
-// A plan's batches from some place on: the rest of one epoch, then whole epochs without end.
+// A plan's batches from some place on: the rest of an epoch, then whole epochs without end.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@ namespace tfrfast {
 
 struct PlanRun {
   std::uint64_t epoch = 0;
-  std::int64_t step = 0;              // the step of `first` that the run begins with
-  std::shared_ptr<const Plan> first;  // of the rest of `epoch`
-  std::shared_ptr<const Plan> whole;  // of an epoch from its beginning
+  std::int64_t step = 0;              // the run's first step, in `first`
+  std::shared_ptr<const Plan> first;  // plan of the rest of `epoch`
+  std::shared_ptr<const Plan> whole;  // plan of a whole epoch
 
   struct Step {
     std::uint64_t epoch = 0;
     std::int64_t step = 0;
     const Plan* plan = nullptr;
   };
-  // Batches before the run enters the next epoch.
+  // The number of batches before the run enters the next epoch.
   std::uint64_t steps_left() const noexcept {
     return static_cast<std::uint64_t>(first->steps() - step);
   }
 
-  // Batch `number` of the run. If whole epochs have no steps, there is none after `first`.
+  // Returns batch `number` of the run. If a whole epoch has no steps, the run ends with `first`.
   Step at(std::uint64_t number) const noexcept {
     const std::uint64_t left = steps_left();
     const auto steps = static_cast<std::uint64_t>(whole->steps());

@@ -6,7 +6,7 @@
 
 namespace tfrfast {
 
-// The `count` numbers first, first + stride, ... The stride is at least 1, unless there are none.
+// The `count` numbers first, first + stride, ... The stride is at least 1, unless `count` is 0.
 struct Progression {
   std::int64_t first = 0;
   std::int64_t stride = 1;
@@ -17,7 +17,7 @@ struct Progression {
   bool has(std::int64_t value) const noexcept {
     return value >= first && (value - first) % stride == 0 && (value - first) / stride < count;
   }
-  // Those below `end`.
+  // Returns the numbers below `end`.
   Progression below(std::int64_t end) const noexcept {
     const std::int64_t there = first < end ? (end - first - 1) / stride + 1 : 0;
     return {first, stride, std::min(count, there)};

@@ -1,4 +1,4 @@
-// Checks of the arguments of orders and plans.
+// Checks the arguments of orders and plans.
 #pragma once
 
 #include <cstdint>

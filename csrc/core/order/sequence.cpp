@@ -8,9 +8,9 @@
 namespace tfrfast {
 namespace {
 
-// The rows of a batch, as runs of one epoch's positions.
+// Consecutive positions of one epoch in a batch.
 struct Run {
-  __int128 epoch = 0;  // an endless sequence has more than 2^63
+  __int128 epoch = 0;  // an endless sequence has more than 2^63 epochs
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
@@ -24,7 +24,7 @@ std::vector<Run> runs_of(const Sequence& sequence, std::int64_t step) {
     const std::int64_t begin = step % steps * rows;
     return {{step / steps, begin, std::min(rows, size - begin)}};
   }
-  const __int128 position = static_cast<__int128>(step) * rows;  // among all epochs
+  const __int128 position = static_cast<__int128>(step) * rows;  // counted through all epochs
   std::vector<Run> runs;
   Run run{position / size, static_cast<std::int64_t>(position % size), 0};
   for (std::int64_t left = rows; left > 0;) {
@@ -44,7 +44,7 @@ void encode_progression(Encoder& encoder, const Progression& progression) {
   encoder.integer(progression.count);
 }
 
-// Decodes a progression whose numbers are less than `end`.
+// Decodes a progression of numbers below `end`.
 Progression decode_progression(Decoder& decoder, std::int64_t end) {
   Progression progression;
   progression.first = decoder.integer();

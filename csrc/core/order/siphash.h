@@ -1,5 +1,5 @@
 // SipHash-2-4 of 64-bit words, which makes keys from seeds. The function and its test vectors are
-// published, so every order can be reimplemented in another language from docs/permutation.md.
+// published, so any language can reimplement every order from docs/permutation.md.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ struct SipKey {
   friend bool operator==(const SipKey&, const SipKey&) = default;
 };
 
-// SipHash-2-4 taken a word at a time: equal to hashing the words' little-endian bytes.
+// SipHash-2-4 a word at a time. Equals the hash of the words' little-endian bytes.
 class SipHash {
  public:
   explicit constexpr SipHash(const SipKey& key) noexcept
@@ -28,7 +28,7 @@ class SipHash {
     bytes_ += 8;
   }
 
-  // `tail` has the bytes after the last whole word, fewer than eight.
+  // `tail` holds the bytes after the last whole word, fewer than eight.
   constexpr std::uint64_t finish(std::uint64_t tail = 0, std::uint64_t tail_bytes = 0) noexcept {
     compress((bytes_ + tail_bytes) << 56 | tail);
     v2_ ^= 0xff;

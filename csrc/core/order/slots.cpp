@@ -9,9 +9,9 @@
 namespace tfrfast {
 namespace {
 
-// A source that waits for its next position. Sources that wait equally long come in their order.
+// A source that waits for its next position. Equal waits are ordered by source.
 struct Waiting {
-  std::int64_t numerator;  // the time that it waits for, as a fraction
+  std::int64_t numerator;  // the waiting time, as a fraction
   std::int64_t denominator;
   std::size_t source;
 
@@ -37,9 +37,9 @@ Slots::Slots(std::vector<std::int64_t> owned) : owned_(std::move(owned)) {
 }
 
 // Tijdeman's chairman assignment. With S sources and d = 1 / (2 S - 2), a source may take its slot
-// number j from the time on at which its share is j + d, and should before its share is j + 1 - d.
-// Among those that may, the one whose deadline comes first takes the position. In a whole period no
-// source is ever further than 1 - d from its share.
+// number j once its share is j + d, and should take the slot before its share is j + 1 - d. Of the
+// sources that may take a position, the source with the earliest deadline takes it. In a whole
+// period, no source is ever further than 1 - d from its share.
 void Slots::spread(std::span<const std::int64_t> weights) {
   const std::int64_t period = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
   const auto sharing = std::count_if(weights.begin(), weights.end(), [](auto w) { return w > 0; });
@@ -55,7 +55,7 @@ void Slots::spread(std::span<const std::int64_t> weights) {
   slot_at_.reserve(source_of_.size());
   position_of_.resize(source_of_.size());
   for (std::int64_t position = 0; position < size(); ++position) {
-    // If nobody may take it, which happens only in a part of a period, the next one does.
+    // In a partial period, possibly no source may take the position. Then the next source does.
     while (!early.empty() &&
            (ready.empty() ||
             static_cast<__int128>(early.top().numerator) * period <=

@@ -1,4 +1,4 @@
-// How the positions of a period are shared among the sources of a mixture.
+// Shares the positions of a period among the sources of a mixture.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ namespace tfrfast {
 inline constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 20;
 inline constexpr std::size_t kMaxSources = 1024;
 
-// As many slots as there are positions, side by side: each source owns a range of them. Immutable,
-// any number of threads. Holds 2 bytes for each slot, and 8 more if they are spread.
+// One slot per position. Each source owns a range of slots. Immutable after spread(). Any number of
+// threads. Holds 2 bytes per slot, and 8 more if the slots are spread.
 class Slots {
  public:
-  // At most kMaxSources sources, which own at most kMaxPeriod slots together.
+  // At most kMaxSources sources, with at most kMaxPeriod slots together.
   explicit Slots(std::vector<std::int64_t> owned);
 
-  // Gives each position a slot so that, at every position, each source has had about as many as its
-  // share of a period: `weights` of the sum of all weights.
+  // Gives each position a slot. At every position, each source has had about its share of the
+  // period: the source's weight over the sum of `weights`.
   void spread(std::span<const std::int64_t> weights);
 
   std::size_t sources() const noexcept { return owned_.size(); }
@@ -37,19 +37,19 @@ class Slots {
   std::int64_t position_of(std::int64_t slot) const noexcept {
     return position_of_[static_cast<std::size_t>(slot)];
   }
-  // How many of the source's slots stand before `position`.
+  // Returns how many of the source's slots stand before `position`.
   std::int64_t owned_before(std::size_t source, std::int64_t position) const noexcept;
 
  private:
   std::vector<std::int64_t> owned_;
-  std::vector<std::int64_t> first_;  // and one past the last slot
+  std::vector<std::int64_t> first_;  // the last entry is the number of slots
   std::vector<std::uint16_t> source_of_;
   std::vector<std::uint32_t> slot_at_;
   std::vector<std::uint32_t> position_of_;
 };
 
-// `count` slots, fewer than the sum of the weights, by largest remainders. If remainders are equal,
-// the first source gets the slot.
+// Shares `count` slots, fewer than the sum of the weights, by largest remainders. Of equal
+// remainders, the first source gets the slot.
 std::vector<std::int64_t> largest_remainders(std::span<const std::int64_t> weights,
                                              std::int64_t count);
 

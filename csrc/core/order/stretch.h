@@ -1,4 +1,4 @@
-// A stretch of positions that the sources of a mixture share by their weights.
+// A stretch of positions that the sources of a mixture share by weight.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,27 @@
 namespace tfrfast {
 
 enum class Arrangement : std::uint8_t {
-  permuted,  // in each period, any order of the slots
-  spread,    // in every period the same order, as even as can be
+  permuted,  // the slots of each period in any order
+  spread,    // the slots of every period in the same order, as even as possible
 };
 const char* name_of(Arrangement arrangement) noexcept;
 Arrangement arrangement_named(std::string_view name);  // throws Error(invalid)
 
-// Whole periods, then a rest of which each source gets its quota by largest remainders. In a
-// stretch, each source has draws 0, 1, 2, ...: those of the first period, those of the second.
+// Whole periods, then a rest. Of the rest, each source gets a quota by largest remainders. The
+// draws of a source are numbered 0, 1, 2, ... through the stretch, period after period.
 //
-// Immutable, any number of threads.
+// Immutable. Any number of threads.
 class Stretch {
  public:
-  // `period` has a slot for each unit of weight, spread if the arrangement is.
+  // `period` has one slot per unit of weight, spread if the arrangement is.
   Stretch(std::shared_ptr<const Slots> period, Arrangement arrangement, std::int64_t length);
 
   std::int64_t length() const noexcept { return length_; }
   Arrangement arrangement() const noexcept { return arrangement_; }
   std::int64_t period_size() const noexcept { return period_->size(); }
-  std::int64_t periods() const noexcept { return periods_; }  // whole ones
+  std::int64_t periods() const noexcept { return periods_; }  // number of whole periods
 
-  // The slots of a period. The one after the last whole period is the rest.
+  // The slots of a period. Period periods() is the rest.
   const Slots& slots(std::int64_t period) const noexcept {
     return period < periods_ ? *period_ : rest_;
   }
@@ -45,13 +45,14 @@ class Stretch {
     return draws_before(source, periods_) + rest_.owned(source);
   }
 
-  // In a period: which slots stand before `position`, marked. `begin` is where the stretch begins.
+  // Marks the slots of a period that stand before `position`. The stretch begins at position
+  // `begin`.
   std::vector<bool> slots_before(const PeriodShuffle& shuffle, std::int64_t begin,
                                  std::int64_t period, std::int64_t position) const;
-  // How many draws each source has had before a position of the stretch.
+  // Counts each source's draws before a position of the stretch.
   std::vector<std::int64_t> draws_before_position(const PeriodShuffle& shuffle, std::int64_t begin,
                                                   std::int64_t position) const;
-  // The position of the stretch at which the source's draw comes that `earlier` others precede.
+  // The position in the stretch of the source's draw number `earlier`.
   std::int64_t position_of(const PeriodShuffle& shuffle, std::int64_t begin, std::size_t source,
                            std::int64_t earlier) const;
 

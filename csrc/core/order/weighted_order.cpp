@@ -10,8 +10,8 @@
 namespace tfrfast {
 namespace {
 
-// Draw number d falls on weight (d * sum + offset) / draws, and takes the record that it belongs
-// to. So the draws are evenly spaced, and a record's share of them is rounded.
+// Draw number d falls on weight (d * sum + offset) / draws, and takes the record that owns the
+// weight. So the draws are evenly spaced, and each record's share is rounded.
 class WeightedEpoch final : public EpochOrder {
  public:
   WeightedEpoch(std::unique_ptr<const EpochOrder> order, const std::vector<std::int64_t>& sums,
@@ -97,7 +97,7 @@ std::shared_ptr<const Order> WeightedOrder::over(std::int64_t records) const {
   return std::make_shared<const WeightedOrder>(order_, weights());
 }
 
-// Even in the given order, the seed decides which records are rounded up.
+// Even with a fixed order, the seed decides which records are rounded up.
 std::string WeightedOrder::describe_shuffle(std::uint64_t seed) const {
   return order_->describe_shuffle(seed) + " draws=" + std::to_string(positions()) +
          " drawn_by=" + std::to_string(seed);

@@ -1,4 +1,4 @@
-// Records in proportion to their weights, in another order's order.
+// Gives records in proportion to their weights, in the order of another Order.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@ namespace tfrfast {
 inline constexpr std::int64_t kMaxWeightSum = std::int64_t{1} << 62;
 
 // An epoch draws as many records as `order` has positions. Each record comes as often as its weight
-// says, rounded down or up. Which ones are rounded up differs from epoch to epoch.
-// docs/permutation.md specifies it. Holds 8 bytes for each record.
+// says, rounded down or up. Each epoch rounds other records up. docs/permutation.md specifies the
+// draws. Holds 8 bytes per record.
 class WeightedOrder final : public Order {
  public:
   static constexpr const char* kName = "weighted";
 
-  // There are as many records as weights. Throws Error(invalid) for a weight below 0, and unless
-  // their sum is from 1 to kMaxWeightSum or nothing is drawn.
+  // Each weight belongs to a record. Throws Error(invalid) for a weight below 0, and unless the sum
+  // is from 1 to kMaxWeightSum or nothing is drawn.
   WeightedOrder(std::shared_ptr<const Order> order, const std::vector<std::int64_t>& weights);
   static std::shared_ptr<const Order> decode(Decoder& decoder);
 
@@ -35,7 +35,7 @@ class WeightedOrder final : public Order {
 
  private:
   std::shared_ptr<const Order> order_;
-  std::vector<std::int64_t> sums_;  // of the weights up to each record, this one included
+  std::vector<std::int64_t> sums_;  // cumulative weights, each with its own record's weight
 };
 
 }  // namespace tfrfast
