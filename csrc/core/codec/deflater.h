@@ -10,9 +10,9 @@
 
 namespace tfrfast {
 
-inline constexpr int kDefaultLevel = -1;  // zlib's own choice, 6; else 0 to 9
+inline constexpr int kDefaultLevel = -1;  // zlib's default (6). Otherwise 0 to 9
 
-// One thread. Each call makes one whole stream: raw deflate data, or a GZIP or ZLIB member.
+// One thread at a time. Each call makes a whole stream: raw deflate data, or a GZIP or ZLIB member.
 class Deflater {
  public:
   // `window_bits` is a codec's, or kZRawWindow. Throws Error io if the machine has no zlib.

@@ -1,4 +1,4 @@
-// GZIP: ten bytes or more before the deflate data, checksum and length after them (RFC 1952).
+// GZIP: ten or more bytes before the deflate data, checksum and length after the data (RFC 1952).
 #include <cstring>
 
 #include "core/base/bytes.h"
@@ -8,10 +8,10 @@
 namespace tfrfast {
 namespace {
 
-constexpr std::uint8_t kMagic[] = {0x1f, 0x8b, 8};  // 8 means deflate; flags follow
+constexpr std::uint8_t kMagic[] = {0x1f, 0x8b, 8};  // 8 means deflate. The flags follow
 constexpr unsigned kHasHeaderCrc = 2, kHasExtra = 4, kHasName = 8, kHasComment = 16,
                    kReservedFlags = 0xe0;
-// A limit for a member's name and for its comment, longer than any path.
+// Limits a member's name and comment. Longer than any path.
 constexpr std::size_t kMaxTextBytes = 64 << 10;
 
 bool gzip_may_begin(std::span<const std::uint8_t> head) noexcept {
@@ -33,7 +33,7 @@ bool read_gzip_header(std::vector<std::uint8_t>& header, const MoreBytes& more) 
     }
     return false;
   };
-  // Byte by byte, because bytes that are not a header may end early.
+  // Read byte by byte: bytes that are not a header may end early.
   for (const std::uint8_t expected : kMagic) {
     if (!more(1) || header.back() != expected) return false;
   }

@@ -12,13 +12,12 @@
 namespace tfrfast {
 namespace {
 
-// A thread that would have to wait for a span looks this far ahead for another one to inflate.
+// Instead of waiting for a span, a thread inflates one of this many next spans.
 constexpr std::size_t kSpansAhead = 4;
-// By how much compressed data can be longer than what they inflate to, if hardly anything in them
-// is compressible.
+// The growth of hardly compressible data: compressed data exceed the inflated data by at most this.
 constexpr std::uint64_t kMostGrowth = 4 << 10;
-// At most this much is asked for at once for a span, beyond what it inflates to. Between its data
-// and the next span's there may be padding or damage of any length.
+// Padding or damage of any length may lie between a span's data and the next span's. A request for
+// a span reaches at most this far past the span's inflated size.
 constexpr std::uint64_t kMostBetween = 8 << 20;
 constexpr std::uint64_t kMostPassedOver = 1 << 10;
 
@@ -76,8 +75,8 @@ SharedSpan InflatedFile::span(std::size_t number) const {
       [this, number] { inflate_ahead(number); });
 }
 
-// Another thread is inflating span `number`. If records are read in order, the next spans will be
-// needed.
+// Inflates a span ahead while another thread inflates span `number`. A reader in order will need
+// the next spans.
 void InflatedFile::inflate_ahead(std::size_t number) const noexcept {
   SpanCache& cache = SpanCache::instance();
   try {
@@ -89,7 +88,7 @@ void InflatedFile::inflate_ahead(std::size_t number) const noexcept {
       return;
     }
   } catch (const std::exception&) {
-    // The read itself will report the error.
+    // The reader of that span will report the error.
   }
 }
 
@@ -110,25 +109,25 @@ SharedSpan InflatedFile::inflate(std::size_t number) const {
   }
   const std::span<const std::uint8_t> before(window, window_bytes);
   for (bool is_mended = false;; is_mended = true) {
-    // Where damaged data break off, the span ends where zlib stopped when it was surveyed. Another
-    // inflater may stop elsewhere.
+    // Before damage, the survey ended the span where zlib stopped. Another inflater may stop
+    // elsewhere.
     for (const auto mode : {StreamInflater::Mode::fast, StreamInflater::Mode::survey}) {
       if (inflate_as(mode, number, before, inflated->memory.data())) return inflated;
     }
-    // A copy of the file may be damaged where the file is not.
+    // The local copy may be damaged while the file is intact.
     if (is_mended || !file_->mend(file_range(number))) break;
   }
   throw_mismatch(span, "they inflate to something else");
 }
 
-// False if something else comes out than was indexed.
+// False if the output differs from the indexed span.
 bool InflatedFile::inflate_as(StreamInflater::Mode mode, std::size_t number,
                               std::span<const std::uint8_t> window, std::uint8_t* out) const {
   const Span span = (*points_)[number];
   const auto bytes = static_cast<std::size_t>(span.end - span.begin);
   const FileRange range = file_range(number);
   const std::uint64_t range_end = range.offset + range.bytes;
-  // As one request, whatever pieces it is read in.
+  // Request the range as a whole, whatever pieces it is read in.
   std::unique_ptr<Announcement> announced;
   if (is_far()) announced = file_->announce({&range, 1}, Reads::the_same);
   if (announced != nullptr) announced->hurry();
@@ -139,7 +138,8 @@ bool InflatedFile::inflate_as(StreamInflater::Mode mode, std::size_t number,
   while (done < bytes && inflater.end() == StreamEnd::none) {
     done += inflater.read({out + done, bytes - done});
   }
-  // It may do without the last bytes, which tell that the data end. Reading them frees their piece.
+  // The inflater may not need the last bytes, which mark the end of the data. Reading the bytes
+  // frees their piece.
   const std::uint64_t input_end = inflater.input_end();
   if (announced != nullptr && input_end < range_end && range_end - input_end <= kMostPassedOver) {
     std::uint8_t rest[kMostPassedOver];
@@ -160,12 +160,12 @@ void InflatedFile::throw_mismatch(const Span& span, const char* what) const {
               {path(), {}, static_cast<std::int64_t>(span.begin)});
 }
 
-// The bytes of the file that the span is inflated from. Where two spans meet in the middle of a
-// byte, both have it.
+// The bytes of the file that a span is inflated from. If two spans meet inside a byte, both ranges
+// contain the byte.
 FileRange InflatedFile::file_range(std::size_t number) const {
   const Span span = (*points_)[number];
   const std::uint64_t begin = span.place.file_offset - (span.place.bits > 0 ? 1 : 0);
-  // Where the last span ends may not be known yet.
+  // The end of the last span may not be known yet.
   std::uint64_t end = points_->file_end().value_or(
       std::min(file_->bytes(), begin + (span.end - span.begin) + kMostGrowth));
   if (number + 1 < points_->size()) end = (*points_)[number + 1].place.file_offset;
@@ -173,7 +173,7 @@ FileRange InflatedFile::file_range(std::size_t number) const {
   return {begin, std::max(begin, end) - begin};
 }
 
-// A span is read once, however many records of it are announced, and not at all if it is inflated
+// Announces each span once, however many of its records are announced, and no span that is inflated
 // already.
 std::unique_ptr<Announcement> InflatedFile::announce(std::span<const FileRange> ranges,
                                                      Reads) const noexcept {
@@ -195,7 +195,7 @@ std::unique_ptr<Announcement> InflatedFile::announce(std::span<const FileRange> 
     for (const std::size_t number : spans) in_file.push_back(file_range(number));
     return file_->announce(in_file, Reads::the_same);
   } catch (const std::exception&) {
-    return nullptr;  // only advice
+    return nullptr;  // an announcement is only advice
   }
 }
 

@@ -1,4 +1,4 @@
-// A compressed shard as the bytes it was compressed from.
+// Presents a compressed shard as its uncompressed bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace tfrfast {
 
-// Inflates whole spans, which are kept in the SpanCache. Every span is compared with the checksum
-// in its seek point. Throws Error stale_index if file and seek points do not belong together. It is
-// as thread-safe and immutable as `file`, except that it grows while seek points are collected.
+// Inflates whole spans and keeps the spans in the SpanCache. Compares every span with the checksum
+// in its seek point. Throws Error stale_index if the file and the seek points do not match. As
+// thread-safe and immutable as `file`, except that bytes() grows while seek points are collected.
 class InflatedFile final : public StoredFile {
  public:
   InflatedFile(std::shared_ptr<const StoredFile> file, Compression compression,
@@ -39,10 +39,10 @@ class InflatedFile final : public StoredFile {
   FileFacts facts_now() const override { return file_->facts_now(); }
   bool is_still(const FileFacts& now) const noexcept override { return file_->is_still(now); }
 
-  // Hands over a span that is inflated already, so that read() need not inflate it.
+  // Hands over an inflated span, so that read() need not inflate the span.
   void offer(std::size_t number, SharedSpan span) const;
 
-  // Where in the file inflating must begin to get byte `offset`.
+  // The place in the file where inflating must begin to get byte `offset`.
   std::uint64_t file_offset(std::uint64_t offset) const;
 
  private:

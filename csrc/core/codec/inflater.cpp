@@ -11,7 +11,7 @@
 namespace tfrfast {
 namespace {
 
-// What zlib says about its place in `data_type`.
+// The flags with which zlib describes its place in `data_type`.
 constexpr int kUnusedBits = 7, kInLastBlock = 64, kAtBlockEnd = 128;
 
 unsigned clamped(std::size_t count) {

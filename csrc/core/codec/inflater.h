@@ -1,4 +1,5 @@
-// Inflates raw deflate data, from the beginning of a stream or from a block boundary inside it.
+// Inflates raw deflate data from the beginning of a stream, or from a block boundary inside a
+// stream.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace tfrfast {
 
-// Deflate's matches reach back this far.
+// A deflate match reaches back at most this far.
 inline constexpr std::size_t kDeflateWindowBytes = 32 << 10;
 
 // One thread at a time.
@@ -17,21 +18,22 @@ class Inflater {
   enum class Stop : std::uint8_t {
     needs_input,
     output_full,
-    block_end,   // between two blocks, if that was asked for
-    stream_end,  // after the last block; input left over is not part of the stream
-    corrupt,     // what follows is not deflate data
+    block_end,   // between two blocks; only on request
+    stream_end,  // after the last block; further input is not part of the stream
+    corrupt,     // the next bytes are not deflate data
   };
   struct Step {
     Stop stop = Stop::needs_input;
-    std::ptrdiff_t consumed = 0;  // below 0 if bytes of earlier steps are given back
+    std::ptrdiff_t consumed = 0;  // negative if bytes of earlier steps are returned
     std::size_t produced = 0;
-    unsigned unused_bits = 0;  // at a block's end: bits of the last byte that the next block owns
+    // at a block's end: bits of the last byte that belong to the next block
+    unsigned unused_bits = 0;
   };
 
   virtual ~Inflater() = default;
 
-  // Begins a stream or, with a `window`, continues inside one. `window` holds what the stream
-  // produced before, up to kDeflateWindowBytes of it. With `bits` > 0, input begins with the lower
+  // Begins a stream or, with a `window`, continues inside a stream. `window` holds the last output
+  // before this place, up to kDeflateWindowBytes. With `bits` > 0, the input begins with the lower
   // `bits` bits of `value`.
   virtual void begin(unsigned bits = 0, unsigned value = 0,
                      std::span<const std::uint8_t> window = {}) = 0;
@@ -39,10 +41,10 @@ class Inflater {
                     bool stop_at_block_ends) = 0;
 };
 
-// With zlib, which can tell where blocks end. Throws Error io if the machine has no zlib.
+// Uses zlib, which can stop at block ends. Throws Error io if the machine has no zlib.
 std::unique_ptr<Inflater> make_zlib_inflater();
 
-// The fastest one on this machine. It may not stop at block ends, even if asked to.
+// Uses the machine's fastest inflater. May ignore stop_at_block_ends.
 std::unique_ptr<Inflater> make_fast_inflater();
 
 }  // namespace tfrfast

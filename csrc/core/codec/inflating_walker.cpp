@@ -15,12 +15,12 @@
 namespace tfrfast {
 namespace {
 
-// Bytes kept of the span before, so that a header across two spans is seen whole.
+// Bytes kept of the previous span, so that a header across two spans is seen whole.
 constexpr std::size_t kLeadBytes = kPoolAlignment;
 static_assert(kLeadBytes >= kHeaderBytes);
 
 constexpr std::size_t kRoomForLastBlock = 256 << 10;
-// Windows are written once and seldom read.
+// A window is written once and seldom read, so its compression should be fast.
 constexpr int kWindowLevel = 1;
 
 [[noreturn]] void throw_block_too_long(const InflatedFile& file, std::uint64_t offset) {
@@ -70,7 +70,7 @@ ShardWindow InflatingWalker::window(std::uint64_t offset, std::size_t wanted) {
   if (again_ == nullptr) again_ = walk(inflated_);
   again_->expect(expected());
   ShardWindow window = again_->window(offset, wanted);
-  window.shard_bytes = known;  // perhaps more than when `again_` read it
+  window.shard_bytes = known;  // may exceed the size that `again_` read
   return window;
 }
 
@@ -84,7 +84,7 @@ bool InflatingWalker::reach(std::uint64_t bytes) {
 std::uint64_t InflatingWalker::max_bytes() const {
   const std::uint64_t known = file().bytes();
   if (inflater_.end() != StreamEnd::none) return known;
-  // The extra byte is for output that the inflater holds back from input it has taken.
+  // Counts one more byte of input: the inflater may hold back output of consumed input.
   const std::uint64_t left = inflated_->file()->bytes() - inflater_.file_offset();
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
   return left + 1 > (kMax - known) / kMaxRatio ? kMax : known + (left + 1) * kMaxRatio;
@@ -136,7 +136,7 @@ SharedSpan InflatingWalker::inflate_span() {
     const std::size_t end = is_long ? std::min(room, done + kSpanBytes) : kSpanBytes;
     ahead_.come_far(*inflated_->file(), inflater_.input_end());
     done += inflater_.read({memory.data() + kLeadBytes + done, end - done}, is_long);
-    // A span that begins where a member does needs no window.
+    // A span that begins with a member needs no window.
     const bool begins_member = inflater_.member_bytes() == 0;
     if (inflater_.at_boundary() && done >= (begins_member ? kSpanBytes / 2 : kSpanBytes)) break;
   }
@@ -160,8 +160,8 @@ void InflatingWalker::begin_next() {
   next_.window_crc = crc32c(next_window_.data(), next_window_.size());
 }
 
-// The inflater may have read past the damaged member's end and taken the next member's bytes for
-// deflate data. What `span` got from them is cut off, so that no byte of the file counts twice.
+// The inflater may have read past the damaged member's end, into the next member. The output of the
+// next member's bytes is cut off, so that no byte of the file counts twice.
 void InflatingWalker::find_next_member(InflatedSpan& span) {
   const Compression compression = inflated_->compression();
   if (at_damage_ == AtDamage::stop || codec_of(compression).find_member == nullptr) return;
@@ -192,7 +192,7 @@ bool InflatingWalker::resume() {
   inflater_.begin(*next_member_);
   next_member_.reset();
   begin_next();
-  again_ = nullptr;  // it may believe that the stream ended at the damage
+  again_ = nullptr;  // the old walker may believe that the stream ends at the damage
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Walks a compressed shard's uncompressed stream once, collecting seek points on the way.
+// Walks once through a compressed shard's uncompressed stream, and collects seek points.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@
 
 namespace tfrfast {
 
-// Walking forward inflates every byte once, and forgets what has been passed. Going back costs
-// inflating it again. For one thread.
+// Walking forward inflates every byte once, and drops passed spans. Going back inflates dropped
+// spans again. One thread at a time.
 class InflatingWalker final : public ShardWalker {
  public:
-  // With `keep_spans`, reads of inflated() that follow closely find their spans inflated. With
-  // AtDamage::stop, it never resumes.
+  // With `keep_spans`, a read of inflated() soon afterwards finds its spans inflated. With
+  // AtDamage::stop, resume() always fails.
   static std::unique_ptr<InflatingWalker> over(std::shared_ptr<const StoredFile> file,
                                                Compression compression, bool keep_spans,
                                                AtDamage at_damage, LookAhead ahead = LookAhead());
@@ -50,14 +50,14 @@ class InflatingWalker final : public ShardWalker {
   const AtDamage at_damage_;
   LookAhead ahead_;
   StreamInflater inflater_;
-  std::optional<MemberFinder> finder_;        // from the first damage on
-  std::optional<std::uint64_t> next_member_;  // after damage: where it begins in the file
+  std::optional<MemberFinder> finder_;        // made at the first damage
+  std::optional<std::uint64_t> next_member_;  // place in the file, after damage
   Deflater window_deflater_;
-  std::uint64_t pulsed_at_ = 0;            // bytes of the file and of the stream, together
-  std::unique_ptr<ShardWalker> again_;     // for what has been forgotten
-  SharedSpan current_;                     // the last one inflated, after a piece of the one before
-  Span next_;                              // the one to come: where it begins
-  std::vector<std::uint8_t> next_window_;  // and the window before it, deflated
+  std::uint64_t pulsed_at_ = 0;            // bytes of the file plus bytes of the stream
+  std::unique_ptr<ShardWalker> again_;     // walks through dropped spans
+  SharedSpan current_;                     // the last span, preceded by the end of the span before
+  Span next_;                              // the begin of the next span
+  std::vector<std::uint8_t> next_window_;  // the window before `next_`, deflated
 };
 
 }  // namespace tfrfast

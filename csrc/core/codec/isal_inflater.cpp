@@ -17,7 +17,7 @@
 namespace tfrfast {
 namespace {
 
-// The members that we use of ISA-L's struct inflate_state, which has 87,368 bytes in libisal.so.2.
+// The used members of ISA-L's struct inflate_state, which has 87,368 bytes in libisal.so.2.
 struct IsalState {
   std::uint8_t* next_out;
   std::uint32_t avail_out;
@@ -28,10 +28,10 @@ struct IsalState {
   std::int32_t read_in_length;
   std::uint8_t tables[21120];
   std::uint32_t block_state;
-  std::uint8_t rest[(128 << 10) - 21164];  // with room to spare
+  std::uint8_t rest[(128 << 10) - 21164];  // larger than needed
 };
 static_assert(offsetof(IsalState, read_in) == 24 && offsetof(IsalState, block_state) == 21160);
-constexpr std::uint32_t kFinished = 5;  // of `block_state`
+constexpr std::uint32_t kFinished = 5;  // a value of `block_state`
 
 struct Isal {
   void (*init)(IsalState*);
@@ -67,7 +67,7 @@ class IsalInflater final : public Inflater {
       step.stop = Stop::corrupt;
     } else if (state_->block_state == kFinished) {
       step.stop = Stop::stream_end;
-      // It reads ahead, perhaps already in an earlier step.
+      // ISA-L may have read ahead in this step or in earlier steps.
       step.consumed -= state_->read_in_length / 8;
     } else if (state_->avail_out == 0) {
       step.stop = Stop::output_full;
@@ -80,7 +80,7 @@ class IsalInflater final : public Inflater {
   const std::unique_ptr<IsalState> state_;
 };
 
-// Rejects another library of that name.
+// Rejects a different library of the same name.
 bool passes_trial(const Isal& isal) {
   std::vector<std::uint8_t> bytes(100'000);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -89,8 +89,9 @@ bool passes_trial(const Isal& isal) {
   Deflater deflater(kZRawWindow, kDefaultLevel);
   const auto deflated = deflater.deflate(bytes);
   std::vector<std::uint8_t> in(deflated.begin(), deflated.end());
-  in.resize(in.size() + 8);                         // it must leave what follows the stream
-  std::vector<std::uint8_t> out(bytes.size() + 1);  // it notices the end only with room left
+  in.resize(in.size() + 8);  // the inflater must leave bytes after the stream
+  // the inflater notices the end only if output space is left
+  std::vector<std::uint8_t> out(bytes.size() + 1);
   IsalInflater inflater(isal);
   inflater.begin(0, 0, {});
   std::size_t used = 0;
@@ -108,8 +109,8 @@ bool passes_trial(const Isal& isal) {
   return used == in.size() - 8 && done == bytes.size() && out == bytes;
 }
 
-// The library inside PyPI's package `isal`, which pip installs beside this one. Empty if there is
-// none.
+// The library inside PyPI's package `isal`, installed beside this package. Empty if the package is
+// absent.
 std::string library_beside_us() {
   Dl_info here{};
   if (::dladdr(reinterpret_cast<const void*>(&make_isal_inflater), &here) == 0) return {};
@@ -119,7 +120,7 @@ std::string library_beside_us() {
       if (name.starts_with("igzip_lib.") && name.ends_with(".so")) return package + "/" + name;
     }
   } catch (const Error&) {
-    // It is not installed.
+    // The package is not installed.
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// Intel's ISA-L, where the machine or PyPI's package `isal` has it. It inflates about twice as fast
-// as zlib, but cannot tell where blocks end.
+// Inflates with Intel's ISA-L, from the machine or from PyPI's package `isal`. About twice as fast
+// as zlib, but cannot stop at block ends.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tfrfast {
 
-// Null if no library passes a trial, or if $TFRFAST_INFLATE is "zlib".
+// Null if no library passes the trial, or if $TFRFAST_INFLATE is "zlib".
 std::unique_ptr<Inflater> make_isal_inflater();
 
 }  // namespace tfrfast

@@ -7,14 +7,14 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kPieceBytes = 256 << 10;
-// Even in a tiny file, this many bytes may be inflated without finding a member.
+// Even in a tiny file, this many bytes may be inflated without result.
 constexpr std::uint64_t kMinFruitlessBytes = 64 << 20;
-// What trying one member costs: reading a piece of it.
+// The cost of a trial: reading a piece of the member.
 constexpr std::uint64_t kProbeBytes = 64 << 10;
-// Most data inflate to less than this times their size. For the rest, the output sets the cost.
+// Most data inflate to less than 16 times their size. Beyond, a trial's output sets its cost.
 constexpr std::uint64_t kUsualRatio = 16;
 
-constexpr std::size_t kSeenBytes = 4;  // find_member() looks at this many
+constexpr std::size_t kSeenBytes = 4;  // find_member() examines this many bytes
 
 }  // namespace
 

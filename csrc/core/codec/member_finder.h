@@ -1,4 +1,4 @@
-// Where the next member begins after compressed data that cannot be decoded.
+// Finds the next member after damaged compressed data.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,18 @@
 
 namespace tfrfast {
 
-// For one walk along one file. A member is believed when it inflates to the length and the checksum
-// that it ends with, because compressed data contain sequences that look like a member's first
-// bytes by accident. A file may consist of nothing but false members that reach to its end. So the
-// bytes inflated without result are bounded, over the whole walk, by a small multiple of the file's
-// own. For one thread.
+// Serves one walk along one file. Compressed data contain a member's first bytes by accident, so a
+// candidate counts only if it inflates to its own length and checksum. A file may hold nothing but
+// false members that each reach to the end. So the bytes inflated without result are limited, over
+// the whole walk, to a small multiple of the file's size. One thread at a time.
 class MemberFinder {
  public:
   // `pulse` is called every few MiB, and may throw to end the search.
   MemberFinder(std::shared_ptr<const StoredFile> file, Compression compression,
                std::function<void()> pulse);
 
-  // Where the first member at or after byte `from` of the file begins. Empty if there is none, or
-  // after too many false ones. Throws Error io.
+  // Returns the place of the first member at or after byte `from` of the file. Empty if there is no
+  // member, or after too many false ones. Throws Error io.
   std::optional<std::uint64_t> find(std::uint64_t from);
 
  private:

@@ -94,7 +94,7 @@ bool SeekPoints::cover_file_to(std::uint64_t file_offset) const {
 std::size_t SeekPoints::inflate_window(const Span& span,
                                        std::span<std::uint8_t, kDeflateWindowBytes> out) {
   if (span.window.empty()) return 0;
-  // It may lie under a mapping of an index file.
+  // The window may lie in a mapped index file.
   std::vector<std::uint8_t> deflated(span.window.size());
   const bool readable =
       run_guarded([&] { std::copy(span.window.begin(), span.window.end(), deflated.begin()); });
@@ -104,7 +104,7 @@ std::size_t SeekPoints::inflate_window(const Span& span,
     inflater->begin();
     step = inflater->step(deflated, out, false);
   }
-  // When the window is full, the mark of the stream's end may still be unread.
+  // If the window is full, the stream's end mark may still be unread.
   if (step.stop == Inflater::Stop::corrupt || step.stop == Inflater::Stop::needs_input) {
     throw Error(ErrorKind::stale_index,
                 "A seek point of the index is damaged or can no longer be read.");

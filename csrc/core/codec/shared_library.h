@@ -1,4 +1,4 @@
-// Functions of libraries that the machine may have.
+// Loads functions from optional libraries of the machine.
 #pragma once
 
 #include <dlfcn.h>
@@ -7,8 +7,8 @@
 
 namespace tfrfast {
 
-// The first of `names` that can be loaded, else null. Never closed, because its code may run at any
-// time.
+// Loads the first available library of `names`. Null if none is available. A library is never
+// closed, because its code may be running.
 inline void* find_library(std::initializer_list<const char*> names) noexcept {
   for (const char* name : names) {
     if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL); library != nullptr) return library;
@@ -16,7 +16,7 @@ inline void* find_library(std::initializer_list<const char*> names) noexcept {
   return nullptr;
 }
 
-// False if the library has no such function.
+// False if the library lacks the function.
 template <class Function>
 bool find_function(void* library, const char* name, Function*& function) noexcept {
   function = reinterpret_cast<Function*>(::dlsym(library, name));

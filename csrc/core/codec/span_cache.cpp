@@ -15,7 +15,7 @@ constexpr std::size_t kDefaultBytes = std::size_t{256} << 20;
 SpanCache::SpanCache()
     : made_(std::make_unique<std::condition_variable>()),
       max_bytes_(static_cast<std::size_t>(setting("TFRFAST_INFLATED_BYTES", kDefaultBytes))) {
-  // A forked child does not wait for spans that its parent's threads are making.
+  // A forked child must not wait for spans that only its parent's threads were making.
   constexpr auto mutex = []() -> std::mutex& { return instance().mutex_; };
   constexpr auto mend = [] { instance().forget_unfinished(); };
   make_fork_wait_for<mutex, mend>();
@@ -28,7 +28,7 @@ SpanCache& SpanCache::instance() {
 
 void SpanCache::forget_unfinished() noexcept {
   std::erase_if(entries_, [](const auto& each) { return each.second.span == nullptr; });
-  // It counts the parent's waiting threads, and its destructor would wait for them.
+  // The condition variable counts the parent's waiting threads. Its destructor would wait for them.
   (void)made_.release();
   made_ = std::make_unique<std::condition_variable>();
 }
@@ -98,10 +98,10 @@ void SpanCache::put(std::uint64_t owner, std::size_t number, SharedSpan span) {
   if (entries_.emplace(key, Entry{}).second) keep(key, std::move(span), lock);
 }
 
-// Finishes an entry, and drops the least recently used ones.
+// Stores the span, and drops the least recently used spans beyond the limit.
 void SpanCache::keep(const Key& key, SharedSpan span, std::unique_lock<std::mutex>& lock) {
   std::vector<SharedSpan> freed;
-  // In a child that was forked meanwhile, the entry is gone.
+  // In a child forked meanwhile, the entry is gone.
   Entry& entry = entries_[key];
   bytes_ += span->bytes;
   entry.span = std::move(span);

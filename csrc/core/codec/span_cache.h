@@ -1,5 +1,5 @@
-// The inflated spans that the process used last, of all shards. Neighbouring records are served
-// from memory, and two threads never inflate the same span at the same time.
+// Keeps the process's most recently used inflated spans, of all shards. Neighbouring records are
+// served from memory, and no two threads inflate the same span at the same time.
 #pragma once
 
 #include <condition_variable>
@@ -17,10 +17,10 @@
 namespace tfrfast {
 
 struct InflatedSpan {
-  std::uint64_t begin = 0;  // in the stream
+  std::uint64_t begin = 0;  // place in the stream
   std::size_t bytes = 0;
   PooledBuffer memory;
-  std::size_t lead = 0;  // bytes of the stream before `begin` that precede it in the memory
+  std::size_t lead = 0;  // bytes of the stream before `begin` that precede the span in `memory`
 
   const std::uint8_t* data() const noexcept { return memory.data() + lead; }
 };
@@ -35,20 +35,21 @@ class SpanCache {
   std::uint64_t new_owner();
   void forget(std::uint64_t owner) noexcept;
 
-  // The span, made by `make` if it is not there. If another thread is making it, `while_waiting` is
-  // called once before the wait. Throws what `make` throws.
+  // Returns the span, made by `make` if absent. If another thread is making the span, calls
+  // `while_waiting` once, then waits. Throws the exceptions of `make`.
   SharedSpan get(std::uint64_t owner, std::size_t number, const std::function<SharedSpan()>& make,
                  const std::function<void()>& while_waiting);
-  bool has(std::uint64_t owner, std::size_t number);  // also while a thread is making it
+  bool has(std::uint64_t owner, std::size_t number);  // also true while a thread is making the span
   void put(std::uint64_t owner, std::size_t number, SharedSpan span);
 
-  // $TFRFAST_INFLATED_BYTES, else 256 MiB. A dropped span that is still in use does not count.
+  // $TFRFAST_INFLATED_BYTES, or 256 MiB if unset. A dropped span that is still in use does not
+  // count.
   std::size_t max_bytes() const noexcept { return max_bytes_; }
 
  private:
-  using Key = std::pair<std::uint64_t, std::size_t>;  // owner, number
+  using Key = std::pair<std::uint64_t, std::size_t>;  // owner and span number
   struct Entry {
-    SharedSpan span;  // null while it is being made
+    SharedSpan span;  // null while a thread is making the span
     std::list<Key>::iterator recent;
   };
   SpanCache();
@@ -58,7 +59,7 @@ class SpanCache {
   std::mutex mutex_;
   std::unique_ptr<std::condition_variable> made_;
   std::map<Key, Entry> entries_;
-  std::list<Key> recent_;  // of finished ones, most recently used first
+  std::list<Key> recent_;  // keys of finished entries, most recently used first
   std::size_t bytes_ = 0;
   std::uint64_t owners_ = 0;
   const std::size_t max_bytes_;

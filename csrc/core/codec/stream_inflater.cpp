@@ -10,7 +10,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kInputBytes = 64 << 10;
-// One read() stops after so much input, even without output: empty members and blocks and padding
+// read() stops after this much input, even without output. Empty members, empty blocks and padding
 // may go on for the whole file, and the caller may want to stop.
 constexpr std::uint64_t kMaxInputBytes = 1 << 20;
 
@@ -81,7 +81,7 @@ void StreamInflater::consume(std::ptrdiff_t count) {
   }
 }
 
-// False if the file has fewer bytes: the stream ends there, truncated.
+// False if the file ends first. Then the stream is truncated.
 bool StreamInflater::take(std::uint8_t* bytes, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (ahead_.empty() && !fill()) {
@@ -103,7 +103,7 @@ std::size_t StreamInflater::read(std::span<std::uint8_t> out, bool stop_at_block
       if (skip_padding(input_end)) open_member();
       break;
     }
-    // Output may still be pending when no input is left.
+    // Output may be pending although no input is left.
     const bool has_input = !ahead_.empty() || fill();
     const Inflater::Step step = inflater_->step(ahead_, out.subspan(done), stop_at_block_ends);
     consume(step.consumed);
@@ -128,9 +128,8 @@ void StreamInflater::check(std::span<const std::uint8_t> produced) {
   checksum_ = codec_.add_to_checksum(checksum_, produced);
 }
 
-// Zeros up to the file's end are padding. If anything else follows them, a member was lost there.
-// True if a member should begin here. False if one was lost, or if there may be more zeros beyond
-// `limit`.
+// Zeros up to the file's end are padding. Anything else after zeros means a lost member. Returns
+// true if a member should begin here, false if a member was lost or more zeros may follow `limit`.
 bool StreamInflater::skip_padding(std::uint64_t limit) {
   if (!codec_.zeros_are_padding) return true;
   if (!padding_begin_) padding_begin_ = file_offset();

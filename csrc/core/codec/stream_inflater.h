@@ -1,4 +1,4 @@
-// A compressed file's bytes in order: member after member, wrappers and checksums included.
+// Inflates a whole compressed file: member after member, with wrappers and checksums.
 #pragma once
 
 #include <cstddef>
@@ -19,53 +19,54 @@ enum class StreamEnd : std::uint8_t {
   none,       // not reached yet
   clean,      // the file ends after a member's checksum
   truncated,  // the file ends inside a member
-  corrupt,    // what follows is not deflate data, has another checksum, or is not a member
+  corrupt,    // a byte sequence that is not deflate data or not a member, or a wrong checksum
 };
 
-// Where inflating can begin: file byte `file_offset`, and the upper `bits` bits of the byte before.
+// A place to begin inflating: file byte `file_offset`, plus the upper `bits` bits of the byte
+// before.
 struct InflatePlace {
   std::uint64_t file_offset = 0;
   unsigned bits = 0;
 };
 
-// Concatenated members are one stream. GZIP's format says so, and ZLIB's are treated alike. For one
-// thread.
+// Concatenated members form one stream, as GZIP's format says; ZLIB members are treated alike. One
+// thread at a time.
 class StreamInflater {
  public:
   enum class Mode : std::uint8_t {
-    survey,  // can stop at block ends, and checks the members' checksums
-    fast,    // neither
+    survey,  // stops at block ends on request, and checks members' checksums
+    fast,    // does neither
   };
   StreamInflater(std::shared_ptr<const StoredFile> file, Compression compression, Mode mode);
 
-  // Begins after the header of the member at that byte of the file, or inside a member, after
-  // `window`.
+  // Begins after the header of the member at byte `member_offset` of the file, or inside a member,
+  // after `window`.
   void begin(std::uint64_t member_offset = 0);
   void begin_at(const InflatePlace& place, std::span<const std::uint8_t> window);
 
-  // From the next begin on, the file is read as if it ended there.
+  // From the next begin on, treats `file_offset` as the end of the file.
   void take_for_end(std::uint64_t file_offset) noexcept { end_of_file_ = file_offset; }
-  // Bytes of the file from there on are not read unless inflating needs them.
+  // Bytes of the file from `file_offset` on are read only if inflating needs them.
   void expect_end(std::uint64_t file_offset) noexcept { expected_end_ = file_offset; }
 
   // Fills `out`. Stops early only at the stream's end, where a member begins, after a MiB of the
-  // file or, if asked, where a block ends. Throws Error io.
+  // file and, on request, where a block ends. Throws Error io.
   std::size_t read(std::span<std::uint8_t> out, bool stop_at_block_ends = false);
 
   StreamEnd end() const noexcept { return end_; }
-  // Whether read() can begin again from place(): a member's beginning or a block's end is reached.
+  // Whether read() can begin again from place(): at a member's beginning or a block's end.
   bool at_boundary() const noexcept { return at_boundary_; }
   InflatePlace place() const noexcept { return {file_offset(), bits_}; }
-  // This member's bytes so far. Matches reach no further back.
+  // The current member's output so far. Matches reach no further back.
   std::uint64_t member_bytes() const noexcept { return member_bytes_; }
   std::uint64_t file_offset() const noexcept { return buffer_end_ - ahead_.size(); }
-  // How far the file has been read.
+  // The end of the file's bytes read so far.
   std::uint64_t input_end() const noexcept { return buffer_end_; }
-  // The next bytes that will be inflated, fewer where the file ends. Throws Error io.
+  // The next bytes to be inflated, fewer where the file ends. Throws Error io.
   std::span<const std::uint8_t> peek(std::size_t count);
-  // Where the last member that was reached begins, or what should have been one.
+  // The place of the last member that was reached, or of the bytes where a member was expected.
   std::uint64_t member_offset() const noexcept { return member_offset_; }
-  // How many members since begin() had the length and checksum that they end with. Survey only.
+  // The number of members since begin() with correct length and checksum. Survey mode only.
   std::uint64_t verified_members() const noexcept { return verified_members_; }
 
  private:
@@ -86,13 +87,13 @@ class StreamInflater {
   std::uint64_t expected_end_ = 0;
   PooledBuffer buffer_;
   std::uint64_t buffer_end_ = 0;         // in the file
-  std::span<const std::uint8_t> ahead_;  // of the buffer, not yet consumed
+  std::span<const std::uint8_t> ahead_;  // the unconsumed bytes of the buffer
   StreamEnd end_ = StreamEnd::none;
   bool between_members_ = false;
   std::optional<std::uint64_t> padding_begin_;
   bool at_boundary_ = false;
   unsigned bits_ = 0;
-  bool whole_member_ = true;  // read from its beginning, so that its checksum can be verified
+  bool whole_member_ = true;  // read from its beginning, so the checksum can be verified
   std::uint64_t member_bytes_ = 0;
   std::uint64_t member_offset_ = 0;
   std::uint64_t verified_members_ = 0;

@@ -1,4 +1,4 @@
-// The codecs, for the table.
+// Declares the codecs for the table.
 #pragma once
 
 #include "core/codec/codec.h"

@@ -1,6 +1,5 @@
-// The machine's zlib, found by its SONAME when it is first needed. It is not needed to compile,
-// link or install tfrfast. These are our own declarations of its interface, which has been the same
-// since zlib 1.2.
+// The machine's zlib, found by SONAME on first use. Compiling, linking and installing tfrfast need
+// no zlib. The declarations below are our own; zlib's interface has been stable since version 1.2.
 //
 // A linked library would be faster. On one core of an Intel Xeon, zlib-ng 2.3 inflated the contents
 // of small records and of small pictures 1.1 and 2.4 times as fast as zlib 1.2.13, and ISA-L 1.3
@@ -32,11 +31,12 @@ struct ZStream {
   unsigned long reserved = 0;
 };
 
-// Arguments and results of its functions.
+// Constants of zlib's interface.
 inline constexpr int kZNoFlush = 0, kZFinish = 4, kZBlock = 5;
 inline constexpr int kZOk = 0, kZStreamEnd = 1, kZDataError = -3, kZMemoryError = -4,
                      kZBufferError = -5;
-// Window bits: 32 KiB, in ZLIB's wrapper; negative, without a wrapper; 16 more, in GZIP's.
+// Window bits: a window of 32 KiB. Positive: ZLIB's wrapper. Negative: no wrapper. Plus 16: GZIP's
+// wrapper.
 inline constexpr int kZWholeWindow = 15, kZRawWindow = -kZWholeWindow;
 
 struct Zlib {
@@ -56,8 +56,8 @@ struct Zlib {
   unsigned long (*adler32)(unsigned long, const std::uint8_t*, unsigned);
 };
 
-// Loaded once, and never unloaded. If there is no usable zlib, throws Error io (ENOENT), which says
-// what to install. Safe from many threads.
+// Loaded once, never unloaded. Throws Error io (ENOENT), with advice on what to install, if no
+// usable zlib exists. Safe from many threads.
 const Zlib& zlib();
 
 }  // namespace tfrfast

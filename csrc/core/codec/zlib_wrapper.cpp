@@ -1,4 +1,4 @@
-// ZLIB: two bytes before the deflate data, a checksum after them (RFC 1950).
+// ZLIB: two bytes before the deflate data, a checksum after the data (RFC 1950).
 #include "core/base/bytes.h"
 #include "core/codec/wrappers.h"
 #include "core/codec/zlib.h"
@@ -7,9 +7,10 @@
 namespace tfrfast {
 namespace {
 
-constexpr unsigned kPresetDictionary = 0x20;  // in the second byte; we have no such dictionary
+// a bit of the second byte; no shard has a preset dictionary
+constexpr unsigned kPresetDictionary = 0x20;
 
-// Deflate with a window of at most 32 KiB.
+// Whether the byte names deflate, with a window of at most 32 KiB.
 bool names_deflate(std::uint8_t first) {
   return (first & 0x0f) == 8 && (first >> 4) <= 7;
 }
@@ -19,8 +20,8 @@ bool is_header(const std::uint8_t* bytes) {
 }
 
 bool zlib_may_begin(std::span<const std::uint8_t> head) noexcept {
-  // Four zero bytes there are the upper half of a plain record's length, even if the rest is
-  // damaged. Deflate data never begin with them.
+  // Four zero bytes at this place are the upper half of a plain record's length, even if the rest
+  // is damaged. Deflate data never begin with four zero bytes.
   if (head.size() >= kHeaderBytes && load_little_endian<std::uint32_t>(head.data() + 4) == 0) {
     return false;
   }
