@@ -1,1 +1,1 @@
-"""Writers, their options, and how what is written gets its name, or none."""
+"""Writers, their options, and the publication of complete files."""

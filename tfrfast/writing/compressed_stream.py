@@ -1,4 +1,4 @@
-"""Writes frames to a compressed file that others can see while it grows."""
+"""Writes frames to a compressed file that is visible while it grows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 64 << 10
 _INPUT_BUFFER_BYTES = 256 << 10  # TensorFlow's default
 _FLUSH_MODES = ("Z_NO_FLUSH", "Z_PARTIAL_FLUSH", "Z_SYNC_FLUSH", "Z_FULL_FLUSH", "Z_BLOCK")
-_MEMBER_BYTES = 1 << 20  # of GZIP: each can be inflated without those before it
+_MEMBER_BYTES = 1 << 20  # of GZIP: a member is inflated without the members before it
 
 
 class CompressedStream:
     """Writes a compressed file, with the methods and errors of `_native.FrameStream`.
 
-    What could not be written stays pending, and the next call tries again. The file has no buffer
-    in Python, since a forked child would write out its parent's buffer when it drops the file.
+    Bytes that could not be written stay pending, and the next call tries again. The file has no
+    buffer in Python, because a forked child that drops the file would write out its parent's
+    buffer.
     """
 
     def __init__(self, path: str, compression: str, options: Any) -> None:
@@ -74,7 +75,7 @@ class CompressedStream:
         if not hasattr(self, "_file"):
             return
         if self._home.is_this_one():
-            with contextlib.suppress(OSError):  # close() reports errors; this cannot
+            with contextlib.suppress(OSError):  # close() reports errors; a destructor cannot
                 self.close()
         self._file.close()
 
@@ -84,7 +85,7 @@ class CompressedStream:
         self._unflushed_bytes = 0
 
     def _flush_as_asked(self) -> None:
-        """Where TensorFlow's buffer is full, it compresses what is in it with the `flush_mode`."""
+        """Compresses a full input buffer with the `flush_mode`, as TensorFlow does."""
         if self._flush_mode != zlib.Z_NO_FLUSH:
             self._pending += self._compressor.flush(self._flush_mode)
         self._unflushed_bytes = 0
@@ -115,7 +116,7 @@ def _flush_mode(options: Any) -> int:
 
 
 def _compressor(compression: str, options: Any) -> Any:
-    # TensorFlow takes the wrapper from the type and only the window's size from its option.
+    # TensorFlow takes the wrapper from the type, and only the window's size from the option.
     wrapper = CODECS[compression].window_bits - zlib.MAX_WBITS
     return zlib.compressobj(
         _option(options, "compression_level", zlib.Z_DEFAULT_COMPRESSION),

@@ -1,4 +1,4 @@
-"""How users say what is written: names, compression, indexes."""
+"""The users' options for new files: names, compression, indexes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEFAULT_LEVEL = -1  # zlib's own choice
 
 
 def compression_level(compression: object, level: SupportsIndex | None) -> int:
-    """The level as the core takes it. Raises ValueError if it does not go with the compression."""
+    """Returns the level for the core. Raises ValueError if the compression takes no such level."""
     if compression is None or compression == "":
         if level is not None:
             raise ValueError('level is for compression="GZIP", which was not given.')
@@ -42,7 +42,7 @@ def index_folder_bytes(index: Any) -> bytes:
 def core_options(
     output: Output, compression: Compression | None, level: int | None
 ) -> dict[str, Any]:
-    """The options of both writers as the core takes them. Raises ValueError for a bad one."""
+    """Returns both writers' options for the core. Raises ValueError for a bad option."""
     return {
         "compression": compression or "",
         "level": compression_level(compression, level),

@@ -1,4 +1,4 @@
-"""Finished files get their names: all of them, or none."""
+"""Gives finished files their names: all files, or none."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Indexes", "publish", "publish_own", "shard_name"]
 
 
 class Indexes(NamedTuple):
-    """The indexes of shards that are to get their names."""
+    """The indexes of shards that wait for their names."""
 
-    #: The folder whose index lists the shards by the names that they were made under.
+    #: The folder whose index lists the shards under their temporary names.
     made: str
-    #: The folder for them that the user has chosen; empty for the usual one.
+    #: The index folder that the user has chosen. Empty for the usual folder.
     folder: bytes
 
 
@@ -36,14 +36,14 @@ def publish(
     sync: bool = False,
     resumes: bool = False,
 ) -> None:
-    """Moves files to these names, in order, each in one step, and adds their indexes.
+    """Moves files to their names, in order, each in one step, and adds the indexes.
 
-    A file has the permissions of the one that it replaces. At the end, `others` are removed. Unless
-    the system fails meanwhile, all files get their names or none does: Ctrl-C waits. But one that
-    has replaced another cannot be taken back.
+    A new file keeps the permissions of the file that it replaces. At the end, `others` are removed.
+    Unless the system fails meanwhile, all files get their names or none does: Ctrl-C waits. But a
+    replaced file cannot be restored.
 
-    With `resumes`, files keep the names that they have got, and the same call goes on: what was
-    moved may be.
+    With `resumes`, an interrupted call leaves moved files under their names. The same call may be
+    repeated, and skips these files.
     """
     files = list(zip(made, names, strict=True))
     with ThreadPoolExecutor(1) as pool:
@@ -51,10 +51,10 @@ def publish(
 
 
 def publish_own(file: IO[bytes], path: str) -> None:
-    """Gives a file of tfrfast's, which says where records are, its name when it is on the disk.
+    """Flushes an index or key file to the disk, then gives the file its name.
 
-    Nobody else may write to it, whoever may write to what it replaces. Raises OSError if that is
-    not a file of tfrfast.
+    Only its owner may write to the new file, whoever may write to the old file. Raises OSError if
+    the old file is not a file of tfrfast.
     """
     os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o755)
     file.flush()
@@ -88,7 +88,7 @@ def _publish(
     folders = {os.path.dirname(name) or "." for name in given}
     index_folders = {_index_folder(name, indexes.folder) for name in given} if indexes else set()
     for folder in index_folders:
-        with contextlib.suppress(OSError):  # in parts it serves as well
+        with contextlib.suppress(OSError):  # the parts serve as well
             _native.compact_index(os.fsencode(folder))
     for folder in folders | index_folders if sync else ():
         _flush_folder(folder)

@@ -37,16 +37,16 @@ class TFRecordWriter:
         with tfr.TFRecordWriter("data/train-0") as writer:
             writer.write(record)
 
-    The file exists from the beginning, grows while it is written, and has no index. `tfr.Writer`
-    makes a shard that appears only when it is complete, with its index.
+    The file exists from the beginning, grows with each record, and has no index. `tfr.Writer` makes
+    a shard that appears only when it is complete, with its index.
 
     Args:
-      path: the file. An existing one is overwritten. A name with a scheme (`gs://`) is handed to
+      path: the file. An existing file is overwritten. A name with a scheme (`gs://`) is handed to
         TensorFlow.
       options: "", "GZIP", "ZLIB", or a `tf.io.TFRecordOptions`.
 
-    Where TensorFlow is loaded, errors are TensorFlow's (`tf.errors.NotFoundError`, ...). Elsewhere
-    they are Python's (`FileNotFoundError`, ...), and `ValueError` after `close`.
+    If TensorFlow is loaded, errors are TensorFlow's (`tf.errors.NotFoundError`, ...). Otherwise
+    errors are Python's (`FileNotFoundError`, ...), and `ValueError` after `close`.
     """
 
     def __init__(self, path: str | bytes | os.PathLike[str], options: Any = None) -> None:
@@ -72,7 +72,7 @@ class TFRecordWriter:
             self._out.write(record)
 
     def flush(self) -> None:
-        """Writes out what is buffered, so that others see it."""
+        """Writes out the buffer, so that other readers see all records."""
         with _tensorflow_errors(self._path):
             self._out.flush()
 
@@ -104,7 +104,7 @@ def _compression_type(options: Any) -> str:
 
 
 class _tensorflow_errors:  # noqa: N801
-    """Raises TensorFlow's error classes where TensorFlow is loaded."""
+    """Raises TensorFlow's error classes if TensorFlow is loaded."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""New shards of one prefix, which are written into a work folder and published together."""
+"""New shards of one prefix. They are written into a work folder and published together."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["ShardSet", "Unpublished"]
 
 
 class Unpublished:
-    """Where, and how, shards are written before they are published. It can be pickled.
+    """The work folder and the options of unpublished shards. Can be pickled.
 
     The folder, which may be a URL if `index` is False, has folders `shards` and `index`.
     """
 
     def __init__(self, folder: str, *, index: bool, **options: Any) -> None:
         self._folder = folder
-        #: The folder of their indexes, or False.
+        #: The folder of the shards' indexes, or False.
         self.index = index and os.path.join(folder, "index")
         self._options = options
 
@@ -36,7 +36,7 @@ class Unpublished:
         return cls(work.path, index=index, **options)
 
     def writer(self) -> Writer:
-        """Of a shard with a name that no other has, not even one of the same records."""
+        """Returns a writer of a new shard with a unique name, even for the same records."""
         path = os.path.join(self._folder, "shards", secrets.token_hex(8))
         return Writer(path, index=self.index, **self._options)
 
@@ -44,9 +44,9 @@ class Unpublished:
 class ShardSet:
     """New shards `prefix-00000-of-00064` and so on. Use it as a context manager.
 
-    Anyone, in any process that sees the folder, writes shards through `unpublished`. publish()
-    gives some of them their names. The others, such as those of tasks that were run twice, are
-    removed at the end. Raises what ShardedWriter raises.
+    Any process that sees the folder writes shards through `unpublished`. publish() gives chosen
+    shards their names. The other shards, for example of tasks that ran twice, are removed at the
+    end. Raises the errors of ShardedWriter.
     """
 
     unpublished: Unpublished
@@ -61,7 +61,7 @@ class ShardSet:
     ) -> None:
         options = core_options(output, compression, level)
         name, index, folder = os.fsencode(output.path), options["index"], options["index_folder"]
-        # It looks at the names and folders, and makes those that are missing.
+        # The writer checks the names and makes missing folders.
         looking = _native.ShardedWriter(name, num_shards=0, max_bytes=1, **options)
         try:
             if num_shards is not None:
@@ -84,9 +84,9 @@ class ShardSet:
         self._work.__exit__(*error)
 
     def publish(self, written: Sequence[str]) -> list[str]:
-        """Gives shards, by the paths they were written to, their names, in order.
+        """Gives the shards that were written to `paths` their names, in order.
 
-        Unless the system fails meanwhile, all of them get their names or none does: Ctrl-C waits.
+        Unless the system fails meanwhile, all shards get their names or none does: Ctrl-C waits.
         """
         prefix, overwrite = self._output.path, self._output.overwrite
         taken = _native.list_shards(os.fsencode(prefix))

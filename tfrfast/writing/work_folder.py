@@ -1,4 +1,4 @@
-"""Hidden folders beside new files, in which these are made before they get their names."""
+"""Hidden folders beside new files, which hold the files until they get their names."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 @contextlib.contextmanager
 def no_empty_folders(*folders: str) -> Iterator[None]:
-    """Removes those of the folders, and of their parents, that were made meanwhile and are empty.
+    """On exit, removes the folders, and their parents, that were made meanwhile and are empty.
 
-    So work that was refused, or has failed, leaves none behind.
+    So refused or failed work leaves no empty folders.
     """
     missing = []
     for each in folders:
@@ -40,10 +40,10 @@ def no_empty_folders(*folders: str) -> Iterator[None]:
 
 
 def hold(folder: str, *, wait: bool) -> IO[str]:
-    """Makes the folder, and returns a file that keeps it from other processes until it is closed.
+    """Makes and locks the folder. Returns a file that holds the lock until it is closed.
 
-    A fork keeps it, too. Raises BlockingIOError if another process has it and this is not to wait.
-    A filesystem without locks keeps nobody out.
+    A forked child holds the lock, too. Raises BlockingIOError if another process has the lock and
+    `wait` is False. On a filesystem without locks, no process is kept out.
     """
     name = os.path.join(folder, LOCK)
     while True:
@@ -51,7 +51,7 @@ def hold(folder: str, *, wait: bool) -> IO[str]:
         try:
             lock = open(name, "w", encoding="utf-8")  # noqa: SIM115
         except FileNotFoundError:
-            continue  # another process has removed the folder since
+            continue  # another process has removed the folder
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if os.path.samestat(os.fstat(lock.fileno()), os.stat(name)):
@@ -67,10 +67,10 @@ def hold(folder: str, *, wait: bool) -> IO[str]:
 
 
 class WorkFolder:
-    """A hidden folder beside `out`, for files that are to lie there. Use it as a context manager.
+    """A hidden folder beside `out`, for files that will move to `out`. Use it as a context manager.
 
-    It removes the folder at the end. At the beginning it removes those of killed processes, which
-    had the same `out` and which nobody holds any longer.
+    Entering removes the folders of killed processes with the same `out`. Leaving removes this
+    folder.
     """
 
     def __init__(self, out: str) -> None:
@@ -85,7 +85,7 @@ class WorkFolder:
             stack.enter_context(no_empty_folders(self._folder))
             os.makedirs(self._folder, exist_ok=True)
             for path in self._others():
-                # A folder of another user, or one that a process holds, stays.
+                # A folder of another user, or with a lock, stays.
                 with contextlib.suppress(OSError), hold(path, wait=False):
                     shutil.rmtree(path, ignore_errors=True)
             stack.enter_context(hold(self.path, wait=True))

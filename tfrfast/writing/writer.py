@@ -1,4 +1,4 @@
-"""Writes shards that appear under their names only when they are complete."""
+"""Writes shards that appear under their names when complete."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class _ShardWriter:
-    """What both writers do."""
+    """The common part of both writers."""
 
     _core: _native.Writer | _native.ShardedWriter
     _output: Output
-    #: The core's, bound once because it is called often.
+    #: The core's function, bound once because it is called often.
     _write: Callable[[Buffer], None]
 
     def _begin(
@@ -36,7 +36,7 @@ class _ShardWriter:
         options: dict[str, Any],
         prefixes: Sequence[str] = (),
     ) -> None:
-        """Raises OSError if there may not be such shards."""
+        """Raises OSError if the shards may not be made."""
         output.refuse_taken(prefixes)
         self._output = output
         self._core = core(os.fsencode(output.path), parts=output.parts, **options)
@@ -47,7 +47,7 @@ class _ShardWriter:
         self._write(record)
 
     def write_example(self, features: Mapping[str, Any]) -> None:
-        """Adds one tf.train.Example, made as `tfr.encode_example` does."""
+        """Adds one tf.train.Example, encoded as by `tfr.encode_example`."""
         self._write(encode_example(features))
 
     def write_batch(self, records: _native.RecordBatch | Iterable[Buffer] | ArrowTable) -> None:
@@ -62,7 +62,7 @@ class _ShardWriter:
             self._output.advised(self._core.write_batch)(batch)
 
     def close(self) -> None:
-        """Completes and publishes everything. Further calls do nothing."""
+        """Completes and publishes all shards. Further calls do nothing."""
         if self.closed:
             return
         try:
@@ -74,7 +74,7 @@ class _ShardWriter:
         self._output.publish(self._core.paths())
 
     def abort(self) -> None:
-        """Publishes nothing, and discards all that was written."""
+        """Publishes nothing, and discards all records."""
         self._core.abort()
         self._output.discard()
 
@@ -105,8 +105,8 @@ class _ShardWriter:
             self.abort()
 
     def __del__(self) -> None:
-        core = getattr(self, "_core", None)  # none if the constructor raised
-        # A forked child leaves its parent's writer to the parent.
+        core = getattr(self, "_core", None)  # None if the constructor raised
+        # A forked child leaves the writer to its parent.
         if core is not None and not core.closed and core.is_of_this_process:
             warnings.warn(
                 f"{self!r} was never closed, so nothing was published. Use `with`.",
@@ -121,27 +121,27 @@ class Writer(_ShardWriter):
         with tfr.Writer("data/train-0.tfrecord") as writer:
             writer.write(tfr.encode_example({"label": 3}))
 
-    Raises FileNotFoundError without its folder and, with `overwrite=False`, FileExistsError if
-    there is such a file.
+    Raises FileNotFoundError if the folder does not exist and, with `overwrite=False`,
+    FileExistsError if the file exists.
 
     Args:
-      path: the shard. Its folder must exist. If it is a link, the file it points at is replaced.
-      compression: None or "" makes a plain shard. "GZIP" makes one of members of at most 1 MiB.
-        TensorFlow reads it like any other, and tfrfast reads it at random.
-      level: how hard to compress, from 0 to 9. By default it is 6, as for zlib.
+      path: the shard. Its folder must exist. If the path is a link, the link's target is replaced.
+      compression: None or "" makes a plain shard. "GZIP" makes a compressed shard of members of at
+        most 1 MiB. TensorFlow reads the shard like any other, and tfrfast reads it at random.
+      level: the compression level, from 0 to 9. By default 6, as for zlib.
       index: True keeps the index where every reader looks first, in the sibling folder of the data
         folder (`imagenet/` -> `imagenet.tfrfast/`). A path names another folder. False makes no
         index.
-      sync: True waits until everything is on the disk, so that a power cut after `close` loses
+      sync: True waits until all bytes are on the disk, so that a power cut after `close` loses
         nothing.
-      overwrite: True replaces a file of that name in one step, when the shard is complete, and
-        keeps its permissions. False makes such a file an error.
+      overwrite: True replaces an existing file in one step, when the shard is complete, and keeps
+        the file's permissions. False makes an existing file an error.
       storage: how to reach a URL, as for Reader.
 
-    Before `close`, nothing appears under the shard's name. Where the filesystem can do it, nothing
-    appears in the folder. If an exception leaves `with`, or the process dies, nothing is published.
-    Many threads may use one writer. A shard whose path is a URL (s3://, gs://, az://) is uploaded
-    in parts while it is written, and appears when it is closed (docs/remote.md).
+    Before `close`, nothing appears under the shard's name. On filesystems with unnamed files,
+    nothing appears in the folder either. If an exception leaves `with`, or the process dies,
+    nothing is published. Many threads may use one writer. A shard whose path is a URL (s3://,
+    gs://, az://) is uploaded in parts during writing, and appears at `close` (docs/remote.md).
     """
 
     _core: _native.Writer
@@ -178,22 +178,21 @@ class ShardedWriter(_ShardWriter):
     """Writes a set of shards, `prefix-00000-of-00064` and so on, published together.
 
     Args:
-      prefix: the beginning of the shards' names, folder included. The folder is made if there is
-        none.
+      prefix: the beginning of the shards' names, folder included. A missing folder is made.
       num_shards: the number of shards. Record i goes to shard i % num_shards. So shards differ by
-        at most one record, and reading one record of each in turn gives the order of writing.
+        at most one record, and reading one record of each shard in turn gives the order of writing.
       max_bytes: instead of `num_shards`, the largest size of a shard before compression. Shards are
         filled one after the other, so that reading them in order gives the order of writing. A
         larger record has a shard of its own. Without records there is one empty shard. Names are
-        known only at the end. So what goes to a URL needs space for all shards on this machine, in
-        the folder for temporary files (`TMPDIR`); with `num_shards`, for a few parts of them.
+        known only at the end. So a set for a URL needs space for all shards in this machine's
+        folder for temporary files (`TMPDIR`). With `num_shards`, it needs space for a few parts.
       compression, level, index, sync: as for `Writer`.
       overwrite: True replaces all shards of that prefix. False makes them an error, whatever their
-        number, since a glob would mix old and new ones.
+        number, because a glob would mix old and new shards.
       storage: how to reach URLs, as for Reader.
 
     All shards are complete before the first appears. If an exception leaves `with`, none appears.
-    Many threads may use one writer. URLs are written as by `Writer`, with the index that lists them
+    Many threads may use one writer. URLs are written as by `Writer`, and the set's index comes
     last. With `max_bytes`, `close` uploads them.
     """
 

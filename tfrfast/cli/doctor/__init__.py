@@ -1,1 +1,1 @@
-"""What `tfrfast doctor` looks at, and what it makes of it."""
+"""The measurements and the advice of `tfrfast doctor`."""

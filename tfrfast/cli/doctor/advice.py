@@ -1,4 +1,4 @@
-"""What is slow here, why, and what to do about it."""
+"""Names each cause of slowness, and its remedy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REQUESTS_AT_ONCE = 128
 
 
 def advice_on(machine: Machine, data: Data | None) -> list[str]:
-    """Sentences, the most important first. Empty if nothing is known to be slow."""
+    """Returns sentences, the most important first. Empty if nothing is known to be slow."""
     found = [] if data is None else list(_on_data(machine, data))
     return found + list(_on_machine(machine))
 

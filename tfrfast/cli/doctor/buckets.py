@@ -1,4 +1,4 @@
-"""What buckets say about shards, and how long they take to say it."""
+"""Facts about shards in buckets, and the time of a request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfrfast.storage.remote.urls import locate
 
 __all__ = ["Bucket", "look_at_buckets"]
 
-_REQUESTS = 4  # the first of which may have to connect
+_REQUESTS = 4  # the first one may have to connect
 
 
 class Bucket(NamedTuple):
@@ -19,13 +19,13 @@ class Bucket(NamedTuple):
     root: str
     sizes: dict[str, int]
     has_versions: bool
-    """Whether every change gives an object another version."""
+    """True if every change gives an object another version."""
     request_ms: float | None
-    """How long the fastest of some requests for a byte took. None if there are no bytes."""
+    """The time of the fastest request for one byte. None if there are no bytes."""
 
 
 def look_at_buckets(urls: list[str]) -> list[Bucket]:
-    """Raises OSError if one of the objects cannot be reached."""
+    """Raises OSError if an object cannot be reached."""
     if not urls:
         return []
     from tfrfast.storage.remote.looking import look_at_objects

@@ -1,4 +1,4 @@
-"""How tfrfast would read the shards that paths name."""
+"""How tfrfast reads the shards of the given paths."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Place(NamedTuple):
     """The shards on one filesystem, or in one bucket."""
 
     filesystem: str
-    """Its kind, or the scheme of the bucket's URL."""
+    """The kind of the filesystem, or the scheme of the bucket's URL."""
     mounted_at: str
-    """Where it is mounted, or the bucket's URL."""
+    """The mount point, or the bucket's URL."""
     shards: int
     bytes: int
     is_mapped: bool
-    """Else they are read with pread, as those of networks are."""
+    """If False, shards are read with pread, as on network filesystems."""
     identity_lasts: bool
-    """Whether a changed file is noticed even if its size and time are the same."""
+    """True if a change is noticed even if the file's size and time stay the same."""
     request_ms: float | None = None
-    """Of a bucket: how long a request for one byte takes."""
+    """The time of a bucket's request for one byte."""
 
 
 class Data(NamedTuple):
@@ -38,17 +38,17 @@ class Data(NamedTuple):
     shards: int
     bytes: int
     records: int | None
-    """None where not all shards have an index."""
+    """None unless all shards have an index."""
     compression: list[str]
-    """Of those shards that are indexed."""
+    """Records of the indexed shards."""
     indexes: dict[str, int]
-    """How many shards have an index in each folder."""
+    """The number of indexed shards, by the folder of their index."""
     no_index: str | None
-    """Why not all shards have a usable index."""
+    """The reason if some shards have no usable index."""
 
 
 def look_at_data(paths: Paths) -> Data:
-    """Opens no more than it needs to, and builds nothing."""
+    """Opens only the necessary files, and builds nothing."""
     shards = expand_paths(paths)
     mounts = Mounts()
     groups: dict[Filesystem, list[str]] = {}
@@ -58,7 +58,8 @@ def look_at_data(paths: Paths) -> Data:
             groups.setdefault(mounts.of(shard), []).append(shard)
     places = []
     for (kind, mounted_at), members in groups.items():
-        example = os.fsencode(max(members, key=lambda shard: sizes[shard]))  # empty files are not
+        # Empty files are not mapped.
+        example = os.fsencode(max(members, key=lambda shard: sizes[shard]))
         places.append(
             Place(
                 filesystem=kind,
@@ -90,7 +91,7 @@ def look_at_data(paths: Paths) -> Data:
             records = len(reader)
             for each in reader.shards:
                 compression.add(each.compression or "none")
-                folder = os.path.dirname(each.index or "")  # of a URL, too
+                folder = os.path.dirname(each.index or "")  # works for a URL, too
                 indexes[folder] = indexes.get(folder, 0) + 1
     except RecordError as error:
         no_index = str(error).partition(" (looked at ")[0]
@@ -109,5 +110,5 @@ def _size(shard: str) -> int:
     try:
         return os.path.getsize(shard)
     except OSError:
-        _native.is_mapped(os.fsencode(shard))  # raises what is wrong, with the name
+        _native.is_mapped(os.fsencode(shard))  # raises an error with the name
         raise

@@ -1,4 +1,4 @@
-"""The kind of the filesystem that a path lies on."""
+"""The kind of a path's filesystem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Filesystem(NamedTuple):
 
 
 class Mounts:
-    """The mounts of this process, as Linux lists them. Elsewhere every kind is unknown."""
+    """The mounts of this process, as Linux lists them. On other systems every kind is unknown."""
 
     def __init__(self, listing: str | None = None) -> None:
         if listing is None:
@@ -28,7 +28,7 @@ class Mounts:
                     listing = file.read()
             except OSError:
                 listing = ""
-        # A later mount at the same place hides an earlier one.
+        # A later mount at the same place hides the earlier mount.
         self._kinds: dict[str, str] = {}
         for line in listing.splitlines():
             before, _, after = line.partition(" - ")

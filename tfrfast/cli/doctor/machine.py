@@ -1,4 +1,4 @@
-"""What tfrfast finds on this machine: software, processors, kernels, libraries, the index cache."""
+"""Facts about this machine: software, processors, kernels, libraries, the index cache."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ _PACKAGES = (
 
 class Machine(NamedTuple):
     versions: dict[str, str]
-    """tfrfast, Python, NumPy, and those packages that tfrfast works with and that are installed."""
+    """Versions of tfrfast, Python, NumPy, and the installed packages that tfrfast works with."""
     system: str
     processor: str
     processors: int
     usable_processors: int
     load: float
-    """How many programs wanted a processor in the last minute, on average."""
+    """The number of programs that wanted a processor, on average over the last minute."""
     memory_bytes: int
     crc32c_kernel: str
     varint_kernel: str
     inflates_with: str | None
     zlib_version: str | None
     cache_folder: str
-    """Empty if there is none."""
+    """Empty if there is no cache."""
     cache_is_used: bool
     cache_files: int
     cache_bytes: int
     cache_limit_bytes: int
     settings: dict[str, str]
-    """Environment variables that change what tfrfast does."""
+    """Environment variables that change tfrfast's behaviour."""
 
 
 def look_at_machine() -> Machine:
@@ -104,7 +104,7 @@ def _system() -> str:
 
 
 def _cache_is_used(folder: str) -> bool:
-    """Whether indexes can be kept there: this user alone can write to the folder, or make it."""
+    """True if only this user can write to the folder, or can make it."""
     if not folder:
         return False
     existing = folder
