@@ -1,6 +1,7 @@
-// Arrow's C data interface: the structs by which programs hand each other columns. Their layout is
-// fixed by Arrow's specification. Whoever receives one calls `release` once, on any thread, and may
-// first move it elsewhere by copying it and setting `release` of the old place to null.
+// Arrow's C data interface: the structs in which programs hand each other columns. Arrow's
+// specification fixes the layout. The receiver of a struct calls `release` once, on any thread.
+// Before, the receiver may move the struct: copy the struct, and set the old copy's `release` to
+// null.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ ArrowData leaf_data(Column& column, const ArrowField& field, std::size_t count) 
   return data;
 }
 
-// `count` items, each of which may be a fixed list.
+// Makes `count` items, each a value or a fixed list.
 ArrowData item_data(Column& column, const ArrowField& field, std::size_t count) {
   if (!field.is_fixed_list()) return leaf_data(column, field, count);
   ArrowData data;
@@ -57,7 +57,7 @@ void check_text(const Column& column, const ArrowField& field,
   }
 }
 
-// The rows' starts, counted in items of `item_values` values.
+// Divides the rows' starts: from values to items of `item_values` values.
 void divide_splits(Column& column, std::size_t item_values,
                    std::span<const std::int64_t> record_numbers) {
   auto* splits = column.row_splits.as<std::int64_t>();

@@ -1,4 +1,4 @@
-// A decoded column as Arrow has it.
+// Converts a decoded column to Arrow's form.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace tfrfast {
 
-// Takes the column's memory, without a copy unless values are booleans, which Arrow packs. `field`
-// says how the rows are nested. Rows that the column's presence marks as absent are null.
+// Takes the column's memory. Copies nothing except booleans, which Arrow packs. `field` describes
+// the nesting of a row. A row that the column's presence marks as absent becomes null.
 //
-// A list whose items are fixed lists divides each row by the items' size. Throws Error(feature) if
-// a row cannot be divided; `record_numbers` are the rows' numbers.
+// A list of fixed lists divides each row by the items' size. Throws Error(feature) for a row that
+// cannot be divided. `record_numbers` are the rows' record numbers, for errors.
 ArrowData column_data(Column column, const ArrowField& field,
                       std::span<const std::int64_t> record_numbers);
 

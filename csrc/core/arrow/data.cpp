@@ -6,7 +6,7 @@
 namespace tfrfast {
 namespace {
 
-// What an exported array owns. Children that were not moved away are released with it.
+// The memory of an exported array. Children that were not moved away are released with the array.
 struct ExportedArray {
   std::vector<std::shared_ptr<const void>> owners;
   std::vector<const void*> buffers;

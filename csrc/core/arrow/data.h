@@ -1,4 +1,4 @@
-// The memory of an Arrow column, and of the columns inside it.
+// The memory of an Arrow column and of its child columns.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace tfrfast {
 
-// Bytes and whoever keeps them alive. An owner is freed on any thread, so it may not need Python.
+// Bytes and their owner. An owner may be freed on any thread, so freeing must not need Python.
 struct ArrowBuffer {
   const void* data = nullptr;
   std::shared_ptr<const void> owner;
@@ -27,23 +27,24 @@ struct ArrowBuffer {
   }
 };
 
-// The first buffer says which rows there are: a bit for each row, or null if there are all of them.
+// The first buffer is the validity bitmap: a bit per row, or null if no row is null.
 struct ArrowData {
   std::int64_t length = 0;
   std::int64_t null_count = 0;
   std::vector<ArrowBuffer> buffers;
   std::vector<ArrowData> children;
-  std::shared_ptr<const ArrowData> dictionary;  // null if it is not one; shared by batches
+  // null if the column is not a dictionary; shared by batches
+  std::shared_ptr<const ArrowData> dictionary;
 };
 
-// Writes the column to `out`, which then owns it. The receiver may release it on any thread, long
-// after everything else is gone, and in a forked child.
+// Writes the column to `out`, and hands over the memory. The receiver may release the column on any
+// thread, after everything else is gone, and in a forked child.
 void export_array(ArrowData data, ArrowArray* out);
 
-// Room for a bit for each of `rows` rows, all of them set.
+// A bitmap for `rows` rows, all bits set.
 PooledBuffer all_rows_set(std::size_t rows);
 
-// A bit for each of `count` bytes: whether it is not 0.
+// A bitmap of `count` bytes: a bit is set if its byte is not 0.
 PooledBuffer bits_of_bytes(const std::uint8_t* bytes, std::size_t count);
 
 }  // namespace tfrfast

@@ -9,7 +9,7 @@
 namespace tfrfast {
 namespace {
 
-// What an exported schema owns. Children that were not moved away are released with it.
+// The memory of an exported schema. Children that were not moved away are released with the schema.
 struct ExportedSchema {
   std::string format;
   std::string name;

@@ -1,4 +1,4 @@
-// The type of an Arrow column, and of the columns inside it.
+// The type of an Arrow column and of its child columns.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,19 @@ struct ArrowField {
   bool nullable = false;
   std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<ArrowField> children;
-  // Of the values that the column's numbers stand for, if it is a dictionary; else null.
+  // The type of a dictionary's values. Null if the column is not a dictionary.
   std::shared_ptr<const ArrowField> dictionary;
 
   bool is_list() const noexcept { return format == "+L"; }
   bool is_fixed_list() const noexcept { return format.starts_with("+w:"); }
-  std::size_t fixed_list_size() const;  // throws Error(invalid) if it is not a number
-  // How many values of the innermost kind a row has: the product of the sizes of fixed lists.
+  std::size_t fixed_list_size() const;  // throws Error(invalid) for a malformed size
+  // The number of innermost values in a row: the product of the sizes of the fixed lists.
   std::size_t row_values() const;
-  // The innermost column of nested fixed lists, which may be this one.
+  // The innermost column of nested fixed lists. May be this column.
   const ArrowField& innermost() const noexcept;
 };
 
-// Writes the type to `out`, which owns a copy.
+// Writes the type to `out`, as a copy that `out` owns.
 void export_schema(const ArrowField& field, ArrowSchema* out);
 
 }  // namespace tfrfast

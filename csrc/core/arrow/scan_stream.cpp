@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kSecondsBetweenChecks = 0.1;
 
-// The paths of all shards, as the values of a dictionary.
+// Makes the dictionary's values: the paths of all shards.
 ArrowData shard_names(const ShardSet& shards) {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) bytes += shards.slot(i).path().size();
@@ -38,7 +38,7 @@ ArrowData shard_names(const ShardSet& shards) {
   return names;
 }
 
-// A stream as the C interface has it: errors are numbers and a text.
+// A stream for the C interface, which reports errors as a number and a text.
 class ExportedStream {
  public:
   explicit ExportedStream(const ArrowScan& scan) : stream_(scan), check_(scan.check) {}
@@ -48,7 +48,7 @@ class ExportedStream {
   bool next(ArrowData* out) {
     Checking checking(*this);
     if (Clock::now() - checked_at_ > std::chrono::duration<double>(kSecondsBetweenChecks)) {
-      checking.check();  // a consumer that never waits asks, too
+      checking.check();  // a consumer that never waits must call the check, too
     }
     return stream_.next(out);
   }
@@ -113,7 +113,7 @@ int get_schema(ArrowArrayStream* stream, ArrowSchema* out) {
 
 int get_next(ArrowArrayStream* stream, ArrowArray* out) {
   ExportedStream& self = exported(stream);
-  *out = {};  // which means the end
+  *out = {};  // an empty array means the end
   return self.guard([&] {
     ArrowData batch;
     if (self.next(&batch)) export_array(std::move(batch), out);
@@ -193,7 +193,8 @@ ArrowData ArrowScanStream::batch_data(LoadedBatch batch) const {
   return data;
 }
 
-// A feature may be in several columns of one type, which share its memory.
+// Finds an earlier column with the same content. Columns of one feature and type share their
+// memory.
 const ArrowData* ArrowScanStream::made_before(const ScanColumn& column,
                                               const std::vector<ArrowData>& made) const noexcept {
   for (std::size_t i = 0; i < made.size(); ++i) {

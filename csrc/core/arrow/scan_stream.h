@@ -1,5 +1,4 @@
-// A pass over records as an Arrow stream: what a Loader in the order given delivers, batch by
-// batch.
+// A pass over records as an Arrow stream: the batches of a Loader in file order.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@
 namespace tfrfast {
 
 struct ScanColumn {
-  // What is in the column: a feature, counted as in the schema, or one of these.
+  // The content of the column: the number of a feature in the schema, or one of these constants.
   static constexpr std::size_t kRecordNumber = ~std::size_t{0};
   static constexpr std::size_t kShard = kRecordNumber - 1;
 
@@ -31,22 +30,21 @@ struct ArrowScan {
   std::shared_ptr<const FeatureSchema> features;
   std::vector<ScanColumn> columns;
   LoaderOptions loader;
-  // Called about ten times a second on the thread that reads an exported stream. What it throws is
-  // the stream's error.
+  // Called about ten times a second on the thread that reads an exported stream. An exception
+  // becomes the stream's error.
   std::function<void()> check = [] {};
-  // What to say after the error of a record that does not fit the features.
+  // Appended to the error of a record that does not fit the features.
   std::string advice = {};
 };
 
-// Nothing is read, and no thread started, before the first batch is asked for. A stream keeps all
-// that it needs, so the reader may be closed meanwhile. One thread at a time, which waits no longer
-// than its WaitCheck allows. A batch that cannot be read is an error, and asking again tries it
-// again.
+// The first call of next() starts the threads and the reading. A stream owns everything that it
+// needs, so the reader may be closed meanwhile. One thread at a time; the thread's WaitCheck may
+// end a wait. A batch that cannot be read is an error, and the next call tries the batch again.
 class ArrowScanStream {
  public:
   explicit ArrowScanStream(const ArrowScan& scan);  // throws Error(invalid)
 
-  const ArrowField& field() const noexcept { return field_; }  // of a batch
+  const ArrowField& field() const noexcept { return field_; }  // type of a batch
   bool next(ArrowData* out);                                   // false at the end
 
  private:
@@ -58,17 +56,17 @@ class ArrowScanStream {
   const std::shared_ptr<const RecordSource> source_;
   const std::vector<ScanColumn> columns_;
   const ArrowField field_;
-  std::shared_ptr<const ArrowData> shard_names_;  // if there is a column of shards
+  std::shared_ptr<const ArrowData> shard_names_;  // null if no column holds shards
   const std::string advice_;
   Loader loader_;
   std::shared_ptr<LoaderPass> pass_;
   bool ended_ = false;
 };
 
-// The stream as the C interface has it. Each batch may be released on any thread, at any time.
+// Exports a stream for the C interface. A batch may be released on any thread, at any time.
 void export_scan(const ArrowScan& scan, ArrowArrayStream* out);  // throws Error(invalid)
 
-// The type of its batches: a struct of the columns.
+// The type of a batch: a struct of the columns.
 ArrowField scan_field(const std::vector<ScanColumn>& columns);
 
 }  // namespace tfrfast
