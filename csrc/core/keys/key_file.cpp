@@ -35,7 +35,7 @@ struct KeyHeader {
   std::uint32_t hashes_crc;
   std::uint32_t numbers_crc;
   std::uint32_t zero;
-  std::uint32_t header_crc;  // of the bytes before it, and of the name that follows
+  std::uint32_t header_crc;  // of all bytes before the field, and of the name after the header
 };
 static_assert(sizeof(KeyHeader) == 80);
 
@@ -45,7 +45,7 @@ constexpr std::uint32_t kIntsKind = 2;
 constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 32;
 constexpr std::uint64_t kPieceBytes = 1 << 20;
 constexpr std::size_t kPartKeys = 4096;
-constexpr std::size_t kAhead = 16;  // how many searches later memory is needed that is fetched now
+constexpr std::size_t kAhead = 16;  // a search's memory is prefetched this many searches ahead
 
 void refuse_unless_believed(const StoredFile& file, const ShardSet& data) {
   const Writers& writers = file.facts().writers;
@@ -63,7 +63,7 @@ void refuse_unless_believed(const StoredFile& file, const ShardSet& data) {
 }  // namespace
 
 std::shared_ptr<const KeyFile> KeyFile::open(const std::string& path, const ShardSet& data) {
-  // No std::make_shared: only open() may make one.
+  // Not std::make_shared: the constructor is private.
   std::shared_ptr<KeyFile> opened(new KeyFile(open_own_file(path)));
   refuse_unless_believed(*opened->file_, data);
   opened->read_header();
@@ -100,7 +100,7 @@ void KeyFile::read_header() {
       !is_utf8({name_bytes, header.name_bytes})) {
     refuse("its header makes no sense");
   }
-  // At most 2**32 entries of 12 bytes: this cannot overflow.
+  // At most 2**32 entries of at most 12 bytes: no overflow.
   const std::uint64_t expected = tables_at_ + header.entry_count * entry_bytes;
   if (bytes != expected) {
     refuse("it has " + std::to_string(bytes) + " bytes instead of " + std::to_string(expected));
@@ -118,7 +118,7 @@ void KeyFile::read_header() {
   numbers_crc_ = header.numbers_crc;
 }
 
-// Pieces are copied before they are checked.
+// Each piece is copied before it is checked.
 void KeyFile::read_tables() {
   const std::uint64_t hashes_bytes = entry_count_ * sizeof(std::uint64_t);
   const std::uint64_t numbers_bytes = entry_count_ * number_bytes_;
@@ -161,7 +161,7 @@ void KeyFile::refuse_if_changed() const {
   try {
     now = file_->facts_now();
   } catch (const Error&) {
-    return;  // it was removed, and is still mapped
+    return;  // the file was removed, and is still mapped
   }
   const FileFacts& then = file_->facts();
   if (!is_same_file(now, then) || (now.bytes == then.bytes && now.mtime_ns == then.mtime_ns))

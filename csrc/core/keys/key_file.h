@@ -1,5 +1,5 @@
-// A key file: sorted hashes of keys, and the numbers of the records that have them. docs/keys.md
-// describes it byte by byte.
+// A key file: sorted hashes of keys, with the record number of each. docs/keys.md describes every
+// byte.
 #pragma once
 
 #include <cstddef>
@@ -17,36 +17,36 @@
 namespace tfrfast {
 
 // Any number of threads. The tables are mapped, and checked when the file is opened. Whatever
-// becomes of the file later, each call returns numbers of records that exist, or throws: Error
-// truncated or io if the file can no longer be read, and stale_index if it was changed.
+// happens to the file later, each call returns numbers of existing records, or throws: Error
+// truncated or io if the file can no longer be read, and stale_index if the file was changed.
 class KeyFile {
  public:
-  // Opens the key file at `path`, which says where records of `data` are. Throws Error io (ENOENT
-  // if there is none), stale_index if it may not be believed (own_file.h), and corrupt if it is not
-  // intact. Whether it is of these data is for the caller to see.
+  // Opens the key file at `path`, which maps keys to records of `data`. Throws Error io (ENOENT if
+  // the file does not exist), stale_index if the file may not be believed (own_file.h), and corrupt
+  // if the file is not intact. The caller checks that the key file was built from `data`.
   static std::shared_ptr<const KeyFile> open(const std::string& path, const ShardSet& data);
 
   const std::string& feature() const noexcept { return feature_; }
-  bool has_ints() const noexcept { return has_ints_; }  // else byte strings
+  bool has_ints() const noexcept { return has_ints_; }  // otherwise byte strings
   std::uint64_t record_count() const noexcept { return record_count_; }
   std::size_t entry_count() const noexcept { return table_.size(); }
   std::uint64_t distinct_count() const noexcept { return distinct_count_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   std::uint64_t stamp() const noexcept { return stamp_; }
 
-  // Throws Error stale_index if the file was changed in place since it was opened. A file that has
-  // replaced it does not count.
+  // Throws Error stale_index if the opened file was changed in place. A replaced file does not
+  // count.
   void refuse_if_changed() const;
 
-  // An entry with a hash, and the number of its record; no number if there is no such entry.
+  // An entry and the number of its record. Without a number, no entry was found.
   struct Found {
     std::size_t entry = 0;
     std::optional<std::uint64_t> number;
   };
-  // The first entry that has this hash, and the one after an entry that has it.
+  // The first entry with this hash, and the next entry with this hash after `entry`.
   Found first(std::uint64_t hash) const;
   Found after(std::size_t entry, std::uint64_t hash) const;
-  // For each hash, the number of the first record that has it; -1 if there is none.
+  // For each hash, writes the number of the first record with that hash, or -1.
   void find(std::span<const std::uint64_t> hashes, std::int64_t* numbers) const;
   void copy_hashes(std::uint64_t* hashes) const;
 
@@ -62,7 +62,7 @@ class KeyFile {
   void touch(const Leaf& leaf) const;
 
   const std::shared_ptr<const StoredFile> file_;
-  std::vector<std::uint64_t> owned_;  // the tables, if the file is not mapped
+  std::vector<std::uint64_t> owned_;  // the tables; empty if the file is mapped
   std::string feature_;
   bool has_ints_ = false;
   unsigned number_bytes_ = 1;

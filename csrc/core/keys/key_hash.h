@@ -1,4 +1,4 @@
-// The hashes of keys, which key files hold. Their values are frozen.
+// The hashes of keys. The values are frozen: key files hold them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tfrfast {
 
-// SipHash-2-4 of the bytes, with a key of zeros.
+// SipHash-2-4 of the bytes, under a key of zeros.
 inline std::uint64_t hash_of_key(std::span<const std::uint8_t> key) noexcept {
   SipHash hash(SipKey{});
   std::size_t next = 0;
@@ -25,7 +25,7 @@ inline std::uint64_t hash_of_key(std::span<const std::uint8_t> key) noexcept {
   return hash.finish(word, left);
 }
 
-// That of the eight bytes of the number, little-endian.
+// The hash of the number's eight little-endian bytes.
 inline std::uint64_t hash_of_key(std::int64_t key) noexcept {
   return siphash(SipKey{}, {static_cast<std::uint64_t>(key)});
 }

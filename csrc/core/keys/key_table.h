@@ -1,4 +1,4 @@
-// Sorted hashes of keys, each with the number of a record that has such a key.
+// Sorted hashes of keys, each with the number of a record.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace tfrfast {
 
-// A view of memory that others keep. Entries with equal hashes stand in the order of their numbers.
-// Any number of threads. If the memory is not what it should be, results are wrong, but nothing
-// outside it is read.
+// A view of memory that the caller owns. Entries with equal hashes are ordered by record number.
+// Any number of threads. With unexpected contents, results are wrong, but nothing outside the
+// memory is read.
 class KeyTable {
  public:
-  // `numbers` has `number_bytes` (1 to 8) for each hash, little-endian.
+  // `numbers` holds `number_bytes` bytes (1 to 8) per hash, little-endian.
   KeyTable(std::span<const std::uint64_t> hashes, const std::uint8_t* numbers,
            unsigned number_bytes) noexcept
       : hashes_(hashes), numbers_(numbers), number_bytes_(number_bytes) {}
@@ -30,8 +30,8 @@ class KeyTable {
     return static_cast<std::int64_t>(number);
   }
 
-  // The first entry whose hash is not less. Hashes are spread evenly, so the entry lies close to
-  // where it would lie if they were at equal distances. From there, the steps are doubled.
+  // The first entry whose hash is not less than `hash`. Hashes are spread evenly, so the entry lies
+  // close to its place among equally spaced hashes. The search begins there and doubles its steps.
   std::size_t first_entry(std::uint64_t hash) const noexcept {
     const std::size_t count = hashes_.size();
     if (count == 0) return 0;

@@ -14,14 +14,14 @@ bool equal(WireBytes one, WireBytes other) noexcept {
          (one.empty() || std::memcmp(one.data(), other.data(), one.size()) == 0);
 }
 
-// The values of the feature, if it is a list of that kind.
+// Finds the feature's values. Empty if the feature holds another kind of list.
 FeatureList list_of(WireBytes record, std::string_view name, ListKind wanted) noexcept {
   const WireBytes wanted_key{reinterpret_cast<const std::uint8_t*>(name.data()), name.size()};
   WireBytes found;
   bool is_there = false;
   const std::uint8_t* const stopped = for_each_entry(record, [&](WireBytes key, WireBytes feature) {
     if (!equal(key, wanted_key)) return;
-    // An empty Feature does not replace an earlier one of a feature with a shape.
+    // As in decoding features with a shape, an empty Feature does not replace an earlier one.
     ListKind kind;
     if (read_list_kind(feature, kind) && kind == ListKind::none) return;
     found = feature;

@@ -1,4 +1,4 @@
-// The key that a record holds.
+// Checks the key of a record.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tfrfast {
 
-// Whether the feature `name` of an Example has exactly this value and no other. As in decoding, the
-// last one of that name counts. False if the record is no Example.
+// Whether the Example's feature `name` holds exactly one value, equal to `key`. As in decoding, the
+// last feature of a name counts. False if the record is not an Example.
 bool record_has_key(WireBytes record, std::string_view name, WireBytes key) noexcept;
 bool record_has_key(WireBytes record, std::string_view name, std::int64_t key) noexcept;
 
