@@ -1,4 +1,4 @@
-// A hash of a multiset of records, whatever their order.
+// Hashes a multiset of records, independent of their order.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace tfrfast {
 
-// The hash of one record. Not for adversaries; its values are frozen, because users keep them.
+// The hash of a record. Not for adversaries. The values are frozen, because users store them.
 inline std::uint64_t record_hash(std::span<const std::uint8_t> record) noexcept {
   constexpr std::uint64_t kFirst = 0x9e3779b97f4a7c15u;   // the golden ratio's fraction
-  constexpr std::uint64_t kSecond = 0xb7e151628aed2a6bu;  // that of e
-  constexpr std::uint64_t kThird = 0x243f6a8885a308d3u;   // that of pi
+  constexpr std::uint64_t kSecond = 0xb7e151628aed2a6bu;  // the fraction of e
+  constexpr std::uint64_t kThird = 0x243f6a8885a308d3u;   // the fraction of pi
   // Both halves of the product depend on all bits of both factors.
   const auto fold = [](std::uint64_t a, std::uint64_t b) noexcept {
     __extension__ const auto product = static_cast<unsigned __int128>(a) * b;
@@ -25,7 +25,7 @@ inline std::uint64_t record_hash(std::span<const std::uint8_t> record) noexcept 
   for (; left >= 16; left -= 16, bytes += 16) {
     hash = fold(load_little_endian<std::uint64_t>(bytes) ^ kSecond,
                 load_little_endian<std::uint64_t>(bytes + 8) ^ hash) +
-           hash;  // a factor that happens to be zero must not wipe out what came before
+           hash;  // a zero factor must not erase the hash so far
   }
   std::uint8_t tail[16] = {};
   if (left > 0) std::memcpy(tail, bytes, left);

@@ -1,4 +1,4 @@
-// Frames in memory that will be written later.
+// Buffers frames in memory before they are written.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tfrfast {
 
-// One thread. Has no memory until allocate().
+// One thread at a time. Holds no memory until allocate().
 class FrameBuffer {
  public:
   FrameBuffer() noexcept { encode_header(0, header_); }
@@ -26,7 +26,7 @@ class FrameBuffer {
     capacity_ = used_ = 0;
   }
 
-  // Takes `bytes` bytes of frames, which `read(memory)` puts into its memory.
+  // Takes `bytes` bytes of frames, which `read(memory)` writes into the buffer.
   template <class Read>
   void fill(std::size_t bytes, const Read& read) {
     allocate(bytes);
@@ -42,7 +42,8 @@ class FrameBuffer {
   std::span<std::uint8_t> bytes() const noexcept { return {memory_.data(), used_}; }
   void clear() noexcept { used_ = 0; }
 
-  // These need room for what they append. A frame's payload may come in two parts.
+  // Append a frame or its header, for which the buffer must have room. A payload may come in two
+  // parts.
   void put_frame(std::span<const std::uint8_t> first,
                  std::span<const std::uint8_t> second = {}) noexcept {
     const std::size_t payload_bytes = first.size() + second.size();
@@ -58,7 +59,7 @@ class FrameBuffer {
     used_ += payload_bytes + kFooterBytes;
   }
   void put_header(std::uint64_t payload_bytes) noexcept {
-    if (payload_bytes != header_payload_bytes_) {  // records often have the same size
+    if (payload_bytes != header_payload_bytes_) {  // many records have the same size
       encode_header(payload_bytes, header_);
       header_payload_bytes_ = payload_bytes;
     }

@@ -50,7 +50,7 @@ void FrameStream::close() {
   try {
     file_.close();
   } catch (const Error&) {
-    if (!failure_) throw;  // else an earlier Error has said that the file is incomplete
+    if (!failure_) throw;  // otherwise an earlier Error has reported the incomplete file
   }
 }
 

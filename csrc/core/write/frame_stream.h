@@ -1,4 +1,4 @@
-// Records appended to a file that is seen while it is written.
+// Appends records to a file that is visible while it is written.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace tfrfast {
 
-// One thread and one process at a time: a forked child cannot write, so what was buffered is not
-// written twice. After a failure the file ends in part of a frame, and frames after it could not be
-// found again. So every call but close() repeats that Error. Unlike a ShardWriter, this makes the
-// file at once and drops what was in it. Any file that can be written in order will do, a pipe for
-// example.
+// One thread and one process at a time: a forked child cannot write, so no buffered bytes are
+// written twice. After a failure, the file ends inside a frame, and no later frame could be found.
+// So every later call but close() throws the same Error again. Unlike a ShardWriter, this class
+// creates or empties the file at once. The file may be anything that is written in order, for
+// example a pipe.
 class FrameStream {
  public:
   explicit FrameStream(std::string path);  // throws Error io
-  ~FrameStream();                          // closes; an error is not reported
+  ~FrameStream();                          // closes the file; reports no error
   FrameStream(const FrameStream&) = delete;
   FrameStream& operator=(const FrameStream&) = delete;
 
   // All throw Error io.
   void write(std::span<const std::uint8_t> payload);
-  void flush();  // to the operating system, where others see it
+  void flush();  // hands the bytes to the operating system, so that others see them
   void close();
 
   bool has_room(std::size_t payload_bytes) const noexcept {

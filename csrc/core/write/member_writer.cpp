@@ -10,8 +10,8 @@
 namespace tfrfast {
 namespace {
 
-// Writers on a thread share a compressor, which takes a quarter of a MiB: there may be thousands of
-// shards.
+// The writers of a thread share a compressor. A compressor takes a quarter of a MiB, and there may
+// be thousands of shards.
 Deflater& deflater_of_thread(Compression compression, int level) {
   struct Kept {
     Compression compression = Compression::none;

@@ -14,20 +14,20 @@
 
 namespace tfrfast {
 
-// Every member holds at most this many bytes of the stream, so that each is a span of its own. Its
-// seek point needs no window, and a reader inflates no more than necessary.
+// The most bytes of the stream in a member. Each member is a span: its seek point needs no window,
+// and a reader inflates little more than it needs.
 inline constexpr std::size_t kMemberBytes = 1 << 20;
 
-// One thread at a time. All throw Error io; then only destroy it.
+// One thread at a time. Every member throws Error io. After an Error, only destroy the writer.
 class MemberWriter {
  public:
-  // `level` is 0 to 9, or kDefaultLevel. Throws Error io without a zlib.
+  // `level` is 0 to 9, or kDefaultLevel. Throws Error io if the machine has no zlib.
   MemberWriter(Publication& file, Compression compression, int level);
 
   void append(std::span<const std::uint8_t> bytes);
   // Ends the current member and frees memory.
   void flush();
-  // Ends the stream. A file must have at least one member.
+  // Ends the stream. Writes an empty member to an empty file.
   std::shared_ptr<const SeekPoints> finish();
 
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
@@ -36,7 +36,7 @@ class MemberWriter {
   void write_member();
   void write_out(std::span<const std::uint8_t> bytes);
 
-  struct Sample {  // bytes of the file, from where a member's deflate data begin
+  struct Sample {  // bytes of the file from the begin of a member's deflate data
     std::size_t span;
     std::vector<std::uint8_t> bytes;
   };
@@ -48,7 +48,7 @@ class MemberWriter {
   std::size_t buffered_ = 0;
   std::uint64_t file_bytes_ = 0;
   std::vector<Span> spans_;
-  std::vector<Sample> samples_;  // that are not complete yet
+  std::vector<Sample> samples_;  // incomplete samples
 };
 
 }  // namespace tfrfast

@@ -18,8 +18,9 @@
 namespace tfrfast {
 namespace {
 
-// To copy so large a payload into the buffer costs more than a system call. Smaller ones are
-// copied, because the page cache takes a few large pieces twice as fast as many of 100 KB.
+// From this size on, copying a payload into the buffer costs more than a system call. Smaller
+// payloads are copied, because the page cache takes a few large pieces twice as fast as many of 100
+// KB.
 constexpr std::size_t kLargePayloadBytes = 512 << 10;
 constexpr std::size_t kMinBufferBytes = 4 << 10;
 
@@ -177,13 +178,13 @@ void ShardWriter::publish() {
   }
   file_->commit(false, options_.existing);
   if (addition) {
-    // Only now the shard has the version that its index is to know.
+    // The shard has its final version only now, and the index must name that version.
     const bool is_here = options_.outgoing == nullptr;
     try {
       addition->commit(is_here ? facts_when_published(index_->facts(), path()) : index_->facts(),
                        options_.durable);
     } catch (const Error& error) {
-      // The shard is there. Without an index it is scanned once.
+      // The shard is published. Without an index, the first reader scans the shard.
       if (is_here) warn_about_index(error);
     }
     index_.reset();

@@ -22,7 +22,7 @@ constexpr std::size_t kSmallestBufferBytes = 64 << 10;
 constexpr unsigned kFlushingThreads = 4;
 constexpr int kNumberDigits = 5;
 
-// As many shards may keep their descriptors.
+// The most shards that keep their descriptors.
 std::size_t max_held_shards() {
   return std::clamp<std::size_t>(max_descriptors() / 8, 8, 512);
 }
@@ -46,7 +46,7 @@ bool take(std::string_view& text, std::string_view wanted) {
   return true;
 }
 
-// The files in `folder` with a name like <prefix>-00000-of-00064<suffix>, of any count.
+// Lists the files in `folder` named <prefix>-00000-of-00064<suffix>, with any numbers.
 std::vector<std::string> list_named(const std::string& folder, std::string_view prefix,
                                     std::string_view suffix) {
   std::vector<std::string> found;
@@ -96,7 +96,7 @@ void check_shard_places(const std::string& prefix, std::size_t count, const Writ
   const std::string index_folder = index_folder_for(prefix, options);
   if (!index_folder.empty()) check_folder_for_indexes(index_folder, false);
   if (count > 0) return;
-  // None of the names they may get can be that of a folder.
+  // No name that the shards may get can be a folder's.
   const std::string name = name_of(prefix);
   refuse_folders(folder_of(prefix), name, "");
 }
@@ -187,7 +187,7 @@ void ShardedWriter::close() {
   finish_all();
   publish_all();
   if (options_.shard.existing == Existing::replace) remove_others();
-  // Of shards that become parts of something else, nothing is here but what their indexes say.
+  // The shards become parts of something else, so this machine keeps only their indexes.
   if (!index_folder().empty() && options_.shard.outgoing == nullptr) {
     try_to_compact_index(index_folder());
   }
@@ -209,7 +209,7 @@ void ShardedWriter::publish_all() {
   try {
     for (; published < shards_.size(); ++published) shards_[published]->publish();
   } catch (const Error&) {
-    // A file that replaced another cannot be taken back. A new one can.
+    // A file that replaced another file cannot be taken back. A new file can.
     for (std::size_t shard = 0; options_.shard.existing == Existing::keep && shard < published;
          ++shard) {
       remove_file(shards_[shard]->path());

@@ -134,8 +134,7 @@ std::size_t ShuffleBuckets::next_bucket() {
                          upcoming_.data());
     upcoming_used_ = 0;
   }
-  // The bucket's number ascends with the key, so sorted buckets one after the other are sorted
-  // records.
+  // The bucket's number ascends with the key, so sorted buckets, end to end, are sorted records.
   static_assert(kShuffleKeys == std::int64_t{1} << 62);
   __extension__ const auto product =
       static_cast<unsigned __int128>(upcoming_[upcoming_used_++]) * options_.bucket_count;
@@ -151,7 +150,7 @@ void ShuffleBuckets::write_out() {
 }
 
 void ShuffleBuckets::append(std::size_t bucket, std::span<const std::uint8_t> frames) {
-  // Opened each time, because there may be more buckets than open files are allowed.
+  // Opened for each write, because there may be more buckets than the system allows open files.
   const std::string advice = "The same call goes on where it stopped.";
   GrowingFile file(bucket_path(bucket), GrowingFile::Begin::at_end);
   file.append(frames, advice);

@@ -1,9 +1,9 @@
-// The two halves of a shuffle larger than memory: records are dealt to buckets by the keys they
-// will be sorted by, then each bucket is sorted in memory.
+// Shuffles more records than fit in memory. First, records are dealt to buckets by their sort keys.
+// Then each bucket is sorted in memory.
 //
-// A record's key is its number's place in Permutation(kShuffleKeys, seed, 0). Keys are never equal.
-// Sorting by them gives a uniformly random order, which depends only on the seed and the records'
-// numbers, not on how many buckets there are.
+// A record's key is the place of its number in Permutation(kShuffleKeys, seed, 0), so keys are
+// unique. Sorting by key gives a uniformly random order, which depends only on the seed and the
+// records' numbers, not on the number of buckets.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ namespace tfrfast {
 
 inline constexpr std::int64_t kShuffleKeys = kMaxPermutationSize;
 
-// A bucket's records in their final order. Immutable; owns its memory.
+// A bucket's records in their final order. Immutable. Owns its memory.
 class ShuffledBucket {
  public:
   // Takes frames whose payloads begin with the record's number. Throws Error corrupt, which names
-  // `origin`, if the bytes are anything else.
+  // `origin`, for other bytes.
   ShuffledBucket(std::vector<FrameBuffer> frames, std::uint64_t seed, const std::string& origin);
 
   std::size_t size() const noexcept { return entries_.size(); }
@@ -40,13 +40,13 @@ class ShuffledBucket {
   std::vector<Entry> entries_;
 };
 
-// Takes records in the order of their numbers and deals them to buckets. One thread at a time.
+// Takes records in the order of their numbers, and deals each to a bucket. One thread at a time.
 class ShuffleBuckets {
  public:
   struct Options {
-    std::string folder;  // for the buckets' files; if empty, all stay in memory
+    std::string folder;  // for the buckets' files; empty: buckets stay in memory
     std::size_t bucket_count = 1;
-    std::size_t buffer_bytes = 0;  // of each bucket; not used in memory
+    std::size_t buffer_bytes = 0;  // of each bucket; unused for buckets in memory
     std::uint64_t seed = 0;
   };
   struct State {
@@ -56,19 +56,19 @@ class ShuffleBuckets {
   };
 
   explicit ShuffleBuckets(const Options& options);
-  // Goes on where write_out() left off, and cuts off what was written later. Throws Error io, and
-  // `truncated` if a file is shorter than it was.
+  // Continues after the last write_out(), and cuts off later bytes. Throws Error io, and
+  // `truncated` if a file is shorter than after write_out().
   ShuffleBuckets(const Options& options, State state);
 
-  // Throws Error io. After that only a new object with a saved state can go on.
+  // Throws Error io. After an Error, only a new object can continue, from a saved state.
   void add(std::span<const std::uint8_t> payload);
   void write_out();
 
   const State& state() const noexcept { return state_; }
 
-  // All of a bucket's records, sorted. A bucket in memory is empty afterwards. Throws Error.
+  // Returns all records of a bucket, sorted. A bucket in memory is empty afterwards. Throws Error.
   ShuffledBucket take(std::size_t bucket);
-  void remove(std::size_t bucket) noexcept;  // its file
+  void remove(std::size_t bucket) noexcept;  // removes the bucket's file
 
  private:
   std::size_t next_bucket();
@@ -79,7 +79,7 @@ class ShuffleBuckets {
   Options options_;
   Permutation keys_;
   State state_;
-  std::vector<FrameBuffer> buffers_;    // one for each bucket; in memory, the full ones
+  std::vector<FrameBuffer> buffers_;    // one per bucket; in memory: the full buffers
   std::vector<std::int64_t> upcoming_;  // keys of the next records
   std::size_t upcoming_used_ = 0;
 };
