@@ -10,9 +10,9 @@
 namespace tfrfast {
 namespace {
 
-// Records are decoded a piece at a time, so that they are still in the core's own cache.
+// Records are decoded in pieces of this size, while the records are still in the core's own cache.
 constexpr std::uint64_t kPieceBytes = 128 << 10;
-// Records of this size are tried one by one; see BatchDecoder::place().
+// From this mean size on, records are tried one by one; see BatchDecoder::place().
 constexpr std::uint64_t kMinMeanInPlace = 16 << 10;
 
 PathOfRecord path_in(const std::shared_ptr<const RecordSource>& source) {
@@ -41,7 +41,7 @@ LoadedBatch BatchWork::load(std::span<const std::int64_t> records, const bool* v
                             const std::atomic<bool>& cancelled) {
   if (decoder_ != nullptr) return decode(records, valid, cancelled);
   LoadedBatch batch;
-  // No other thread has it yet, so its receiver may write into it.
+  // No other thread holds the batch yet, so the receiver may write into it.
   batch.records =
       std::const_pointer_cast<RecordBatch>(source_->read({records, valid, 1, &cancelled, true}));
   const bool* real = batch.records->valid();
@@ -88,13 +88,13 @@ LoadedBatch BatchWork::decode(std::span<const std::int64_t> records, const bool*
   return batch;
 }
 
-// Reads a long record to where most of it is needed. False if it has to be read in the usual way,
-// which also says why a record cannot be read.
+// Reads a long record straight into its column's memory. False if the record has to be read in the
+// usual way. The usual way also reports why a record cannot be read.
 bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
                                 std::uint64_t& payload_bytes) {
   const Row row = reads_in_place_->locate(static_cast<std::uint64_t>(record));
   const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
-  // A request to a network that fails has taken long, and would be made again.
+  // A failed request to a network has taken long, and would be repeated.
   if (row.shard->file->traits().is_far) return false;
   std::uint8_t* const place = decoder_->place(bytes);
   if (place == nullptr) return false;

@@ -1,4 +1,4 @@
-// A worker's work for one step: record numbers in, a batch out.
+// A worker's task for one step: turns record numbers into a batch.
 #pragma once
 
 #include <atomic>
@@ -19,20 +19,20 @@ struct LoadedBatch {
   PooledBuffer indices;                  // if decoded: `rows` int64 record numbers
   PooledBuffer valid;                    // if decoded: `rows` bool
   std::size_t rows = 0;
-  std::size_t real_rows = 0;  // without padding
+  std::size_t real_rows = 0;  // rows without padding
   std::uint64_t payload_bytes = 0;
 };
 
-// For one thread. Keeps a decoder, which learns from batch to batch.
+// One thread at a time. Keeps a decoder, which adapts from batch to batch.
 class BatchWork {
  public:
-  // `features` may be null: then batches are records. With `tracks_presence`, columns say which
-  // rows have the feature.
+  // If `features` is null, batches hold records. With `tracks_presence`, columns say which rows
+  // have the feature.
   BatchWork(std::shared_ptr<const RecordSource> source,
             std::shared_ptr<const FeatureSchema> features, bool tracks_presence = false);
 
-  // The caller holds what was announced of the records. Throws Error, or ReadCancelled soon after
-  // `cancelled` was set.
+  // The caller keeps the records' announcements alive. Throws Error, or ReadCancelled soon after
+  // another thread sets `cancelled`.
   LoadedBatch load(std::span<const std::int64_t> records, const bool* valid,
                    const std::atomic<bool>& cancelled);
 
@@ -44,8 +44,8 @@ class BatchWork {
 
   std::shared_ptr<const RecordSource> source_;
   std::size_t piece_rows_ = 1;
-  const Reader* reads_in_place_ = nullptr;  // the source, if its records are read so
-  std::unique_ptr<BatchDecoder> decoder_;   // null if batches are records
+  const Reader* reads_in_place_ = nullptr;  // null unless records are read in place
+  std::unique_ptr<BatchDecoder> decoder_;   // null if batches hold records
   std::vector<WireBytes> wires_;
 };
 

@@ -10,15 +10,15 @@
 namespace tfrfast {
 namespace {
 
-// So much is announced before it is needed. Where records lie apart, each is a request, and so many
-// are enough.
+// Batches are announced this many bytes ahead. If records lie apart, each record is a request, and
+// this many rows are enough.
 constexpr std::uint64_t kAheadBytes = std::uint64_t{128} << 20;
 constexpr std::uint64_t kAheadRows = 1024;
 constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kMaxTogether = 1024;
 constexpr std::uint64_t kTogetherRows = std::uint64_t{1} << 18;
 constexpr std::uint64_t kTogetherBatches = std::uint64_t{1} << 14;
-// Whether records are read in order shows in so many.
+// This many batches and rows reveal whether records are read in order.
 constexpr std::uint64_t kBatchesToTell = 8;
 constexpr std::size_t kRowsToTell = 8;
 
@@ -30,7 +30,7 @@ bool are_neighbours(std::span<const std::int64_t> records) {
   return records.size() > 1 && steps * 2 >= records.size() - 1;
 }
 
-// What requests for these records would be, if gaps between them are bridged.
+// The number and size of requests for some records, with small gaps bridged.
 struct Requests {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
@@ -49,8 +49,8 @@ Requests requests_for(std::vector<std::int64_t> records, std::uint64_t mean_reco
   return requests;
 }
 
-// How many batches to announce together; 1 if that would not save half of the requests, or would
-// get much that is not read.
+// Returns how many batches to announce together. Returns 1 if joint announcements would not halve
+// the requests, or would fetch many unread bytes.
 std::uint64_t worth_together(
     std::uint64_t mean_record_bytes, std::uint64_t rows, std::uint64_t batch_count,
     const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of,
@@ -63,7 +63,7 @@ std::uint64_t worth_together(
   std::vector<std::int64_t> all;
   for (std::uint64_t batch = 0; batch < together; ++batch) {
     const std::vector<std::int64_t> records = records_of(batch);
-    // The first ones tell for all.
+    // The first batches stand for all.
     if (batch < kBatchesToTell) apart += requests_for(records, mean_record_bytes).count;
     all.insert(all.end(), records.begin(), records.end());
   }
@@ -78,8 +78,8 @@ std::uint64_t worth_together(
 FarAhead far_ahead(std::uint64_t mean_record_bytes, std::uint64_t batch_count,
                    const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of,
                    std::uint64_t together_bytes) {
-  std::vector<std::int64_t> first;  // a batch alone may be too small to tell
-  std::uint64_t rows = 1;           // in a batch
+  std::vector<std::int64_t> first;  // one batch may be too small to judge by
+  std::uint64_t rows = 1;           // rows of the largest batch so far
   for (std::uint64_t batch = 0; batch < std::min(batch_count, kBatchesToTell); ++batch) {
     const std::vector<std::int64_t> records = records_of(batch);
     rows = std::max<std::uint64_t>(rows, records.size());

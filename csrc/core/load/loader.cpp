@@ -13,10 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The lock of all loaders, held for a few assignments at a time. There is only one, so that fork()
-// can wait for it: a child finds it free, and every loader consistent. While a thread holds it, it
-// does not start or stop threads, read, or give memory back to the pool, which fork() locks as
-// well.
+// The lock of all loaders, held for a few assignments at a time. A single lock lets fork() wait for
+// it: a child finds the lock free and every loader consistent. A thread that holds the lock must
+// not start or stop threads, read, or release memory to the pool, whose lock fork() takes as well.
 constinit std::mutex every_loader;
 std::mutex& loaders_mutex() {
   return every_loader;
@@ -52,11 +51,11 @@ Loader::~Loader() {
   close();
 }
 
-// True the first time it is called in a forked child.
+// Returns true on the first call in a forked child.
 bool Loader::settle_in_this_process() noexcept {
   if (home_.is_this_one()) return false;
   home_ = HomeProcess();
-  // To join threads that this process does not have would wait forever.
+  // This process does not have the threads: joining would wait forever. Leak the object.
   if (workers_ != nullptr) (void)new std::shared_ptr<Workers>(std::move(workers_));
   return true;
 }
@@ -69,10 +68,10 @@ void Loader::end_pass(LoaderPass::State state) noexcept {
   if (const auto pass = std::exchange(pass_, nullptr); pass != nullptr) pass->state_ = state;
 }
 
-// Returns workers that are no longer useful. The caller stops them without the lock.
+// Returns workers that are no longer useful. The caller stops the workers without the lock.
 std::shared_ptr<Workers> Loader::enter_next_epoch() noexcept {
   std::shared_ptr<Workers> elsewhere;
-  // At the end of an epoch the workers are already in the next one.
+  // At the end of an epoch, the workers are in the next epoch already.
   if (steps_left() > 0) elsewhere = std::move(workers_);
   ++epoch_;
   step_ = 0;
@@ -90,13 +89,13 @@ std::shared_ptr<LoaderPass> Loader::begin() {
   {
     const std::lock_guard lock(every_loader);
     check_open();
-    // A child goes on where its parent was, as a pickled copy does.
+    // Like a pickled copy, a child continues where its parent was.
     if (settle_in_this_process()) at_beginning_ = true;
     end_pass(LoaderPass::State::replaced);
     if (!at_beginning_) elsewhere = enter_next_epoch();
     at_beginning_ = false;
     pass_ = pass;
-    // Whoever iterates twice will probably do so again.
+    // A consumer that iterates twice will probably iterate again.
     if (std::exchange(has_begun_, true) && !options_.one_pass) goes_on_ = true;
     if (goes_on_) workers = workers_;
   }
@@ -105,7 +104,7 @@ std::shared_ptr<LoaderPass> Loader::begin() {
   return pass;
 }
 
-// Why `pass` has no further batch, if it has none.
+// Returns why `pass` has no further batch, or nothing if a batch follows.
 std::optional<Loader::Wait> Loader::no_more(const LoaderPass& pass) {
   if (pass.state_ == LoaderPass::State::ended) return Wait::pass_ended;
   check_open();
@@ -114,7 +113,7 @@ std::optional<Loader::Wait> Loader::no_more(const LoaderPass& pass) {
   if (pass.state_ == LoaderPass::State::moved) return Wait::moved;
   if (steps_left() > 0) return {};
   end_pass(LoaderPass::State::ended);
-  (void)enter_next_epoch();  // the workers are there already
+  (void)enter_next_epoch();  // the workers are in that epoch already
   at_beginning_ = true;
   return Wait::pass_ended;
 }
@@ -168,7 +167,7 @@ Loader::Wait Loader::wait_next(LoaderPass& pass, double seconds, LoadedBatch* ba
   }
 }
 
-// Keeps the new workers only if no other thread has started some and the loader has not moved.
+// Keeps the new workers unless another thread has started workers or the loader has moved.
 void Loader::start_workers(const PlanRun& run) {
   std::shared_ptr<const RecordSource> source;
   std::shared_ptr<const FeatureSchema> features;
@@ -192,7 +191,7 @@ void Loader::start_workers(const PlanRun& run) {
 void Loader::seek(std::uint64_t epoch, std::int64_t position) {
   PlanOptions rest = plan_options_;
   rest.start = position;
-  auto partial = std::make_shared<const Plan>(rest);  // throws before anything has changed
+  auto partial = std::make_shared<const Plan>(rest);  // throws before any change
   std::shared_ptr<Workers> elsewhere;
   {
     const std::lock_guard lock(every_loader);

@@ -1,4 +1,4 @@
-// The batches of one epoch after another, read ahead by worker threads.
+// Delivers the batches of one epoch after another, read ahead by worker threads.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@ class Workers;
 struct LoaderCounters;
 
 struct LoaderOptions {
-  unsigned threads = 1;          // workers; they start when a consumer first waits for a batch
-  unsigned prefetch = 2;         // batches that are read ahead of the consumers, at least 1
+  unsigned threads = 1;          // workers, started when a consumer first waits for a batch
+  unsigned prefetch = 2;         // batches to read ahead of the consumers, at least 1
   bool tracks_presence = false;  // columns say which rows have the feature
-  bool one_pass = false;         // nothing is read ahead past the end of the first pass
+  bool one_pass = false;         // do not read ahead past the end of the first pass
 };
 
-// Sums since the loader was made. They show whether the workers or their consumers are slower.
+// Sums since the loader was made. The sums show whether the workers or the consumers are slower.
 struct LoaderStats {
-  std::uint64_t records = 0;  // delivered, without padding
-  std::uint64_t bytes = 0;    // of the delivered payloads
-  std::uint64_t batches = 0;  // delivered
-  // How long consumers waited for batches. If this is large, the workers are the bottleneck.
+  std::uint64_t records = 0;  // delivered records, without padding
+  std::uint64_t bytes = 0;    // bytes of the delivered payloads
+  std::uint64_t batches = 0;  // delivered batches
+  // Time that consumers waited for batches. Large if the workers are the bottleneck.
   double consumer_waited_s = 0;
-  // How long workers, taken together, waited for room. If this is large, the consumers are.
+  // Time that all workers together waited for space. Large if the consumers are the bottleneck.
   double workers_waited_s = 0;
-  std::uint64_t read_ahead_bytes = 0;  // announced because the data were cold
+  std::uint64_t read_ahead_bytes = 0;  // bytes announced because the data were cold
 };
 
-// One pass over an epoch, or over the rest of one. Loader::begin() makes it for the other
-// functions. Many threads may use one.
+// A pass over an epoch, or over the rest of an epoch. Loader::begin() makes the pass for the other
+// functions. Many threads may share a pass.
 class LoaderPass {
  private:
   friend class Loader;
@@ -43,65 +43,66 @@ class LoaderPass {
   State state_ = State::running;
 };
 
-// Delivers the batches of one epoch after another, exactly as Plan deals them, however many threads
-// there are.
+// Delivers the batches of one epoch after another, exactly as Plan deals them, independent of the
+// number of threads.
 //
-// Safe from many threads, which share a pass: each batch goes to one of them, once. Workers hold
+// Safe from many threads, which may share a pass: each batch goes to one thread, once. Workers hold
 // only core objects, so they never need Python. A batch that cannot be read is an Error at its
-// place in the order. It does not count as consumed, and asking again tries it again. A forked
-// child has no workers. It starts its own where the parent was, and never touches the parent's.
+// place in the order. Such a batch does not count as consumed, and the next call tries the batch
+// again. A forked child has no workers: it starts its own at the parent's place, and never touches
+// the parent's.
 class Loader {
  public:
-  // `plan.start` is not used: seek() says where to begin. If `features` is null, batches are
-  // records. Throws Error(invalid) if the plan is for another number of records.
+  // Ignores `plan.start`; seek() sets the place. If `features` is null, batches hold records.
+  // Throws Error(invalid) if the plan is for another number of records.
   Loader(std::shared_ptr<const RecordSource> source, PlanOptions plan, LoaderOptions options,
          std::shared_ptr<const FeatureSchema> features = nullptr);
-  ~Loader();  // closes it
+  ~Loader();  // closes the loader
 
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // After close(), all of the following throw Error closed, also if they are waiting.
+  // After close(), every function below throws Error closed, in waiting threads too.
 
-  // Begins a pass over the next epoch. The first time, after seek(), and the first time in a forked
-  // child, the pass is over the rest of the current epoch. It replaces a pass that is still
+  // Begins a pass over the next epoch. The first pass, the first pass after seek(), and the first
+  // pass in a forked child cover the rest of the current epoch. Replaces a pass that is still
   // running.
   std::shared_ptr<LoaderPass> begin();
 
   enum class Wait : std::uint8_t {
-    ready,       // here is the next batch
+    ready,       // `*batch` is the next batch
     timed_out,   // the next batch is not ready yet
     pass_ended,  // all batches of the pass have been delivered
-    replaced,    // another pass has begun since
-    moved,       // seek() was called since
+    replaced,    // another pass has begun
+    moved,       // seek() was called
   };
   // Waits at most `seconds` for the next batch of `pass`.
   Wait wait_next(LoaderPass& pass, double seconds, LoadedBatch* batch);
-  // The same without waiting. Neither starts nor stops threads.
+  // Like wait_next(), without waiting. Neither starts nor stops threads.
   Wait poll_next(LoaderPass& pass, LoadedBatch* batch);
 
-  // The next pass will begin after `position` positions of `epoch`. If the loader is there already,
-  // what has been read ahead is kept. Throws Error invalid for a position beyond the epoch, and
-  // changes nothing then.
+  // The next pass begins after `position` positions of `epoch`. If the loader is already there,
+  // batches read ahead are kept. Throws Error invalid, and changes nothing, for a position beyond
+  // the epoch.
   void seek(std::uint64_t epoch, std::int64_t position);
 
   struct Place {
-    std::uint64_t epoch = 0;    // the epoch that is being delivered, or will be by the next pass
-    std::int64_t step = 0;      // how many of its batches were delivered since it was entered
-    std::int64_t position = 0;  // how many of its positions were delivered, by all ranks together
+    std::uint64_t epoch = 0;    // the epoch being delivered, or the next pass's epoch
+    std::int64_t step = 0;      // batches of the epoch delivered since the loader entered the epoch
+    std::int64_t position = 0;  // positions of the epoch delivered by all ranks together
   };
   Place place() const;
 
   LoaderStats stats() const;
 
-  // Stops the workers and frees everything but the settings. May be called again.
+  // Stops the workers and frees everything but the settings. May be called repeatedly.
   void close() noexcept;
 
   const Plan& whole_epoch() const noexcept { return *whole_; }
   const LoaderOptions& options() const noexcept { return options_; }
 
  private:
-  // These are called under the lock.
+  // Call under the lock.
   bool settle_in_this_process() noexcept;
   void check_open() const;
   void end_pass(LoaderPass::State state) noexcept;
@@ -116,23 +117,22 @@ class Loader {
 
   const LoaderOptions options_;
   const std::shared_ptr<LoaderCounters> counters_;
-  PlanOptions plan_options_;           // never changed once it is built
-  std::shared_ptr<const Plan> whole_;  // of an epoch from its beginning; never changed either
+  PlanOptions plan_options_;           // constant after construction
+  std::shared_ptr<const Plan> whole_;  // plan of a whole epoch; constant
 
-  // The lock guards the rest.
-  std::shared_ptr<const RecordSource> source_;  // null once it is closed
+  // The lock guards all members below.
+  std::shared_ptr<const RecordSource> source_;  // null after close()
   std::shared_ptr<const FeatureSchema> features_;
-  std::shared_ptr<const Plan> partial_;  // of the epoch that seek() entered in the middle
-  bool in_partial_ = false;              // whether the loader is still in that epoch
+  std::shared_ptr<const Plan> partial_;  // plan of the rest of an epoch that seek() entered
+  bool in_partial_ = false;              // whether the loader is still in that rest
   std::uint64_t epoch_ = 0;
   std::int64_t step_ = 0;
-  bool at_beginning_ = true;  // whether the next pass begins here, not at the next epoch
-  bool has_begun_ = false;    // a pass
-  // Whether the next epoch is read ahead. From a network that is only done when it is known to
-  // come.
+  bool at_beginning_ = true;  // the next pass begins here rather than at the next epoch
+  bool has_begun_ = false;    // a pass has begun before
+  // Whether to read ahead into the next epoch. From a network, only if the next epoch is certain.
   bool goes_on_;
-  std::shared_ptr<LoaderPass> pass_;  // the running one
-  std::shared_ptr<Workers> workers_;  // of process home_
+  std::shared_ptr<LoaderPass> pass_;  // the running pass
+  std::shared_ptr<Workers> workers_;  // belongs to process home_
   HomeProcess home_;
 };
 

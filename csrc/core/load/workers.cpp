@@ -24,7 +24,7 @@ std::uint64_t nanoseconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-// The record numbers of one batch. Its memory is used again for the next batch.
+// The record numbers of one batch. The memory is reused for the next batch.
 class Workers::RowNumbers {
  public:
   void fill(const PlanRun::Step& step) {
@@ -68,8 +68,7 @@ Workers::Workers(std::shared_ptr<const RecordSource> source,
   try {
     while (threads_.size() < options.threads) threads_.push_back(start_thread([this] { work(); }));
   } catch (...) {
-    // The system has no more threads, or no memory for them. One thread is enough; none is an
-    // error.
+    // The system has no more threads, or no memory for them. One thread is enough.
     if (threads_.empty()) throw;
   }
 }
@@ -187,7 +186,7 @@ void Workers::work() {
 
 void Workers::look_far_ahead() {
   announced_ahead_ = outcomes_.size();
-  // From a disk, the first batch would be read just as soon without.
+  // From a disk, the first batch would be read just as soon without an announcement.
   if (!source_->is_far()) announced_ = 1;
   if (!source_->is_far() || run_.steps_left() == 0) return;
   RowNumbers rows;
@@ -200,10 +199,10 @@ void Workers::look_far_ahead() {
   announced_together_ = far.together;
 }
 
-// The first ticket announces all batches up to that distance. Each later ticket announces one more
-// or, where batches share requests, as many once in a while.
+// The first ticket announces all batches up to the distance. Each later ticket announces one more
+// batch. If batches share requests, a ticket now and then announces several at once.
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
-  // A batch that another worker is announcing would be asked for twice.
+  // Otherwise two workers could announce the same batch.
   std::unique_lock announcing(announcing_, std::defer_lock);
   if (source_->is_far()) announcing.lock();
   for (;;) {
@@ -234,7 +233,7 @@ void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNum
     AnnouncedRows announced = source_->announce(
         count > 1 ? std::span<const std::int64_t>(numbers) : ahead.numbers(), read_ahead_);
     counters_->read_ahead_bytes.fetch_add(announced.bytes, kRelaxed);
-    // Only of a far storage, so `announcing_` is locked.
+    // Only a remote storage returns announcements, so `announcing_` is locked.
     if (!announced.files.empty()) ahead_.add(next + 1, std::move(announced.files));
   }
 }
