@@ -9,11 +9,11 @@
 namespace tfrfast {
 namespace {
 
-// So many headers on each side are looked at, to tell a damaged one from an index that no longer
-// fits.
+// The number of headers examined on each side of a bad row, to tell a damaged header from an index
+// that no longer fits.
 constexpr int kNeighbours = 4;
 
-// In the last page of a truncated file, a mapping shows zeros without a fault.
+// After the end of a truncated file, the last page of a mapping shows zeros without a fault.
 bool is_shorter_now(const StoredFile& file) {
   try {
     return file.facts_now().bytes < file.facts().bytes;
@@ -22,7 +22,7 @@ bool is_shorter_now(const StoredFile& file) {
   }
 }
 
-// Whether the file changed since the shard was opened, when its index fitted.
+// Whether the file changed since the shard was opened. At opening, the index fitted.
 bool changed_since_opened(const IndexedShard& shard) {
   try {
     return !shard.file->is_still(shard.file->facts_now());
@@ -31,11 +31,11 @@ bool changed_since_opened(const IndexedShard& shard) {
   }
 }
 
-// Goes from `row` in the direction of `step` to the first intact header. Whether it is the one that
-// the index says is there. Empty if the shard ends before that.
+// Goes from `row` in the direction of `step` to the first intact header, and returns whether the
+// header has the indexed length. Empty if the shard ends first.
 std::optional<bool> next_header_fits(const Row& row, std::uint64_t step) {
   const ShardIndex& index = *row.shard->index;
-  std::uint64_t number = row.number + step;  // before record 0, it wraps to a number past the last
+  std::uint64_t number = row.number + step;  // before record 0, wraps to a number past the last
   for (int tries = 0; tries < kNeighbours; ++tries, number += step) {
     if (number >= index.record_count()) return std::nullopt;
     const Frame frame = index.frame(number);
@@ -47,8 +47,8 @@ std::optional<bool> next_header_fits(const Row& row, std::uint64_t step) {
   return false;
 }
 
-// For a shard whose file changed: whether only this header and some of its neighbours are damaged.
-// If records had moved, their headers would not be where the index says.
+// For a shard whose file changed. Returns whether damage is limited to this header and some
+// neighbours. If records had moved, no header would be at its indexed place.
 bool index_fits_around(const Row& row) {
   if (row.shard->index == nullptr) return false;
   try {

@@ -1,4 +1,4 @@
-// Explains why a frame in a file is not the record that the index describes.
+// Explains why a frame in a file differs from the indexed record.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tfrfast {
 
-// What surrounds a payload in the file.
+// The bytes around a payload in the file.
 struct Seal {
   std::uint8_t header[kHeaderBytes];
   std::uint8_t footer[kFooterBytes];
@@ -21,8 +21,9 @@ std::string describe(const Row& row);
 
 enum class Verdict : std::uint8_t { good, bad_header, other_length, bad_payload };
 
-// `seal` was read around the row's payload, whose checksum is `computed`. The verdict is not good.
-// Looks at the file again to tell damage from an index that no longer fits.
+// Makes the error for a row whose verdict is not good. `seal` was read around the row's payload,
+// and `computed` is the payload's checksum. Reads the file again to tell damage from an index that
+// no longer fits.
 BadRow explain(const Row& row, std::size_t batch_row, Verdict verdict, const Seal& seal,
                MaskedCrc computed, SkipAdvice advice);
 

@@ -12,19 +12,19 @@
 namespace tfrfast {
 namespace {
 
-// A piece is copied, then judged. It is so small that the copy is still in the cache by then.
+// A piece is copied, then verified while the copy is still in the cache.
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kPieceRows = 256;
-// How far ahead a row's frame is fetched into the cache, and how much of it.
+// How many rows ahead a frame is prefetched, and how much of the frame.
 constexpr std::size_t kPrefetchRows = 8;
 constexpr std::size_t kPrefetchBytes = 512;
 constexpr std::size_t kCacheLine = 64;
-// A batch of this size leaves the caches before anyone reads it, and records of this size are worth
-// the trouble of not bringing them there.
+// A batch of this size leaves the caches before any reader comes. In such a batch, records of this
+// size are written past the caches.
 constexpr std::size_t kMinStreamedBatch = std::size_t{8} << 20;
 constexpr std::size_t kMinStreamedRecord = std::size_t{16} << 10;
 
-// Remembers the CRC of the last length, because records often have the same size.
+// Remembers the CRC of the last length: many records have the same size.
 class HeaderCheck {
  public:
   Verdict operator()(const Row& row, const Seal& seal) {
@@ -42,9 +42,9 @@ class HeaderCheck {
   MaskedCrc length_crc_ = mask_crc(crc32c_u64(0));
 };
 
-// Copies the payloads of a piece of rows of mapped shards to `data`, unless that is null, and
-// computes their checksums, unless `crcs` is null. Long ones pass the caches by if `streams` says
-// so. False if a mapping could not be read.
+// Copies the payloads of a piece of rows of mapped shards to `data`, if not null, and computes
+// their checksums, if `crcs` is not null. If `streams`, long payloads are written past the caches.
+// False if a mapping could not be read.
 bool copy_mapped(std::span<const Row> rows, std::size_t rows_after, std::uint8_t* data,
                  const std::int64_t* offsets, Seal* seals, MaskedCrc* crcs, bool streams) noexcept {
   const Row* const row = rows.data();
@@ -79,7 +79,7 @@ bool copy_mapped(std::span<const Row> rows, std::size_t rows_after, std::uint8_t
   });
 }
 
-// Reads frames of one shard that is not mapped, in one call and without an extra copy.
+// Reads frames of one unmapped shard, in one call and without an extra copy.
 void copy_run(std::span<const Row> rows, std::uint8_t* data, const std::int64_t* offsets,
               Seal* seals) {
   std::array<ReadRange, 3 * kPieceRows> ranges;
@@ -94,8 +94,8 @@ void copy_run(std::span<const Row> rows, std::uint8_t* data, const std::int64_t*
   rows[0].shard->file->read(std::span(ranges).first(count));
 }
 
-// How many rows make the next piece. They are rows of mapped shards, or of one other shard, or a
-// single long row.
+// Returns the number of rows in the next piece: rows of mapped shards, rows of one unmapped shard,
+// or a single long row.
 std::size_t piece_size(std::span<const Row> rows) {
   const bool mapped = rows[0].shard->file->mapping() != nullptr;
   std::uint64_t bytes = rows[0].frame.payload_bytes;
@@ -111,8 +111,7 @@ std::size_t piece_size(std::span<const Row> rows) {
   return count;
 }
 
-// Reads a payload that is longer than a piece and not mapped. Reading and computing the checksum
-// take turns.
+// Reads a payload that is longer than a piece and not mapped. Reading and checksumming alternate.
 MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Seal* seal) {
   const StoredFile& file = *row.shard->file;
   const std::size_t max_piece_bytes =
@@ -120,8 +119,8 @@ MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Se
   std::uint64_t at = row.frame.offset;
   std::uint64_t left = row.frame.payload_bytes;
   std::uint32_t crc = 0;
-  // Each piece costs a system call, or a round trip. So the header comes with the first one, and
-  // the footer with the last.
+  // Each piece costs a system call, or a round trip. So the header is read with the first piece,
+  // and the footer with the last.
   std::uint64_t header_bytes = kHeaderBytes;
   do {
     const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, max_piece_bytes));
@@ -143,8 +142,8 @@ MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Se
 
 class FrameReading {
  public:
-  // Row i goes to data[offsets[i]] or, if both are null, is verified where it is mapped. Errors
-  // call it batch row first_row + i or, if there are `batch_rows`, batch_rows[i].
+  // Copies row i to data[offsets[i]]. If both are null, verifies row i in its mapping. Errors
+  // number row i first_row + i or, with `batch_rows`, batch_rows[i].
   FrameReading(std::span<const Row> rows, Verify verify, AtBadRow at_bad_row, std::uint8_t* data,
                const std::int64_t* offsets, std::size_t first_row,
                const std::size_t* batch_rows = nullptr, SkipAdvice advice = SkipAdvice::try_it,
@@ -182,7 +181,7 @@ class FrameReading {
   bool stopped() const { return gave_up_ || (at_bad_row_ == AtBadRow::stop && !bad_.empty()); }
 
   void read_piece(std::size_t first, std::size_t count) {
-    // The copy that is mapped may be one that cannot be put right. read() looks elsewhere, too.
+    // The mapped copy may be damaged for good. read() also tries other sources.
     const bool looks_elsewhere = is_mended_ && data_ != nullptr;
     if (rows_[first].shard->file->mapping() != nullptr && !looks_elsewhere) {
       read_mapped(first, count);
@@ -209,7 +208,7 @@ class FrameReading {
     }
   }
 
-  // All of a piece counts for its first row's shard, which is right on average.
+  // Counts all bytes of a piece for the first row's shard, which is right on average.
   static void count_copied(std::span<const Row> piece) noexcept {
     const StoredFile& file = *piece.front().shard->file;
     if (!file.is_copy()) return;
@@ -240,8 +239,8 @@ class FrameReading {
     }
   }
 
-  // A failure that has outlasted many attempts. To try each row would take as long for each, so the
-  // row that lies where it happened stands for it, and none after it is read.
+  // Reports a failure that has outlasted many attempts. Trying each row would take as long again
+  // for every row. So the row at the place of the failure gets the error, and no later row is read.
   void fail_far(std::size_t first, std::size_t count, const Error& error) {
     std::size_t failed = first;
     if (error.place().offset && !rows_[first].shard->file->is_inflated()) {
@@ -277,7 +276,7 @@ class FrameReading {
     }
   }
 
-  // A copy of the shard may have been damaged, where the shard is not.
+  // Mends the local copy of a shard, which may be damaged while the shard is intact.
   bool mend(std::size_t i) const {
     const Row& row = rows_[i];
     return !is_mended_ &&
@@ -290,7 +289,7 @@ class FrameReading {
     is_mended_ = false;
   }
 
-  // After a failure among many rows, finds the row that failed.
+  // After a failure among many rows, reads the rows one by one to find the failed row.
   void fail_singly(std::size_t first, std::size_t count, const Error& error,
                    void (FrameReading::*read)(std::size_t, std::size_t)) {
     if (count == 1) {
@@ -300,8 +299,8 @@ class FrameReading {
     for (std::size_t i = first; i < first + count && !stopped(); ++i) (this->*read)(i, 1);
   }
 
-  // After the end of a truncated file, a mapping shows zeros. So a stored checksum of zero is never
-  // believed without a look at the payload.
+  // After the end of a truncated file, a mapping shows zeros. So a stored checksum of zero is
+  // always compared with the payload's.
   void judge(std::size_t i, const Seal& seal, std::optional<MaskedCrc> computed = {}) {
     Verdict verdict = header_check_(rows_[i], seal);
     const MaskedCrc stored = decode_footer(seal.footer);
@@ -331,8 +330,8 @@ class FrameReading {
   const bool streams_;
   HeaderCheck header_check_;
   bool gave_up_ = false;
-  std::size_t tried_rows_ = 0;  // if it gave up
-  bool is_mended_ = false;      // the row that is being read
+  std::size_t tried_rows_ = 0;  // if reading gave up
+  bool is_mended_ = false;      // whether the current row was mended
   std::vector<BadRow> bad_;
 };
 

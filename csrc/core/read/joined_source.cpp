@@ -76,7 +76,7 @@ std::vector<JoinedSource::Part> JoinedSource::divide(std::span<const std::int64_
 
 std::shared_ptr<RecordBatch> JoinedSource::renumbered(std::shared_ptr<const RecordBatch> batch,
                                                       std::size_t source) const {
-  // Nobody else has it yet.
+  // No other thread holds the batch yet.
   auto own = std::const_pointer_cast<RecordBatch>(std::move(batch));
   for (std::size_t row = 0; row < own->size(); ++row) {
     own->indices()[row] += static_cast<std::int64_t>(start(source));
@@ -89,7 +89,7 @@ std::shared_ptr<const RecordBatch> JoinedSource::read(const ReadRequest& request
   const std::size_t count = request.records.size();
   const std::vector<Part> parts = divide(request.records);
   std::vector<std::shared_ptr<RecordBatch>> batches(parts.size());
-  // Of each row: its source, and its row there. Rows that were left out have none.
+  // By row: its source, and its row in the source's batch. A row that was left out has kNone.
   constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<std::pair<std::size_t, std::size_t>> found(count, {0, kNone});
   std::size_t left = 0;

@@ -1,4 +1,4 @@
-// The records of several sources end to end, each read as its source reads them.
+// Joins the records of several sources, end to end. Each source reads its own records.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace tfrfast {
 
-// For sources that are not all Readers. Those share a ShardSet, and need no copy of what was read.
+// For sources that are not all Readers. Readers share a ShardSet instead, and need no extra copy.
 class JoinedSource final : public RecordSource {
  public:
-  // At least one, all with the first one's options.
+  // Needs at least one source. All sources must have the first source's options.
   explicit JoinedSource(std::vector<std::shared_ptr<const RecordSource>> sources);
 
   const ShardSet& shards() const noexcept override { return *shards_; }
@@ -32,7 +32,7 @@ class JoinedSource final : public RecordSource {
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const override;
   AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
-  // Ends early, without an error, where a source ends.
+  // Ends early, without an error, at the end of a source.
   Range read_range(std::uint64_t begin, std::uint64_t end,
                    bool is_announced = false) const override;
   std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,
@@ -41,15 +41,15 @@ class JoinedSource final : public RecordSource {
 
  private:
   struct Part {
-    std::vector<std::size_t> rows;      // of the batch
-    std::vector<std::int64_t> records;  // of the source
+    std::vector<std::size_t> rows;      // rows of the batch
+    std::vector<std::int64_t> records;  // record numbers in the source
   };
   std::size_t source_of(std::uint64_t record) const noexcept;
   std::uint64_t start(std::size_t source) const noexcept {
     return static_cast<std::uint64_t>((*starts_)[source]);
   }
   std::vector<Part> divide(std::span<const std::int64_t> records) const;
-  // As this source's, with its record numbers.
+  // Turns a source's batch into this source's, with this source's record numbers.
   std::shared_ptr<RecordBatch> renumbered(std::shared_ptr<const RecordBatch> batch,
                                           std::size_t source) const;
 

@@ -16,7 +16,7 @@ constexpr std::int64_t kBytesPerProbe = 8 << 20;
 // After a cold probe, this many calls announce their records without looking.
 constexpr int kColdCalls = 16;
 
-// Sorted ranges of one file, joined where they are close, up to as many bytes as the storage keeps.
+// Joins sorted ranges of one file across small gaps, up to as many bytes as the storage keeps.
 std::vector<FileRange> joined(std::span<const StoredRange> parts) {
   const StorageTraits& traits = parts.front().file->traits();
   std::vector<FileRange> ranges;
@@ -26,7 +26,7 @@ std::vector<FileRange> joined(std::span<const StoredRange> parts) {
     std::uint64_t end = begin;
     for (; part < parts.size(); ++part) {
       const std::uint64_t offset = parts[part].offset;
-      // A far storage bridges gaps itself, and counts what will be read from it.
+      // A remote storage bridges gaps itself, and counts the bytes that will be read.
       if (traits.is_far ? offset != end : offset > end && offset - end > traits.gap_bytes) break;
       end = std::max(end, offset + parts[part].bytes);
     }
@@ -54,7 +54,7 @@ AnnouncedRows announce_ranges(std::vector<StoredRange> parts, Reads reads) noexc
       part = end;
     }
   } catch (const std::exception&) {
-    // Only advice.
+    // An announcement is only advice.
   }
   return announced;
 }

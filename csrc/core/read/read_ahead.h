@@ -1,5 +1,5 @@
-// Announces records before they are needed, because cold disks and far storages are fast only with
-// many requests at the same time. Costs next to nothing while the data are in the page cache.
+// Announces records before they are needed. Cold disks and remote storages are fast only with many
+// requests at the same time. Costs next to nothing while the data are in the page cache.
 #pragma once
 
 #include <atomic>
@@ -17,38 +17,37 @@ struct AnnouncedRows {
   std::uint64_t bytes = 0;
 };
 
-// Bytes of a file that will be read.
+// A range of a file that will be read.
 struct StoredRange {
   const StoredFile* file = nullptr;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
-// Tells the storages that these ranges will be read soon, sorted by place, with close ones as one.
-// Never throws: the read itself will report the error.
+// Announces ranges that will be read soon, sorted by place, with close ranges joined. Never throws:
+// the read itself will report the error.
 AnnouncedRows announce_ranges(std::vector<StoredRange> ranges,
                               Reads reads = Reads::another) noexcept;
-// Tells the storages that these rows will be read soon.
+// Announces rows that will be read soon.
 AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads = Reads::another) noexcept;
 
-// Decides when to announce, judging by whether recent records were cached. Safe from many threads.
+// Decides when to announce: if recent records were not cached. Safe from many threads.
 class ReadAhead {
  public:
-  // For records of `mean_record_bytes` on average. Records of far storages are always announced.
+  // Records have `mean_record_bytes` on average. Records of remote storages are always announced.
   ReadAhead(std::uint64_t mean_record_bytes, bool is_far) noexcept
       : mean_record_bytes_(mean_record_bytes), is_far_(is_far) {}
 
-  // Whether to ask is_cold() about the next records, because others were cold lately or because it
-  // is time to look again. While everything is cached, nothing else is called.
+  // Whether to call is_cold() for the next records: recent records were cold, or the next look is
+  // due. While everything is cached, this is the only call.
   bool is_due(std::size_t record_count) noexcept;
 
-  // Whether to announce the records that these are samples of: a sample, or a recent one, was not
-  // cached.
+  // Whether to announce the sampled records: a sample, or a recent sample, was not cached.
   bool is_cold(std::span<const Row> samples) noexcept;
 
-  // All far records have come to this machine.
+  // Call when all remote records have been copied to this machine.
   void come_near() noexcept {
-    // Threads share it, so it is not written without need.
+    // Threads share the flag, so avoid needless writes.
     if (is_far_.load(std::memory_order_relaxed)) is_far_.store(false, std::memory_order_relaxed);
   }
 

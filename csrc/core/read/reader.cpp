@@ -19,14 +19,15 @@
 namespace tfrfast {
 namespace {
 
-// It is not worth waking another thread for less than this.
+// Less work than this is not worth waking another thread.
 constexpr std::size_t kRowsPerTask = 512;
 constexpr std::uint64_t kBytesPerTask = 256 << 10;
-// A row costs about as much as this many bytes, however short it is.
+// The cost of a row, however short, in bytes.
 constexpr std::uint64_t kRowCostBytes = 128;
 // Index entries fetched together, so that their cache misses overlap.
 constexpr std::size_t kLookupRows = 32;
-// The mean only decides how much is read at once. The bound keeps products of it from overflowing.
+// The mean only decides how much is read at once. The limit keeps products of the mean from
+// overflowing.
 constexpr std::uint64_t kMaxMeanBytes = std::uint64_t{1} << 32;
 
 void refuse_other_samples(const IndexedShard& shard) {
@@ -42,7 +43,7 @@ void refuse_other_samples(const IndexedShard& shard) {
               {path, {}, {}});
 }
 
-// The first row that cannot be delivered may be one that was not tried.
+// If the first undelivered row was not tried, gives it the error of the row that failed.
 void explain_untried(std::vector<BadRow>& bad) {
   const auto failed = std::find_if(bad.begin(), bad.end(), [](const BadRow& each) {
     return !each.is_damage && !each.is_untried;
@@ -52,7 +53,7 @@ void explain_untried(std::vector<BadRow>& bad) {
   if (untried != failed) untried->error = failed->error;
 }
 
-// Where each task's rows begin: about kBytesPerTask each.
+// Cuts rows into tasks of about kBytesPerTask. Returns the first row of each task.
 std::vector<std::size_t> cut_tasks(const RecordBatch& batch) {
   std::vector<std::size_t> starts{0};
   const std::int64_t* offsets = batch.offsets();
@@ -68,7 +69,8 @@ std::vector<std::size_t> cut_tasks(const RecordBatch& batch) {
   return starts;
 }
 
-// The same for sorted rows of compressed shards, where the first row of each span is what costs.
+// Like cut_tasks(), for sorted rows of compressed shards, where each span costs as much as its
+// first row.
 std::vector<std::size_t> cut_tasks_at_spans(std::span<const Row> rows) {
   std::vector<std::size_t> starts{0};
   for (std::size_t row = 1; row < rows.size(); ++row) {
@@ -81,8 +83,8 @@ std::vector<std::size_t> cut_tasks_at_spans(std::span<const Row> rows) {
   return starts;
 }
 
-// Whether a test that no shard fails once it has passed it holds for all. Those before `passed`
-// have.
+// Returns whether every shard passes `test`. A shard that has passed once always passes, and the
+// shards before `passed` have passed.
 template <class Test>
 bool holds_for_all(std::size_t count, std::atomic<std::size_t>& passed, const Test& test) noexcept {
   const std::size_t before = passed.load(std::memory_order_relaxed);
@@ -128,7 +130,7 @@ void Reader::compare_samples(std::size_t count, const RecordAt& record_at) const
   std::size_t shard = 0;
   for (std::size_t row = 0; row < count; ++row) {
     const std::uint64_t record = record_at(row);
-    if (record >= record_count()) continue;  // an error soon
+    if (record >= record_count()) continue;  // the reading will throw
     shard = shards_->place(record, shard).shard;
     const Samples samples = samples_[shard].load(kRelaxed);
     if (samples == Samples::read_before) candidate = shard;
@@ -160,7 +162,7 @@ void Reader::open_far(std::size_t count, const RecordAt& record_at) const {
   std::size_t shard = 0;
   for (std::size_t row = 0; row < count; ++row) {
     const std::uint64_t record = record_at(row);
-    if (record >= record_count()) continue;  // an error soon
+    if (record >= record_count()) continue;  // the reading will throw
     shard = shards_->place(record, shard).shard;
     if (!shards_->is_open(shard)) unread.push_back(shard);
   }
@@ -245,7 +247,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
     if (request.cancelled != nullptr && *request.cancelled) throw ReadCancelled();
     const std::size_t first = starts[task];
     const std::size_t rows_here = starts[task + 1] - first;
-    // Sorted rows are not in the batch's order, so all are tried to find the first bad one.
+    // Sorted rows are not in the batch's order, so all are tried to find the first bad row.
     std::vector<BadRow> bad =
         order.empty()
             ? read_frames({rows + first, rows_here}, options_.verify, at_bad_row, batch, first)
@@ -324,7 +326,7 @@ Announcements Reader::announce(std::span<const Row> rows) const noexcept {
 }
 
 std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) const {
-  // A negative number becomes a huge one, which is out of range, too.
+  // A negative number becomes a huge number, which is out of range, too.
   const auto record_at = [&](std::size_t row) {
     return static_cast<std::uint64_t>(request.records[row]);
   };
@@ -342,7 +344,7 @@ std::shared_ptr<const RecordBatch> Reader::read(const ReadRequest& request) cons
 
 void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes) const {
   compare_samples(1, [&row](std::size_t) { return row.record; });
-  // As one request, however long it is.
+  // Announce the row as one request, however long the row is.
   AnnouncedRows announced;
   if (row.shard->file->traits().is_far) announced = announce_rows({&row, 1});
   read_frame(row, options_.verify,
@@ -368,7 +370,7 @@ Reader::Range Reader::read_range(std::uint64_t begin, std::uint64_t end, bool is
         ReadRequest{{}, nullptr, options_.threads, nullptr, is_announced},
         options_.skip_damage ? AtBadRow::go_on : AtBadRow::stop);
   } catch (Error& failure) {
-    // A single record that memory cannot hold must not hide those after it.
+    // A single record that memory cannot hold must not hide the records after it.
     if (failure.kind() != ErrorKind::memory || end - begin != 1) throw;
     return {std::make_shared<const RecordBatch>(), std::move(failure), end};
   }
@@ -397,7 +399,7 @@ std::uint64_t Reader::range_end(std::uint64_t begin, std::uint64_t target_bytes,
   const ShardIndex& index = *(*shards_)[place.shard].index;
   const std::uint64_t shard_end =
       std::min(last, shards_->first_record(place.shard) + index.record_count());
-  // Offsets ascend, so a binary search finds the first record that is too far from `begin`.
+  // Offsets ascend, so a binary search finds the first record too far from `begin`.
   const std::uint64_t origin = index.frame(place.number).offset;
   std::uint64_t low = 1;
   std::uint64_t high = shard_end - begin;
@@ -418,7 +420,7 @@ std::vector<SkippedBytes> Reader::skipped() const {
   std::vector<SkippedBytes> all;
   for (std::size_t shard = 0; shard < shards_->size(); ++shard) {
     const IndexedShard* const opened = shards_->slot(shard).opened();
-    if (opened == nullptr) continue;  // such shards are not damaged
+    if (opened == nullptr) continue;  // a shard with damage is always open
     for (const Damage& damage : opened->index->damage()) {
       all.push_back({opened->file->path(), damage.begin, damage.end, damage.records_lost});
     }

@@ -1,4 +1,4 @@
-// Record numbers in, verified records out.
+// Turns record numbers into verified records.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@
 
 namespace tfrfast {
 
-// Immutable except for the list of skipped records and what it remembers about cold ones. Safe from
-// many threads.
+// Immutable except for the list of skipped records and the memory of cold records. Safe from many
+// threads.
 class Reader final : public RecordSource {
  public:
   Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& options);
@@ -32,13 +32,13 @@ class Reader final : public RecordSource {
     return shards_->place(record, hint).shard;
   }
 
-  // With its frame, over all shards.
+  // Includes the frame. Over all shards.
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }
   bool inflates() const noexcept override { return inflates_; }
   bool is_far() const noexcept override;
 
-  // Where the index says a record is. Opens its shard if nobody has. Throws Error out_of_range and
-  // what opening throws.
+  // Returns the indexed place of a record. Opens the record's shard if necessary. Throws Error
+  // out_of_range and the errors of opening.
   Row locate(std::uint64_t record) const;
 
   using RecordSource::read;
@@ -46,17 +46,17 @@ class Reader final : public RecordSource {
 
   std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const override;
 
-  // Where many records are: fills one Row for each, in the order given. Throws like locate().
+  // Locates many records: fills one Row per record, in order. Throws like locate() above.
   void locate(std::span<const std::int64_t> records, Row* rows) const;
 
   AnnouncedRows announce(std::span<const std::int64_t> records, ReadAhead& lately) const override;
-  // The same for rows that will be read now, judging by what this reader has found. read() does
-  // this itself.
+  // Announces rows that will be read now, judging by this reader's recent reads. read() calls this
+  // itself.
   Announcements announce(std::span<const Row> rows) const noexcept;
 
-  // Reads one record into `out`, which has room for the payload that locate() found. Call
-  // check_room() before allocating it. Throws for damage even with `skip_damage`. `batch_bytes` are
-  // those of the batch that it becomes part of, if any.
+  // Reads one record into `out`, which must have space for the payload that locate() found. Call
+  // check_room() before allocating the space. Throws for damage even with `skip_damage`.
+  // `batch_bytes` is the size of the batch that the record joins, if any.
   void read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes = 0) const;
 
   Range read_range(std::uint64_t begin, std::uint64_t end,
@@ -70,21 +70,21 @@ class Reader final : public RecordSource {
     std::shared_ptr<RecordBatch> batch;
     std::vector<BadRow> bad;
   };
-  // record_at(row) is a record number. Uses all of `request` but its records.
+  // record_at(row) returns a record number. Ignores request.records.
   template <class RecordAt>
   Outcome read_rows(std::size_t count, const RecordAt& record_at, const ReadRequest& request,
                     AtBadRow at_bad_row) const;
   template <class RecordAt>
   void locate_rows(std::size_t first, std::size_t end, const RecordAt& record_at, Row* rows) const;
   bool all_are_open() const noexcept;
-  // Opens those of these records' shards that are far and were never read, all at once.
+  // Opens the remote shards of these records that were never read, all at once.
   template <class RecordAt>
   void open_far(std::size_t count, const RecordAt& record_at) const;
   void leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const;
   void check_range(std::uint64_t record) const;
-  // Where the state of files does not tell, compares the frames of one of these records' shards
-  // with its index, if that shard was read before and never compared. So the first batches do not
-  // wait for it, and no other waits for more than one. Throws Error stale_index.
+  // If the files' state proves nothing, compares frames of one of these records' shards with the
+  // index. Picks a shard that was read before and never compared. So the first batches wait for no
+  // comparison, and later batches wait for at most one. Throws Error stale_index.
   template <class RecordAt>
   void compare_samples(std::size_t count, const RecordAt& record_at) const;
 
@@ -92,11 +92,12 @@ class Reader final : public RecordSource {
   ReadOptions options_;
   std::uint64_t mean_record_bytes_ = 0;
   bool inflates_ = false;
-  bool is_far_ = false;                              // when it was opened
-  mutable std::atomic<std::size_t> near_shards_{0};  // those before it, at least, are near now
-  mutable std::atomic<std::size_t> open_shards_{0};  // those before it, at least, are open
+  bool is_far_ = false;  // at opening
+  // at least all shards before this are local now
+  mutable std::atomic<std::size_t> near_shards_{0};
+  mutable std::atomic<std::size_t> open_shards_{0};  // at least all shards before this are open
   enum class Samples : std::uint8_t { unread, read_before, compared };
-  // Of each shard, and how many are to be compared yet; null and 0 where the state of files tells.
+  // By shard, and the number of shards to compare. Null and 0 if the files' state is proof.
   mutable std::unique_ptr<std::atomic<Samples>[]> samples_;
   mutable std::atomic<std::int64_t> samples_left_{0};
   mutable std::optional<ReadAhead> read_ahead_;  // set once

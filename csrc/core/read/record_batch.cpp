@@ -9,7 +9,7 @@
 namespace tfrfast {
 namespace {
 
-// What a row takes, packed: its offset, its record's number, and whether it is valid.
+// The numbers of a row, packed: its offset, its record number, and whether it is valid.
 struct RowNumbers {
   std::uint8_t bytes[2 * sizeof(std::int64_t) + sizeof(bool)];
 };
@@ -59,7 +59,7 @@ void RecordBatch::remove_rows(const std::vector<bool>& marked) {
   for (std::size_t from = 0; from < rows_; ++from) {
     if (marked[from]) continue;
     const std::span<const std::uint8_t> payload = (*this)[from];
-    // Payloads only ever move towards the front.
+    // Payloads only move towards the front.
     if (!payload.empty())
       std::memmove(data() + kept.offsets()[row], payload.data(), payload.size());
     kept.indices()[row] = indices()[from];

@@ -13,13 +13,13 @@
 
 namespace tfrfast {
 
-// Its maker fills it. Then it is shared as `const`, is safe from many threads, and its offsets
-// never change. Python may write into data(), indices() and valid() at any time, so no code may
-// rely on their contents.
+// The maker fills the batch, and then shares the batch as `const`. From then on, the batch is safe
+// from many threads, and the offsets never change. Python may write into data(), indices() and
+// valid() at any time, so no code may rely on their contents.
 class RecordBatch {
  public:
   RecordBatch() : RecordBatch(0) {}
-  // Room for `rows` rows. Every row is valid at first; everything else is undefined.
+  // Makes space for `rows` rows. Every row is valid at first. Everything else is undefined.
   explicit RecordBatch(std::size_t rows);
 
   std::size_t size() const noexcept { return rows_; }
@@ -34,29 +34,29 @@ class RecordBatch {
   bool* valid() const noexcept {  // false marks padding
     return reinterpret_cast<bool*>(indices() + rows_);
   }
-  // Whether a row is not padding. Python may have put any byte there.
+  // Whether a row is not padding. Python may have stored any byte.
   bool is_real(std::size_t row) const noexcept {
     return reinterpret_cast<const std::uint8_t*>(valid())[row] != 0;
   }
   std::size_t data_bytes() const noexcept { return static_cast<std::size_t>(offsets()[rows_]); }
 
-  // Allocates as many bytes as the offsets say, which must be set. Never null, so that even zero
-  // bytes may be copied there.
+  // Allocates the space that the offsets require. The offsets must be set. data() is never null, so
+  // even zero bytes may be copied there.
   void allocate_data() { data_ = PooledBuffer(std::max<std::size_t>(data_bytes(), 1)); }
 
-  // A copy of the offsets for Python, which could write into it although it is read-only. We never
-  // read it. The first call makes it. One thread at a time. It lives as long as the batch.
+  // A copy of the offsets for Python, which could write even into a read-only array. The core never
+  // reads the copy. Made by the first call. One thread at a time. Lives as long as the batch.
   const std::int64_t* offsets_to_show() const;
 
-  // Where the record numbers of each source begin, ascending from 0; null if there is only one.
+  // The first record number of each source, ascending from 0. Null for a single source.
   using SourceStarts = std::shared_ptr<const std::vector<std::int64_t>>;
   const SourceStarts& source_starts() const noexcept { return source_starts_; }
   void set_source_starts(SourceStarts starts) noexcept { source_starts_ = std::move(starts); }
 
-  // A new batch of these rows, in that order. Each must be less than size().
+  // Makes a new batch of these rows, in this order. Each row must be less than size().
   std::shared_ptr<RecordBatch> rows(std::span<const std::int64_t> rows) const;
 
-  // Removes the rows that are marked, and closes the gaps.
+  // Removes the marked rows, and closes the gaps.
   void remove_rows(const std::vector<bool>& marked);
   // Keeps only the first `rows` rows.
   void truncate(std::size_t rows);

@@ -1,5 +1,6 @@
-// Whatever has verified records by number: a Reader, whose records are the frames of shards, or
-// something that makes records from parts of them. Loaders, scans and iterators read through it.
+// An interface to verified records by number. A Reader's records are the frames of shards; a
+// StepReader assembles records from parts of frames. Loaders, scans and iterators read from a
+// source.
 #pragma once
 
 #include <atomic>
@@ -23,30 +24,30 @@ class Reader;
 struct ReadOptions {
   Verify verify = Verify::full;
   bool skip_damage = false;  // leave records with a bad payload out of batches
-  unsigned threads = 1;      // for one read
+  unsigned threads = 1;      // threads of one read
 };
 
 // The arguments of RecordSource::read.
 struct ReadRequest {
   std::span<const std::int64_t> records;
-  const bool* valid = nullptr;  // which rows are real, copied to the batch; null: all
+  const bool* valid = nullptr;  // which rows are real, copied to the batch; null: all rows
   unsigned threads = 1;
-  // If another thread sets it, the call throws ReadCancelled.
+  // Another thread may set the flag. Then the call throws ReadCancelled.
   const std::atomic<bool>* cancelled = nullptr;
-  bool is_announced = false;  // announce() was called before, and is held
+  bool is_announced = false;  // the caller has called announce() and holds the result
 };
 
 struct ReadCancelled {};
 
-// Bytes of a shard that were passed over.
+// Bytes of a shard that were skipped.
 struct SkippedBytes {
   std::string path;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::uint64_t records = 0;  // that were lost in them; 0 if that is not known
+  std::uint64_t records = 0;  // lost records in the bytes; 0 if unknown
 };
 
-// Immutable for its users, and safe from many threads.
+// Immutable for users. Safe from many threads.
 class RecordSource {
  public:
   RecordSource() = default;
@@ -54,32 +55,32 @@ class RecordSource {
   RecordSource(const RecordSource&) = delete;
   RecordSource& operator=(const RecordSource&) = delete;
 
-  // The files that the records lie in.
+  // The files that hold the records.
   virtual const ShardSet& shards() const noexcept = 0;
-  // Itself, if each record is one frame of a shard; else null.
+  // The source as a Reader, if each record is a frame of a shard. Otherwise null.
   virtual const Reader* reader() const noexcept { return nullptr; }
   virtual const ReadOptions& options() const noexcept = 0;
   virtual std::uint64_t record_count() const noexcept = 0;
-  // Where the record numbers of each source begin, if these are the records of several end to end.
+  // The first record number of each source, if several sources are joined end to end.
   virtual const std::vector<std::int64_t>& source_starts() const noexcept {
     return shards().source_starts();
   }
-  // Equal numbers mean equal records, as far as names, sizes and counts tell.
+  // Equal fingerprints mean equal records, judging by names, sizes and counts.
   virtual std::uint64_t fingerprint() const { return shards().fingerprint(); }
-  // The shard that a record lies in, which exists. Opens nothing. Fast if it is shard `hint`.
+  // The shard of an existing record. Opens nothing. Fast if the answer is `hint`.
   virtual std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const = 0;
 
-  // What one record takes of its shard, on average.
+  // The average size of a record in its shard.
   virtual std::uint64_t mean_record_bytes() const noexcept = 0;
   // Whether any shard is compressed.
   virtual bool inflates() const noexcept = 0;
-  // Whether any shard is in a storage where each request is a round trip, and not all of it has
-  // come to this machine since.
+  // Whether any shard is in a storage where each request is a round trip, and is not yet copied to
+  // this machine.
   virtual bool is_far() const noexcept = 0;
 
-  // The records asked for, in that order, duplicates included. Throws the Error of the first row
-  // that cannot be delivered. With `skip_damage`, damaged rows are left out instead. Throws Error
-  // memory if the records are more than memory can hold.
+  // Returns the requested records, in the requested order, with duplicates. Throws the Error of the
+  // first row that cannot be delivered. With `skip_damage`, damaged rows are left out instead.
+  // Throws Error memory if the records exceed memory.
   virtual std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const = 0;
   std::shared_ptr<const RecordBatch> read(std::span<const std::int64_t> records) const {
     return read(ReadRequest{records, nullptr, options().threads, nullptr});
@@ -88,27 +89,28 @@ class RecordSource {
   // A batch of one record. Throws for damage even with `skip_damage`.
   virtual std::shared_ptr<const RecordBatch> read_one(std::uint64_t record) const = 0;
 
-  // Announces records that will be read later, if `lately` says that they are cold. Opens far
-  // shards, and so throws what the thread's WaitCheck throws; nothing else, as the read itself will
-  // report the error. The source must outlive what is returned.
+  // Announces records that will be read later, if `lately` says that records are cold. Opens remote
+  // shards, and throws only the exceptions of the thread's WaitCheck: the read itself will report
+  // errors. The source must outlive the result.
   virtual AnnouncedRows announce(std::span<const std::int64_t> records,
                                  ReadAhead& lately) const = 0;
 
-  // Records [begin, end) up to the first that cannot be delivered, which `error` explains.
+  // Records [begin, end) up to the first record that cannot be delivered. `error` explains that
+  // record.
   struct Range {
     std::shared_ptr<const RecordBatch> batch;
     std::optional<Error> error;
-    std::uint64_t next = 0;  // `end`, or the record after the one that failed
+    std::uint64_t next = 0;  // `end`, or the record after the failed record
   };
   virtual Range read_range(std::uint64_t begin, std::uint64_t end,
                            bool is_announced = false) const = 0;
 
-  // The end of a range that begins at `begin` and has about `target_bytes`, at least one record and
-  // at most `max_records`. `begin` itself only at the end of the data.
+  // The end of a range from `begin` of about `target_bytes`, with at least one record and at most
+  // `max_records`. Returns `begin` only at the end of the data.
   virtual std::uint64_t range_end(std::uint64_t begin, std::uint64_t target_bytes,
                                   std::uint64_t max_records) const = 0;
 
-  // The structural damage that the indexes list, and the damaged records met so far.
+  // The structural damage listed in the indexes, and the damaged records read so far.
   virtual std::vector<SkippedBytes> skipped() const = 0;
 };
 

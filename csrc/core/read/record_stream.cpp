@@ -34,7 +34,7 @@ RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::u
 
 void RecordStream::announce() noexcept {
   if (!stored_->traits().is_far || offset_ > 0) return;
-  // What tells the compression is read twice.
+  // The bytes that reveal the compression are read twice.
   const std::uint64_t first_bytes =
       std::min<std::uint64_t>(stored_->bytes(), stored_->traits().request_bytes);
   const FileRange ranges[] = {{0, first_bytes},
@@ -118,14 +118,14 @@ const std::uint8_t* RecordStream::bytes_ahead(std::uint64_t count) {
     const auto wanted = static_cast<std::size_t>(std::min(
         std::max<std::uint64_t>(count, file_->traits().request_bytes), file_->bytes() - offset_));
     if (file_ == stored_.get()) ahead_.come_to(*file_, offset_);
-    // What the buffer already has is not read again.
+    // Bytes in the buffer are not read again.
     const bool goes_on = offset_ >= buffer_begin_ && offset_ < buffer_end_;
     const auto kept = static_cast<std::size_t>(goes_on ? buffer_end_ - offset_ : 0);
     PooledBuffer larger;
     if (buffer_.capacity() < wanted) larger = PooledBuffer(wanted);
     std::uint8_t* const into = larger.data() == nullptr ? buffer_.data() : larger.data();
     if (kept > 0) std::memmove(into, buffer_.data() + (offset_ - buffer_begin_), kept);
-    buffer_end_ = buffer_begin_ = 0;  // after a failed read the buffer holds nothing
+    buffer_end_ = buffer_begin_ = 0;  // after a failed read the buffer is empty
     if (larger.data() != nullptr) buffer_ = std::move(larger);
     file_->read(offset_ + kept, buffer_.data() + kept, wanted - kept);
     buffer_begin_ = offset_;

@@ -1,4 +1,4 @@
-// One shard's records in order, without an index.
+// Reads a shard's records in order, without an index.
 #pragma once
 
 #include <cstddef>
@@ -12,47 +12,50 @@
 
 namespace tfrfast {
 
-// Reads in requests of the size that suits the storage, and reads ahead where each is a round trip.
+// Each request has the size that suits the storage. Reads ahead if each request is a round trip.
 // Keeps only the current record, so a million small shards can be read one after the other. One
-// thread.
+// thread at a time.
 class RecordStream {
  public:
   struct Options {
-    std::string access;  // how to reach the storage
+    std::string access;  // options of the storage
     std::uint64_t max_ahead_bytes = std::uint64_t{256} << 20;
   };
 
-  // Begins at the frame at `offset`, which is that of record `record`. A compressed shard is
-  // inflated from its beginning up to there. Throws Error io.
+  // Begins at the frame at `offset`, whose record number is `record`. A compressed shard is
+  // inflated from its beginning. Throws Error io.
   explicit RecordStream(const std::string& path, std::uint64_t offset = 0,
                         std::uint64_t record = 0);
   RecordStream(const std::string& path, std::uint64_t offset, std::uint64_t record,
                const Options& options);
 
-  // Asks for the first bytes, if each request is a round trip, and waits for nothing. Call it at
-  // most once, before next(). Never fails.
+  // Announces the first bytes if each request is a round trip. Does not wait. Call at most once,
+  // before next(). Never fails.
   void announce() noexcept;
 
-  // Verifies the next record. Its bytes are valid until the next call. False at the end of the
-  // shard. Throws Error corrupt, truncated, memory or io.
+  // Reads and verifies the next record. The payload is valid until the next call. False at the end
+  // of the shard. Throws Error corrupt, truncated, memory or io.
   bool next(std::span<const std::uint8_t>* payload);
 
-  std::uint64_t offset() const noexcept { return offset_; }  // uncompressed, of the next frame
-  std::uint64_t record() const noexcept { return record_; }  // its number in the shard
-  const FileFacts& facts() const noexcept { return stored_->facts(); }  // of the file, when opened
+  // offset of the next frame, uncompressed
+  std::uint64_t offset() const noexcept { return offset_; }
+  // number of the next record in the shard
+  std::uint64_t record() const noexcept { return record_; }
+  // the file's facts at opening
+  const FileFacts& facts() const noexcept { return stored_->facts(); }
 
  private:
   void begin();
-  // The bytes [offset_, offset_ + count), which the shard has.
+  // Returns the bytes [offset_, offset_ + count), which the shard must have.
   const std::uint8_t* bytes_ahead(std::uint64_t count);
   std::string where() const;
 
   void throw_bad_ending() const;
 
   std::shared_ptr<const StoredFile> stored_;
-  LookAhead ahead_;                      // of a shard that is not compressed
+  LookAhead ahead_;                      // of an uncompressed shard
   std::unique_ptr<ShardWalker> walker_;  // null until the first call of next()
-  const StoredFile* file_ = nullptr;     // the walker's: if compressed, not the one that is stored
+  const StoredFile* file_ = nullptr;     // the walker's file; differs from stored_ if compressed
   std::uint64_t offset_;
   std::uint64_t record_;
   PooledBuffer buffer_;

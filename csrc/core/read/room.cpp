@@ -36,9 +36,9 @@ Error too_large(std::span<const Row> rows) {
 
 namespace {
 
-// Deflate makes gigabytes of a few megabytes, and nobody means to read those at once.
+// Deflate turns a few megabytes into gigabytes, which are never read at once on purpose.
 bool is_inflated_too_far(const Row& row) noexcept {
-  // In file order there is no index yet.
+  // In file order no index exists yet, so no scan has checked the length.
   return row.shard->file->is_inflated() && row.frame.payload_bytes > max_inflated_record_bytes();
 }
 

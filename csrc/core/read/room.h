@@ -1,4 +1,4 @@
-// Memory for payloads whose lengths come from a file.
+// Allocates memory for payloads whose lengths come from a file.
 #pragma once
 
 #include <span>
@@ -9,16 +9,16 @@
 
 namespace tfrfast {
 
-// Sets the offsets of `batch`, which has as many rows, and allocates its data. If they are more
-// than memory can hold, throws Error memory, which names the sum of all payloads and the largest
+// Sets the offsets of `batch`, which must have as many rows, and allocates its data. If the
+// payloads exceed memory, throws Error memory, which names the sum of all payloads and the largest
 // record. Lengths from a file may have any value, so sums are checked for overflow. A record of a
-// compressed shard must not be larger than max_inflated_record_bytes() either.
+// compressed shard must not exceed max_inflated_record_bytes() either.
 void make_room(std::span<const Row> rows, RecordBatch& batch);
 
-// Throws the same Error if memory cannot hold the payload of `row`.
+// Throws the Error of make_room() if memory cannot hold the payload of `row`.
 void check_room(const Row& row);
 
-// That Error.
+// Returns the Error that make_room() throws.
 Error too_large(std::span<const Row> rows);
 
 }  // namespace tfrfast

@@ -1,5 +1,5 @@
-// The order of rows in their shards. Compressed shards are read in it, so that nothing is inflated
-// twice.
+// Orders rows by their place in shards. Compressed shards are read in this order, so that nothing
+// is inflated twice.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace tfrfast {
 
-// Whether `a` comes before `b`: shards come in any order, the same for all rows.
+// Whether `a` comes before `b`. Shards come in any order that is the same for all rows.
 bool lies_before(const Row& a, const Row& b) noexcept;
 
 bool are_in_order(std::span<const Row> rows) noexcept;
-// Empty if the rows are in that order already.
+// Empty if the rows are in order already.
 std::vector<std::size_t> order_of_places(std::span<const Row> rows);
 
 // Whether any row is of a compressed shard.

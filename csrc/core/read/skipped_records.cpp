@@ -7,7 +7,7 @@
 namespace tfrfast {
 namespace {
 
-// Guards every reader's list. There is one for all, so that fork() can wait for it.
+// Guards every reader's list. A single lock lets fork() wait for it.
 constinit std::mutex every_list;
 std::mutex& skipped_mutex() {
   return every_list;

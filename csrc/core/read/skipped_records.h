@@ -1,4 +1,4 @@
-// The damaged records that a reader has passed over.
+// The damaged records that a reader has skipped.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tfrfast {
 
-// Safe from many threads, and while another one forks.
+// Safe from many threads, and while another thread forks.
 class SkippedRecords {
  public:
-  // One record was lost in these bytes. Those that were met before count once.
+  // Adds a record that was lost in these bytes. Adding a record again changes nothing.
   void add(const std::string& path, std::uint64_t begin, std::uint64_t end);
   void append_to(std::vector<SkippedBytes>& all) const;
 

@@ -46,7 +46,7 @@ std::string SourceSpec::encode() const {
     encoder.number(shard.record_count);
     encoder.string(shard.path);
   }
-  // Files of this machine are described as ever.
+  // The encoding of local files has no `access`, as in earlier versions.
   if (!access.empty()) encoder.string(access);
   return encoder.finish();
 }

@@ -1,5 +1,5 @@
-// What a graph, or another process, has to know to read the same data in the same way. It is one
-// string, made once.
+// Describes how to read data, for a graph or another process that must read the same data in the
+// same way. One string, made once.
 #pragma once
 
 #include <cstdint>
@@ -20,34 +20,34 @@ class Reader;
 
 struct ShardSpec {
   std::string path;
-  std::uint64_t file_bytes = 0;  // of a planned source; else 0
+  std::uint64_t file_bytes = 0;  // 0 unless planned
   std::uint64_t record_count = 0;
 };
 
 struct SourceSpec {
   static constexpr EncodedKind kEncoding{"source", "tfSR"};
 
-  // Planned: all counts are known, and data that do not have them are refused. Otherwise shards are
-  // opened when they are reached.
+  // Planned: all counts are known, and data with other counts are refused. Otherwise a shard is
+  // opened when reading reaches it.
   bool planned = false;
   bool skip_damage = false;
   bool zero_copy = false;  // strings may point into mapped files
-  std::optional<Compression> compression = Compression::none;  // empty: find out, shard by shard
+  std::optional<Compression> compression = Compression::none;  // empty: detect for each shard
   Verify verify = Verify::full;
   IoMode io = IoMode::automatic;
   IndexUse index_use = IndexUse::automatic;
   std::string index_folder;
-  std::string access;  // how to reach shards that are not on this machine, without secrets
+  std::string access;  // how to reach shards that are not on this machine; no secrets
   std::vector<ShardSpec> shards;
 
-  // The data of a reader, to be read as it reads them.
+  // Describes a reader's data and options.
   static SourceSpec of(const Reader& reader);
 
   std::string encode() const;
   static SourceSpec decode(std::string_view encoded);  // throws Error(invalid)
 };
 
-// Compressions as numbers, as graphs have them.
+// Compressions as numbers, as graphs store them.
 std::int64_t compression_code(std::optional<Compression> compression) noexcept;
 std::optional<Compression> compression_of_code(std::int64_t code) noexcept;
 
