@@ -1,1 +1,1 @@
-"""What many modules need: arguments, paths, codecs, warnings, and output for a terminal."""
+"""Arguments, codecs, warnings and terminal output, for all modules."""

@@ -1,4 +1,4 @@
-"""Checks of arguments for several classes. Messages say what was given and what is allowed."""
+"""Checks of arguments for several classes. Messages name the given and the allowed values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 Int64Array = npt.NDArray[np.int64]
 IntegerArrayLike = npt.NDArray[np.integer[Any]] | Sequence[int]
 Remainder = Literal["keep", "drop", "pad"]
-#: A maximum that nobody has to be told.
+#: A maximum that no message names.
 UNLIMITED = 2**63 - 1
 
 
@@ -37,14 +37,14 @@ def epoch_number(epoch: SupportsIndex) -> int:
 
 
 def no_such(what: str, number: int, count: int) -> IndexError:
-    """The error for a number that is too large, or too small, to count from either end."""
+    """Returns the error for a number that does not exist, counted from either end."""
     return IndexError(f"{what} {number} does not exist: there are {count} {what.lower()}s.")
 
 
 def as_number(what: str, value: object) -> int | None:
     """`value` as an int, or None if it may be an array."""
     if isinstance(value, np.ndarray):
-        return None  # even without dimensions: as in NumPy, its shape is that of the result
+        return None  # even without dimensions: as in NumPy, the result has the array's shape
     try:
         return operator.index(cast("SupportsIndex", value))
     except TypeError:
@@ -57,7 +57,7 @@ def as_number(what: str, value: object) -> int | None:
 def integers(name: str, values: object, too_large: type[Exception] = IndexError) -> Int64Array:
     array = np.asarray(values)
     if array.size == 0 and not isinstance(values, np.ndarray):
-        return np.empty(array.shape, np.int64)  # an empty list says nothing about its type
+        return np.empty(array.shape, np.int64)  # an empty list has no type
     if array.dtype == np.bool_:
         raise TypeError(f"{name} must be integers, not a mask; use numpy.flatnonzero(mask).")
     if array.dtype.kind not in "iu":

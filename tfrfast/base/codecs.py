@@ -14,7 +14,7 @@ class Codec(NamedTuple):
     window_bits: int
     """zlib's `wbits` for this wrapper with the largest window."""
     written_in_members: bool
-    """Whether files are written in members, which can be decoded one by one."""
+    """True if files consist of members that can be decoded separately."""
 
 
 CODECS = {codec.name: codec for codec in map(Codec._make, _native.codecs())}

@@ -14,10 +14,10 @@ _BAR_CELLS = 30
 
 
 class ProgressBar:
-    """Draws `done` of `total` bytes. By default it appears only on a terminal, after a second.
+    """Draws `done` of `total` bytes. By default appears only on a terminal, after a second.
 
-    `show` may be True or False to force it. `unit` is what is counted, if not bytes. Use it as a
-    context manager, so that the line is finished at the end.
+    `show` forces the bar with True and hides it with False. `unit` names the counted things, if not
+    bytes. Use the bar as a context manager, which finishes the line at the end.
     """
 
     def __init__(self, label: str, show: bool | None = None, unit: str | None = None) -> None:
@@ -55,7 +55,7 @@ class ProgressBar:
         sys.stderr.flush()
 
     def adding(self, total: int) -> Callable[[int], None]:
-        """A function that is told how much more is done, by one thread at a time."""
+        """Returns a function that adds to the amount done. For one thread at a time."""
         done = 0
 
         def advance(newly: int) -> None:

@@ -1,4 +1,4 @@
-"""Numbers as people write them."""
+"""Numbers in human form."""
 
 from __future__ import annotations
 

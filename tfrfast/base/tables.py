@@ -10,9 +10,9 @@ from tfrfast._native import printable
 
 
 def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines with columns as wide as their content. Numbers are aligned to the right.
+    """Returns lines with columns as wide as their content. Numbers are aligned to the right.
 
-    A cell may hold what a stranger wrote: what cannot be printed is shown as an escape.
+    A cell may hold untrusted text: unprintable characters are shown as escapes.
     """
     lines = [[_text(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *lines]) for i in range(len(header))]
@@ -27,7 +27,7 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> lis
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """The table for a notebook. What a stranger wrote in a cell stays text."""
+    """Returns the table for a notebook. Untrusted text in a cell stays text."""
     lines = ["".join(f"<th>{html.escape(each)}</th>" for each in header)]
     lines += ["".join(f"<td>{html.escape(_text(cell))}</td>" for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -35,7 +35,7 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object
 
 
 def shortened(value: object) -> str:
-    """The value's repr, of which a cell shows 60 characters."""
+    """Returns the value's repr, cut to 60 characters."""
     text = reprlib.repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

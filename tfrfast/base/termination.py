@@ -1,4 +1,4 @@
-"""SIGTERM as an exception, while there is something to remove before the process ends."""
+"""SIGTERM as an exception, while files must be removed before the process ends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _home = 0
 
 
 def begin() -> None:
-    """From now on, SIGTERM raises SystemExit in the main thread, so that `with` blocks end.
+    """Until `end`, SIGTERM raises SystemExit in the main thread, so that `with` blocks end.
 
-    Only the main thread can arrange it, and a program's own handler stays.
+    Does nothing outside the main thread, and keeps a program's own handler.
     """
     global _waiting, _home
     _waiting += 1
@@ -26,7 +26,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """One who has called `begin` has nothing to remove any more."""
+    """Ends the effect of one call of `begin`."""
     global _waiting
     _waiting -= 1
     if _waiting == 0 and threading.current_thread() is threading.main_thread():
@@ -39,7 +39,7 @@ def _restore() -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    # A forked child leaves everything to its parent.
+    # A forked child leaves all files to its parent.
     if _waiting > 0 and os.getpid() == _home:
         raise SystemExit(128 + number)
     _restore()

@@ -12,8 +12,8 @@ from tfrfast import _native
 
 @contextlib.contextmanager
 def core_warnings(callers: int) -> Iterator[None]:
-    """Issues the core's warnings after the `with` block, even if it fails. They name the line that
-    is `callers` calls up.
+    """Issues the core's warnings after the `with` block, even if the block fails. A warning names
+    the line that is `callers` calls up.
     """
     try:
         yield
@@ -23,10 +23,10 @@ def core_warnings(callers: int) -> Iterator[None]:
 
 
 def show_core_warnings() -> None:
-    """Issues those that came up while something was read."""
+    """Issues the warnings that a read has caused."""
     for text in _native.take_warnings():
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
-# What nobody has seen by then is not lost.
+# Pending warnings are not lost at exit.
 atexit.register(show_core_warnings)

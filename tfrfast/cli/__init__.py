@@ -1,6 +1,6 @@
 """The `tfrfast` command. Each subcommand is a module with `add_parser` and `run`.
 
-Exit codes: 0 done; 1 done, and damage was found; 2 could not be done; 130 interrupted.
+Exit codes: 0 done; 1 done, with damage; 2 failed; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command with `arguments`, or, as the program, with those of this process."""
-    # Nothing else is imported before Ctrl-C is provided for.
+    """Runs the command with `arguments`, or, as the program, with the process's arguments."""
+    # Ctrl-C is handled before any other import.
     from tfrfast.cli.interruption import EXIT_CODE, end_at_once, raised
 
     if arguments is None:

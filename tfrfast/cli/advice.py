@@ -1,11 +1,11 @@
-"""Error messages name arguments of Python functions. On the command line they name flags."""
+"""Turns Python arguments in error messages into flags of the command line."""
 
 from __future__ import annotations
 
 import argparse
 import re
 
-# What no flag stands for. Commands learn from the environment how to reach a storage.
+# Arguments without a flag. Commands take a storage's options from the environment.
 _BY_ENVIRONMENT = {
     ", or pass storage={...}.": ", and the environment's variables that name them.",
     ", or pass storage={'region': ...}.": ".",
@@ -18,7 +18,7 @@ _BY_ENVIRONMENT = {
 
 
 def in_flags(message: str, options: argparse.Namespace) -> str:
-    """The message with this command's flags: `--max-memory 1GiB` for `max_memory="1GiB"`."""
+    """Returns the message with the command's flags: `--max-memory 1GiB` for `max_memory="1GiB"`."""
     flags = {name: f"--{name.replace('_', '-')}" for name in vars(options)}
     for advice, instead in _BY_ENVIRONMENT.items():
         message = message.replace(advice, instead)
@@ -36,9 +36,9 @@ def in_flags(message: str, options: argparse.Namespace) -> str:
             return match[0]
         return flags[name] if value in ("", "True") else f"{flags[name]} {value}"
 
-    # Not after a quote or a slash, where it belongs to the name of a file.
+    # Not after a quote or a slash, where the word belongs to a file name.
     message = re.sub(r"""(?<![\w/'"-])(?P<name>[a-z_]+)="?(?P<value>[\w.]*)"?""", flag_of, message)
-    # Words with an underscore, and the subject of the sentence, mean nothing else.
+    # Words with an underscore, and the subject of the sentence, can only be arguments.
     return re.sub(
         r"""(?<![\w/'"-])(?P<name>[a-z]+_[a-z_]+|^[a-z]+(?= must | is ))(?P<value>)(?![\w/'"=-])""",
         flag_of,

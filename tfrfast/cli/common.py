@@ -1,4 +1,4 @@
-"""What subcommands share: arguments, tables, JSON."""
+"""The common part of subcommands: arguments, tables, JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfrfast.base.tables import format_table
 
 LEAVES_OUT = "leave damaged records out; the exit code is 1 if there are any"
 LEAVES_OUT_ANYWAY = "this command always leaves damaged records out, and lists them"
-Subparsers = Any  # argparse has no public name for it
+Subparsers = Any  # argparse has no public name for this type
 
 
 def add_command(
@@ -29,7 +29,7 @@ def add_command(
     json: bool = True,
     skip_corrupt: str = "",
 ) -> argparse.ArgumentParser:
-    """The subcommand `name`, with the arguments that many subcommands have."""
+    """Adds the subcommand `name`, with the arguments that many subcommands share."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name, help=help, description=description
     )
@@ -78,7 +78,7 @@ def print_json(value: object) -> None:
 
 
 def say(text: str) -> None:
-    """Prints lines that may hold what a stranger wrote, with escapes for what cannot be printed."""
+    """Prints lines of untrusted text, with escapes for unprintable characters."""
     print("\n".join(map(printable, text.split("\n"))))
 
 

@@ -16,9 +16,9 @@ from tfrfast.features import VarLen
 
 
 class Piece(NamedTuple):
-    """Some records and their features. A record has the features of which it has values.
+    """Some records and their features. A record has a feature if it has values for the feature.
 
-    `found` names all features of the records, and `columns` has those that are shown.
+    `found` names all features of the records, and `columns` holds the shown features.
     """
 
     batch: RecordBatch
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(batches: Iterable[RecordBatch], fields: Sequence[str] | None) -> Iterator[Piece]:
-    """The records with all their features, or with those in `fields`.
+    """Yields the records with all their features, or with the features in `fields`.
 
     A batch whose records do not agree on the type of a feature, or are not all Examples, becomes
     pieces of one record.
@@ -60,7 +60,7 @@ def _piece(batch: RecordBatch, fields: Sequence[str] | None) -> Piece:
 
 
 def rows_of(values: Sequence[Any], column: Ragged, limit: int | None) -> Iterator[Sequence[Any]]:
-    """The column's `values`, or what was made of each, row by row, at most `limit` of each row."""
+    """Yields `values`, which belong to the column, row by row, at most `limit` of each row."""
     splits = np.asarray(column.row_splits)
     begins, ends = splits[:-1], splits[1:]
     if limit is not None:
@@ -70,14 +70,14 @@ def rows_of(values: Sequence[Any], column: Ragged, limit: int | None) -> Iterato
 
 
 def listed(column: Ragged) -> list[Any]:
-    """All values of the column, from the first row to the last."""
+    """Returns all values of the column, from the first row to the last."""
     values = column.values
     flat: list[Any] = values.tolist() if isinstance(values, Bytes) else np.asarray(values).tolist()
     return flat
 
 
 def text_of(piece: Piece, max_values: int, max_bytes: int) -> Iterator[str]:
-    """A few lines about each record."""
+    """Yields a few lines about each record."""
     rows = [list(rows_of(listed(column), column, None)) for column in piece.columns.values()]
     for row, number in enumerate(piece.numbers()):
         record = piece.batch[row]

@@ -1,9 +1,9 @@
 """Ctrl-C at any moment ends the program with exit code 130 and one line.
 
-While modules are imported, and after the command is done, there is nothing to clean up, and the
-process ends at once. In between, Ctrl-C is a KeyboardInterrupt.
+During imports, and after the command, nothing needs cleaning up, and Ctrl-C ends the process at
+once. In between, Ctrl-C is a KeyboardInterrupt.
 
-Nothing is imported here that takes time, because until end_at_once() Ctrl-C shows a traceback.
+This module has no slow imports, because Ctrl-C shows a traceback until end_at_once().
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ EXIT_CODE = 130
 
 
 def end_at_once() -> None:
-    """Ctrl-C ends the process, unless it is ignored or somebody else handles it."""
+    """Makes Ctrl-C end the process, unless the signal is ignored or has another handler."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 class raised:  # noqa: N801
-    """In this context, Ctrl-C is raised where it would have ended the process."""
+    """In this context, Ctrl-C raises KeyboardInterrupt instead of ending the process."""
 
     def __enter__(self) -> None:
         self._was_ending = signal.getsignal(signal.SIGINT) is _end

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tfrfast.cli.examples import Piece, listed, rows_of
 from tfrfast.columns import Bytes, Ragged
 
-# Between these, the power of ten that moves all digits before the point is exact.
+# Between these bounds, the power of ten that moves all digits before the point is exact.
 _SMALL, _LARGE = 1e-12, 1e15
 _FLOAT32_DIGITS = (9, 8, 7, 6)
 _POWERS_OF_TEN = np.array([float(f"1e{power}") for power in range(23)])
@@ -23,9 +23,9 @@ _POWERS_OF_TEN = np.array([float(f"1e{power}") for power in range(23)])
 class JsonLines:
     """Writes `{"record": 5, "bytes": 99, "features": {"label": [1]}}` for each record.
 
-    A number that is not finite is null. Byte strings of one feature have one form, which the first
-    records settle: strings if all of them are UTF-8, otherwise `{"hex": "ff00"}`. A later byte that
-    is not UTF-8 is written `\\xff`. A record that is not an Example has "hex", not "features".
+    A number that is not finite is null. The first records settle the form of a feature's byte
+    strings: strings if all are UTF-8, otherwise `{"hex": "ff00"}`. A later byte that is not UTF-8
+    is written `\\xff`. A record that is not an Example has "hex", not "features".
 
     At most `limit` values of a feature and bytes of a string are shown. "truncated" then names the
     features that were cut.
@@ -68,7 +68,7 @@ class JsonLines:
         return f'"hex": "{record[: self._limit].hex()}"'
 
     def _cells(self, name: str, column: Ragged) -> list[str]:
-        """What goes between the brackets, row by row. Empty where the row has no values."""
+        """Returns the text between the brackets, row by row. Empty for a row without values."""
         if self._limit is not None:
             for row in np.flatnonzero(np.diff(column.row_splits) > self._limit).tolist():
                 self._truncated[row].append(name)
@@ -115,8 +115,8 @@ def _numbers(values: npt.NDArray[Any], column: Ragged, limit: int | None) -> lis
 
 
 def _shortest(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Numbers with as few digits as tell each from its neighbours in float32: 0.1, not
-    0.10000000149011612.
+    """Returns numbers with the fewest digits that tell them from their neighbours in float32: 0.1,
+    not 0.10000000149011612.
     """
     exact = values.astype(np.float64)
     size = np.abs(exact)
@@ -145,7 +145,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def _decode_cut(value: bytes, limit: int) -> str:
-    """Without what is left of a character that the limit has cut."""
+    """Decodes, without the rest of a character that the limit has cut."""
     if len(value) == limit:
         for lost in range(min(4, limit)):
             whole = value[: limit - lost]

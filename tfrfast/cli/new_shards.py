@@ -1,4 +1,4 @@
-"""What subcommands that write shards share: their options, and the damage that they left out."""
+"""The common part of subcommands that write shards: options, and reports of skipped damage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrfast.reader import Skipped
 def add_output(
     parser: argparse.ArgumentParser, example: str, *, num_shards: str, required: bool
 ) -> None:
-    """--out, and how many shards or of what size."""
+    """Adds --out, and the number or the size of shards."""
     parser.add_argument(
         "--out",
         required=True,
@@ -28,7 +28,7 @@ def add_output(
 
 
 def add_writing(parser: argparse.ArgumentParser) -> None:
-    """How the shards are written."""
+    """Adds the options of writing."""
     parser.add_argument("--overwrite", action="store_true", help="replace shards of these names")
     parser.add_argument("--compression", choices=["GZIP"], help="of the new shards (default: none)")
     parser.add_argument("--level", type=int, metavar="0-9", help="level of the compression")
@@ -39,7 +39,7 @@ def add_writing(parser: argparse.ArgumentParser) -> None:
 
 
 def writing_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """What these options are in Python, and --progress."""
+    """Returns these options, and --progress, as arguments of Python functions."""
     return {
         "num_shards": options.num_shards,
         "max_bytes": options.max_bytes,

@@ -23,7 +23,7 @@ def add_ray(parser: argparse.ArgumentParser) -> None:
 
 
 def joined_addresses(arguments: Sequence[str]) -> list[str]:
-    """The arguments with each `--ray ADDRESS` as one, and no path taken for an address."""
+    """Joins each `--ray ADDRESS` into one argument, and takes no path for an address."""
     joined: list[str] = []
     for each in arguments:
         if joined and joined[-1] == "--ray":
@@ -36,8 +36,8 @@ def joined_addresses(arguments: Sequence[str]) -> list[str]:
 
 
 def on_ray(address: str) -> Any:
-    """`tfrfast.ray`, connected to the cluster."""
-    import tfrfast.ray as jobs  # first: it says how to install Ray
+    """Returns `tfrfast.ray`, connected to the cluster."""
+    import tfrfast.ray as jobs  # first, because its error says how to install Ray
 
     import ray  # isort: skip
 

@@ -1,4 +1,4 @@
-"""The records that a command shows. Damage hides as few of them as possible."""
+"""The records that a command shows. Damage hides as few records as possible."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PIECE_RECORDS = 4096
 class Records:
     """The records of a command's PATHS.
 
-    With --skip-corrupt they are the good ones, numbered without the others. Without it, they are
-    those before the first damage, and asking for any other raises the error about the damage.
+    With --skip-corrupt, the good records, numbered without the damaged ones. Otherwise the records
+    before the first damage; access to a later record raises the error about the damage.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -43,13 +43,13 @@ class Records:
         self._reader.close()
 
     def count(self) -> int:
-        """How many there are. Needs all shards to be whole."""
+        """The number of records. Needs all shards to be whole."""
         if self._damage is not None:
             raise self._damage
         return self._known
 
     def number(self, index: int) -> int:
-        """The number of record `index`, which may count from the end."""
+        """Returns the number of record `index`, which may count from the end."""
         if index >= 0:
             return index
         if index < -self.count():
@@ -57,20 +57,22 @@ class Records:
         return index + self.count()
 
     def between(self, begin: int, end: int | None) -> range:
-        """The numbers from `begin` to `end`, either of which may count from the end."""
+        """Returns the numbers from `begin` to `end`. Both may count from the end."""
         if begin < 0 or (end is not None and end < 0):
             first, last, _ = slice(begin, end).indices(self.count())
             if last < first:
                 raise ValueError(f"--range {begin}:{end} ends before it begins.")
             return range(first, last)
-        # After the last record that is known to be good, asking for the next one is an error.
+        # After the last record that is known to be good, access to the next record is an error.
         known = max(begin, self._known) + 1 if self._damage else self._known
         if begin > known:
             self._reader.locate(begin)
         return range(begin, known if end is None else min(end, known))
 
     def batches(self, numbers: Sequence[int]) -> Iterator[RecordBatch]:
-        """These records, in pieces of a few MiB. Raises IndexError for one that does not exist."""
+        """Yields these records in pieces of a few MiB. Raises IndexError for a record that does not
+        exist.
+        """
         at = 0
         while at < len(numbers):
             piece = self._piece(numbers[at : at + _PIECE_RECORDS])
@@ -78,11 +80,13 @@ class Records:
             at += len(piece)
 
     def _read(self, piece: Sequence[int]) -> Iterator[RecordBatch]:
-        """In one batch. If a record is damaged, in several, and then raises the error about it."""
+        """Yields one batch. If a record is damaged, yields several batches, and then raises its
+        error.
+        """
         try:
             batch = self._reader.read(piece)
             if len(batch) < len(piece) == 1 and not self._skips:
-                self._reader[piece[0]]  # raises what is wrong with it
+                self._reader[piece[0]]  # raises the error of a damaged record
         except CorruptRecordError:
             if len(piece) == 1:
                 raise
@@ -95,7 +99,7 @@ class Records:
         yield from self._read(piece[half:])
 
     def status(self) -> int:
-        """The exit code. Says on stderr how much was left out."""
+        """Returns the exit code. Reports the number of skipped records on stderr."""
         skipped = self._reader.skipped if self._skips else []
         if not skipped:
             return 0
@@ -115,7 +119,7 @@ class Records:
         return records
 
     def _piece(self, numbers: Sequence[int]) -> Sequence[int]:
-        """The first of these, as many as are read together."""
+        """Returns the first records, as many as one read takes."""
         if self._damage is not None:
             good = next((i for i, number in enumerate(numbers) if number >= self._known), None)
             if good == 0:

@@ -1,4 +1,4 @@
-"""What `cat`, `head` and `sample` share: how records are shown."""
+"""The common part of `cat`, `head` and `sample`: showing records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_showing_command(
     help: str,
     description: str,
 ) -> argparse.ArgumentParser:
-    """A subcommand that shows the records whose numbers `choose` returns."""
+    """Adds a subcommand that shows the records whose numbers `choose` returns."""
 
     def run(options: argparse.Namespace) -> int:
         with Records(options) as records:

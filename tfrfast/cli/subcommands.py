@@ -1,4 +1,4 @@
-"""The subcommands, of which only the one that is asked for is imported."""
+"""The subcommands. Only the requested subcommand is imported."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             subparsers.add_parser(name, help=help)
     options, unknown = parser.parse_known_args(given)
     if unknown and chosen is not None:
-        # As the command's own error, which shows its usage.
+        # Reported as the command's own error, which shows the usage.
         subparsers.choices[chosen].error(f"unrecognized arguments: {' '.join(unknown)}")
     options.program = program
     return options
@@ -82,8 +82,8 @@ def _module_of(command: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The exit code. Errors are one line on stderr."""
-    if sys.stdout is None:  # somebody closed it
+    """Returns the exit code. Errors are one line on stderr."""
+    if sys.stdout is None:  # stdout is closed
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         try:
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         finally:
             _flush_output()
     except BrokenPipeError:
-        return 0  # the reader of our output, such as `head`, has seen enough
+        return 0  # the reader of the output, such as `head`, has closed it
     except KeyboardInterrupt as interruption:
         advice = "".join(f". {each}" for each in interruption.args)
         print(f"tfrfast: interrupted{advice}", file=sys.stderr)
@@ -109,18 +109,18 @@ def _flush_output() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        # What cannot be written now must not be tried again at exit.
+        # The interpreter must not try the failed write again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
 
 def _text_of(error: Exception, options: argparse.Namespace) -> str:
-    """What to tell the user. Prints a traceback first for an error that we did not foresee."""
+    """Returns the text for the user. Prints a traceback first for an unforeseen error."""
     from tfrfast.cli.advice import in_flags
     from tfrfast.errors import RecordError
 
     if isinstance(error, OSError) and error.strerror:
-        # str() adds `[Errno 2]`. Our own texts name the file, and those of the system do not.
+        # str() adds `[Errno 2]`. Texts of tfrfast name the file, and texts of the system do not.
         is_own = error.errno is None or error.strerror != os.strerror(error.errno)
         named = "" if is_own or error.filename is None else f"{os.fsdecode(error.filename)!r}: "
         return in_flags(f"{named}{error.strerror}", options)

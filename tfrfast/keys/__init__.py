@@ -1,1 +1,1 @@
-"""Key files, by which records are found by what one of their features holds."""
+"""Key files, which find records by the value of a feature."""

@@ -18,7 +18,7 @@ _SORTING = 4
 
 
 class Entries:
-    """Collects entries. If they are more than the memory may hold, they go to a folder, into a file
+    """Collects entries. If the entries exceed the allowed memory, they go to a folder, into a file
     for each first byte of the hash.
     """
 
@@ -31,7 +31,7 @@ class Entries:
         self._held = 0
 
     def add(self, part: npt.NDArray[Any]) -> None:
-        """Takes entries that are sorted. Numbers ascend from call to call."""
+        """Adds sorted entries. Numbers ascend from call to call."""
         self._parts.append(part)
         self.count += len(part)
         self._held += len(part)
@@ -39,14 +39,14 @@ class Entries:
             self._spill()
 
     def distinct(self) -> int:
-        """How many hashes differ."""
+        """The number of distinct hashes."""
         count = 0
         for hashes, _ in self.sorted_parts():
             count += int((hashes[1:] != hashes[:-1]).sum()) + bool(len(hashes))
         return count
 
     def sorted_parts(self) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]]:
-        """All entries in order of hash, then of number. Equal hashes are in one part."""
+        """Yields all entries in order of hash, then of number. Equal hashes are in one part."""
         if not self._is_spilled:
             if self._parts:
                 self._parts = [sorted_entries(self._parts)]
@@ -77,7 +77,7 @@ class Entries:
 
 
 def entries_of(hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """Hashes and the numbers of the records that they are of."""
+    """Returns hashes, and the numbers of their records."""
     entries = np.empty(len(hashes), _ENTRY)
     entries["hash"] = hashes
     entries["number"] = numbers
@@ -85,8 +85,8 @@ def entries_of(hashes: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -
 
 
 def sorted_entries(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """All of them in order of hash, then of number, if numbers ascend from part to part."""
+    """Returns all entries in order of hash, then of number, if numbers ascend from part to part."""
     entries = np.concatenate([np.empty(0, _ENTRY), *parts])
-    # Parts that are sorted already are only merged.
+    # Sorted parts are only merged.
     in_order: npt.NDArray[Any] = entries[np.argsort(entries["hash"], kind="stable")]
     return in_order

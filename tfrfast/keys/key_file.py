@@ -30,14 +30,15 @@ _MAGIC = b"tfr.keys"
 _VERSION = 1
 _KINDS = {"bytes": 1, "int64": 2}
 # magic, version, kind, records, entries, distinct, fingerprint, stamp, bytes of a number and of the
-# name, checksums of the hashes and of the numbers; and after it, one of all this and the name
+# name, checksums of the hashes and of the numbers; and after the name, a checksum of all this and
+# the name
 _HEADER = struct.Struct("<8sIIQQQQQIIIII")
 _CRC = struct.Struct("<I")
 _HEADER_BYTES = _HEADER.size + _CRC.size
 
 
 class KeyedData(Protocol):
-    """What a Reader tells about its data."""
+    """A Reader's facts about its data."""
 
     @property
     def shards(self) -> Any: ...
@@ -51,7 +52,7 @@ class KeyHeader(NamedTuple):
     #: "bytes" or "int64"
     kind: str
     records: int
-    #: Records that have a key, and how many of their keys differ.
+    #: Records that have a key, and the number of distinct keys.
     entries: int
     distinct: int
     fingerprint: int
@@ -59,7 +60,7 @@ class KeyHeader(NamedTuple):
 
 
 def key_path(data: KeyedData, feature: str, folder: str | None) -> str:
-    """Where the keys of these shards lie: beside their indexes, unless a folder is given."""
+    """Returns the path of these shards' keys: beside the indexes, unless a folder is given."""
     if not data.shards:
         raise ValueError("There are no shards to find by key.")
     paths = [shard.path for shard in data.shards]
@@ -78,7 +79,7 @@ def key_path(data: KeyedData, feature: str, folder: str | None) -> str:
 
 
 def stamp_of(data: KeyedData) -> int:
-    """A hash of the shards' sizes and times of modification, as far as they have any."""
+    """Returns a hash of the shards' sizes and, where known, times of modification."""
     facts = hashlib.sha256()
     for shard in data.shards:
         try:
@@ -90,7 +91,7 @@ def stamp_of(data: KeyedData) -> int:
 
 
 def open_key_file(path: str, data: KeyedData, core: Reader, feature: str) -> KeyFile:
-    """The key file, if it is of these data."""
+    """Opens the key file. Raises if it belongs to other data."""
     try:
         file = KeyFile(os.fsencode(path), core)
     except FileNotFoundError:
@@ -112,7 +113,7 @@ def write_keys(
     header: KeyHeader,
     parts: Iterable[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]],
 ) -> None:
-    """Writes the sorted hashes and numbers, of which the header has the total."""
+    """Writes the sorted hashes and numbers. The header holds their total."""
     width = max(1, ((header.records - 1).bit_length() + 7) // 8)
     name = header.feature.encode()
     padded = name + bytes(-len(name) % 8)

@@ -21,21 +21,21 @@ Default = TypeVar("Default")
 
 
 class Keyed:
-    """The records of a Reader by the key that one of their features holds. `Reader.by` makes it.
+    """The records of a Reader by key: the value of one feature. `Reader.by` returns it.
 
         records = reader.by("image/id")
         records[b"cat_17"], records[[b"cat_17", b"dog_3"]]  # bytes, and a RecordBatch
 
-    A key that several records have stands for the first of them. Keys that are strings are bytes,
-    or text, which is taken as UTF-8. Each record that is read is checked to have the key. Raises
-    KeyError for a key that no record has. Many threads may use one.
+    If several records share a key, the key stands for the first record. String keys are bytes, or
+    text as UTF-8. Every read checks that the record has the key. Raises KeyError for a key without
+    a record. Many threads may use one Keyed.
     """
 
     def __init__(
         self, core: _native.Reader, path: str, file: _native.KeyFile, piece_size: int
     ) -> None:
         self._core = core
-        self._piece_size = piece_size  # records that `join` holds at a time
+        self._piece_size = piece_size  # the number of records that `join` holds at a time
         self._path = path
         self._file = file
         self._is_int = file.has_ints
@@ -47,16 +47,16 @@ class Keyed:
 
     @property
     def feature(self) -> str:
-        """The feature that holds the key."""
+        """The name of the key's feature."""
         return self._file.feature
 
     @property
     def duplicates(self) -> int:
-        """How many records have a key that an earlier record has, too."""
+        """The number of records whose key an earlier record has, too."""
         return self._file.num_entries - self._file.num_distinct
 
     def __len__(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return self._file.num_distinct
 
     @overload
@@ -64,7 +64,7 @@ class Keyed:
     @overload
     def __getitem__(self, key: Sequence[Key] | npt.NDArray[Any] | Bytes) -> _native.RecordBatch: ...
     def __getitem__(self, key: Any) -> Any:
-        """The record with this key, or those with several keys, in that order."""
+        """Returns the record with this key, or the records with several keys, in that order."""
         if type(key) is bytes and not self._is_int:
             record = self._file.item(self._core, key)
         elif isinstance(key, (bytes, str, int, np.integer)):
@@ -76,7 +76,7 @@ class Keyed:
         return record
 
     def get(self, key: Key, default: Default | None = None) -> bytes | Default | None:
-        """The record with this key, or `default`."""
+        """Returns the record with this key, or `default`."""
         record = self._item(key)
         return default if record is None else record
 
@@ -84,25 +84,26 @@ class Keyed:
         return self._item(key) is not None
 
     def all(self, key: Key) -> _native.RecordBatch:
-        """All records with this key, in their order; none if there is no such key."""
+        """Returns all records with this key, in record order; no records for an unknown key."""
         column, fits = self._column([key])
         numbers = self._file.numbers(int(self._hashes(column)[0])) if fits[0] else []
         records = self._core.read(np.array(numbers, np.int64))
         return records[self._have(records, column[np.zeros(len(records), np.int64)])]
 
     def find(self, keys: Sequence[Key] | npt.NDArray[Any] | Bytes) -> Int64Array:
-        """The number of the first record with each key, and -1 for keys that no record has.
+        """Returns the number of the first record with each key, and -1 for keys without a record.
 
-        Reads no records: it believes the keys' hashes, of which two are equal once in 2^64.
-        Indexing checks.
+        Reads no records, but trusts the hashes of keys. Two keys have equal hashes once in 2^64.
+        Indexing (`records[key]`) checks the keys.
         """
         return self._find(*self._column(keys))
 
     def join(self, other: Keyed) -> tuple[Int64Array, Int64Array]:
-        """The numbers of the first records here and there that have equal keys, for all such keys.
+        """Returns the numbers of the first records here and there with equal keys, for each shared
+        key.
 
-        They come in the order of the keys' hashes. All these keys are read and compared. Where
-        damaged records are left out, so are pairs with one.
+        Pairs come in the order of the keys' hashes. All these keys are read and compared. If
+        damaged records are left out, so are pairs with a damaged record.
         """
         if self._is_int != other._is_int:
             raise TypeError("Keys that are strings never equal keys that are integers.")
@@ -139,7 +140,7 @@ class Keyed:
             row = int(missing[0])
             raise KeyError(column[row] if fits[row] else "an integer that int64 cannot hold")
         records = self._core.read(numbers)
-        if len(records) < len(numbers):  # damage was left out, and reading one record tells where
+        if len(records) < len(numbers):  # damage was left out, and single reads tell where
             lost = np.flatnonzero(~np.isin(numbers, records.indices))
             self._item(column[int(lost[0])])
         wrong = np.flatnonzero(~self._have(records, column)).tolist()
@@ -151,7 +152,7 @@ class Keyed:
         return self._core.read(numbers) if wrong else records
 
     def _checked(self, key: Any) -> bytes | int | None:
-        """The key as the native code takes it; None for an integer that no record can have."""
+        """Returns the key for the native code; None for an integer that no record can have."""
         if self._is_int and isinstance(key, (int, np.integer)) and not isinstance(key, bool):
             return int(key) if -(2**63) <= int(key) < 2**63 else None
         if not self._is_int and isinstance(key, (bytes, str)):
@@ -160,7 +161,9 @@ class Keyed:
         raise TypeError(f"A key of {self.feature!r} is {wanted}, not {type(key).__name__}.")
 
     def _column(self, keys: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
-        """Keys as an int64 array or Bytes, and which of them fit; others have any value there."""
+        """Returns keys as an int64 array or Bytes, and a mask of the keys that fit. Other keys have
+        arbitrary values.
+        """
         if isinstance(keys, Bytes) and not self._is_int:
             return keys, np.ones(len(keys), np.bool_)
         if self._is_int and isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
@@ -182,7 +185,7 @@ class Keyed:
         return _native.hash_strings(column.data, column.offsets)
 
     def _have(self, records: _native.RecordBatch, column: Any) -> npt.NDArray[np.bool_]:
-        """Which of the records have their keys."""
+        """Returns a mask of the records that have their keys."""
         if self._is_int:
             return self._file.check_ints(records, column)
         return self._file.check_strings(records, column.data, column.offsets)

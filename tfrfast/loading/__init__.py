@@ -1,1 +1,1 @@
-"""The Loader, what it settles before it reads, and what adapters to frameworks share."""
+"""The Loader, its preparation, and the parts that adapters to frameworks share."""

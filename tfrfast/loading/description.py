@@ -1,4 +1,4 @@
-"""What another framework needs to know of a Loader in order to deliver the same batches."""
+"""A Loader as values, with which another framework delivers the same batches."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["LoaderDescription"]
 
 @dataclass(frozen=True)
 class LoaderDescription:
-    """A Loader as values, from where it stands. `Loader.describe` makes it."""
+    """A Loader as values, from its current place. `Loader.describe` makes it."""
 
-    #: The shards, their sizes and record counts, and how the Reader reads them. The native code of
-    #: any process opens them by it, and refuses shards that have changed.
+    #: The shards, their sizes and record counts, and the Reader's options. From this text, the
+    #: native code of any process opens the shards, and refuses changed ones.
     source: bytes
-    #: Whether damaged records are left out, so that batches may have fewer rows.
+    #: True if damaged records are left out, so that batches may have fewer rows.
     skips_damage: bool
     #: The order of a whole epoch.
     plan: Plan
-    #: The epoch that the Loader stands in, and the rest of its plan.
+    #: The Loader's current epoch, and the rest of that epoch's plan.
     epoch: int
     rest: Plan
-    #: What records are decoded into; None leaves them bytes.
+    #: The columns to decode; None keeps records as bytes.
     features: CompiledFeatures | None
-    #: Where the record numbers of each source of a Mixture begin.
+    #: The first record number of each source of a Mixture.
     source_starts: npt.NDArray[np.int64]
-    #: How many threads were asked for; None leaves it open.
+    #: The requested number of threads; None leaves it open.
     threads: int | None

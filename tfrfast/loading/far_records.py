@@ -1,4 +1,4 @@
-"""What an exact shuffle of records on a network costs."""
+"""The cost of an exact shuffle of records on a network."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from tfrfast.reader import Reader
 from tfrfast.storage.disk_cache import cache_limit
 from tfrfast.storage.remote.urls import is_url
 
-# Records of this size are worth a request, and fewer of them are no matter.
+# Records of this size are worth a request, and a data set with fewer records is too small to
+# matter.
 _WORTH_A_REQUEST_BYTES = 100_000
 _MANY_RECORDS = 10_000
-# How batches are asked for: see csrc/core/load/far_ahead.cpp.
+# The way in which batches are requested: see csrc/core/load/far_ahead.cpp.
 _TOGETHER_BYTES = 128 << 20
 _TOGETHER_RECORDS = 1 << 18
 _GAP_BYTES = 64 << 10
-# What a request for a record of a compressed shard gets, uncompressed.
+# The uncompressed bytes of a request for a record of a compressed shard.
 _SPAN_BYTES = 1 << 20
 
 _said = False
@@ -33,10 +34,10 @@ class FarRecords(NamedTuple):
     access: str
 
     def cost(self, by_blocks: str, owner: str, batch_size: int = 1) -> str | None:
-        """In words, and what to do instead; None if it is no matter."""
+        """Returns the cost in words, and the remedy; None if the cost does not matter."""
         is_compressed = self.stream_bytes != self.file_bytes
         size = self.stream_bytes // max(self.records, 1)
-        # What fits into a cache is asked for once, and with its neighbours.
+        # Records that fit into a cache are requested once, and with their neighbours.
         asked = _not_kept(self.records, cache_limit(self.access), self.file_bytes)
         if is_compressed:
             asked = _not_kept(asked, _native.inflated_bytes(), self.stream_bytes)
@@ -58,8 +59,8 @@ def _not_kept(records: int, kept_bytes: int, all_bytes: int) -> int:
 
 
 def _shared(records: int, size: int, batch_size: int) -> int:
-    """The requests for so many records in random order: neighbours that are announced together
-    share one.
+    """The number of requests for `records` in random order. Neighbours that are announced together
+    share a request.
     """
     if records == 0:
         return 0
@@ -67,9 +68,9 @@ def _shared(records: int, size: int, batch_size: int) -> int:
     near = _GAP_BYTES // size + 1
 
     def expected(together: int) -> tuple[float, float]:
-        """Requests, and records in them, for so many random records."""
+        """Returns the requests for so many random records, and the records in these requests."""
         share = min(1.0, together / records)
-        alone = (1 - share) ** near  # that no other one is so near
+        alone = (1 - share) ** near  # the chance that no other record is so near
         return together * alone, together * (1 - alone * (1 + near * share)) / share
 
     together = min(records, _TOGETHER_BYTES // size, _TOGETHER_RECORDS)
@@ -83,7 +84,7 @@ def _shared(records: int, size: int, batch_size: int) -> int:
 
 
 def warn_of_requests(reader: Reader, is_exact: bool, batch_size: int) -> None:
-    """Says once that an exact shuffle of small records asks the network for each of them."""
+    """Warns once that an exact shuffle of small records makes a request for each record."""
     global _said
     if _said or not is_exact or not any(map(is_url, reader._paths)):
         return

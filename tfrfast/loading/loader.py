@@ -31,17 +31,19 @@ class LoaderStats(NamedTuple):
     """Sums since the loader was made."""
 
     records: int
-    """Delivered, padding not counted."""
+    """Delivered records, without padding."""
     bytes: int
-    """Of the delivered payloads."""
+    """Bytes of the delivered payloads."""
     batches: int
-    """Delivered."""
+    """Delivered batches."""
     consumer_waited_s: float
-    """How long the consumer waited for batches. If this grows, the input is the bottleneck."""
+    """Seconds that the consumer waited for batches. If this grows, the input is the bottleneck."""
     workers_waited_s: float
-    """How long all workers together waited for the consumer. If this grows, it is not."""
+    """Seconds that all workers together waited for the consumer. If this grows, the input is fast
+    enough.
+    """
     read_ahead_bytes: int
-    """How much was asked for early because it was not in memory."""
+    """Bytes that were requested early because they were not in memory."""
 
     def _repr_html_(self) -> str:
         rows = [
@@ -61,33 +63,34 @@ class Loader:
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture, which is an order, too.
-      batch_size: rows of a batch of this rank, or a ByTokens. Its `lengths` are by default the
-        bytes of each record, which the index knows.
-      features: what to decode. By default nothing is decoded, and batches are RecordBatches. With a
-        dict, as for `parse_example`, they are Batches of columns. A list of names, or "infer" for
-        all features, does the same with specs inferred from some records, which `loader.features`
-        keeps.
+      batch_size: rows of a batch of this rank, or a ByTokens. A ByTokens without `lengths` takes
+        the bytes of each record from the index.
+      features: the features to decode. By default nothing is decoded, and batches are
+        RecordBatches. With a dict, as for `parse_example`, batches are Batches of columns. A list
+        of names, or "infer" for all features, does the same with specs inferred from some records,
+        which `loader.features` keeps.
       order: a Shuffle, InOrder, BlockShuffle or Weighted.
       shuffle, seed: the short way: `Shuffle(seed)`, as by default, or with `shuffle=False`
         `InOrder()`.
       rank, world, remainder: as in Plan; `world` is 1 by default. In a worker of PyTorch's
-        DataLoader they must say that worker's share, else iterating is an error.
-      transform: called with each batch, in threads, ahead of the consumer; what it returns is
-        delivered, in order. An error in it is raised where its batch would have been delivered.
-        Decoding an image goes here. To pickle the Loader, it must be a function that pickles.
-      threads: workers that read ahead, and as many that transform; by default one for each
-        processor this process may use.
-      prefetch: batches read, or being read, ahead of the consumer; by default two more than
-        threads.
+        DataLoader, `rank` and `world` must name that worker's share. Otherwise iterating is an
+        error.
+      transform: a function of a batch, called in threads ahead of the consumer. Its results are
+        delivered in order. Its error is raised at the batch's place. Decoding an image goes here.
+        To pickle the Loader, the function must pickle.
+      threads: the number of workers that read ahead, and of threads that transform; by default the
+        number of processors that this process may use.
+      prefetch: batches that are read ahead of the consumer; by default two more than threads.
 
-    What a batch holds depends on neither `threads` nor `prefetch`. Each `for` is the next epoch.
-    The first batches of the next epoch are read before this one ends; from a URL only from the
-    second `for` on, as there may be no other. A batch that cannot be read
-    raises at its place in the order and does not count as received: `next()` tries it again.
+    The content of a batch depends on neither `threads` nor `prefetch`. Each `for` is the next
+    epoch. The first batches of the next epoch are read before this epoch ends; from a URL only from
+    the second `for` on, because there may be no second epoch. A batch that cannot be read raises at
+    its place in the order and does not count as received: `next()` tries the batch again.
 
-    Threads may share one iterator: each batch goes to one of them, and the end of the epoch ends
-    all. A second `for` ends the first one, with RuntimeError. A forked child has its own workers.
-    It stands where the parent stood, as a pickled copy does: its first `for` finishes that epoch.
+    Threads may share an iterator: each batch goes to one thread, and the end of the epoch ends all
+    loops. A second `for` ends the first loop, with RuntimeError. A forked child has its own
+    workers. Like a pickled copy, the child continues from the parent's place: its first `for`
+    finishes that epoch.
     """
 
     def __init__(
@@ -165,16 +168,16 @@ class Loader:
 
     @property
     def mixture(self) -> Mixture | None:
-        """The Mixture that it loads, with all changes of weights; None if it loads one data set."""
+        """The loaded Mixture, with all changes of weights; None for a single data set."""
         return self.plan.order if isinstance(self.plan.order, Mixture) else None
 
     def change_weights(self, weights: Mapping[str, Weight]) -> None:
-        """Changes the weights of a Mixture from where the consumer stands.
+        """Changes the weights of a Mixture from the consumer's place on.
 
-        Every rank has to do so at the same place, while no other thread takes a batch from this
-        loader: that batch might come again. The change is part of the state from then on. A
-        `for` that is running ends with RuntimeError at its next batch; the next one goes on from
-        here with the new weights.
+        Every rank must call this at the same place, while no other thread takes a batch from this
+        loader: that batch might come again. The change is part of the state from then on. A running
+        `for` ends with RuntimeError at its next batch. The next `for` continues from here with the
+        new weights.
         """
         if self.mixture is None:
             raise ValueError("Only a Loader of a Mixture has weights.")
@@ -183,7 +186,7 @@ class Loader:
         self._core.seek(epoch, position)
 
     def _mix(self, mixture: Mixture) -> None:
-        """Goes on with another mixture of the same sources. The caller says where."""
+        """Continues with another mixture of the same sources, from the caller's place."""
         if mixture == self.mixture:
             return
         plan = self.plan
@@ -198,7 +201,7 @@ class Loader:
         rest = self._compiled, self.transform, self._threads, self._prefetch
         self._set_up(self.reader, changed, *rest)
         self._share, self._earlier_stats = share, stats
-        old.seek(old.place()[0] + 1, 0)  # ends a `for` that is running
+        old.seek(old.place()[0] + 1, 0)  # ends a running `for`
 
     def __len__(self) -> int:
         """Steps of a whole epoch."""
@@ -210,7 +213,7 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch that is being delivered, or that the next `for` will deliver."""
+        """The current epoch: in delivery, or delivered by the next `for`."""
         return self._core.place()[0]
 
     @property
@@ -221,14 +224,14 @@ class Loader:
     def set_epoch(self, epoch: SupportsIndex) -> None:
         """Makes the next `for` deliver this epoch, from its beginning.
 
-        A `for` that is running ends with RuntimeError at its next batch.
+        A running `for` ends with RuntimeError at its next batch.
         """
         self._core.seek(epoch_number(epoch), 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the consumer stands: a few hundred bytes, JSON-able, the same for every rank.
+        """The consumer's place: a few hundred bytes, JSON-able, the same for every rank.
 
-        Counts what has been received, not what has been read ahead.
+        Counts the received batches, not the batches that were read ahead.
         """
         epoch, _, position = self._core.place()
         state = loader_state(self.reader.fingerprint, self.plan.order_text, epoch, position)
@@ -237,12 +240,11 @@ class Loader:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes to where `state_dict` was taken; the next `for` finishes that epoch first.
+        """Moves to the place of `state_dict`. The next `for` finishes that epoch first.
 
-        World, rank, batch size, remainder, threads and prefetch may differ. Other data, another
-        seed or another shuffle would not continue the same epoch: ValueError. A `for` that is
-        running ends with RuntimeError at its next batch. The weights of a Mixture become those of
-        the state.
+        World, rank, batch size, remainder, threads and prefetch may differ. Raises ValueError for
+        other data, another seed or another shuffle, which cannot continue the same epoch. A running
+        `for` ends with RuntimeError at its next batch. A Mixture takes the weights of the state.
         """
         mixture = self._mixture_of(state)
         plan = self.plan if mixture is None else Plan(mixture, self.plan.batching)
@@ -257,7 +259,7 @@ class Loader:
         return self.mixture.with_segments(state["weights"])
 
     def describe(self) -> LoaderDescription:
-        """This loader as values, from where it stands: for adapters to other frameworks."""
+        """Returns this loader as values, from its current place, for adapters."""
         if self.transform is not None:
             raise TypeError(
                 "TensorFlow reads these batches itself, and cannot call transform. Leave it out, "
@@ -283,19 +285,18 @@ class Loader:
         with_valid: bool = False,
         with_sources: bool = False,
     ) -> Any:
-        """The batches as a `tf.data.Dataset`, in the order in which iterating gives them.
+        """Returns the batches as a `tf.data.Dataset`, in the loader's order.
 
-        It begins where the loader stands now, with the rest of that epoch, and goes on for `epochs`
-        of them; `None` never ends. RecordBatches become vectors of strings, Batches dicts of dense,
-        ragged and sparse tensors. With `with_indices`, `with_valid` or `with_sources` elements are
-        tuples: the batch, its record numbers, which of its rows are real, which source of a Mixture
-        each is from. Reading happens in TensorFlow's
-        threads; the loader does not move.
+        The dataset begins at the loader's place, with the rest of that epoch, and has `epochs`
+        epochs; `None` never ends. RecordBatches become vectors of strings, Batches dicts of dense,
+        ragged and sparse tensors. With `with_indices`, `with_valid` or `with_sources`, elements are
+        tuples: the batch, its record numbers, a bool that is False for padding rows, and the number
+        of each row's source in a Mixture. TensorFlow's threads read; the loader does not move.
 
-        With `world` 1, `epochs` is 1 unless given, and each further iteration of the dataset has as
-        many batches in another order. These orders are not epochs of the loader, and they are the
-        same in each run. With `world` above 1, `epochs` has to be given: every iteration is the
-        same, so that what ranks read does not depend on how often each of them has iterated.
+        With `world` 1, `epochs` is 1 by default, and each further iteration of the dataset has as
+        many batches in another order. These orders are not epochs of the loader, and are the same
+        in each run. With `world` above 1, `epochs` must be given. Every iteration is then the same,
+        so that the records of a rank do not depend on the number of its iterations.
         """
         from tfrfast.tensorflow.loading import dataset_of
 
@@ -312,33 +313,33 @@ class Loader:
         return dataset_of(self.describe(), epochs, with_indices, with_valid, with_sources)
 
     def to_keras(self, *, features: str | Sequence[str], label: str | None = None) -> Any:
-        """The epochs for Keras's `fit`, as a `keras.utils.PyDataset`, or a `Sequence` of Keras 2.
+        """Returns the epochs for Keras's `fit`: a `keras.utils.PyDataset`, in Keras 2 a `Sequence`.
 
             model.fit(loader.to_keras(features=["image", "size"], label="label"), epochs=10)
 
-        Batches are `(inputs, labels)`. `features` names the columns that become inputs: of one name
-        the array itself, of several a dict of arrays. `label` names the column of labels; without
-        one, batches are `(inputs,)`, as `predict` takes them. With `remainder="pad"` sample weights
-        follow, which are 0 for padding. Where TensorFlow is Keras's backend, columns may be
-        strings, ragged or sparse.
+        Batches are `(inputs, labels)`. `features` names the columns that become inputs: one name
+        gives the array itself, several names give a dict of arrays. `label` names the column of
+        labels; without a label, batches are `(inputs,)`, as `predict` takes them. With
+        `remainder="pad"` sample weights follow, which are 0 for padding. If TensorFlow is Keras's
+        backend, columns may be strings, ragged or sparse.
 
-        Each of Keras's epochs is one of the loader's, from the one it stands in, with each record
-        once. The loader does not move. Leave `steps_per_epoch` out. What is returned is for one
-        purpose: make another one to evaluate or to predict.
+        Each epoch of Keras is an epoch of the loader, from its current epoch on, with each record
+        once. The loader does not move. Leave `steps_per_epoch` out. The result serves one purpose:
+        make another for evaluation or prediction.
         """
         from tfrfast.keras import keras_epochs
 
         return keras_epochs(self, features, label)
 
     def stats(self) -> LoaderStats:
-        """Who waits for whom: whether the input is the bottleneck."""
+        """Counters that tell whether the input is the bottleneck."""
         stats = self._core.stats()
         return LoaderStats(**{key: stats[key] + self._earlier_stats.get(key, 0) for key in stats})
 
     def close(self) -> None:
-        """Stops the workers and lets go of what they have read ahead. The reader stays open.
+        """Stops the workers and drops the batches that were read ahead. The reader stays open.
 
-        Any thread may close: those that wait for a batch get ValueError at once.
+        Any thread may close. Threads that wait for a batch get ValueError at once.
         """
         self._core.close()
 
@@ -360,10 +361,10 @@ class Loader:
 
 
 class _Epoch:
-    """One `for` loop's iterator."""
+    """The iterator of one `for` loop."""
 
     def __init__(self, loader: Loader) -> None:
-        # What a transform returns comes as it is.
+        # The result of a transform is delivered as it is.
         self._compiled = loader._compiled if loader.transform is None else None
         self._source_starts = loader.reader._source_starts
         self._next = loader._core.begin().next

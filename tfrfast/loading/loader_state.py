@@ -1,4 +1,4 @@
-"""Where a Loader stands, as a dict that a later one goes on from."""
+"""A Loader's place, as a dict from which a later Loader continues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VERSION = 1
 
 
 def loader_state(fingerprint: int, order: str, epoch: int, position: int) -> dict[str, Any]:
-    """The state of a loader of the data with that fingerprint."""
+    """Returns the state of a loader of the data with that fingerprint."""
     return {
         "format": _FORMAT,
         "version": _VERSION,
@@ -23,7 +23,9 @@ def loader_state(fingerprint: int, order: str, epoch: int, position: int) -> dic
 
 
 def check_loader_state(state: dict[str, Any], mine: dict[str, Any]) -> None:
-    """Raises ValueError that says why a loader whose state is `mine` cannot go on from `state`."""
+    """Raises ValueError, with the reason, if a loader with state `mine` cannot continue from
+    `state`.
+    """
     missing = [key for key in mine if key not in state]
     if missing:
         raise ValueError(f"Not a Loader state: missing {', '.join(map(repr, missing))}.")

@@ -1,4 +1,4 @@
-"""What a Loader decodes, if it was not told in full: that depends on a sample of its records."""
+"""The features that a Loader decodes, inferred from a sample of its records where needed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from tfrfast.reader import Reader
 
 __all__ = ["planned_features"]
 
-_PLACES = 8  # records that tell how long they are
+_PLACES = 8  # places whose first records show the length of records
 _MAX_SAMPLE_BYTES = 64 << 20
 
 
 def planned_features(
     features: AnyFeatures | None, reader: Reader, order: Order, sample: int | None = None
 ) -> CompiledFeatures | None:
-    """What a Loader decodes, the same on every rank. It fits a sample of its order's records.
+    """Returns the features that a Loader decodes, the same on every rank. They fit a sample of its
+    order's records.
 
-    `sample` is from how many records to infer features, if that is not the usual number.
+    `sample` is the number of records to infer features from; None takes the usual number.
     """
     if features is None:
         return None
@@ -44,7 +45,7 @@ def planned_features(
 
 
 def _planned_sample(reader: Reader, order: Order, count: int) -> Sample:
-    """Readable records of the order, from a few places only, so that they cost few seeks."""
+    """Returns readable records from a few places of the order, which cost few seeks."""
     if count > _PLACES:
         first = _read(reader, order._sample(len(reader), _PLACES))
         mean = sum(map(len, first.records)) // max(len(first.records), 1)
@@ -53,7 +54,9 @@ def _planned_sample(reader: Reader, order: Order, count: int) -> Sample:
 
 
 def _read(reader: Reader, numbers: list[int]) -> Sample:
-    """The readable records. A damaged one is an error at its place in the epoch, not here."""
+    """Returns the readable records. A damaged record is an error at its place in the epoch, not
+    here.
+    """
     try:
         batch = reader.read(numbers)
         return Sample(batch.tolist(), batch.indices.tolist())

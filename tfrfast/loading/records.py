@@ -1,4 +1,4 @@
-"""Records by number, decoded into columns, for adapters that choose the numbers themselves."""
+"""Records by number, decoded into columns, for adapters that choose the numbers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def open_reader(source: Reader | Mixture | Paths, options: dict[str, Any]) -> Re
 def order_of(
     source: object, order: Order | None, shuffle: bool | None, seed: SupportsIndex | None
 ) -> Order:
-    """What `order`, or the short words for the usual ones, mean for this source.
+    """Returns the order of this source that `order`, or `shuffle` and `seed`, stand for.
 
-    By default it is a Shuffle with seed 0, and for a Mixture the Mixture.
+    The default is a Shuffle with seed 0, and for a Mixture the Mixture.
     """
     if isinstance(source, Mixture) or order is not None:
         whose = "a Mixture" if isinstance(source, Mixture) else "order"
@@ -63,7 +63,7 @@ def order_of(
 
 
 def chosen_order(source: object, order: Order | None, records: object) -> Order | None:
-    """The order of a table, where None is that of the files, or of the numbers in `records`."""
+    """Returns a table's order. None is the order of the files, or of the numbers in `records`."""
     if not isinstance(source, Mixture) and order is None:
         return None
     if records is not None:
@@ -72,14 +72,14 @@ def chosen_order(source: object, order: Order | None, records: object) -> Order 
 
 
 def with_lengths(batching: Batching, reader: Reader) -> Batching:
-    """With the records' bytes as the lengths of a ByTokens that has none."""
+    """Gives a ByTokens without lengths the bytes of each record as lengths."""
     if isinstance(batching, ByTokens) and batching.lengths is None:
         return ByTokens(batching.tokens, reader.lengths)
     return batching
 
 
 class Records:
-    """Reads and decodes records. It pickles as its reader's arguments and its features."""
+    """Reads and decodes records. Pickles as the reader's arguments and the features."""
 
     def __init__(
         self,
@@ -88,7 +88,8 @@ class Records:
         options: dict[str, Any],
     ) -> None:
         self.reader = open_reader(source, options)
-        # Settled here, once, so that every batch and every process has the same columns.
+        # Features are settled here, once, so that every batch and every process has the same
+        # columns.
         order = source if isinstance(source, Mixture) else InOrder()
         compiled = planned_features(features, self.reader, order)
         self.features: Features | None = None if compiled is None else compiled.specs
@@ -96,9 +97,9 @@ class Records:
     def read(
         self, numbers: Int64Array, valid: npt.NDArray[np.bool_] | None = None
     ) -> _native.RecordBatch | Batch:
-        """The records with these numbers; a RecordBatch if they are not decoded.
+        """Returns the records with these numbers; a RecordBatch if nothing is decoded.
 
-        Damaged ones are missing if the reader leaves them out.
+        If the reader leaves out damaged records, they are missing.
         """
         return read_rows(self.reader, self.features, numbers, valid)
 
@@ -109,10 +110,10 @@ def read_rows(
     numbers: Int64Array,
     valid: npt.NDArray[np.bool_] | None = None,
 ) -> _native.RecordBatch | Batch:
-    """What a Loader of these features delivers for the rows that `Plan.rows` names."""
+    """Returns the batch that a Loader of these features delivers for the rows of `Plan.rows`."""
     records = reader.read(numbers)
     if valid is not None and not valid.all():
-        # Padding comes after what is real, of which a part may have been left out.
+        # Padding follows the real rows, of which some may have been left out.
         real = len(reader.read(numbers[valid]))
         valid = np.arange(len(records)) < real
         parts = records.data, records.offsets, records.indices, valid, records.source_starts

@@ -1,4 +1,4 @@
-"""Checks of states, so that none continues what it does not belong to."""
+"""Checks that a state belongs to the object that continues from it."""
 
 from __future__ import annotations
 

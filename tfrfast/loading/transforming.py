@@ -1,4 +1,4 @@
-"""Batches of a Loader on which threads have worked before anyone asks for them."""
+"""Batches of a Loader, transformed by threads ahead of the consumer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tfrfast import _native
 
 __all__ = ["TransformingLoader"]
 
-Place = tuple[int, int, int]  # epoch, step, position: where the consumer stands
+Place = tuple[int, int, int]  # epoch, step, position: the consumer's place
 
 
 class TransformingLoader:
-    """A native Loader, whose methods it has, with the results of `work(batch)` for batches.
+    """Has the methods of a native Loader, and delivers `work(batch)` for each batch.
 
-    Threads call `work` for batches that nobody has asked for yet, and their results come in order.
-    The place counts what was handed out. An error of `work` is raised in its batch's place, and
-    asking again calls it again. It never returns None.
+    Threads call `work` on later batches, and results come in order. The place counts delivered
+    batches. An error of `work` is raised at its batch's place, and the next request calls `work`
+    again. `work` never returns None.
     """
 
     def __init__(self, core: _native.Loader, work: Callable[[Any], Any], threads: int) -> None:
@@ -33,8 +33,8 @@ class TransformingLoader:
         self.stats = core.stats
 
     def begin(self) -> TransformingPass:
-        """As that of the native Loader. What follows goes on from what was handed out."""
-        if not self._home.is_this_one():  # where the core stands after what the parent read ahead
+        """Begins a pass, like the native Loader, after the batches that were delivered."""
+        if not self._home.is_this_one():  # the core's place is after the parent's read-ahead
             self._home = _native.HomeProcess()
             self._core.seek(self._place[0], self._place[2])
         begun = TransformingPass(self, self._core.begin())
@@ -54,7 +54,7 @@ class TransformingLoader:
 
 
 class _Work:
-    """A batch, where the consumer stands after it, and what becomes of it."""
+    """A batch, the consumer's place after the batch, and the result of the work."""
 
     def __init__(self, batch: Any, place: Place) -> None:
         self.batch = batch
@@ -63,7 +63,7 @@ class _Work:
 
 
 class TransformingPass:
-    """The state of one `for` loop. Threads may share it: each batch goes to one of them."""
+    """The state of one `for` loop. Threads may share a pass: each batch goes to one thread."""
 
     def __init__(self, owner: TransformingLoader, batches: _native.LoaderPass) -> None:
         self._owner = owner
@@ -71,21 +71,21 @@ class TransformingPass:
 
     def _start(self, batches: _native.LoaderPass, steps_before: int) -> None:
         self._batches = batches
-        self._steps_before = steps_before  # in this epoch, of passes that ended in forks
+        self._steps_before = steps_before  # steps of this epoch in passes that forks ended
         self._home = _native.HomeProcess()
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(self._owner._threads, thread_name_prefix="tfrfast")
         self._waiting: deque[_Work] = deque()
-        self._failure: Exception | None = None  # of reading, after what waits
+        self._failure: Exception | None = None  # a read error that follows the waiting batches
         self._end: Place | None = None
 
     def next(self) -> Any:
-        """The next result. None at the end."""
+        """Returns the next result, or None at the end."""
         if not self._home.is_this_one():
             self._settle_in_this_process()
         with self._lock:
             if self._owner._running is not self:
-                self._batches.next()  # raises, and says what has ended this iteration
+                self._batches.next()  # raises the error that has ended this iteration
                 raise RuntimeError("This iteration has ended: the loader was moved.")
             self._read_ahead()
             if self._waiting:
@@ -99,7 +99,7 @@ class TransformingPass:
             return None
 
     def _read_ahead(self) -> None:
-        """Begins the work on the next batches: one for each thread, and one more."""
+        """Begins the work on the next batches: a batch for each thread, and one more."""
         while len(self._waiting) <= self._owner._threads and not self._end and not self._failure:
             try:
                 batch = self._batches.next()
@@ -121,7 +121,7 @@ class TransformingPass:
             result = work.result.result()
         except BaseException as error:
             if work.result.done():
-                work.result = None  # who asks again tries again
+                work.result = None  # the next request tries again
             if isinstance(error, StopIteration):  # which would end the `for`
                 raise RuntimeError("transform raised StopIteration.") from error
             raise
@@ -130,8 +130,11 @@ class TransformingPass:
         return result
 
     def _settle_in_this_process(self) -> None:
-        """In a forked child, goes on where the parent was: its threads are not here."""
-        _left_behind.append((self._pool, self._waiting))  # ending them would wait for threads
+        """Continues from the parent's place in a forked child, which has none of the parent's
+        threads.
+        """
+        # Destroying these objects would wait for threads.
+        _left_behind.append((self._pool, self._waiting))
         owner, (epoch, step, position) = self._owner, self._owner._place
         is_running = owner._running is self
         if is_running:

@@ -1,7 +1,7 @@
-"""Whether a Loader knows its share of the records, in a worker process of PyTorch's DataLoader.
+"""Checks that a Loader in a worker of PyTorch's DataLoader knows its share of the records.
 
-Each worker has a copy of what it iterates over. If all copies of a Loader took the same records,
-each record would come once from every worker, and nothing would show it.
+Each worker has a copy of the Loader. If all copies delivered the same records, each record would
+silently come once from every worker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["WorkerShare"]
 
 
 class WorkerShare:
-    """What a Loader was told about its share, and in which process."""
+    """The share that a Loader was given, and the process that gave it."""
 
     def __init__(self, world: SupportsIndex | None) -> None:
         self._world_was_said = world is not None
@@ -51,7 +51,7 @@ class WorkerShare:
 
 
 def _torch_worker() -> Any:
-    """What PyTorch knows about this worker process. None in other processes and without PyTorch."""
+    """PyTorch's facts about this worker process. None in other processes and without PyTorch."""
     data = sys.modules.get("torch.utils.data")
     get_worker_info = getattr(data, "get_worker_info", None)
     return None if get_worker_info is None else get_worker_info()

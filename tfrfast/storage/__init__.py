@@ -1,1 +1,1 @@
-"""Where bytes lie: paths, objects on a network, and the folder that keeps objects on a disk."""
+"""Paths, objects on a network, and the folder that keeps objects on a disk."""

@@ -1,4 +1,4 @@
-"""A folder on a local disk that keeps what came from object stores."""
+"""A folder on a local disk that keeps bytes of object stores."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class DiskCache:
         cache = tfr.DiskCache("/local/cache", limit="200G")
         reader = tfr.Reader("s3://bucket/imagenet/train-*", cache=cache)
 
-    What a plan needs and what fits is fetched once, and is there in every later epoch, run and
-    process. What does not fit is read from the network as if there were no cache. Any number of
-    processes and data sets may share a folder. What somebody has open stays; other objects give
-    way, the least recently used first.
+    Bytes that fit into the folder are fetched once, and are there in every later epoch, run and
+    process. Other bytes are read from the network, as without a cache. Any number of processes and
+    data sets may share a folder. An open object stays; other objects give way, the least recently
+    used first.
 
     Args:
-      folder: where to keep them, on a disk of this machine. It is made if it is not there.
-      limit: how much of the disk to use at most, in bytes or as a text such as "200G".
+      folder: the folder, on a disk of this machine. A missing folder is made.
+      limit: the most disk space to use, in bytes or as a text such as "200G".
     """
 
     def __init__(self, folder: str | os.PathLike[str], limit: int | str) -> None:
@@ -47,7 +47,7 @@ class DiskCache:
             raise TypeError(f'limit is bytes, or a text like "200G", not {type(limit).__name__}.')
         if not _MIN_LIMIT <= limit < 2**63:
             raise ValueError(f"limit is {limit} bytes, but must be at least {_MIN_LIMIT:,}.")
-        #: The folder, from the root.
+        #: The absolute path of the folder.
         self.folder: str = os.path.abspath(os.path.expanduser(name))
         #: The limit in bytes.
         self.limit: int = limit
@@ -68,12 +68,12 @@ class DiskCache:
 
 
 def cache_limit(text: str) -> int:
-    """The limit of the cache with that `cache_text`; 0 without one."""
+    """Returns the limit of the cache with that `cache_text`; 0 without a cache."""
     return int(text.split(":", 2)[1]) if text.startswith("cache:") else 0
 
 
 def cache_text(cache: DiskCache | None) -> str:
-    """How the core, and graphs, name a cache: before the options of a storage."""
+    """Returns a cache's name in the core and in graphs: a prefix of the storage's options."""
     if cache is None:
         return ""
     if not isinstance(cache, DiskCache):

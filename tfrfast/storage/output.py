@@ -1,4 +1,4 @@
-"""Where new shards appear: the storage of their name says how."""
+"""The output of new shards: files of this machine, or objects."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ Answer = TypeVar("Answer")
 
 
 class Output:
-    """Shards of this machine. Whoever writes them gives them their names and indexes at the end.
+    """Shards of this machine. The writer itself gives the shards their names and indexes at the
+    end.
 
-    `path`, a shard or the beginning of the names of shards, is what to write to, with `index`,
-    `sync` and `overwrite`. Afterwards call `publish`, or else `discard`. Both may be called again.
+    Write to `path`, a shard or a prefix of shards, with `index`, `sync` and `overwrite`. Then call
+    `publish` or `discard`. Both may be called again.
     """
 
     is_remote = False
@@ -34,43 +35,43 @@ class Output:
 
     @property
     def parts(self) -> _native.OutgoingParts | None:
-        """Where a writer puts the parts of shards; None if it writes whole files."""
+        """The queue for the parts of shards; None if the writer writes whole files."""
         return None
 
     def refuse_taken(self, prefixes: Sequence[str] = ()) -> None:
         """Raises FileExistsError if there are shards that may not be replaced.
 
-        These are shards with these beginnings of their names, or else the one shard. Here those who
-        write them look.
+        Checks shards with these prefixes, or the one shard. Does nothing on this machine, where the
+        writer checks.
         """
 
     def advised(self, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-        """The same call, whose errors say what to do about them."""
+        """Returns the same call, with advice in its errors."""
         return call
 
     def name_of(self, path: str) -> str:
-        """The name under which what is written to a path appears."""
+        """Returns the published name of a shard that is written to `path`."""
         return path
 
     def publish(self, paths: Sequence[str]) -> list[str]:
-        """Makes the shards that were written appear, and returns their names. Raises OSError."""
+        """Publishes the written shards, and returns their names. Raises OSError."""
         return list(paths)
 
     def discard(self) -> None:
-        """Removes what has not appeared. It never will."""
+        """Removes the shards that are not published."""
 
     def keep(self) -> None:
-        """Leaves what was written to a later call. Nothing appears."""
+        """Keeps the written files for a later call. Publishes nothing."""
 
 
 def named_url(path: object) -> str:
-    """The URL that a name is; empty for a path of this machine."""
+    """Returns the name if it is a URL; empty for a path of this machine."""
     name = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
     return name if is_url(name) and not os.path.lexists(name) else ""
 
 
 def shards_path(url: str, folder: str) -> str:
-    """What is written in that folder instead of a URL."""
+    """Returns the path in that folder to write to instead of a URL."""
     return os.path.join(folder, "shards", url.rpartition("/")[2])
 
 
@@ -84,11 +85,11 @@ def open_output(
     num_shards: int = 0,
     folder: str | None = None,
 ) -> Output:
-    """What is written to a path or a URL.
+    """Returns the output for a path or a URL.
 
-    Shards that go to URLs are uploaded while they are written if their number is known. `folder` is
-    where they are made; without it, a temporary folder is. Raises ValueError for what cannot be
-    written, and OSError if the storage cannot be reached.
+    Shards for URLs are uploaded during writing if their number is known. They are made in `folder`,
+    or in a temporary folder. Raises ValueError for a name that cannot be written, and OSError if
+    the storage cannot be reached.
     """
     reached = storage_of(storage)
     if url := named_url(path):

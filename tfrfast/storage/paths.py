@@ -1,4 +1,4 @@
-"""Turns what users pass as paths into a list of shards."""
+"""Turns the users' paths into a list of shards."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
 
 def expand_paths(paths: Paths, storage: Storage | None = None) -> list[str]:
-    """The shards that `paths` names, in order. It is a path, a URL, a glob, or an iterable of them.
+    """Returns the shards of `paths` in order. `paths` is a path, a URL, a glob, or an iterable of
+    paths.
 
-    A path that exists is taken literally, brackets and all. What a glob finds is sorted so that
-    shard 10 comes after shard 9. An iterable keeps its order. Raises TypeError or ValueError for
-    what cannot be a file.
+    An existing path is taken literally, brackets and all. The matches of a glob are sorted so that
+    shard 10 follows shard 9. An iterable keeps its order. Raises TypeError or ValueError for an
+    argument that cannot be a file.
     """
     if isinstance(paths, (set, frozenset)):
         raise TypeError("A set of paths has another order in every process. Pass sorted(paths).")
@@ -39,23 +40,23 @@ def expand_paths(paths: Paths, storage: Storage | None = None) -> list[str]:
 
 
 def encoded(names: list[str]) -> list[bytes]:
-    """The names as the core takes them. No name holds a null character."""
+    """Returns the names for the core. No name holds a null character."""
     return os.fsencode("\0".join(names)).split(b"\0") if names else []
 
 
 def _is_one(paths: Any) -> bool:
-    """Whether `paths` is meant as one path. Open files count as one, although they are iterable."""
+    """True if `paths` means a single path. An open file is one, although it is iterable."""
     is_path = isinstance(paths, (str, bytes, os.PathLike)) or _is_in_fsspec(paths)
     return is_path or hasattr(paths, "read") or not hasattr(paths, "__iter__")
 
 
 def read_name(path: PathLike) -> str:
-    """The name of one file or folder to read, or its URL. Raises as expand_paths() does."""
+    """Returns the name of a file or folder to read, or its URL. Raises like expand_paths()."""
     return _file_name(path, _READING_URLS)
 
 
 def written_file(path: PathLike) -> bytes:
-    """The name of a file or folder to write, for the core. Raises as expand_paths() does."""
+    """Returns the name of a file or folder to write, for the core. Raises like expand_paths()."""
     return os.fsencode(_file_name(path, _WRITING_URLS))
 
 
@@ -106,13 +107,13 @@ def _file_name(path: Any, about_urls: str) -> str:
 
 
 def _is_in_fsspec(path: Any) -> bool:
-    """Whether it is a file of fsspec, or a UPath."""
+    """True for a file of fsspec, and for a UPath."""
     has_protocol = hasattr(path, "protocol") or hasattr(path, "fs")
     return has_protocol and isinstance(getattr(path, "path", None), str)
 
 
 def _name_in_fsspec(path: Any) -> str:
-    """The path or URL of a file of fsspec, or of a UPath: both have a file system and a path in it.
+    """Returns the path or URL of a file of fsspec or a UPath. Both have a file system and a path.
 
     The file system itself, with its options and credentials, is not used.
     """
@@ -126,8 +127,8 @@ def _name_in_fsspec(path: Any) -> str:
 
 
 def reach(urls: list[str], storage: Storage | None = None) -> None:
-    """Gets ready to read these URLs. Raises ModuleNotFoundError without obstore, and ValueError for
-    what names no object.
+    """Prepares to read these URLs. Raises ModuleNotFoundError without obstore, and ValueError for a
+    URL that names no object.
     """
     from tfrfast.storage.remote.client import use_client
     from tfrfast.storage.remote.stores import renew_if_environment_changed
@@ -141,21 +142,21 @@ def reach(urls: list[str], storage: Storage | None = None) -> None:
 
 
 def absolute(names: list[str]) -> list[str]:
-    """The same files by names that do not depend on the current folder."""
+    """Returns names of the same files that do not depend on the current folder."""
     return [name if is_url(name) else absolute_path(name) for name in names]
 
 
 def absolute_path(path: str | os.PathLike[str]) -> str:
-    """The same file by a name that does not depend on the current folder.
+    """Returns a name of the same file that does not depend on the current folder.
 
-    Unlike os.path.abspath, keeps `..`: after a link it leads out of the folder that is linked to.
+    Unlike os.path.abspath, keeps `..`, which after a link leads out of the link's target.
     """
     name = os.path.join(os.getcwd(), path)
     return name if os.pardir in name.split(os.sep) else os.path.normpath(name)
 
 
 def refuse_urls(shards: list[str], who: str) -> None:
-    """Raises ValueError where files of this machine are needed."""
+    """Raises ValueError for URLs, where files of this machine are needed."""
     for shard in shards:
         if is_url(shard):
             raise ValueError(f"{shard!r} is a URL, and {who} files of this machine. Copy it first.")
@@ -179,9 +180,9 @@ def _expand(path: PathLike, storage: Storage | None) -> list[str]:
 
 
 def _match_in_folder(pattern: str) -> list[str] | None:
-    """What `glob` finds, without folders, if only the last name is a pattern.
+    """Returns the matches of `glob`, without folders, if only the last name is a pattern.
 
-    The listing says what is a folder, so no file is looked at. None if `glob` has to find out.
+    The listing tells folders from files, so no file is examined. None if only `glob` can tell.
     """
     folder, last = os.path.split(pattern)
     if glob.has_magic(folder) or last == "**":
@@ -204,15 +205,15 @@ def _match_in_folder(pattern: str) -> list[str] | None:
 
 
 def _sorted_naturally(names: list[str]) -> list[str]:
-    """Sorts by `natural_key`, which takes long for 100,000 names."""
+    """Sorts as by `natural_key`, in less time for 100,000 names."""
     alike = os.fsencode("\0".join(names)).translate(_DIGITS_ALIKE)
     shapes = set(alike.split(b"\0"))
-    # Numbers of the same width compare as text does.
+    # Numbers of the same width compare like text.
     return sorted(names) if len(shapes) == 1 else sorted(names, key=natural_key)
 
 
 def _expand_url(url: str, storage: Storage | None) -> list[str]:
-    # A server has no listing. Its names may well have brackets, but no one has a star.
+    # A server has no listing. A name may have brackets, but never a star.
     if not glob.has_magic(url) or not (locate(url).has_folders or "*" in url):
         return [url]
     from tfrfast.storage.remote.listing import find_objects
@@ -229,7 +230,9 @@ def _expand_url(url: str, storage: Storage | None) -> list[str]:
 
 
 def _refuse_unreadable_folders(pattern: str) -> None:
-    """Raises for folders that cannot be listed. A glob skips them, so shards would be missing."""
+    """Raises for folders that cannot be listed. A glob skips such folders, so shards would be
+    missing.
+    """
     above, last = os.path.split(pattern)
     if above == pattern:
         return
@@ -254,7 +257,7 @@ def _refuse_unreadable_folders(pattern: str) -> None:
 
 
 def _may_be_shard(name: str) -> bool:
-    """False for folders, and for indexes that `build_index` keeps beside the data's folder."""
+    """False for folders, and for indexes that `build_index` keeps beside the data folder."""
     folder, last = os.path.split(name)
     is_index = folder.endswith(".tfrfast") and _is_index(last)
     return not is_index and not os.path.isdir(name)

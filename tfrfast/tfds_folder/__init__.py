@@ -1,1 +1,1 @@
-"""The folders that TensorFlow Datasets writes: their splits, files and features."""
+"""Folders of TensorFlow Datasets: splits, files and features."""

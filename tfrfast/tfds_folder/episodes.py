@@ -1,4 +1,4 @@
-"""What features.json says of data sets whose records are episodes, as RLDS has them."""
+"""Features of data sets whose records are episodes, such as RLDS, from features.json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS = "/ragged_row_lengths_0"
 
 
 def steps_feature(described: dict[str, Any] | None) -> str:
-    """The name of the feature that holds the steps."""
+    """Returns the name of the feature that holds the steps."""
     features = ((described or {}).get("featuresDict") or {}).get("features") or {}
     found = [
         name
@@ -36,13 +36,15 @@ def steps_feature(described: dict[str, Any] | None) -> str:
 
 
 def _inner(described: dict[str, Any], name: str) -> dict[str, Spec]:
-    """The specs of one step's features."""
+    """Returns the specs of one step's features."""
     feature = described["featuresDict"]["features"][name]["sequence"]["feature"]
     return specs_of({"featuresDict": {"features": {name: feature}}})
 
 
 def along_of(described: dict[str, Any], name: str) -> dict[str, int | None]:
-    """How many values of each feature one step has; None if that differs or is not known."""
+    """Returns the number of values that one step has of each feature; None if the number varies or
+    is unknown.
+    """
     along: dict[str, int | None] = {}
     for key, spec in specs_of(described).items():
         if not key.startswith(name + "/") and key != name:
@@ -59,7 +61,7 @@ def along_of(described: dict[str, Any], name: str) -> dict[str, int | None]:
 
 
 def specs_of_steps(described: dict[str, Any], name: str, windows: Mapping[str, Window]) -> Features:
-    """What a step's Example holds, for `parse_example`."""
+    """Returns the specs of a step's Example, for `parse_example`."""
     specs: dict[str, Any] = dict(specs_of(described))
     for key, inner in _inner(described, name).items():
         outer, window = specs[key], windows.get(key)
@@ -81,7 +83,7 @@ def _shape(spec: FixedLen) -> tuple[int, ...]:
 
 
 def _without_rows(outer: VarLen) -> VarLen:
-    """Of one step, whose rows are all that its lists hold."""
+    """Returns the spec of one step, without the dimension of rows."""
     return replace(
         outer,
         partitions=tuple(part for part in outer.partitions if not str(part[1]).endswith(_ROWS)),

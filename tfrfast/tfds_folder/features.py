@@ -1,7 +1,7 @@
 """Specs for the features that features.json describes, as TensorFlow Datasets stores them.
 
-A feature becomes one or more features of the Example: those of dicts are joined with slashes, and
-lists of lists are stored as flat values with the lengths of their rows.
+A feature becomes one or more features of the Example. Slashes join the names in a dict. A list of
+lists is stored as flat values and the lengths of the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["UndescribedError", "specs_of"]
 
 Spec = FixedLen | VarLen
 Shape = tuple[int | None, ...]
-# Bounds for what strangers describe. NumPy has at most 32 dimensions, or 64.
+# Bounds for untrusted files. NumPy has at most 32 or 64 dimensions.
 _MAX_LEVELS = 32
 _MAX_DIMENSIONS = 32
 
@@ -26,8 +26,8 @@ class UndescribedError(Exception):
 
 
 def specs_of(described: dict[str, Any]) -> dict[str, Spec]:
-    """The specs by name. Raises UndescribedError if a feature can only be inferred from records,
-    and ValueError for what TensorFlow Datasets does not write.
+    """Returns the specs by name. Raises UndescribedError if a feature can only be inferred from
+    records, and ValueError for contents that TensorFlow Datasets does not write.
     """
     try:
         return dict(_specs("", described, (), 0))
@@ -41,7 +41,7 @@ def specs_of(described: dict[str, Any]) -> dict[str, Spec]:
 def _specs(
     name: str, feature: dict[str, Any], lists: Shape, level: int
 ) -> Iterator[tuple[str, Spec]]:
-    """`lists` holds the lengths of the lists that the feature is in, outermost first."""
+    """`lists` holds the lengths of the lists around the feature, outermost first."""
     if level > _MAX_LEVELS:
         raise ValueError(f"features.json nests features more than {_MAX_LEVELS} levels deep.")
     if "featuresDict" in feature:
@@ -68,7 +68,7 @@ def _specs(
 
 def _leaf(name: str, feature: dict[str, Any], lists: Shape) -> Spec:
     if "image" in feature or "text" in feature:
-        return _spec(name, "bytes", (), lists)  # pictures as they were encoded
+        return _spec(name, "bytes", (), lists)  # encoded pictures
     if "classLabel" in feature:
         return _spec(name, "int64", (), lists)
     for kind in ("tensor", "audio", "boundingBox"):
@@ -108,7 +108,7 @@ def _spec(name: str, dtype: str, shape: Shape, lists: Shape) -> Spec:
         return VarLen(
             dtype, partitions=[("uniform_row_length", size) for size in _known(whole[1:])]
         )
-    return VarLen(dtype)  # flat, because what lies within an unknown length is not stored
+    return VarLen(dtype)  # flat, because shapes inside an unknown length are not stored
 
 
 def _known(shape: Shape) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ def _shape(stored: dict[str, Any]) -> Shape:
 
 
 def _stored_type(name: str, dtype: str) -> str:
-    """Narrow integers come back as what they were. Floats are stored as float32."""
+    """Narrow integers keep their type. Floats are stored as float32."""
     if dtype in INTEGER_TYPES:
         return dtype
     if dtype == "uint64":

@@ -1,4 +1,4 @@
-"""A data set's folder: its splits, and the shards that each consists of."""
+"""A data set's folder: its splits, and the shards of each split."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INFO = "dataset_info.json"
 _FEATURES = "features.json"
 _SHOWN = 8
 _TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-# A folder may claim shards that it does not have.
+# A folder may claim shards that do not exist.
 _MAX_SHARDS = 1 << 18
 _NOT_PLAIN = re.compile(r"[/\\*?\[\]\0]")
 _STRANGE = "is not as TensorFlow Datasets writes it"
@@ -33,7 +33,7 @@ class Split(NamedTuple):
 class Folder(NamedTuple):
     splits: Mapping[str, Split]
     features: dict[str, Any] | None
-    """What features.json holds, if there is such a file."""
+    """The content of features.json, if the file exists."""
 
 
 def open_folder(folder: str | os.PathLike[str], storage: Storage) -> Folder:
@@ -93,7 +93,7 @@ def _without_info(place: Place) -> FileNotFoundError:
 
 
 def _read(place: Place, file: str) -> dict[str, Any] | None:
-    """What a JSON file holds. None if there is no such file."""
+    """Returns the content of a JSON file, or None if the file does not exist."""
     if (content := place.read(file)) is None:
         return None
     path = place.path_of(file)

@@ -1,4 +1,4 @@
-"""Where a data set's folder lies: on this machine, or behind a URL."""
+"""The place of a data set's folder: on this machine, or behind a URL."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from tfrfast.storage.remote.urls import is_url, locate
 
 __all__ = ["Place", "place_of"]
 
-#: What the folders that hold indexes end with.
+#: The ending of the names of index folders.
 _INDEXES = ".tfrfast"
 _MAX_BYTES = 16 << 20
 
 
 class Place(Protocol):
-    """A folder of files. What cannot be read raises OSError."""
+    """A folder of files. An unreadable file raises OSError."""
 
     name: str
-    """Its path or URL."""
+    """The folder's path or URL."""
 
     def path_of(self, file: str) -> str:
-        """The path or URL of a file in it."""
+        """Returns the path or URL of a file in the folder."""
 
     def read(self, file: str) -> bytes | None:
-        """All bytes of a small file in it. None if there is no such file.
+        """Returns all bytes of a small file in the folder, or None if the file does not exist.
 
-        Raises ValueError for what is no file, such as a pipe, and for more than 16 MiB.
+        Raises ValueError if the name is not a file, but a pipe for example, and for more than 16
+        MiB.
         """
 
     def folders_below(self, file: str) -> list[str]:
-        """The folders below it that have such a file, or may have one."""
+        """Returns the subfolders that have the file, or may have it."""
 
 
 def place_of(folder: str | os.PathLike[str], storage: Storage) -> Place:
-    """Raises TypeError or ValueError for what cannot be a folder."""
+    """Raises TypeError or ValueError if the argument cannot be a folder."""
     name = read_name(folder)
     return _Far(name, storage) if is_url(name) else _Here(name)
 
@@ -66,7 +67,7 @@ class _Here:
     def read(self, file: str) -> bytes | None:
         path = self.path_of(file)
         try:
-            # A pipe would make the opening wait for somebody who writes to it.
+            # Opening a pipe would wait for a writer.
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -108,7 +109,7 @@ class _Far:
         url = self.path_of(file)
         if not locate(url).has_folders:
             return []
-        with contextlib.suppress(OSError):  # who may read may not list
+        with contextlib.suppress(OSError):  # a readable folder may refuse to be listed
             found = find_folders(url, self._storage.access)
             return [each for each in found if not each.endswith(_INDEXES)]
         return []

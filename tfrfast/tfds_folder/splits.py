@@ -1,4 +1,4 @@
-"""What a split such as "train[:10%]+test" names, as ranges of the records of whole splits."""
+"""Turns a split such as "train[:10%]+test" into ranges of records of whole splits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORMS = '"train", "train[:10%]", "train[100:200]", "train[2shard]", or several 
 
 
 class RecordRange(NamedTuple):
-    """Some records of a split that follow each other."""
+    """Consecutive records of a split."""
 
     name: str
     begin: int
@@ -22,7 +22,9 @@ class RecordRange(NamedTuple):
 
 
 def parts_of(split: str, shard_lengths: Mapping[str, Sequence[int]]) -> list[RecordRange]:
-    """The parts that `split` names, in its order. `shard_lengths` has those of every split."""
+    """Returns the parts that `split` names, in its order. `shard_lengths` holds the lengths of each
+    split's shards.
+    """
     parts = []
     for term in split.split("+"):
         match = _TERM.fullmatch(term.strip())
@@ -81,7 +83,7 @@ def _number(split: str, text: str, unit: str) -> int | float:
 
 
 def _position(split: str, number: int | float, unit: str, sizes: Sequence[int]) -> int:
-    """The record at which a boundary lies. Negative numbers count from the end."""
+    """Returns the record number of a boundary. Negative numbers count from the end."""
     total = sum(sizes)
     whole = {"%": 100, "shard": len(sizes), "": total}[unit]
     if abs(number) > whole:
@@ -90,6 +92,6 @@ def _position(split: str, number: int | float, unit: str, sizes: Sequence[int]) 
     if unit == "shard":
         shard = int(number)
         return sum(sizes[: shard if shard >= 0 else len(sizes) + shard])
-    # Halves go to the even number, as TensorFlow Datasets rounds them.
+    # Halves round to the even number, as in TensorFlow Datasets.
     position = round(number * total / 100.0) if unit == "%" else int(number)
     return position + total if number < 0 else position

@@ -1,4 +1,4 @@
-"""Data sets that TensorFlow Datasets has prepared."""
+"""Opens data sets that TensorFlow Datasets has prepared."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["TfdsSplit", "tfds"]
 
 class _Split(NamedTuple):
     reader: Reader
-    """Reads the shards in which the split lies."""
+    """Reads the shards of the split."""
     features: Features
-    """What each record holds, for `parse_example` and `Loader`."""
+    """The features of each record, for `parse_example` and `Loader`."""
     indices: npt.NDArray[np.int64] | None
-    """The split's record numbers in `reader`, in order. None where they are all of the reader's."""
+    """The split's record numbers in `reader`, in order. None for all records of the reader."""
 
 
 class TfdsSplit(_Split):
@@ -65,16 +65,14 @@ def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> T
         train = tfr.tfds("~/tensorflow_datasets/mnist/3.0.1", split="train[:10%]")
         loader = tfr.Loader(train.reader, 128, features=train.features, indices=train.indices)
 
-    `folder` is that of one version, with `dataset_info.json` in it, or its URL (s3://, gs://,
+    `folder` is the folder of one version, with `dataset_info.json`, or its URL (s3://, gs://,
     az://, hf://, https://). `split` is written as in `tfds.load`, and names the same records:
     "train", "train[:10%]", "train[100:-100]", "train[2shard]", "train[:4shard]", "all", or several
-    joined by "+". The features come from `features.json`. What that file does not describe is
-    inferred from the first records. `reader_options` are those of Reader, such as `storage` and
-    `cache`.
+    joined by "+". The features come from `features.json`. Other features are inferred from the
+    first records. `reader_options` are options of Reader, such as `storage` and `cache`.
 
-    Features of dicts have names such as "objects/bbox". Pictures, sound and video frames that were
-    encoded stay so, as byte strings. Lists, and other dimensions of unknown size, are `Ragged`
-    columns.
+    Features of dicts have names such as "objects/bbox". Encoded pictures, sound and video frames
+    stay byte strings. Lists, and other dimensions of unknown size, are `Ragged` columns.
 
     Raises FileNotFoundError if the folder or a shard is missing, OSError if a URL cannot be read,
     and ValueError if the split does not exist, or if a shard does not hold as many records as
@@ -102,9 +100,9 @@ def tfds(folder: str | os.PathLike[str], split: str, **reader_options: Any) -> T
 
 
 def _shards_of(parts: list[RecordRange], found: Folder) -> list[tuple[str, int]]:
-    """The path and length of each shard that is read, once each, in the order of the parts.
+    """Returns the path and length of each shard to read, once each, in the order of the parts.
 
-    A split without records still has a shard, so that there is something to open.
+    A split without records still has one shard, which the Reader opens.
     """
     shards: dict[str, int] = {}
     for part in parts:

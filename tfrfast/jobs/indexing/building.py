@@ -28,28 +28,28 @@ def build_index(
     storage: Mapping[str, Any] | None = None,
     cache: DiskCache | None = None,
 ) -> list[BuiltIndex]:
-    """Builds the indexes of `paths` and saves them where every reader looks first.
+    """Builds the indexes of `paths` and saves them in the place where every reader looks first.
 
         tfr.build_index("imagenet/train-*")
         reader = tfr.Reader("imagenet/train-*")       # opens in milliseconds
 
-    That place is one file for all shards of a folder, in the sibling folder of the data folder
-    (`imagenet/` -> `imagenet.tfrfast/index`). With `folder` it lies in that folder, which may serve
-    many data folders, and which readers must be given as `index=`. Indexes that still fit are kept,
-    unless `force`. Other processes may build the same indexes at the same time.
+    The place is one file for all shards of a folder, in the sibling folder of the data folder
+    (`imagenet/` -> `imagenet.tfrfast/index`). `folder` names another place, which may serve many
+    data folders; give readers `index=folder`. Indexes that still fit are kept, unless `force`.
+    Other processes may build the same indexes at the same time.
 
     Objects behind URLs are read once from beginning to end, in large requests. Their indexes are
-    kept in this machine's cache folder, unless `folder` is given; `storage` says how to reach them,
-    as for Reader, and what is read is kept in `cache`. With `publish`, they are also put into the
-    index of their folder in the bucket, where every Reader finds them.
+    kept in this machine's cache folder, unless `folder` is given. `storage` holds options of the
+    store, as for Reader, and `cache` keeps the bytes that were read. With `publish`, the indexes
+    are also added to the index of their folder in the bucket, where every Reader finds them.
 
-    An `executor`, such as `ProcessPoolExecutor()`, builds instead of `threads`. Its
-    processes must see the same files under the same names. The indexes of objects come back from
-    them, and are kept, or published, by this process.
+    An `executor`, such as `ProcessPoolExecutor()`, builds instead of `threads`. Its processes must
+    see the same files under the same names. They return the indexes of objects, and this process
+    keeps or publishes these.
 
-    Returns, for each shard, its path, the path of its index, whether the index was built now, and
-    how many records and damaged ranges it lists. Damage is not an error here. Raises OSError if a
-    shard cannot be read or its index cannot be saved.
+    Returns a BuiltIndex for each shard: its path, the path of its index, whether the index was
+      built now, and the numbers of records and of damaged ranges. Damage is not an error here.
+      Raises OSError if a shard cannot be read or its index cannot be saved.
     """
     threads = checked_threads(threads)
     reached = Storage(storage, cache_text(cache))

@@ -23,7 +23,7 @@ def build(
     progress: bool | None,
     force: bool,
 ) -> list[BuiltIndex]:
-    """Builds what is missing, or all."""
+    """Builds the missing indexes, or all indexes."""
     into = b"" if folder is None else written_file(folder)
     tasks = _plan(shards, into, force, num_workers(executor, threads))
     total = sum(task.amount for task in tasks)
@@ -32,7 +32,8 @@ def build(
     with core_warnings(1), ProgressBar("Indexing", progress) as bar:
         parts = run_tasks(tasks, executor, threads, bar.adding(total))
         built = [each for part in parts for each in part]
-        # A task that an executor runs again finds what it has built, and takes it for an older one.
+        # A task that an executor runs again finds the index of its first run, and takes it for an
+        # older index.
         new = {place for place, _ in _states_in(kept_in).items() - before.items()}
         compact(built)
         return [
@@ -42,7 +43,7 @@ def build(
 
 
 def _plan(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_Build]:
-    """The tasks. A shard's index is built by one of them."""
+    """Returns the tasks. One task builds each shard's index."""
     sizes = [os.path.getsize(shard) for shard in shards]
     folders = _native.IndexFolders()
     return [
@@ -52,7 +53,7 @@ def _plan(shards: list[str], folder: bytes, force: bool, workers: int) -> list[_
 
 
 class _Build:
-    """Builds the indexes of some files, each of which is added to that of its folder."""
+    """Builds the indexes of some files, and adds each to its folder's index."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ def _place(shard: str, folder: str | os.PathLike[str] | None) -> tuple[str, byte
 
 
 def _states_in(folders: set[str]) -> dict[tuple[str, bytes], frozenset[tuple[int, int]]]:
-    """What the indexes in folders say of the shards of each name, in whatever data folders."""
+    """The entries of the folders' indexes for each shard name, from all data folders."""
     found: dict[tuple[str, bytes], set[tuple[int, int]]] = {}
     for folder in folders:
         for (name, data), state in _native.indexed_states(os.fsencode(folder)).items():

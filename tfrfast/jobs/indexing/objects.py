@@ -22,9 +22,9 @@ from tfrfast.storage.paths import reach, written_file
 from tfrfast.storage.remote.job_threads import JobThreads
 from tfrfast.storage.remote.options import Storage
 
-#: How many objects are read to be indexed at the same time.
+#: The number of objects that are indexed at the same time.
 _OBJECTS_AT_ONCE = 4
-#: How many objects are asked for at the same time whether they have an index.
+#: The number of objects whose indexes are looked up at the same time.
 _LOOKS_AT_ONCE = 16
 
 
@@ -35,7 +35,7 @@ def build(
     progress: bool | None,
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
-    """Opening a reader builds what is missing, and keeps it."""
+    """Opens a reader, which builds and keeps the missing indexes."""
     with Reader(
         urls,
         on_corruption="skip",
@@ -73,7 +73,7 @@ def rebuild(
 
 
 class _Rebuild(NamedTuple):
-    """Builds the index of an object, even if there is one."""
+    """Builds the index of an object, even if an index exists."""
 
     url: str
     folder: bytes
@@ -95,7 +95,7 @@ def build_elsewhere(
     force: bool,
     storage: Storage,
 ) -> dict[str, BuiltIndex]:
-    """Other processes read the objects. This one keeps the indexes."""
+    """Lets other processes read the objects. This process keeps the indexes."""
     if folder is not None:
         os.makedirs(folder, exist_ok=True)
     into = b"" if folder is None else written_file(folder)
@@ -114,7 +114,7 @@ def build_elsewhere(
     with ProgressBar("Indexing", progress, "objects") as bar:
         for part in run_tasks(tasks, executor, None, bar.adding(len(missing))):
             for each in _keep(part):
-                # At once: the cache may later remove it to make space.
+                # Copies at once, because the cache may later remove the index to make space.
                 built[each.shard] = _copied(each, into, storage)
     if folder is not None:
         compact(list(built.values()))
@@ -128,7 +128,7 @@ def _index_path(url: str, folder: str | os.PathLike[str] | None) -> str:
 
 
 def _copied(kept: BuiltIndex, folder: bytes, storage: Storage) -> BuiltIndex:
-    """An object's index after it was copied from the cache to a folder, if there is one."""
+    """Copies an object's index, if it exists, from the cache to a folder."""
     if not folder:
         return kept
     url = kept.shard
@@ -147,7 +147,7 @@ def _kept_index(url: str, storage: Storage) -> BuiltIndex | None:
 
 
 class _Made(NamedTuple):
-    """What was built elsewhere, and the index of a folder that has it."""
+    """Indexes that another process built, and the folder's index that holds them."""
 
     built: list[BuiltIndex]
     index_bytes: bytes
@@ -155,7 +155,7 @@ class _Made(NamedTuple):
 
 @dataclass
 class _BuildElsewhere:
-    """Builds the indexes of some objects in another process, and brings their bytes."""
+    """Builds the indexes of some objects in another process, and returns their bytes."""
 
     urls: list[str]
     storage: Storage
@@ -176,7 +176,7 @@ class _BuildElsewhere:
 
 
 def _keep(made: _Made) -> list[BuiltIndex]:
-    """Puts what was built elsewhere into this user's cache."""
+    """Puts indexes of other processes into this user's cache."""
     urls = [os.fsencode(each.shard) for each in made.built]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "index"

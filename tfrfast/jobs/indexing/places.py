@@ -1,4 +1,4 @@
-"""An index that was built, and its place."""
+"""A built index, and its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfrfast import _native
 
 
 class BuiltIndex(NamedTuple):
-    """One shard's index: where it is, whether it had to be built, and what it lists."""
+    """One shard's index: its place, whether it was built now, and the counts of its entries."""
 
     shard: str
     path: str
@@ -19,13 +19,13 @@ class BuiltIndex(NamedTuple):
 
 
 def index_folder(shard: str, folder: str | os.PathLike[str] | None = None) -> str:
-    """Where the index of a file lies: `folder`, or that beside its data folder."""
+    """Returns the folder of a file's index: `folder`, or the folder beside the data folder."""
     if folder is not None:
         return os.fspath(folder)
     return _native.sibling_index_folder(os.fsencode(shard))
 
 
 def compact(built: list[BuiltIndex]) -> None:
-    """Leaves one part in each of these indexes, without what no longer counts."""
+    """Merges the parts of each index into one part, without outdated entries."""
     for folder in dict.fromkeys(os.path.dirname(each.path) for each in built if each.path):
         _native.compact_index(os.fsencode(folder))

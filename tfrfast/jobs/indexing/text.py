@@ -17,9 +17,10 @@ def export_text_indexes(paths: Paths, folder: str | os.PathLike[str]) -> list[st
         tfr.build_index("imagenet/train-*")
         tfr.export_text_indexes("imagenet/train-*", "imagenet-idx")  # for NVIDIA DALI
 
-    It has a line for each record, `<offset of the frame> <length of the frame>`, as NVIDIA DALI and
-    the `tfrecord` package read it. A shard without an index is read once. Returns the paths. Raises
-    ValueError for compressed shards and for URLs, and OSError if a file cannot be written.
+    The text has a line for each record, `<offset of the frame> <length of the frame>`, the form of
+    NVIDIA DALI and the `tfrecord` package. A shard without an index is read once. Returns the
+    paths. Raises ValueError for compressed shards and for URLs, and OSError if a file cannot be
+    written.
     """
     shards = _shards_of(paths)
     texts = check_text_places(shards, folder)
@@ -35,13 +36,13 @@ def import_text_indexes(
     *,
     index_folder: str | os.PathLike[str] | None = None,
 ) -> list[BuiltIndex]:
-    """Makes the indexes of `paths` from text ones, `<folder>/<shard name>.idx`.
+    """Makes the indexes of `paths` from text indexes, `<folder>/<shard name>.idx`.
 
         tfr.import_text_indexes("imagenet/train-*", "imagenet-idx")
 
-    They are saved where `build_index` saves its own, or in `index_folder`. What is imported is
-    believed from then on, so each shard is read once and has to have exactly these records. Raises
-    ValueError if it has others, and OSError if a file cannot be read or written.
+    The indexes are saved in the place of `build_index`, or in `index_folder`. Readers trust an
+    imported index, so each shard is read once and must have exactly these records. Raises
+    ValueError if a shard has other records, and OSError if a file cannot be read or written.
     """
     shards = _shards_of(paths)
     into = b"" if index_folder is None else written_file(index_folder)
@@ -51,7 +52,7 @@ def import_text_indexes(
 
 
 def check_text_places(shards: list[str], folder: str | os.PathLike[str]) -> list[str]:
-    """Where the text indexes go, once it is known that they can be written there."""
+    """Returns the places of the text indexes. Raises if they cannot be written there."""
     os.makedirs(os.fsdecode(written_file(folder)), exist_ok=True)
     texts = _text_paths(shards, folder)
     for text in texts:
