@@ -18,7 +18,7 @@ std::string kind_of(const StoredFile& file) {
   return look_alike({head, count});
 }
 
-// The file's first bytes are no header, and no record follows.
+// Throws for a file that does not begin with a header and has no records.
 [[noreturn]] void throw_no_tfrecord(const StoredFile& file, const Damage& damage,
                                     const ErrorPlace& place) {
   const std::string kind = kind_of(file);
@@ -43,7 +43,7 @@ void throw_damage(const IndexedShard& shard, const Damage& damage) {
   const std::string advice =
       " Restore the file, or read its other records with on_corruption=\"skip\".";
   std::uint8_t bytes[kHeaderBytes] = {};
-  // The next good record may begin inside what should have been this one's header.
+  // The next good record may begin inside the expected header.
   if (shard.file->bytes() - std::min(damage.begin, shard.file->bytes()) >= sizeof bytes) {
     shard.file->read(damage.begin, bytes, sizeof bytes);
   }

@@ -1,11 +1,11 @@
-// What messages say about a shard's damage.
+// Words the errors about a shard's damage.
 #pragma once
 
 #include "core/index/opening.h"
 
 namespace tfrfast {
 
-// Explains structural damage: which record it hit, what was expected and found, what was lost.
+// Explains structural damage: the damaged record, the expected and the found bytes, and the loss.
 [[noreturn]] void throw_damage(const IndexedShard& shard, const Damage& damage);
 
 }  // namespace tfrfast

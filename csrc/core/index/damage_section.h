@@ -12,7 +12,7 @@ namespace tfrfast {
 
 std::vector<DamageEntry> damage_entries_of(std::span<const Damage> damage);
 
-// Throws Error stale_index if no shard can be damaged like that. `path` is the index file's.
+// Throws Error stale_index if no shard can have such damage. `path` is the index file's path.
 std::vector<Damage> load_damage(const std::string& path, std::span<const DamageEntry> entries);
 
 }  // namespace tfrfast

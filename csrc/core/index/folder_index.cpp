@@ -15,15 +15,15 @@
 namespace tfrfast {
 namespace {
 
-// The same file without its mapping, if it is still there. The pages of a mapping that were read
-// once would count as memory of this process.
+// Opens the same file without a mapping, if the file still exists. Pages of a mapping, once read,
+// would count as memory of this process.
 std::shared_ptr<const StoredFile> unmapped(const std::shared_ptr<const StoredFile>& file) {
   if (file->mapping() == nullptr) return file;
   try {
     auto again = StoredFile::open(file->path(), IoMode::pread, file->access());
     if (file->is_still(again->facts())) return again;
   } catch (const Error&) {
-    // It was replaced.
+    // The file was replaced.
   }
   return file;
 }
@@ -58,8 +58,8 @@ void check_folder_header(const std::string& path, const FolderHeader& header) {
   if (!adds_up) refuse_index(path, "its header contradicts itself.");
 }
 
-// The header and the parts as they are read: from a file of this machine piece by piece, from
-// elsewhere the few first bytes, and then all at once unless there is one part.
+// Reads the header and the parts. From a local file, reads piece by piece. From other storages,
+// reads the first few bytes, then all parts at once unless there is only one.
 class FolderIndex::Parts {
  public:
   explicit Parts(const std::shared_ptr<const StoredFile>& file) : file_(unmapped(file)) {
@@ -73,7 +73,8 @@ class FolderIndex::Parts {
       const FolderHeader before = header_;
       file_->read(0, beginning_.data(), beginning_.size());
       std::memcpy(&header_, beginning_.data(), sizeof header_);
-      // Somebody may be changing it at this moment. If so, it differs the next time.
+      // Another process may be changing the header at this moment. Read again until the header is
+      // stable.
       if (std::memcmp(&before, &header_, sizeof header_) == 0) break;
     } while (header_.header_crc != crc_of(header_));
     check_folder_header(file->path(), header_);
@@ -95,7 +96,7 @@ class FolderIndex::Parts {
     }
   }
 
-  // False if there is no whole part.
+  // False if there is no whole part at `at`.
   bool find(std::uint64_t at, PartHeader* part) const {
     if (at < sizeof header_ || at % kSectionAlignment != 0 || at > end() ||
         end() - at < sizeof *part) {
@@ -134,17 +135,17 @@ std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
     if (file == nullptr) return nullptr;
     try {
       const Parts parts(file);
-      // If it was added to since it was opened, it is longer the next time.
+      // A process has added to the file since the opening. Open the file again.
       if (parts.header().end > file->bytes() && file->bytes() > bytes_before) {
         bytes_before = file->bytes();
         continue;
       }
-      // No std::make_shared: only this may make one.
+      // Not std::make_shared: the constructor is private.
       const std::shared_ptr<FolderIndex> index(new FolderIndex(file));
       index->read(parts);
       return index;
     } catch (const Error& error) {
-      // A copy of the index may be damaged where the index is not.
+      // The local copy of an index may be damaged while the index is intact.
       const bool may_be_mended = error.kind() == ErrorKind::stale_index && !is_mended;
       if (!may_be_mended || !file->mend({0, file->bytes()})) throw;
       is_mended = true;
@@ -155,7 +156,7 @@ std::shared_ptr<const FolderIndex> FolderIndex::load(const std::string& path,
 void FolderIndex::read(const Parts& parts) {
   constexpr std::uint64_t kFirst = sizeof(FolderHeader);
   part_count_ = parts.header().part_count;
-  // From the last one to the first: where two have an entry, the later one counts.
+  // From the last part to the first: the later of two entries counts.
   for (std::uint64_t at = parts.header().last_part; part_count_ > 0;) {
     PartHeader part;
     if (parts.find(at, &part) && take(parts, at, part)) {
@@ -169,7 +170,7 @@ void FolderIndex::read(const Parts& parts) {
     left_out_ = "Index '" + path() + "' is damaged at byte " + std::to_string(at) +
                 ", so that some shards are missing in it. Build it again: `tfrfast index`.";
     if (at == kFirst) break;
-    at = kFirst;  // which was mostly on the disk before any other was added
+    at = kFirst;  // the first part usually reached the disk before any other part was added
   }
   const auto key = [this](const DirectoryEntry& each) {
     return std::make_tuple(name_of(each), each.data);
@@ -186,7 +187,7 @@ void FolderIndex::read(const Parts& parts) {
   entries_.erase(std::unique(entries_.begin(), entries_.end(), is_same), entries_.end());
 }
 
-// Adds a part's directory to this one. False, and nothing was added, if it is damaged.
+// Adds a part's directory. Returns false, and adds nothing, if the part is damaged.
 bool FolderIndex::take(const Parts& parts, std::uint64_t at, const PartHeader& part) {
   std::vector<std::uint8_t> directory(
       static_cast<std::size_t>(parts.checked(part.directory_bytes)));

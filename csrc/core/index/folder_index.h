@@ -1,4 +1,4 @@
-// The index of a folder: what is known about each of its shards, and where the rest lies.
+// The index of a folder: the facts about each shard, and the place of each shard's sections.
 #pragma once
 
 #include <cstdint>
@@ -15,36 +15,36 @@
 
 namespace tfrfast {
 
-// What the file held when it was read. Immutable; safe from many threads. The directory is in
-// memory. Sections are read when a shard is opened, from any storage: where the file is mapped they
-// stay there, else each shard costs one read.
+// The contents of the file when it was read. Immutable. Safe from many threads. The directory is in
+// memory. Sections are read when a shard is opened, from any storage: sections of a mapped file
+// stay in the mapping, and otherwise each shard costs one read.
 class FolderIndex {
  public:
-  // Reads the header and all directories of the index at `path`. Null if there is none. Throws
-  // Error stale_index if the header or the first directory is not whole or has an unknown version,
-  // and io. Somebody may add to the file meanwhile.
+  // Reads the header and all directories of the index at `path`. Null if the file does not exist.
+  // Throws Error stale_index if the header or the first directory is damaged or has an unknown
+  // version, and io. Another process may add to the file meanwhile.
   static std::shared_ptr<const FolderIndex> load(const std::string& path,
                                                  const std::string& access = "");
 
   const std::string& path() const noexcept { return file_->path(); }
   const FileFacts& file_facts() const noexcept { return file_->facts(); }
   std::uint64_t part_count() const noexcept { return part_count_; }
-  // What is wrong with parts that were left out, as a power cut may leave them; else empty.
+  // Says which parts were left out as damaged, for example by a power cut. Empty if none were.
   const std::string& left_out() const noexcept { return left_out_; }
 
-  // The shards, by their names in ascending order of bytes, then by their data folders.
+  // The shards, ordered by the bytes of their names, then by data folder.
   std::span<const DirectoryEntry> entries() const noexcept { return entries_; }
   std::string_view name_of(const DirectoryEntry& entry) const noexcept {
     return {names_.data() + entry.name_at, entry.name_bytes};
   }
-  // Those of that name, each in another data folder. Mostly there is one at most.
+  // All entries with this name, each for another data folder. Usually one or none.
   std::span<const DirectoryEntry> find(std::string_view name) const noexcept;
-  // The one of that data folder; null if there is none.
+  // The entry for this data folder, or null.
   const DirectoryEntry* find(std::string_view name, std::uint64_t data) const noexcept;
 
   // Throws Error stale_index if the sections are damaged, io if they cannot be read.
   std::shared_ptr<const ShardIndex> open(const DirectoryEntry& entry) const;
-  // All of a shard's sections as they are. Throws Error io and stale_index.
+  // Returns all of a shard's sections unchanged. Throws Error io and stale_index.
   std::shared_ptr<const IndexBytes> bytes_of(const DirectoryEntry& entry) const;
 
  private:
@@ -60,11 +60,11 @@ class FolderIndex {
   std::string left_out_;
 };
 
-// What the header must be for this tfrfast to read or add to the index: Error stale_index says what
-// is wrong otherwise.
+// Throws Error stale_index, with the fault, if this tfrfast cannot read or extend an index with
+// this header.
 void check_folder_header(const std::string& path, const FolderHeader& header);
 
-// Whether the file is the index of a folder, of a later version than is known here.
+// Whether the file is a folder's index of a later version than this tfrfast knows.
 bool is_newer_folder_index(const std::string& path) noexcept;
 
 }  // namespace tfrfast

@@ -21,21 +21,21 @@ namespace tfrfast {
 namespace {
 
 constexpr int kMaxWaitMs = 30'000;
-// As many parts are read one by one in no time. With more, the index is written anew when they have
-// doubled it, so that writing many shards one by one writes each section a few times.
+// Reading this many parts one by one takes no time. Beyond, the index is rewritten when added parts
+// have doubled it, so that writing many shards one by one rewrites each section only a few times.
 constexpr std::uint64_t kFewParts = 64;
-// The same in bytes, for a shard that grows and is indexed again and again.
+// The same limit in bytes, for a shard that grows and is indexed again and again.
 constexpr std::uint64_t kFewBytes = 16 << 20;
 
-// What is written: an entry, and where its sections come from.
+// An entry to write, and the source of its sections.
 struct Source {
   std::string_view name;
   DirectoryEntry entry;
-  const FolderIndex* index = nullptr;      // its sections are in there
-  const std::uint8_t* sections = nullptr;  // if not
+  const FolderIndex* index = nullptr;      // the index that holds the sections
+  const std::uint8_t* sections = nullptr;  // otherwise the sections themselves
 };
 
-// Throws Error io if something has that name that must stay.
+// Throws Error io if a file that must stay has the name.
 void refuse_others(const std::string& path) {
   check_own_name(path);
   if (is_newer_folder_index(path)) {
@@ -45,8 +45,8 @@ void refuse_others(const std::string& path) {
   }
 }
 
-// The index at `path`, which may be replaced or added to. Null if there is none, or nothing of it
-// can be used. Throws Error io.
+// Loads the index at `path`, which may be replaced or extended. Null if the file does not exist or
+// holds nothing usable. Throws Error io.
 std::shared_ptr<const FolderIndex> load_own(const std::string& path) {
   refuse_others(path);
   try {
@@ -63,7 +63,7 @@ void add_entries(const FolderIndex& index, std::vector<Source>& sources) {
   }
 }
 
-// Of sources that describe the same shard, the first one stays.
+// Keeps the first of the sources that describe the same shard.
 void sort_sources(std::vector<Source>& sources) {
   const auto key = [](const Source& each) { return std::make_tuple(each.name, each.entry.data); };
   std::stable_sort(sources.begin(), sources.end(),
@@ -73,7 +73,7 @@ void sort_sources(std::vector<Source>& sources) {
                 sources.end());
 }
 
-// The part's header, and its directory in the order of the sources.
+// Makes the part's header, and its directory in the order of the sources.
 std::vector<std::uint8_t> beginning_of(const std::vector<Source>& sources, std::uint64_t previous) {
   std::size_t names_bytes = 0;
   for (const Source& each : sources) names_bytes += each.name.size();
@@ -136,7 +136,7 @@ void append_sections(const Source& source, Publication& file) {
   file.append(kZeros, static_cast<std::size_t>(aligned(bytes) - bytes));
 }
 
-// Replaces whatever is at `path`.
+// Replaces any file at `path`.
 void write_anew(const std::string& path, std::vector<Source> sources, bool durable) {
   sort_sources(sources);
   const auto file = publish_file(path);
@@ -149,13 +149,14 @@ void write_anew(const std::string& path, std::vector<Source> sources, bool durab
   commit_own_file(*file, durable);
 }
 
-// The names in a data folder, and which entries of its shards nobody will miss.
+// The names in a data folder. Tells which entries of the folder's shards are obsolete.
 class DataFolder {
  public:
-  // That beside which the index lies.
+  // The data folder beside which the index lies.
   explicit DataFolder(const std::string& index_folder)
       : DataFolder(data_folder_of(index_folder), 0) {}
-  // With what entries say of it. Nothing is known of the folder `path` if it is empty.
+  // The data folder that entries call `data`. With an empty `path`, nothing is known about the
+  // folder.
   DataFolder(std::string path, std::uint64_t data) : path_(std::move(path)), data_(data) {
     if (path_.empty()) return;
     try {
@@ -169,7 +170,7 @@ class DataFolder {
   bool has_lost(const Source& source) const {
     if (path_.empty() || source.entry.data != data_) return false;
     const std::string name(source.name);
-    // A listing may miss what is being renamed.
+    // A listing may miss a file that is being renamed.
     return !names_.contains(name) && look_at_name(path_ + "/" + name).kind == NameKind::nothing;
   }
 
@@ -208,10 +209,10 @@ IndexAddition::IndexAddition(const IndexPlace& place, const ShardIndex& index)
   beginning_bytes_ = part_.size();
   part_.insert(part_.end(), made.bytes.begin(), made.bytes.end());
   part_.resize(aligned(part_.size()));
-  // Without the lock, two might write to the same place.
+  // Without the lock, two processes might write to the same place.
   if (!lock_.is_held()) return;
   if (!begin_in_place()) {
-    // What can be saved of it, or an empty one.
+    // Rewrite the entries that can be saved, or an empty index.
     const auto damaged = load_own(path_);
     std::vector<Source> sources;
     if (damaged != nullptr) add_entries(*damaged, sources);
@@ -222,7 +223,7 @@ IndexAddition::IndexAddition(const IndexPlace& place, const ShardIndex& index)
   file_->write(header_.end, part_.data(), part_.size());
 }
 
-// Opens the file and reads its header. False if nothing can be added to it.
+// Opens the file and reads its header. False if the file cannot be extended.
 bool IndexAddition::begin_in_place() {
   if (look_at_name(path_).kind == NameKind::nothing) return false;
   refuse_others(path_);
@@ -272,7 +273,8 @@ void IndexAddition::commit(const ShardFacts& facts, bool durable) {
   if (durable) file_->flush();
   PartHeader first = {};
   file_->read(sizeof header_, &first, sizeof first);
-  file_.reset();  // before the lock is given back: others on a network see what is closed
+  // close before unlocking: on a network filesystem, other machines see closed files
+  file_.reset();
   const std::uint64_t first_bytes = std::min(first.bytes, header_.end);
   const bool has_doubled = header_.part_count > kFewParts + header_.first_shards ||
                            header_.end - first_bytes > kFewBytes + first_bytes;
@@ -314,7 +316,7 @@ void try_to_compact_index(const std::string& folder) noexcept {
   try {
     compact_index(folder);
   } catch (const std::exception&) {
-    // The disk is full, or the folder is not ours: in parts it serves as well.
+    // The disk is full, or the folder belongs to another user. An index in parts works as well.
   }
 }
 

@@ -1,13 +1,13 @@
-// Adds to the index of a folder, and writes it anew.
+// Extends and rewrites the index of a folder.
 //
-// On this machine it is added to in place, under the folder's lock: a new part goes behind the last
-// one, and the header, which is written last, makes it count. Whoever has the file open keeps what
-// was there. When what was added has doubled it, and on demand, the file is replaced by one without
-// what no longer counts. A process may be killed at any moment: the old index is whole then, and so
-// is the new.
+// On this machine, an index is extended in place, under the folder's lock. A new part is written
+// after the last part. The header is written last, and makes the new part count. A process that has
+// the file open keeps seeing the old parts. When added parts have doubled the file, and on demand,
+// the file is replaced by a file without obsolete entries. A process may be killed at any moment:
+// the old index is whole then, or the new one.
 //
-// A file of indexes belongs to its user. Where another user has one already, this user's is a
-// second one beside it, so that everyone still believes those of their own.
+// A file of indexes belongs to its user. Beside another user's file, this user gets a second file,
+// so that all users still believe their own indexes.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +24,19 @@
 
 namespace tfrfast {
 
-// A shard's index that is about to be added. Whoever adds another one to this folder waits until
-// this is destroyed.
+// A shard's index that is about to be added. Other additions to the folder wait until this object
+// is destroyed.
 class IndexAddition {
  public:
-  // Writes it where nobody looks. Makes the folder. Throws Error io (a full disk, a
-  // folder or a file that is not ours, or one of a later version), and then nothing has changed.
+  // Writes the index where no reader looks. Makes the folder. Throws Error io, without any change,
+  // for a full disk, a folder or file of another user, or a file of a later version.
   IndexAddition(const IndexPlace& place, const ShardIndex& index);
   IndexAddition(const IndexAddition&) = delete;
   IndexAddition& operator=(const IndexAddition&) = delete;
 
-  // From now on it counts, with what `facts` say about the shard's file. Call it once. Throws Error
-  // io. Durable: it is on the disk then. If not, a power cut may lose it, and what was added since
-  // the index was last compacted.
+  // Makes the index count, with `facts` about the shard's file. Call once. Throws Error io. If
+  // durable, the index is flushed to the disk. Otherwise a power cut may lose this index and every
+  // index added since the last compaction.
   void commit(const ShardFacts& facts, bool durable);
 
   const std::string& path() const noexcept { return path_; }
@@ -50,33 +50,32 @@ class IndexAddition {
   FolderLock lock_;
   std::vector<std::uint8_t> part_;
   std::size_t beginning_bytes_ = 0;  // of the part, before its sections
-  std::optional<FileInPlace> file_;  // none where it has to be written anew
+  std::optional<FileInPlace> file_;  // empty if the index has to be rewritten
   FolderHeader header_ = {};
 };
 
-// Adds an index with what it says itself, not flushed. Returns where it is now. Throws Error io.
+// Adds an index with its own facts, unflushed. Returns the path of the file. Throws Error io.
 std::string keep_index(const IndexPlace& place, const ShardIndex& index);
 
-// For a shard that now lies at `shard_path`, adds what `made` says of the one that its writer
-// called `name`: the same file, which was moved. Throws Error io, and stale_index if `made` knows
-// no such shard.
+// For a shard that was moved to `shard_path`: adds the index that `made` holds for the shard under
+// its old `name`. Throws Error io, and stale_index if `made` has no such shard.
 void add_moved_index(const FolderIndex& made, const std::string& name, const IndexPlace& place,
                      const std::string& shard_path);
 
-// Writes this user's index of `folder` anew, flushed to the disk, as one part without what no
-// longer counts: older entries, and those of shards that are no longer in the data folder, if
-// `folder` is its sibling. Nothing happens if there is one part only, or the folder is not of this
-// machine. Others wait; a process that dies leaves everything as it was. Throws Error io.
+// Rewrites this user's index of `folder`, flushed to the disk, as one part without obsolete
+// entries: older entries of a shard and, if `folder` is the data folder's sibling, entries of
+// shards that no longer exist. Does nothing to an index of one part, or in a folder of another
+// machine. Other processes wait. A process that dies leaves the index unchanged. Throws Error io.
 void compact_index(const std::string& folder);
-// The same, for those who can do without. Never throws.
+// Like compact_index(), for callers that can do without. Never throws.
 void try_to_compact_index(const std::string& folder) noexcept;
 
-// Puts all that the index at `from` holds into the one of `folder`, in which it counts before what
-// was there. Throws Error io and stale_index.
+// Adds all entries of the index at `from` to the index of `folder`. New entries count before old
+// ones. Throws Error io and stale_index.
 void join_index(const std::string& folder, const std::string& from);
 
-// Checks that indexes can be kept in `folder`, now rather than after a long scan. Makes it. With
-// `is_tried`, looks at the name alone. Throws Error io.
+// Checks that indexes can be kept in `folder`, now rather than after a long scan. Makes the folder.
+// With `is_tried`, checks only the index's name. Throws Error io.
 void check_index_folder(const std::string& folder, const std::string& advice,
                         bool is_tried = false);
 

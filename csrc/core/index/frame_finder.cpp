@@ -12,7 +12,7 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kPieceBytes = 1 << 20;
-// Even in a tiny shard, this many bytes may be read without finding a frame.
+// Even in a tiny shard, this many bytes may be read without result.
 constexpr std::uint64_t kMinFruitlessBytes = 64 << 20;
 
 }  // namespace
@@ -24,10 +24,10 @@ FrameFinder::FrameFinder(const std::shared_ptr<const StoredFile>& file, Step ste
       look_bytes_(look_bytes),
       fruitless_bytes_left_(kMinFruitlessBytes) {}
 
-// The size of a compressed shard becomes known while it is inflated.
+// A compressed shard grows while it is inflated.
 void FrameFinder::take_notice_of_growth() {
   if (file_->bytes() == shard_bytes_) return;
-  // Holes of a sparse file do not count: they cost its maker nothing, but us the reading.
+  // Holes of a sparse file do not count: holes cost their maker nothing, but take long to read.
   const std::uint64_t data_bytes = std::max(file_->data_bytes(), data_bytes_);
   if (!look_bytes_) fruitless_bytes_left_ += data_bytes - data_bytes_;
   data_bytes_ = data_bytes;
@@ -65,7 +65,8 @@ bool FrameFinder::is_frame(ShardWalker& walker, std::uint64_t at, std::uint64_t 
   take_notice_of_growth();
   if (has_next && header_is_intact(header_at(*probe_, next))) return true;
   const std::uint64_t cost = file_->traits().gap_bytes + payload_bytes;
-  // The more of a compressed shard is known, the more bytes may be read without result.
+  // Walking on enlarges a compressed shard, and with it the number of bytes that may be read
+  // without result.
   if (cost > fruitless_bytes_left_ && !look_bytes_) walk_to_end(walker);
   if (cost <= fruitless_bytes_left_ && payload_is_intact(at, payload_bytes)) return true;
   fruitless_bytes_left_ -= std::min(fruitless_bytes_left_, cost);
@@ -89,7 +90,7 @@ FrameFinder::Found FrameFinder::find(ShardWalker& walker, std::uint64_t from) {
     from = search.at;
     step_(from);
     if (!search.found) {
-      // A header may begin in a hole and end after it.
+      // A header may begin in a hole and end after the hole.
       const std::uint64_t data = file_->next_data(from);
       if (data - from >= kHeaderBytes) from = data - kHeaderBytes + 1;
       continue;

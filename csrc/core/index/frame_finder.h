@@ -10,32 +10,33 @@
 
 namespace tfrfast {
 
-// For one walk along one shard. A frame is believed when its length's CRC holds and so does its
-// payload's CRC or the header after it. Payloads that contain whole frames can be mistaken for
-// them. A shard may consist of nothing but false headers whose payloads reach to its end. So the
-// bytes read without result are bounded, over the whole walk, by about the bytes of the file.
+// Serves one walk along one shard. A frame counts if the CRC of its length is right, and the CRC of
+// its payload or the next header is right, too. Payloads that contain whole frames may be mistaken
+// for frames. A shard may hold nothing but false headers whose payloads reach to its end. So the
+// bytes read without result are limited, over the whole walk, to about the file's size. One thread
+// at a time.
 class FrameFinder {
  public:
-  // Called about every MiB with the place that the search has reached. May throw to end it.
+  // Called about every MiB with the place that the search has reached. May throw to end the search.
   using Step = std::function<void(std::uint64_t at)>;
 
-  // Without `look_bytes`, find() searches to the shard's end. With it, find() searches only that
-  // many bytes, for frames that are no larger, and reads little.
+  // Without `look_bytes`, find() searches to the shard's end. With `look_bytes`, find() searches
+  // only that many bytes, for frames of at most that size, and reads little.
   FrameFinder(const std::shared_ptr<const StoredFile>& file, Step step,
               std::optional<std::uint64_t> look_bytes = {});
 
   enum class Outcome : std::uint8_t {
     found,
-    none,        // there is no frame up to the shard's end
-    gave_up,     // after too many false headers: what follows is not known
+    none,        // no frame follows
+    gave_up,     // too many false headers; the rest is unknown
     not_looked,  // no frame within `look_bytes`
   };
   struct Found {
-    std::uint64_t at = 0;  // of the frame; else where the search ended
+    std::uint64_t at = 0;  // the frame's place; otherwise the place where the search ended
     Outcome outcome = Outcome::none;
   };
-  // The first frame at or after `from`. `walker` walks on as far as necessary; payloads are read
-  // with another one. Throws Error for I/O failures, and what the step throws.
+  // The first frame at or after `from`. `walker` walks on as far as necessary; a second walker
+  // reads payloads. Throws Error for I/O failures, and the exceptions of `step`.
   Found find(ShardWalker& walker, std::uint64_t from);
 
  private:
@@ -48,8 +49,8 @@ class FrameFinder {
   const Step step_;
   const std::optional<std::uint64_t> look_bytes_;
   std::unique_ptr<ShardWalker> probe_;
-  std::uint64_t shard_bytes_ = 0;  // that are known so far
-  std::uint64_t data_bytes_ = 0;   // of the file, without holes
+  std::uint64_t shard_bytes_ = 0;  // known so far
+  std::uint64_t data_bytes_ = 0;   // file size without holes
   std::uint64_t fruitless_bytes_left_;
 };
 

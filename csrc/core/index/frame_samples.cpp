@@ -17,7 +17,7 @@ void FrameSamples::add(const std::uint8_t* header, const std::uint8_t* footer) n
   if (count_ == kMax) {
     for (std::size_t i = 0; i < kMax / 2; ++i) samples_[i] = samples_[2 * i];
     count_ = kMax / 2;
-    stride_ *= 2;  // of which the new record is a multiple, too
+    stride_ *= 2;  // the new record is a multiple of the new stride, too
   }
   std::uint8_t* const sample = samples_[count_++].data();
   std::copy_n(header, kHeaderBytes, sample);

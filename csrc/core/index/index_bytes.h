@@ -11,11 +11,11 @@
 
 namespace tfrfast {
 
-// Says why the index file at `path` is not used, and what to do. Throws Error stale_index.
+// Throws Error stale_index: why the index file at `path` is not used, and how to mend it.
 [[noreturn]] void refuse_index(const std::string& path, const std::string& what);
 
-// The sections of one shard, inside the file of a folder's index. They count from their own
-// beginning. They stay where they are if the file is mapped, else they are read.
+// One shard's sections inside the file of a folder's index. Offsets count from the first section.
+// The sections of a mapped file stay in the mapping; otherwise they are read into memory.
 class IndexBytes {
  public:
   // Throws Error io and stale_index.
@@ -25,14 +25,14 @@ class IndexBytes {
   std::uint64_t size() const { return size_; }
   const std::uint8_t* at(std::uint64_t offset) const { return bytes_ + offset; }
 
-  // Whether there can be a section with `count` values from `offset`.
+  // Whether `count` values at `offset` lie inside.
   template <class T>
   bool holds(std::uint64_t offset, std::uint64_t count) const {
     return offset % alignof(T) == 0 && offset <= size() && count <= (size() - offset) / sizeof(T);
   }
 
-  // A copy of `count` values from `offset`, which the caller knows to lie inside. Throws Error io
-  // if they cannot be read, and stale_index if there is no memory for them.
+  // Copies `count` values from `offset`, all of which must lie inside. Throws Error io if the
+  // values cannot be read, and stale_index if memory cannot hold them.
   template <class T>
   std::vector<T> copy(std::uint64_t offset, std::uint64_t count) const {
     check_memory_for(count, sizeof(T));
@@ -47,7 +47,7 @@ class IndexBytes {
   void copy_to(void* out, std::uint64_t offset, std::size_t count) const;
 
   const std::string path_;
-  std::shared_ptr<const StoredFile> file_;  // if mapped
+  std::shared_ptr<const StoredFile> file_;  // null unless mapped
   std::vector<std::uint64_t> owned_;
   const std::uint8_t* bytes_ = nullptr;
   std::uint64_t size_ = 0;

@@ -32,12 +32,12 @@ std::vector<std::string> names_in(const std::string& folder) {
   try {
     return list_folder(folder);
   } catch (const Error& error) {
-    if (error.system_error() == ENOENT) return {};  // another process has removed it
+    if (error.system_error() == ENOENT) return {};  // another process has removed the folder
     throw;
   }
 }
 
-// Whether it is named like what processes put there, or leave if they are killed.
+// Whether the name is a name that tfrfast's processes give, or leave behind if killed.
 bool is_named_like_ours(const std::string& name) {
   return is_folder_index(name) || is_proof(name) || name.starts_with(".tmp-");
 }
@@ -48,7 +48,7 @@ bool begins_like_ours(const std::string& path) noexcept {
                                              std::memcmp(bytes, kProofMagic, sizeof bytes) == 0);
 }
 
-// This user's files that are named like ours, least recently used first.
+// This user's files with such names, least recently used first.
 std::vector<Candidate> list_candidates() {
   std::vector<Candidate> found;
   const std::string cache = index_cache_folder();
@@ -71,7 +71,7 @@ std::vector<Candidate> list_candidates() {
   return found;
 }
 
-// Removes a folder that has become empty, unless a process is about to put something there.
+// Removes an empty folder, unless a process is about to add a file.
 void remove_if_empty(const std::string& folder) {
   const FolderLock lock(folder, 0);
   if (lock.is_held()) remove_folder(folder);
@@ -105,7 +105,7 @@ std::size_t prune_index_cache(std::uint64_t max_bytes, FreshIndexes fresh) noexc
       if (total <= max_bytes) break;
       if (fresh == FreshIndexes::keep && is_fresh(each)) continue;
       total -= std::min(total, each.file.bytes);
-      // Checked last, because it opens the file, and there may be very many.
+      // Checked last, because the check opens the file, and there may be very many files.
       if (!begins_like_ours(each.file.path) || !remove_file(each.file.path)) continue;
       ++removed;
       emptied.insert(folder_of(each.file.path));

@@ -1,5 +1,5 @@
-// The files that opening shards has left in the user's cache, and their removal: in a folder for
-// each data folder, its index, and proofs that an index elsewhere fits.
+// Lists and prunes the user's cache of indexes. The cache has a folder for each data folder, with
+// an index and with proofs that an index elsewhere fits.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,21 @@ struct CachedFile {
   std::int64_t last_used_ns = 0;
 };
 
-// The files that this user's processes have put there, least recently used first. Other files in
-// index_cache_folder(), which are not named like an index or a proof, do not begin like one, or lie
-// elsewhere, are neither listed nor touched. Throws Error io if the folder cannot be listed.
+// Lists the files that this user's processes have written, least recently used first. Other files
+// in index_cache_folder() are neither listed nor touched: files that are not named like an index or
+// a proof, that do not begin like one, or that lie elsewhere. Throws Error io if the folder cannot
+// be listed.
 std::vector<CachedFile> list_index_cache();
 
 enum class FreshIndexes : std::uint8_t {
-  keep,  // for ten minutes: the process that built them is about to use them
+  keep,  // keep for ten minutes: the process that built them is about to use them
   remove,
 };
-// Removes the least recently used until at most `max_bytes` are left. Returns how many were
-// removed. Never throws.
+// Removes the least recently used files until at most `max_bytes` are left. Returns the number of
+// removed files. Never throws.
 std::size_t prune_index_cache(std::uint64_t max_bytes, FreshIndexes fresh) noexcept;
 
-// $TFRFAST_CACHE_BYTES, else 4 GiB.
+// $TFRFAST_CACHE_BYTES, or 4 GiB if unset.
 std::uint64_t index_cache_limit_bytes();
 
 }  // namespace tfrfast

@@ -15,7 +15,7 @@
 namespace tfrfast {
 namespace {
 
-// Where indexes may be.
+// Lists the possible paths of indexes.
 std::vector<std::string> index_paths_in(const std::string& folder) {
   const std::string plain = folder_index_path(folder);
   if (!is_local(folder)) return {plain};
@@ -27,7 +27,7 @@ std::vector<std::string> index_paths_in(const std::string& folder) {
     }
   } catch (const Error& error) {
     if (error.system_error() == ENOENT || error.system_error() == ENOTDIR) return {};
-    // A folder that may be entered but not listed.
+    // The folder may be entered but not listed.
     paths = {plain};
     if (const std::string own = own_index_path(folder); own != plain) paths.push_back(own);
   }

@@ -1,4 +1,4 @@
-// What folders of indexes hold, as it was when somebody looked.
+// Remembers the contents of index folders from the first look.
 #pragma once
 
 #include <condition_variable>
@@ -13,16 +13,16 @@
 
 namespace tfrfast {
 
-// One folder. Several users may keep indexes in it, each in a file of its own.
+// One folder. Several users may keep indexes in it, each user in a separate file.
 class IndexFolder {
  public:
-  // Never throws for what is missing or damaged.
+  // Never throws for a missing or damaged index.
   explicit IndexFolder(const std::string& folder, const std::string& access = "");
 
   const std::vector<std::shared_ptr<const FolderIndex>>& indexes() const noexcept {
     return indexes_;
   }
-  const std::string& why_not() const noexcept { return why_not_; }  // why there are not more
+  const std::string& why_not() const noexcept { return why_not_; }  // why an index is missing
 
  private:
   std::vector<std::shared_ptr<const FolderIndex>> indexes_;
@@ -34,7 +34,7 @@ class IndexFolders {
  public:
   std::shared_ptr<const IndexFolder> at(const std::string& folder, const std::string& access = "");
 
-  // Whether nobody has asked this before, who then checks that it can be written to.
+  // True on the first call for `folder`. The caller then checks that the folder is writable.
   bool is_first_check(const std::string& folder);
 
  private:

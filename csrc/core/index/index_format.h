@@ -1,5 +1,5 @@
-// What an index says of one shard, as docs/index-format.md describes it byte by byte: an entry, and
-// sections. folder_format.h has the file around them.
+// The bytes of one shard's index, as in docs/index-format.md: an entry, and sections.
+// folder_format.h defines the file around them.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,8 @@ namespace tfrfast {
 
 static_assert(std::endian::native == std::endian::little, "sections are mapped as they lie");
 
-// Where a part of the file lies. What is in it counts from its own beginning, so it can be moved.
+// A range of the file. Contents use offsets from the section's beginning, so a section can be
+// moved.
 struct Section {
   std::uint64_t at;
   std::uint64_t bytes;
@@ -27,7 +28,7 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 
-// All there is to know about a shard before one of its sections is read.
+// The facts about a shard that are known before any section is read.
 struct ShardEntry {
   std::uint64_t file_bytes;
   std::int64_t mtime_ns;
@@ -36,13 +37,13 @@ struct ShardEntry {
   std::uint32_t flags;
   std::uint64_t stream_bytes;
   std::uint64_t record_count;
-  Section offsets;            // page CRCs, filled up to 8 bytes; OffsetBlock[]; residuals
+  Section offsets;            // page CRCs, padded to 8 bytes; OffsetBlock[]; residuals
   Section damage;             // DamageEntry[]
-  Section seek_points;        // SeekHeader; SpanEntry[]; windows. Of a compressed shard only
-  std::uint32_t offsets_crc;  // of the page CRCs and what fills them up
+  Section seek_points;        // SeekHeader; SpanEntry[]; windows. Compressed shards only
+  std::uint32_t offsets_crc;  // of the page CRCs and their padding
   std::uint32_t damage_crc;
   std::uint32_t seek_points_crc;  // of the header and the span entries
-  std::uint32_t samples_crc;      // of frame_samples.h; 0 if it is not known
+  std::uint32_t samples_crc;      // see frame_samples.h; 0 if unknown
 };
 static_assert(sizeof(ShardEntry) == 128);
 
@@ -66,9 +67,9 @@ struct SeekHeader {
 static_assert(sizeof(SeekHeader) == 16);
 
 struct SpanEntry {
-  std::uint64_t end;  // in the uncompressed stream; it begins where the one before ends
+  std::uint64_t end;  // in the uncompressed stream; the span begins at the previous span's end
   std::uint64_t file_offset;
-  std::uint64_t window_at;  // from the section's beginning
+  std::uint64_t window_at;  // counted from the section's beginning
   std::uint32_t window_bytes;
   std::uint32_t window_crc;
   std::uint32_t crc;
@@ -93,7 +94,7 @@ inline ShardFacts facts_of(const ShardEntry& shard) {
           (shard.flags & kSamplesFlag) != 0 ? std::optional(shard.samples_crc) : std::nullopt};
 }
 
-// Sets what the entry says about the state of the shard's file. The caller updates the checksum.
+// Sets the entry's facts about the state of the shard's file. The caller updates the checksum.
 inline void set_state(ShardEntry& shard, const ShardFacts& facts) {
   shard.file_bytes = facts.file_bytes;
   shard.mtime_ns = facts.mtime_ns;

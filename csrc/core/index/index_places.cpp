@@ -22,8 +22,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Anyone who can write an index can hide records, or place them where they are not. A folder that
-// is not there yet will be ours alone.
+// A user who can write an index can hide or misplace records. A folder that does not exist yet will
+// belong to this user alone.
 bool is_ours_alone(const std::string& cache_folder) {
   const NameStatus status = look_at(cache_folder);
   if (status.kind == NameKind::nothing) return true;
@@ -40,7 +40,7 @@ bool is_ours_alone(const std::string& cache_folder) {
 }
 
 std::string hash_as_hex(const std::string& text) {
-  std::uint64_t hash = fnv1a(text);  // after a collision, index_fits refuses the index
+  std::uint64_t hash = fnv1a(text);  // after a collision, index_fits() refuses the index
   std::string hex(kHexDigits, '0');
   for (std::size_t digit = kHexDigits; digit-- > 0; hash >>= 4) {
     hex[digit] = "0123456789abcdef"[hash & 15];
@@ -48,7 +48,7 @@ std::string hash_as_hex(const std::string& text) {
   return hex;
 }
 
-// A file name that `key` determines, and that people recognise by `name`.
+// A file name that `key` determines, with `name` for human readers.
 std::string hashed_name(const std::string& key, std::string name) {
   if (name.size() > 100) name.erase(50, name.size() - 100);  // file names have at most 255 bytes
   return hash_as_hex(key) + "-" + name;
@@ -79,7 +79,7 @@ bool has_sibling_folder(const std::string& shard_path) {
 std::string data_folder_of(const std::string& index_folder) {
   if (!index_folder.ends_with(kFolderSuffix)) return "";
   std::string folder = index_folder.substr(0, index_folder.size() - kFolderSuffix.size());
-  // `data/.tfrfast` is no folder's sibling: its shards may lie anywhere.
+  // `data/.tfrfast` is not a sibling: its shards may lie anywhere.
   if (folder.ends_with('/')) folder.clear();
   return folder;
 }

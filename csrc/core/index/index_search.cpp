@@ -32,13 +32,13 @@ class Search {
     if (may_be_believed(writers, data)) return true;
     found_.why_not =
         "Index '" + path + "' is ignored: " + why_not_believed(writers, file_.path(), data) + ".";
-    // Once for each folder, because it probably holds more such indexes.
+    // Warn once per folder, because the folder probably holds more such indexes.
     warn_once("owner " + std::to_string(writers.owner) + " " + folder_of(path),
               found_.why_not + " Remove it, or keep your own elsewhere: index=\"...\".");
     return false;
   }
 
-  // A shard that was moved may be known as one of its former data folder.
+  // A moved shard may be listed under its former data folder.
   void look_at(const FolderIndex& index, const IndexPlace& place) {
     for (const bool is_there : {true, false}) {
       for (const DirectoryEntry& entry : index.find(place.name)) {
@@ -58,7 +58,7 @@ class Search {
     const ShardFacts& facts = index->facts();
     const bool may_fit = facts.compression == compression_.value_or(facts.compression) &&
                          facts.file_bytes == file_.facts().bytes;
-    // What the user's cache says was found by this user.
+    // The indexes in the user's cache were made by this user.
     const auto claims_hold = [&] { return is_cached || has_claimed_damage(*index, file_); };
     if (may_fit && ((index_fits(*index, file_) && claims_hold()) ||
                     (proofs_ == Proofs::count && has_proof(*index, file_)))) {
@@ -95,7 +95,7 @@ FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, cons
     if (found.fitting != nullptr || !place) return;
     search.look_in(*folders.at(place->folder, file.access()), *place);
   };
-  // A look at the cache costs nothing, and one at a far storage a round trip.
+  // A look into the cache costs nothing, a look at a remote storage a round trip.
   const bool is_far = file.traits().is_far;
   look(is_far ? places.cached : places.in_folder);
   look(is_far ? places.in_folder : places.cached);

@@ -1,4 +1,4 @@
-// Looks in several places for an index that fits a shard, or may fit it.
+// Searches several places for an index that fits a shard, or may fit.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tfrfast {
 
-// Where an index of a shard may be.
+// The possible places of a shard's index.
 struct IndexPlaces {
   std::optional<IndexPlace> in_folder;
   std::optional<IndexPlace> cached;  // in the user's cache
@@ -22,25 +22,25 @@ struct IndexPlaces {
   std::string in_words() const;
 };
 
-// What was found.
+// The result of a search.
 struct FoundIndex {
-  std::shared_ptr<const ShardIndex> fitting;  // the first one
-  // If there is none: indexes of a shard of this size, which a scan may prove right.
+  std::shared_ptr<const ShardIndex> fitting;  // the first index that fits
+  // Without a fitting index: indexes of shards of this size, which a scan may prove right.
   std::vector<std::shared_ptr<const ShardIndex>> unproven;
-  std::string why_not;  // why the last one that was looked at does not fit
+  std::string why_not;  // why the last examined index does not fit
 };
 
-// Whether to use the proofs in the cache, which say that an index fits although it does not seem
-// to.
+// Whether proofs in the cache count. A proof says that an index fits despite appearances.
 enum class Proofs : std::uint8_t { count, ignored };
 
-// Looks at `places` in turn, up to the first index that fits `file`, the file as stored, with that
-// compression, or with any if it is empty. One that may not be believed (own_file.h) is passed
-// over, with a warning. Throws only std::bad_alloc: `why_not` says why an index cannot be used.
+// Examines `places` in turn, up to the first index that fits `file`, the file as stored, with
+// `compression`, or with any compression if empty. Skips an index that may not be believed
+// (own_file.h), with a warning. Throws only std::bad_alloc: `why_not` says why an index cannot be
+// used.
 FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, const StoredFile& file,
                           std::optional<Compression> compression, Proofs proofs = Proofs::count);
 
-// The one that `scanned` proves right; null if there is none.
+// The index that `scanned` proves right, or null.
 std::shared_ptr<const ShardIndex> proven_by(const ShardIndex& scanned, const FoundIndex& found,
                                             const std::shared_ptr<const StoredFile>& file);
 

@@ -49,7 +49,7 @@ std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const Inde
               (has_seek_points || shard.stream_bytes == shard.file_bytes) &&
               lies_inside(shard.offsets) && lies_inside(shard.damage) &&
               shard.damage.bytes % sizeof(DamageEntry) == 0;
-  // Nothing here can overflow: there are fewer than 2**63 offsets.
+  // No overflow below: there are fewer than 2**63 offsets.
   const std::uint64_t count = shard.record_count + 1;
   const std::uint64_t blocks_at = shard.offsets.at + page_crcs_bytes(count);
   const std::uint64_t before_residuals =

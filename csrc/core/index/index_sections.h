@@ -1,4 +1,4 @@
-// The sections of a shard's index: damage, offsets and seek points, one after another.
+// The sections of a shard's index, end to end: damage, offsets and seek points.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 namespace tfrfast {
 
 struct IndexSections {
-  ShardEntry shard = {};            // its places count from the beginning of the sections
-  std::vector<std::uint8_t> bytes;  // all of them
+  ShardEntry shard = {};            // places count from the beginning of the sections
+  std::vector<std::uint8_t> bytes;  // of all sections
 };
 
 IndexSections sections_of(const ShardIndex& index);
 
-// The index whose sections lie in `bytes` where `shard` says. `checksum` is what the index calls
-// its own. Throws Error stale_index if they are damaged or do not cover all of the shard; the
-// offsets are checked later, page by page.
+// Loads the index whose sections lie in `bytes` as `shard` says. `checksum` is the index's own
+// checksum. Throws Error stale_index if a section is damaged or the sections do not cover the
+// shard. Offsets are checked later, page by page.
 std::shared_ptr<const ShardIndex> load_sections(const std::shared_ptr<const IndexBytes>& bytes,
                                                 const ShardEntry& shard, std::uint32_t checksum);
 

@@ -25,7 +25,8 @@ bool record_fits(const ShardIndex& index, const StoredFile& file, std::uint64_t 
   return header_is_intact(header) && header.payload_bytes == frame.payload_bytes;
 }
 
-// Whether `fits` holds for the first and the last of `count` things, and some evenly between.
+// Whether `fits` is true of the first and the last of `count` items, and of some evenly spaced
+// items.
 template <class Fits>
 bool all_samples(std::uint64_t count, const Fits& fits) {
   const std::uint64_t samples = std::min(count, kSamples);
@@ -40,7 +41,7 @@ bool all_samples(std::uint64_t count, const Fits& fits) {
 }
 
 bool samples_fit(const ShardIndex& index, const StoredFile& file) {
-  // Records of a compressed shard would have to be inflated first.
+  // Checking records of a compressed shard would require inflating.
   if (const SeekPoints* points = index.seek_points().get(); points != nullptr) {
     return all_samples(points->size(), [&](std::uint64_t number) {
       const Span span = (*points)[static_cast<std::size_t>(number)];
@@ -65,7 +66,7 @@ bool have_same_spans(const SeekPoints& a, const SeekPoints& b) {
   return true;
 }
 
-// Throws Error stale_index if one of them does not inflate to what it should.
+// Throws Error stale_index if a span does not inflate to the indexed bytes.
 void inflate_every_span(const StoredFile& inflated, const SeekPoints& points) {
   for (std::size_t number = 0; number < points.size(); ++number) {
     std::uint8_t byte;
@@ -81,7 +82,7 @@ struct Proof {
   std::int64_t mtime_ns;
   VersionTag version_tag;
   std::uint32_t zero;
-  std::uint32_t checksum;  // of the bytes before it
+  std::uint32_t checksum;  // of all earlier bytes
 };
 static_assert(sizeof(Proof) == 64);
 constexpr std::uint32_t kProofVersion = 1;
@@ -108,7 +109,7 @@ bool is_in_state(const ShardFacts& facts, const FileFacts& now) noexcept {
 bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredFile& file) {
   const FileFacts& now = file.facts();
   if (!is_in_state(facts, now)) return false;
-  // There each sample is a round trip, and every read asks for this version and no other.
+  // Each sample would be a round trip, and every read asks for this version only.
   if (now.version_lasts && file.traits().is_far) return true;
   return samples_fit(index, file);
 }
@@ -116,13 +117,13 @@ bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredF
 bool has_claimed_damage(const ShardIndex& index, const StoredFile& file) {
   if (index.damage().empty() || file.traits().is_far) return true;
   if (index.seek_points() != nullptr) return false;
-  // Outlives what is made of it here, without being owned.
+  // Does not own the file, which outlives all uses here.
   const std::shared_ptr<const StoredFile> shard(std::shared_ptr<void>(), &file);
   const auto walker = walk(shard);
   FrameFinder finder(shard, [](std::uint64_t) {});
   for (const Damage& each : index.damage()) {
     if (each.begin > file.bytes() || each.records_before > index.record_count()) return false;
-    // Else it could begin inside a record.
+    // Otherwise the damage could begin inside a record.
     if (each.records_before > 0 && !record_fits(index, file, each.records_before - 1)) return false;
     if (file.bytes() - each.begin < kHeaderBytes) {
       if (each.kind != DamageKind::torn_header || each.end != file.bytes()) return false;
@@ -163,7 +164,7 @@ bool is_proven_by(const ShardIndex& scanned, const ShardIndex& index,
   }
   try {
     if (!index.has_same_entries(scanned)) return false;
-    // Records of the same lengths may be others, and reading would compare these.
+    // Records of equal length may differ. Reading would compare these samples.
     if (samples_differ(index, *file)) return false;
     if (index.seek_points() == nullptr) return true;
     if (have_same_spans(*index.seek_points(), *scanned.seek_points())) return true;

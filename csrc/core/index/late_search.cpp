@@ -60,7 +60,7 @@ std::span<const DirectoryEntry> LateSearch::find(const FolderIndex& index,
   return found;
 }
 
-// Whether nothing would be found at opening that could not be an error later.
+// Whether opening now would find no error that opening later could not report.
 bool LateSearch::may_be_late(const DirectoryEntry& entry, const FolderIndex& index,
                              const FileFacts& facts) const noexcept {
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -89,7 +89,7 @@ void LateSearch::look_at_listed(const std::string& url, LateShard* late) {
   if (auto listed = take_listed_object(url, access); listed && listed->facts == *facts) {
     late->version = std::move(listed->version);
   } else {
-    late->entry = nullptr;  // another thread has opened it, or listed it again
+    late->entry = nullptr;  // another thread has opened the object, or listed it again
   }
 }
 
@@ -105,7 +105,7 @@ void LateSearch::look_in_index(const std::string& path, const FileFacts& facts, 
   const std::string_view name = std::string_view(path).substr(name_at);
   for (const auto& index : folder_->indexes->indexes()) {
     const auto entries = find(*index, name);
-    // A shard that was moved may be known as one of its former data folder.
+    // A moved shard may be listed under its former data folder.
     for (const bool is_there : {true, false}) {
       for (const DirectoryEntry& entry : entries) {
         if ((entry.data == folder_->data) != is_there || !may_be_late(entry, *index, facts)) {

@@ -14,40 +14,39 @@
 
 namespace tfrfast {
 
-// The folders of a set's shards, and what their indexes hold. Safe from many threads.
+// The folders of a set's shards, and the contents of their indexes. Safe from many threads.
 class LateFolders {
  public:
   struct Folder {
     LateFolder late;
     std::shared_ptr<const IndexFolder> indexes;
-    std::uint64_t data = 0;  // of the shards' entries; see IndexPlace
+    std::uint64_t data = 0;  // data folder of the entries; see IndexPlace
   };
 
   LateFolders(const IndexOptions& options, IoMode io);
 
-  // `prefix` is a path up to its last slash. Null if no index is there.
+  // `prefix` is a path up to its last slash. Null if the folder has no index.
   const Folder* at(const std::string& prefix);
   const IndexOptions& options() const noexcept { return options_; }
 
  private:
-  const IndexOptions options_;  // its folders are set
+  const IndexOptions options_;  // with `folders` set
   const IoMode io_;
   std::mutex mutex_;
   std::map<std::string, const Folder*> by_prefix_;
   std::deque<Folder> folders_;
 };
 
-// One thread's search. It is fastest if shards come folder by folder and in order.
+// The search of one thread. Fastest if shards come folder by folder and in order.
 class LateSearch {
  public:
   explicit LateSearch(LateFolders& folders) : folders_(folders) {}
 
-  // The size of a file of this machine. If an index of its folder describes what the file is now,
-  // sets `late`, unless that is null. Throws Error io, and invalid
-  // for what is not a regular file.
+  // Returns the size of a local file. If an index of the file's folder describes the present file,
+  // fills `late`, unless null. Throws Error io, and invalid for anything but a regular file.
   std::uint64_t look_at(const std::string& path, LateShard* late);
-  // The same for an object that a listing has found; nothing is known of others. It counts as
-  // opened then.
+  // Like look_at(), for an object that a listing has found. A found object counts as opened. Leaves
+  // `late` alone for other objects.
   void look_at_listed(const std::string& url, LateShard* late);
 
  private:
@@ -61,7 +60,7 @@ class LateSearch {
   std::string prefix_;
   const LateFolders::Folder* folder_ = nullptr;
   bool knows_prefix_ = false;
-  std::size_t next_ = 0;  // the entry after the one that was found
+  std::size_t next_ = 0;  // the entry after the last entry found
 };
 
 }  // namespace tfrfast

@@ -15,14 +15,13 @@
 namespace tfrfast {
 namespace {
 
-// Scans a shard into an index, which is to be `kept` or not. Sets `is_whole` to false if damage
-// ended the scan.
-// After damage was found: whether it may have been a copy's, which is gone now.
+// Mends the local copies of damaged bytes. Returns whether anything was mended, so that another
+// scan may find no damage.
 bool mend_damage(const StoredFile& file, Compression compression,
                  const std::vector<Damage>& damage) {
   bool is_mended = false;
   for (const Damage& each : damage) {
-    // Of a compressed shard, the place is in what it inflates to.
+    // Damage of a compressed shard has a place in the inflated stream, so mend the whole file.
     const bool is_plain = compression == Compression::none;
     is_mended |= is_plain ? file.mend({each.begin, each.end - each.begin})
                           : file.mend({0, file.facts().bytes});
@@ -31,6 +30,8 @@ bool mend_damage(const StoredFile& file, Compression compression,
   return is_mended;
 }
 
+// Scans a shard into an index. `kept` says whether the index will be kept. Sets `is_whole` to
+// false if damage ended the scan.
 IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
                              AtDamage at_damage, bool kept, const ScanProgress& progress,
                              bool* is_whole) {
@@ -53,27 +54,27 @@ IndexPlaces places_for(const std::string& shard_path, const IndexOptions& option
   return {sibling_place(shard_path), cached};
 }
 
-// Checks that an index can be kept there, now rather than after a long scan. For many shards each
+// Checks that an index can be kept there, now rather than after a long scan. For many shards, each
 // folder is checked once.
 void check_place_for(const IndexPlace& place, const IndexOptions& options) {
-  // A file is made and removed. ext4 does not use such a file's inode again for some seconds, and
-  // passes over all of those when it makes the next file: with one for each of many shards, that
-  // takes longer than all else.
+  // The check makes and removes a file. ext4 does not reuse the file's inode for some seconds, and
+  // skips all such inodes when it makes the next file. With a check for each of many shards,
+  // skipping would take most of the time.
   const bool is_tried =
       options.folders != nullptr && !options.folders->is_first_check(place.folder);
   if (!is_tried) check_index_folder(place.folder, "Name another folder for indexes.");
 }
 
-// Keeps the index in the user's cache, if that is to be used. Throws Error io.
+// Keeps the index in the user's cache, if the cache may be used. Throws Error io.
 void put_in_cache(const ShardIndex& index, const std::string& shard_path) {
   const auto place = cached_place(shard_path);
   if (!place || !make_cached_folder(*place)) return;
   const std::string path = own_index_path(place->folder);
-  // In a folder that is ours alone, whatever else has the name goes. Where nothing has it, another
-  // thread may be about to put an index there.
+  // In a folder that belongs to this user alone, any other file with the name is removed. If no
+  // file has the name, another thread may be about to put an index there.
   const bool is_taken = look_at_name(path).kind != NameKind::nothing;
   if (is_taken && !begins_like_own_file(path)) remove_file(path);
-  // Not durable: an index that a power cut has torn is noticed and built again.
+  // Not durable: an index torn by a power cut is noticed and built again.
   keep_index(*place, index);
 }
 
@@ -81,7 +82,7 @@ void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexc
   try {
     put_in_cache(index, shard_path);
   } catch (const std::exception&) {
-    // If the cache is full or not writable, the next opening scans again, and that is all.
+    // The cache is full or not writable. The next opening scans again.
   }
 }
 
@@ -93,7 +94,7 @@ void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
     const auto place = cached_place(shard_path);
     if (!place || !make_cached_folder(*place)) return;
     if (folder_of(index.origin()) == place->folder) {
-      keep_in_cache(scanned, shard_path);  // counts before our own of another state
+      keep_in_cache(scanned, shard_path);  // counts before our own index of another state
     } else {
       save_proof(proof_path(shard_path, index.origin()), index, scanned.facts());
     }
@@ -190,8 +191,8 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
   const bool knows_by_version =
       file->traits().is_far && file->facts().version_lasts && !options.compression;
   if (knows_by_version) {
-    // An index of this very version knows what a look at its first bytes would find. With damage,
-    // it may have been made by someone who expected another compression.
+    // An index of this very version makes a look at the first bytes unnecessary. An index with
+    // damage does not: its maker may have expected another compression.
     found = look_in(places, options, *file, {});
     if (found.fitting != nullptr && found.fitting->damage().empty()) return as_found();
   }
@@ -215,7 +216,7 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
     throw_without_index();
   }
   const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();
-  // Not if the scan may prove an index that is there.
+  // No check if the scan may prove an existing index.
   if (!options.folder.empty() && !requires_one && found.unproven.empty()) {
     check_place_for(*places.in_folder, options);
   }
@@ -245,7 +246,7 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
   const Compression kind = *resolved;
   const IndexPlace place = place_for(folder, shard_path);
   if (!force) {
-    // A proof serves this user only, and the index may serve everybody.
+    // A proof serves only this user, but the index may serve all users.
     IndexFolders own;
     const FoundIndex found = look_for_index({place, {}}, folders == nullptr ? own : *folders, *file,
                                             kind, Proofs::ignored);

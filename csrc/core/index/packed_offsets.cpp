@@ -12,11 +12,11 @@ namespace tfrfast {
 namespace {
 
 constexpr std::uint64_t kMaxSlope = std::numeric_limits<std::uint32_t>::max();
-// Bases have 56 bits, one of which is the sign. No line under offsets up to this leaves that range.
+// A base has 56 bits with its sign. Any line under offsets up to this limit fits into a base.
 constexpr std::uint64_t kMaxLineOffset = std::uint64_t{1} << 54;
 constexpr std::uint64_t kMaxResidualUnits = std::numeric_limits<std::uint32_t>::max();
 
-// Where offset `in_block` would be on a line from 0.
+// The place of offset `in_block` on a line from 0.
 std::uint64_t on_line(std::uint64_t slope, std::size_t in_block) {
   return slope * in_block >> 8;
 }

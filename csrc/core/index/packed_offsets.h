@@ -1,18 +1,18 @@
-// Ascending offsets in few bits each, any of which is found in constant time.
+// Stores ascending offsets in few bits each. Any offset is found in constant time.
 //
-// Each block of 128 offsets has a line, as steep as that from its first offset to its last, and
-// shifted down until no offset lies below it. What is kept of an offset is its distance from the
+// Each block of 128 offsets has a line with the slope from its first offset to its last, shifted
+// down until no offset lies below the line. The block stores the distance of each offset from the
 // line, the residual:
 //
 //   offset(j) = base + floor(slope * j / 256) + residual(j)
 //
-// The residuals of a block have one width. If offsets of a block are too large for a base, base and
-// slope are zero and the residuals are the offsets themselves, in 64 bits.
+// The residuals of a block have one width. If a block's offsets are too large for a base, base and
+// slope are zero, and the residuals are the offsets themselves, in 64 bits.
 //
-// With its block's header, an offset takes about 10 bits for a small record, 21 for an image, and 1
-// if all records have one length. A random lookup among ten million offsets takes 14 ns for small
-// records and 26 ns for images; a plain array of 8-byte offsets takes 22 ns. If all of it is in the
-// processor's cache, a lookup takes 4 ns more than in the array.
+// With a share of the block's header, an offset takes about 10 bits for a small record, 21 for an
+// image, and 1 if all records have one length. A random lookup among ten million offsets takes 14
+// ns for small records and 26 ns for images; a plain array of 8-byte offsets takes 22 ns. If the
+// offsets are in the processor's cache, a lookup takes 4 ns more than in the array.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace tfrfast {
 
-// As it lies in index files, little-endian.
+// In index files: little-endian.
 struct OffsetBlock {
   std::uint64_t base_and_width = 0;  // the base, signed, in the upper 56 bits; the width below
   std::uint32_t slope = 0;           // in 1/256 bytes a record
@@ -31,19 +31,22 @@ struct OffsetBlock {
 };
 static_assert(sizeof(OffsetBlock) == 16);
 
-// A view of packed offsets in other memory. Their bytes may be anything, and may change while they
-// are read: no function reads outside of them. Where they are mapped, call inside run_guarded().
+// A view of packed offsets in other memory. The bytes may hold anything, and may change meanwhile:
+// no function reads outside the bytes. Call inside run_guarded() if the bytes are mapped.
 class PackedOffsets {
  public:
   static constexpr std::size_t kBlockOffsets = 128;
   static constexpr std::size_t kResidualUnit = 16;
-  static constexpr std::uint64_t kMaxWidth = 57;   // which one load of 8 bytes always holds
-  static constexpr std::uint64_t kWildWidth = 64;  // of offsets that are stored as they are
-  // This many zero bytes follow the residuals, so that the last one can be loaded like any other.
+  static constexpr std::uint64_t kMaxWidth = 57;  // one load of 8 bytes always holds this many bits
+  // width of a block that stores the offsets themselves
+  static constexpr std::uint64_t kWildWidth = 64;
+  // This many zero bytes follow the residuals, so that the last residual can be loaded like any
+  // other.
   static constexpr std::size_t kResidualPadding = 8;
-  static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};  // if the residual lies outside
+  // returned if a residual lies outside
+  static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
-  // A page of blocks has a checksum.
+  // The offsets of a page. Each page of blocks has a checksum.
   static constexpr std::size_t kPageOffsets = 4096;
 
   static constexpr std::uint64_t block_count_of(std::uint64_t count) {
@@ -79,7 +82,7 @@ class PackedOffsets {
     std::uint64_t begin;
     std::uint64_t next;
   };
-  // Offset `number` and the one after it.
+  // Returns offset `number` and the next offset.
   Pair pair(std::uint64_t number) const noexcept {
     const Line line(*this, number / kBlockOffsets);
     const std::uint64_t in_block = number % kBlockOffsets;
@@ -87,9 +90,9 @@ class PackedOffsets {
     return {begin, in_block + 1 < kBlockOffsets ? line.at(in_block + 1) : operator[](number + 1)};
   }
 
-  // What pair() will read, to prefetch: first the block and, when that has arrived, the residual.
-  // (The caller prefetches, since GCC takes a function that does only that for one that does
-  // nothing.) place_of_block() reads no memory.
+  // The memory that pair() will read, to prefetch: first the block and, after the block has
+  // arrived, the residual. (The caller prefetches: GCC removes a function that only prefetches.)
+  // place_of_block() reads no memory.
   const void* place_of_block(std::uint64_t number) const noexcept {
     return blocks_ + number / kBlockOffsets;
   }
@@ -97,23 +100,23 @@ class PackedOffsets {
     return Line(*this, number / kBlockOffsets).residual_at(number % kBlockOffsets);
   }
 
-  // Writes the offsets of one block to `out`: kBlockOffsets, or fewer of the last block. Returns
-  // how many.
+  // Writes the offsets of a block to `out`: kBlockOffsets offsets, or fewer from the last block.
+  // Returns the number of offsets.
   std::size_t unpack(std::uint64_t block, std::uint64_t* out) const noexcept;
 
-  // Computes the CRC-32C of a page's blocks followed by their residuals, to the end if it is the
-  // last page. False if the residuals of its blocks do not follow one another, or have widths that
-  // pack_offsets() never gives them.
+  // Computes the CRC-32C of a page's blocks followed by their residuals; in the last page, of all
+  // remaining residuals. False if the blocks' residuals are not contiguous, or have a width that
+  // pack_offsets() never uses.
   bool checksum(std::uint64_t page, std::uint32_t* crc) const noexcept;
 
  private:
-  // A block, read once.
+  // A block, loaded once.
   class Line {
    public:
     Line(const PackedOffsets& offsets, std::uint64_t block) noexcept : offsets_(offsets) {
       std::memcpy(&block_, offsets.blocks_ + block, sizeof block_);
       width_ = block_.base_and_width & 0xff;
-      // Other widths do not occur; for them any mask will do.
+      // pack_offsets() uses no other width. For other widths any mask will do.
       mask_ = width_ < 64 ? (std::uint64_t{1} << width_) - 1 : ~std::uint64_t{0};
     }
     std::uint64_t at(std::uint64_t in_block) const noexcept {
@@ -145,11 +148,11 @@ class PackedOffsets {
 
   const OffsetBlock* blocks_ = nullptr;
   const std::uint8_t* residuals_ = nullptr;
-  std::uint64_t last_load_ = 0;  // where the last 8 bytes of the residuals begin
+  std::uint64_t last_load_ = 0;  // begin of the last 8 bytes of the residuals
   std::uint64_t count_ = 0;
 };
 
-// Packed offsets, and their memory.
+// Packed offsets with their memory.
 struct PackedBytes {
   std::vector<OffsetBlock> blocks;
   std::vector<std::uint8_t> residuals;
@@ -159,8 +162,8 @@ struct PackedBytes {
   std::vector<std::uint64_t> unpack() const;
 };
 
-// Packs offsets as they come, so that they never take 8 bytes each. Those that have come can be
-// read meanwhile.
+// Packs offsets as they arrive, so that they never take 8 bytes each. Packed offsets can be read
+// meanwhile.
 class OffsetPacker {
  public:
   // Throws OutOfMemory if the residuals take more than 64 GiB.
@@ -178,11 +181,11 @@ class OffsetPacker {
   void pack(std::span<const std::uint64_t> block);
 
   PackedBytes packed_{{}, std::vector<std::uint8_t>(PackedOffsets::kResidualPadding), 0};
-  std::vector<std::uint64_t> rest_;  // less than a block
+  std::vector<std::uint64_t> rest_;  // fewer than a block
 };
 
-// Any numbers can be packed, but only ascending ones get smaller. The same ones always give the
-// same bytes, whether they come at once or one by one.
+// Packs numbers. Only ascending numbers get smaller. Equal numbers give equal bytes, whether
+// appended at once or one by one.
 PackedBytes pack_offsets(std::span<const std::uint64_t> offsets);
 
 }  // namespace tfrfast

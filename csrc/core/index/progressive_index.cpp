@@ -9,7 +9,7 @@ namespace {
 
 using Stretch = ProgressiveIndex::Stretch;
 
-// The first of `count` records whose offset is `at` or more.
+// Returns the first of `count` records whose offset is `at` or more.
 template <class OffsetOf>
 std::uint64_t first_from(std::uint64_t count, std::uint64_t at, const OffsetOf& offset_of) {
   std::uint64_t low = 0;
@@ -34,7 +34,7 @@ std::uint64_t first_offset_from(const OffsetPacker& offsets, std::uint64_t at) {
   return first_from(offsets.size(), at, [&](std::uint64_t number) { return offsets[number]; });
 }
 
-// Damage at the stream's very end belongs to the file's last bytes.
+// Damage at the very end of the stream belongs to the file's last bytes.
 std::uint64_t end_in_stream(const SeekPoints& points, std::uint64_t end, std::uint64_t file_bytes) {
   return end >= file_bytes ? std::numeric_limits<std::uint64_t>::max()
                            : points.first_byte_from(end);
@@ -131,8 +131,7 @@ std::shared_ptr<const ShardIndex> ProgressiveIndex::index() const {
 
 void ProgressiveIndex::scan_to(std::uint64_t end) {
   if (compression_ == Compression::none) end = std::min(end, file_->bytes());
-  // A frame's length is known once the next one's beginning is, so at the very end one more step is
-  // needed.
+  // The next frame's beginning reveals a frame's length, so the very end needs one more step.
   while (!scanner_->finished() && scanner_->position() < end) scanner_->advance(end);
   if (scanner_->position() >= file_->bytes() && !scanner_->finished()) {
     scanner_->advance(std::max(end, file_->bytes()));

@@ -1,4 +1,4 @@
-// A shard's frames in file order: from its index, or found step by step if there is none.
+// Gives a shard's frames in file order: from the index or, without an index, found step by step.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,30 @@
 
 namespace tfrfast {
 
-// No caller waits for a whole shard to be indexed, or for an index to be proven: asking for frames
-// up to byte N walks the headers up to N. When the walk reaches the end, the user's cache keeps the
-// index, or the proof if an existing index turns out to fit, for the next opening. A compressed
-// shard is inflated once if its records are read soon after the walk has passed them. Safe from
-// many threads.
+// No caller waits until a whole shard is indexed, or an index is proven: a request for frames up to
+// byte N walks the headers up to N. At the end of the walk, the user's cache keeps the index, or
+// the proof of an existing index, for the next opening. A compressed shard is inflated once if its
+// records are read soon after the walk has passed them. Safe from many threads.
 class ProgressiveIndex {
  public:
-  // Throws Error io. A shard that is not compressed as it should be is one piece of damage.
+  // Throws Error io. A shard with an unexpected compression is one piece of damage.
   ProgressiveIndex(const std::string& shard_path, IoMode io, const IndexOptions& options);
 
-  // What offsets count in.
+  // The bytes in which offsets count.
   const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
 
   // The frames and the damage that begin in bytes [begin, end).
   struct Stretch {
-    std::uint64_t first_number = 0;  // of the first frame, within the shard
+    std::uint64_t first_number = 0;  // number of the first frame in the shard
     std::vector<Frame> frames;
     std::vector<Damage> damage;
   };
   Stretch stretch(std::uint64_t begin, std::uint64_t end);
-  // The same for bytes of the file as stored. For a compressed shard, whose uncompressed size is
-  // not known at first, these are the frames of the spans that begin there.
+  // Like stretch(), for bytes of the file as stored. For a compressed shard, whose uncompressed
+  // size is unknown at first, returns the frames of the spans that begin in these bytes.
   Stretch stretch_in_file(std::uint64_t begin, std::uint64_t end);
 
-  // The whole index, or null if it is not known yet.
+  // The whole index, or null before the end of the walk.
   std::shared_ptr<const ShardIndex> index() const;
 
  private:
@@ -47,13 +46,13 @@ class ProgressiveIndex {
   Compression compression_ = Compression::none;
   const IndexOptions options_;
   bool settled_ = false;
-  mutable std::mutex mutex_;  // guards the rest
+  mutable std::mutex mutex_;  // guards the members below
   std::shared_ptr<const ShardIndex> index_;
-  std::unique_ptr<ShardScanner> scanner_;   // until there is an index
+  std::unique_ptr<ShardScanner> scanner_;   // null once the index is known
   std::shared_ptr<const StoredFile> file_;  // set once
 };
 
-// The same, from a whole index.
+// Like the members above, from a whole index.
 ProgressiveIndex::Stretch stretch_of(const ShardIndex& index, std::uint64_t begin,
                                      std::uint64_t end);
 ProgressiveIndex::Stretch stretch_in_file_of(const ShardIndex& index, std::uint64_t begin,

@@ -13,10 +13,10 @@ namespace tfrfast {
 namespace {
 
 constexpr std::size_t kChunkFrames = 4096;
-// Where frames are larger than a request divided by this, it is faster to read only their headers.
+// From frames of this part of a request on, reading only the headers is faster.
 constexpr std::uint64_t kLargePart = 4;
 // With AtDamage::stop, this many bytes after a bad header are searched for the next record, which
-// the message names.
+// the error message names.
 constexpr std::uint64_t kLookBytes = 1 << 20;
 
 }  // namespace
@@ -65,7 +65,7 @@ void ShardScanner::add(std::span<const std::uint64_t> offsets) {
 void ShardScanner::advance(std::uint64_t limit) {
   if (finished_ || (at_ >= limit && at_ < file_->bytes())) return;
   ShardWindow window = walker_->window(at_, kHeaderBytes);
-  // A mapped shard's window is the whole shard. Do not walk through all of it at once.
+  // A mapped shard's window is the whole shard. Do not walk through all of the shard at once.
   if (limit < window.end) {
     window.end = std::max(limit, at_ + std::min<std::uint64_t>(window.end - at_, kHeaderBytes));
   }
@@ -74,7 +74,8 @@ void ShardScanner::advance(std::uint64_t limit) {
   add({chunk_.data(), step.frames});
   if (step.frames > 0) {
     good_end_ = step.next;
-    // Where each request is a round trip, everything in large ones is faster than any header alone.
+    // If each request is a round trip, large requests for everything are faster than single
+    // headers.
     const StorageTraits& traits = file_->traits();
     const bool large =
         !traits.is_far && (step.next - at_) / step.frames > traits.request_bytes / kLargePart;
@@ -114,7 +115,7 @@ void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t record
   found_.damage.push_back({kind, at_, end, offsets_.size(), records});
 }
 
-// An intact header claims more bytes than are known so far. There may be more.
+// Handles an intact header that claims more bytes than are known so far. More bytes may come.
 void ShardScanner::take_large_frame() {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t payload_bytes = header_at(*walker_, at_).payload_bytes;
@@ -147,7 +148,7 @@ void ShardScanner::end(std::optional<DamageKind> torn) {
   }
   if (torn) lose(*torn, file_->bytes(), at_ < file_->bytes() ? 1 : 0);
   if (walker_->ending() != ShardWalker::Ending::clean && at_damage_ == AtDamage::stop) {
-    found_.is_whole = false;  // members that can be read may follow
+    found_.is_whole = false;  // readable members may follow
   }
 }
 
@@ -166,7 +167,7 @@ void ShardScanner::get_over_bad_header() {
   finished_ = true;
 }
 
-// Data were lost at `cut`: the bytes after it did not originally follow those before it.
+// Data were lost at `cut`: the bytes after `cut` did not originally follow the bytes before `cut`.
 void ShardScanner::get_over_bad_stream(std::uint64_t cut) {
   const FrameFinder::Found found = find_frame(cut);
   lose(DamageKind::bad_stream, found.at, 0);

@@ -1,4 +1,4 @@
-// One walk along a shard's headers finds every good record's offset, and the damage on the way.
+// Walks once along a shard's headers and finds the offset of every good record, and the damage.
 #pragma once
 
 #include <atomic>
@@ -17,15 +17,15 @@
 
 namespace tfrfast {
 
-// Called on the scanning thread, every few MiB, with the number of bytes of the file that were
-// scanned since the last call, which may be 0. May throw to stop the scan.
+// Called on the scanning thread, every few MiB, with the number of bytes scanned since the last
+// call, which may be 0. May throw to stop the scan.
 using ScanProgress = std::function<void(std::uint64_t newly_scanned_bytes)>;
 
 struct ShardScan {
-  PackedBytes offsets;  // one more than there are good records
+  PackedBytes offsets;  // one more than good records
   std::vector<Damage> damage;
   std::shared_ptr<const SeekPoints> seek_points;  // of a compressed shard
-  bool is_whole = true;  // false if it stopped at the damage that is listed last
+  bool is_whole = true;  // false if the scan stopped at the last listed damage
 };
 
 struct ScanOptions {
@@ -34,10 +34,10 @@ struct ScanOptions {
   AtDamage at_damage = AtDamage::get_over;
 };
 
-// A walk that can pause. `offsets` and `damage` are what it has found so far. It reads payloads
-// only to find the next frame after a bad header. Throws Error for I/O failures, Error memory for a
-// compressed shard of too many records, and what `progress` throws: damage is a finding, not a
-// failure. One thread at a time.
+// A scan that can pause. `offsets` and `damage` hold the findings so far. Reads payloads only to
+// find the next frame after a bad header. Throws Error for I/O failures, Error memory for a
+// compressed shard with too many records, and the exceptions of `progress`. Damage is a finding,
+// not a failure. One thread at a time.
 class ShardScanner {
  public:
   // `file` is the file as stored.
@@ -49,16 +49,16 @@ class ShardScanner {
   // Walks on by a few thousand frames at most, up to the first frame at or after byte `limit`.
   void advance(std::uint64_t limit);
 
-  // What offsets count in: the file or, if compressed, what has been inflated of it so far.
+  // The bytes in which offsets count: the file or, if compressed, the part inflated so far.
   const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
 
   const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }
 
   bool finished() const noexcept { return finished_; }
-  // Every frame that begins before this byte has been found.
+  // All frames that begin before this byte have been found.
   std::uint64_t position() const noexcept { return at_; }
-  std::uint64_t good_end() const noexcept { return good_end_; }  // of the last frame found
-  // Without the entry at the end, which take() adds.
+  std::uint64_t good_end() const noexcept { return good_end_; }  // end of the last frame found
+  // Without the last entry, which take() adds.
   const OffsetPacker& offsets() const noexcept { return offsets_; }
   const std::vector<Damage>& damage() const noexcept { return found_.damage; }
   ShardScan take();
@@ -81,19 +81,19 @@ class ShardScanner {
   std::shared_ptr<const SeekPoints> seek_points_;
   const AtDamage at_damage_;
   const ScanProgress progress_;
-  std::optional<FrameFinder> finder_;  // from the first bad header on
+  std::optional<FrameFinder> finder_;  // made at the first bad header
   std::vector<std::uint64_t> chunk_;
   OffsetPacker offsets_;
   ShardScan found_;  // without offsets
   std::uint64_t max_records_;
   std::uint64_t at_ = 0;
   std::uint64_t good_end_ = 0;
-  std::uint64_t searched_ = 0;  // how far the search for a frame after damage has come
+  std::uint64_t searched_ = 0;  // end of the bytes searched for a frame after damage
   std::uint64_t reported_bytes_ = 0;
   bool finished_ = false;
 };
 
-// The whole walk at once.
+// Scans a whole shard at once.
 ShardScan scan_shard(const std::shared_ptr<const StoredFile>& file,
                      const ScanProgress& progress = nullptr,
                      Compression compression = Compression::none,

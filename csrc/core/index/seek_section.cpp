@@ -12,7 +12,7 @@
 namespace tfrfast {
 namespace {
 
-// More than 32 KiB can take when they do not compress.
+// Exceeds the deflated size of 32 KiB of incompressible bytes.
 constexpr std::uint32_t kMaxWindowBytes = 34 << 10;
 
 }  // namespace

@@ -19,7 +19,7 @@ std::vector<Damage> with_frames_around(const std::vector<Damage>& damage,
   return gaps;
 }
 
-// Whether each frame has room before the next one begins. Without a branch for each.
+// Whether every frame has space before the next frame. Branch-free.
 bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept {
   bool ascends = true;
   for (std::size_t i = 1; i < offsets.size(); ++i) {
@@ -59,7 +59,7 @@ void ShardIndex::check_page(std::uint64_t page) const {
   const std::uint64_t last = std::min(first + PackedOffsets::kPageOffsets, offsets_.size()) - 1;
   bool intact = false;
   bool ascends = true;
-  // The offset before each block comes first.
+  // The first entry is the offset before the block.
   std::uint64_t block[1 + PackedOffsets::kBlockOffsets];
   const bool readable = run_guarded([&] {
     std::uint32_t crc = 0;
@@ -109,8 +109,8 @@ bool ShardIndex::covers_shard() const noexcept {
 
 bool ShardIndex::adds_up() const noexcept {
   const std::uint64_t records = record_count();
-  std::uint64_t end = 0;     // of what has been covered
-  std::uint64_t record = 0;  // the next one
+  std::uint64_t end = 0;     // end of the bytes covered so far
+  std::uint64_t record = 0;  // the next record
   for (const Damage& each : damage_) {
     if (each.records_before < record || each.records_before > records) return false;
     if (each.records_before > record) {

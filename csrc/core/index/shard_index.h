@@ -1,4 +1,4 @@
-// Where every good record of one shard is, and which bytes are damaged.
+// The place of every good record of a shard, and the shard's damaged bytes.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace tfrfast {
 
 // A frame's place in the uncompressed shard.
 struct Frame {
-  std::uint64_t offset = 0;  // of its header
+  std::uint64_t offset = 0;  // of the header
   std::uint64_t payload_bytes = 0;
 };
 
@@ -29,62 +29,61 @@ enum class DamageKind : std::uint8_t {
   bad_header = 1,    // bytes between two good frames, or after the last one, are not a frame
   torn_header = 2,   // the shard ends inside a header
   torn_payload = 3,  // the shard ends inside a payload or its CRC
-  // After a bad header come so many false ones that the rest of the shard was given up.
+  // After a bad header come so many false headers that the scan gave up the rest of the shard.
   lost_track = 4,
   torn_stream = 5,  // the compressed data end inside a member
-  // Compressed data cannot be inflated. How many bytes of the stream are missing is not known.
+  // Compressed data cannot be inflated. An unknown number of bytes of the stream is missing.
   bad_stream = 6,
-  // The walk stopped at a bad header and did not look beyond `end`. No index file has this.
+  // The scan stopped at a bad header and did not look beyond `end`. Never stored in an index file.
   unexplored = 7,
 };
 
-// Bytes [begin, end) hold no record that can be trusted.
+// Bytes [begin, end) hold no trustworthy record.
 struct Damage {
   DamageKind kind = DamageKind::bad_header;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::uint64_t records_before = 0;  // good records before it
-  // How many records were lost. 1 if the damaged header's own length leads exactly to the next good
-  // frame, or if the tail is torn. 0 if it is not known.
+  std::uint64_t records_before = 0;  // good records before the damage
+  // Lost records. 1 if the length in the damaged header leads exactly to the next good frame, or if
+  // the tail is torn. 0 if unknown.
   std::uint64_t records_lost = 0;
   friend bool operator==(const Damage&, const Damage&) = default;
 };
 
-// What an index says about its shard as a whole.
+// The facts about a whole shard.
 struct ShardFacts {
   std::uint64_t file_bytes = 0;  // as stored
   std::int64_t mtime_ns = 0;
-  std::uint64_t stream_bytes = 0;  // uncompressed; all offsets count in these
+  std::uint64_t stream_bytes = 0;  // uncompressed size, in which all offsets count
   Compression compression = Compression::none;
-  VersionTag version = {};  // of the file; zeros where it does not last
-  // Whether any change since would show in the members above; see index_state.h.
+  VersionTag version = {};  // of the file; zeros if the storage's versions do not last
+  // Any later change would show in the members above; see index_state.h.
   bool settled = false;
   // Made by the shard's writer, which gave the file a modification time that no write can give.
   bool by_writer = false;
-  // The checksum of frame_samples.h, if it is known: of plain shards of this machine.
+  // The checksum of frame_samples.h. Only for plain local shards.
   std::optional<std::uint32_t> samples_crc = {};
 };
 
-// The file that an index was loaded from.
+// The file from which an index was loaded.
 struct IndexSource {
   std::shared_ptr<const void> bytes = nullptr;  // kept alive
   std::string path = {};
-  std::uint32_t checksum = 0;  // of the header, and so of everything
+  std::uint32_t checksum = 0;  // of the header, and so of the whole file
 };
 
-// Immutable; safe from many threads. Offsets live in memory, or in a mapped index file whose pages
-// are checked when first touched: that they match their CRCs, and that no record begins inside
-// another.
+// Immutable. Safe from many threads. Offsets lie in memory, or in a mapped index file whose pages
+// are checked on first use: a page must match its CRC, and no record may begin inside another.
 class ShardIndex {
  public:
-  // `offsets` has one entry more than there are records: the end of the last good frame.
+  // `offsets` has one entry per record, plus the end of the last good frame.
   ShardIndex(const ShardFacts& facts, PackedBytes offsets, std::vector<Damage> damage,
              std::shared_ptr<const SeekPoints> seek_points = nullptr);
   ShardIndex(const ShardFacts& facts, const std::vector<std::uint64_t>& offsets,
              std::vector<Damage> damage, std::shared_ptr<const SeekPoints> seek_points = nullptr)
       : ShardIndex(facts, pack_offsets(offsets), std::move(damage), std::move(seek_points)) {}
 
-  // Offsets in the memory of `source`, with the CRC-32C of each of their pages.
+  // Offsets in the memory of `source`, with the CRC-32C of each page.
   ShardIndex(const ShardFacts& facts, IndexSource source, const PackedOffsets& offsets,
              std::vector<std::uint32_t> page_crcs, std::vector<Damage> damage,
              std::shared_ptr<const SeekPoints> seek_points = nullptr);
@@ -95,8 +94,8 @@ class ShardIndex {
   // Null if the shard is not compressed.
   const std::shared_ptr<const SeekPoints>& seek_points() const noexcept { return seek_points_; }
 
-  // Makes sure that the entries of record `number` can be trusted. After the first check this costs
-  // one load. Throws Error stale_index if the index file is damaged.
+  // Checks the entries of record `number`. After the first check of a page, costs one load. Throws
+  // Error stale_index if the index file is damaged.
   void check(std::uint64_t number) const {
     if (unchecked_ == nullptr) return;
     const std::uint64_t first = number / PackedOffsets::kPageOffsets;
@@ -105,10 +104,10 @@ class ShardIndex {
     if (last != first && unchecked_[last].load(std::memory_order_acquire)) check_page(last);
   }
 
-  // One more than there are records; to be read after check(), inside run_guarded().
+  // One more entry than records. Read entries after check(), inside run_guarded().
   const PackedOffsets& offsets() const noexcept { return offsets_; }
 
-  // The frame that checked entries describe. False if no frame of this shard can look like that.
+  // Decodes the frame of checked entries. False if no frame of this shard can have such entries.
   bool decode(std::uint64_t number, std::uint64_t begin, std::uint64_t next,
               Frame* frame) const noexcept {
     if (!gaps_.empty()) next = end_before_gap(number, next);
@@ -117,22 +116,22 @@ class ShardIndex {
     return true;
   }
 
-  // check(), read and decode() in one. Throws Error stale_index if decode() returns false.
+  // check(), reading and decode() in one. Throws Error stale_index if decode() returns false.
   Frame frame(std::uint64_t number) const;
   // Whether good frames and damage together cover the shard from its first byte to its last. False
   // if the index can no longer be read.
   bool covers_shard() const noexcept;
-  // Offsets (and, at the end, where the last good frame ends) of all records, checked and copied.
-  // Throws OutOfMemory if an index file claims more of them than memory holds.
+  // Copies all checked offsets, with the end of the last good frame. Throws OutOfMemory if an index
+  // file claims more offsets than memory can hold.
   std::vector<std::uint64_t> copy_offsets() const;
-  PackedBytes copy_packed() const;  // the same, packed
+  PackedBytes copy_packed() const;  // like copy_offsets(), packed
   [[noreturn]] void throw_nonsense(std::uint64_t number) const;
 
   // Whether this index and `other` have the same records and the same damage. Throws Error
   // stale_index if an index file is damaged.
   bool has_same_entries(const ShardIndex& other) const;
 
-  // The index file's path and checksum; empty and 0 if it was built in memory.
+  // The index file's path and checksum; empty and 0 for an index built in memory.
   const std::string& origin() const noexcept { return source_.path; }
   std::uint32_t checksum() const noexcept { return source_.checksum; }
 
@@ -147,10 +146,10 @@ class ShardIndex {
   PackedBytes owned_offsets_;
   PackedOffsets offsets_;
   std::vector<std::uint32_t> page_crcs_;
-  std::unique_ptr<std::atomic<bool>[]> unchecked_;  // a flag a page; null for offsets in memory
+  std::unique_ptr<std::atomic<bool>[]> unchecked_;  // a flag per page; null for offsets in memory
   std::vector<Damage> damage_;
   std::shared_ptr<const SeekPoints> seek_points_;
-  std::vector<Damage> gaps_;  // the damage that has a good frame on both sides
+  std::vector<Damage> gaps_;  // the damage between two good frames
 };
 
 }  // namespace tfrfast

@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kMaxRecords = std::numeric_limits<std::int64_t>::max();
 constexpr auto kBetweenReports = std::chrono::milliseconds(100);
 
-// Collects the progress of all scanning threads and reports it on the one that opens.
+// Collects the progress of all scanning threads and reports on the opening thread.
 class ProgressMeter {
  public:
   ProgressMeter(const OpeningProgress& report, std::uint64_t all_bytes)
@@ -55,12 +55,12 @@ class ProgressMeter {
   std::atomic<std::uint64_t> done_bytes_{0};
 };
 
-// What the caller's progress throws ends the work of all threads at once.
+// Ends the work of all threads if the caller's progress throws.
 class Interruption {
   struct Interrupted {};
 
  public:
-  // On the thread that opens, `action` may throw. The other threads notice at their next call.
+  // On the opening thread, `action` may throw. The other threads notice at their next call.
   template <class Action>
   void pass_on(const Action& action) {
     if (interrupted_.load(std::memory_order_acquire)) throw Interrupted();
@@ -81,7 +81,7 @@ class Interruption {
   std::exception_ptr thrown_;
 };
 
-// Where each request waits for a round trip, more threads cost no processor time.
+// A thread that waits for a round trip costs no processor time, so remote shards get more threads.
 template <class PathOf>
 unsigned threads_to_open(const std::vector<std::size_t>& numbers, const PathOf& path_of,
                          unsigned threads) {
@@ -92,15 +92,16 @@ unsigned threads_to_open(const std::vector<std::size_t>& numbers, const PathOf& 
   return threads;
 }
 
-// What is known before anything is opened.
+// The facts that are known before anything is opened.
 struct Examined {
   std::unique_ptr<LateFolders> folders;
   std::vector<std::size_t> opened_now;
-  std::uint64_t bytes_opened_now = 0;  // a far shard's are known once it is open
+  // without remote shards, whose sizes are unknown until they are open
+  std::uint64_t bytes_opened_now = 0;
 };
 
 // Calls set_late(number, late) for each shard that can be opened later. Throws Error for the first
-// one that is missing.
+// missing shard.
 template <class PathOf, class SetLate>
 Examined examine(std::size_t count, const PathOf& path_of, const IndexOptions& index,
                  const ShardSetOptions& options, const SetLate& set_late) {
@@ -150,8 +151,8 @@ std::uint64_t fingerprint_of(const std::vector<const ShardSlot*>& slots) {
   return hash.value();
 }
 
-// Of each path the number of its first mention among the distinct ones, whose places are in
-// `first`.
+// Numbers the distinct paths. Returns the number of each path, and sets `first` to the place of
+// each distinct path's first mention.
 std::vector<std::uint32_t> number_distinct(const std::vector<std::string>& paths,
                                            std::vector<std::uint32_t>* first) {
   std::vector<std::uint32_t> numbers;
@@ -167,7 +168,7 @@ std::vector<std::uint32_t> number_distinct(const std::vector<std::string>& paths
   return numbers;
 }
 
-// Distinct shards. The folders of those that are opened later are kept as long as these.
+// Distinct shards. Also owns the folders of the shards that are opened later.
 struct Shards {
   explicit Shards(std::size_t count) : slots(std::make_unique<ShardSlot[]>(count)) {}
   std::unique_ptr<LateFolders> folders;
@@ -239,7 +240,7 @@ std::shared_ptr<const ShardSet> ShardSet::joined(
     slots.insert(slots.end(), set->slots_.begin(), set->slots_.end());
     kept.insert(kept.end(), set->kept_.begin(), set->kept_.end());
   }
-  // No std::make_shared: the constructor is private.
+  // Not std::make_shared: the constructor is private.
   std::shared_ptr<ShardSet> all(
       new ShardSet(std::move(slots), std::move(kept), sets[0]->options()));
   all->source_starts_ = std::make_shared<const std::vector<std::int64_t>>(std::move(starts));
@@ -290,7 +291,7 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
         },
         while_waiting);
   } catch (...) {
-    interruption.rethrow_if_any();  // rather than the error of a shard
+    interruption.rethrow_if_any();  // takes precedence over a shard's error
     throw;
   }
   if (meter) meter->finish();

@@ -19,7 +19,7 @@ namespace {
               {path, {}, {}});
 }
 
-// What the file is now, if it is still what it was. Reading an object finds that out.
+// Opens the file if it is unchanged. Reading an object notices a change by itself.
 std::shared_ptr<const StoredFile> open_unchanged(const LateShard& shard, const std::string& name) {
   const LateFolder& folder = *shard.folder;
   const FileFacts& then = shard.facts;
@@ -64,7 +64,7 @@ const IndexedShard& ShardSlot::open() const {
   if (opened_.compare_exchange_strong(nobody, made.get(), std::memory_order_acq_rel)) {
     return *made.release();
   }
-  return *nobody;  // which another thread has opened
+  return *nobody;  // another thread has opened the shard
 }
 
 std::string_view ShardSlot::late_name() const noexcept {

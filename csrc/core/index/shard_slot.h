@@ -1,4 +1,5 @@
-// A shard of a set: open, or described by an index so well that it is opened when it is first read.
+// A shard of a set: open, or described by an index so fully that opening can wait for the first
+// read.
 #pragma once
 
 #include <atomic>
@@ -14,43 +15,41 @@
 
 namespace tfrfast {
 
-// What shards of one folder have in common that are not open yet. The folder is one of this machine
-// or of a far storage.
+// The common facts of the unopened shards of a folder, on this machine or in a remote storage.
 struct LateFolder {
-  std::string prefix;           // of their paths, as they were given
-  std::string absolute_prefix;  // the same, after the process has changed its folder
+  std::string prefix;           // of the shards' paths, as given
+  std::string absolute_prefix;  // the absolute path, valid after a change of the current folder
   IoMode io = IoMode::automatic;
   bool is_far = false;
-  std::string access;  // how to reach it, if it is far
-  // While it lives, what a cache has of the folder stays there; null without a cache.
+  std::string access;  // options of a remote storage
+  // Keeps the folder's files in a cache while it lives. Null without a cache.
   std::shared_ptr<const void> cached;
 };
 
-// A shard that is not open yet. `entry` lies in an index of the folder, and describes the file that
-// had these facts. There is no damage.
+// A shard that is not open yet. `entry` lies in an index of the folder, and describes the file with
+// these facts. The shard has no damage.
 struct LateShard {
   const LateFolder* folder = nullptr;  // outlives the slot
   std::shared_ptr<const FolderIndex> index;
   const DirectoryEntry* entry = nullptr;
   FileFacts facts;
-  std::string version;  // of an object, as the client has described it
+  std::string version;  // of an object, as the client described it
 };
 
-// A shard's index, which is loaded if nobody has opened the shard. Needs neither the slot nor the
-// shard.
+// A shard's index, loaded only if the shard is open. Independent of the slot and the shard.
 struct SlotIndex {
   std::shared_ptr<const ShardIndex> loaded;
   std::shared_ptr<const FolderIndex> folder;  // of an index that is not loaded
   const DirectoryEntry* entry = nullptr;
 
-  // Throws Error stale_index if the index is damaged, io if it cannot be read.
+  // Throws Error stale_index if the index is damaged, io if the index cannot be read.
   std::shared_ptr<const ShardIndex> load() const {
     return loaded != nullptr ? loaded : folder->open(*entry);
   }
 };
 
-// Once it is set, it is safe from many threads. Nobody waits and no lock is held while a shard is
-// opened: if two threads do so at the same time, the result of one of them stays.
+// Safe from many threads once set. Opening a shard holds no lock and waits for no thread: if two
+// threads open a shard at the same time, one result stays.
 class ShardSlot {
  public:
   ShardSlot() = default;
@@ -61,17 +60,17 @@ class ShardSlot {
   void set(IndexedShard shard) { opened_ = new IndexedShard(std::move(shard)); }
   void set(LateShard late) noexcept { late_ = std::move(late); }
 
-  // Null if it has not been opened yet.
+  // Null if not opened yet.
   const IndexedShard* opened() const noexcept { return opened_.load(std::memory_order_acquire); }
-  // Opens it, if nobody has. Throws Error stale_index if the file was removed, replaced or changed
-  // since the slot was set, or the index is damaged; io if it cannot be read.
+  // Opens the shard if necessary. Throws Error stale_index if the file was removed, replaced or
+  // changed since the slot was set, or if the index is damaged; io if the file cannot be read.
   const IndexedShard& open() const;
 
-  // These open nothing.
+  // The functions below open nothing.
   std::string path() const;
   std::string name() const;  // the path without folders
   const FileFacts& file_facts() const noexcept;
-  std::uint64_t file_bytes() const noexcept;  // as the index says
+  std::uint64_t file_bytes() const noexcept;  // from the index
   std::uint64_t stream_bytes() const noexcept;
   std::uint64_t record_count() const noexcept;
   Compression compression() const noexcept;

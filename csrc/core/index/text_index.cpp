@@ -33,7 +33,7 @@ bool is_blank(char character) {
   return character == ' ' || character == '\t' || character == '\r';
 }
 
-// Takes the next number off `line`; false if there is none.
+// Takes the next number off `line`. False if no number comes next.
 bool take_number(std::string_view& line, std::uint64_t* number) {
   while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
   const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), *number);

@@ -1,4 +1,4 @@
-// What a walk along a shard reads through its walker.
+// Lets a walk along a shard read through its walker.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace tfrfast {
 
-// Runs `leaf`, which touches the walker's bytes near `at`. A fault is a failure, never damage: what
-// could not be read may be all right, and an index must not say otherwise.
+// Runs `leaf`, which touches the walker's bytes near `at`. A fault is a failure, never damage: the
+// unreadable bytes may be intact, and an index must not say otherwise.
 template <class Leaf>
 void touch(const ShardWalker& walker, std::uint64_t at, const Leaf& leaf) {
   if (!run_guarded(leaf)) throw_mapping_fault(walker.file(), at);
 }
 
-// The shard must have kHeaderBytes from `at` on.
+// Decodes a header. The shard must have kHeaderBytes bytes from `at` on.
 inline FrameHeader header_at(ShardWalker& walker, std::uint64_t at) {
   const ShardWindow window = walker.window(at, kHeaderBytes);
   FrameHeader header;
