@@ -1,1 +1,1 @@
-"""What `tfrfast bench`, `tfrfast demo` and benchmarks share: what is timed, and how it is shown."""
+"""The pipelines, timing and charts of `tfrfast bench`, `tfrfast demo` and the benchmarks."""

@@ -1,4 +1,4 @@
-"""Times ours beside the fastest of TensorFlow's configurations, in turns over the same files."""
+"""Times tfrfast and TensorFlow's fastest configuration in turns over the same files."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from tfrfast.reader import Reader
 
 TENSORFLOW, DATASET, LOADER = "TensorFlow", "tfr.TFRecordDataset", "tfr.Loader"
 LOADER_DATASET = "Loader.to_tf_dataset"
-_TRIALS = 2  # of each of TensorFlow's configurations, after one that is not counted
+_TRIALS = 2  # of each configuration of TensorFlow, after a trial that does not count
 
 
 class Comparison(NamedTuple):
-    """The seconds that each contender took for the same records in each round."""
+    """The seconds of each contender for the same records in each round."""
 
     data: str
     work: str
     records: int
     payload_bytes: int
     tensorflow_way: str
-    """The fastest of TensorFlow's configurations, which is the one that was timed."""
+    """The fastest configuration of TensorFlow, which was timed."""
     timings: dict[str, Timing]
 
     def ratio(self, contender: str) -> float:
-        """How many times as fast as TensorFlow it is: the median of the ratios of each round."""
+        """Returns the speed as a multiple of TensorFlow's: the median of the rounds' ratios."""
         return speedups(self.timings, contender)[TENSORFLOW]
 
     def ratio_range(self, contender: str) -> tuple[float, float]:
@@ -78,7 +78,7 @@ def compare(
     max_batches: int | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> Comparison:
-    """Finds TensorFlow's fastest configuration, and times ours beside it in turns.
+    """Finds TensorFlow's fastest configuration, and times it and tfrfast in turns.
 
     `progress` is called after each of `timed_passes(rounds)` passes over the files.
     """
@@ -102,7 +102,7 @@ def compare(
 
 
 def _drawn(mixture: Mixture, work: Work) -> tuple[int, float]:
-    """The records of an epoch, and their bytes."""
+    """Returns the records of an epoch, and their bytes."""
     counts = mixture.counts(1, 0).values()
     shards = iter(mixture.reader.shards)
     payload_bytes = 0.0
@@ -117,7 +117,7 @@ def _payload_bytes(shards: Iterable[Any]) -> int:
 
 
 def timed_passes(rounds: int) -> int:
-    """How often `compare` reads the files: for the trials, a warm-up and the rounds."""
+    """Returns the number of passes of `compare`: trials, a warm-up and the rounds."""
     return 2 * (1 + _TRIALS) + 3 * (1 + rounds)
 
 

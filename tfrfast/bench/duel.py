@@ -1,4 +1,4 @@
-"""Times two or more ways to do the same work, in turns: if the machine slows down, it slows all."""
+"""Times several ways to do the same work in turns, so that a slow machine slows all ways."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Timing(NamedTuple):
-    """The seconds of each round, by the clock and as processor time of all threads."""
+    """The seconds of each round: by the clock, and the processor time of all threads."""
 
     seconds: list[float]
     processor_s: list[float]
@@ -28,7 +28,7 @@ def take_turns(
     warmups: int = 1,
     before_each: Callable[[], object] = lambda: None,
 ) -> dict[str, Timing]:
-    """Times every contender once in each of `rounds`, after `warmups` rounds that do not count."""
+    """Times every contender once in each round, after `warmups` rounds that do not count."""
     timings: dict[str, Timing] = {name: Timing([], []) for name in contenders}
     for round_number in range(-warmups, rounds):
         for name, work in contenders.items():
@@ -43,7 +43,9 @@ def take_turns(
 
 
 def speedups(timings: dict[str, Timing], of: str) -> dict[str, float]:
-    """How many times as fast `of` is as each of the others: the median of the rounds' ratios."""
+    """Returns the speed of `of` as a multiple of each other contender's: the median of the rounds'
+    ratios.
+    """
     return {
         name: statistics.median(
             other / mine for other, mine in zip(timing.seconds, timings[of].seconds, strict=True)

@@ -27,21 +27,21 @@ _Request = tuple[str, str, int, int]  # URL, version, first byte, count
 
 
 class FarComparison(NamedTuple):
-    """The seconds that each contender took in each round."""
+    """The seconds of each contender in each round."""
 
     work: str
     records: int
     num_bytes: int
-    """Of these records."""
+    """Bytes of these records."""
     requested_bytes: int
-    """Of the plain requests."""
+    """Bytes of the plain requests."""
     timings: dict[str, Timing]
 
     def records_per_s(self, contender: str) -> float:
         return self.records / statistics.median(self.timings[contender].seconds)
 
     def ratios(self, contender: str) -> list[float]:
-        """The part of the plain requests' bytes a second that it reaches, in each round."""
+        """Returns the contender's bytes a second as a part of the plain requests', by round."""
         theirs, ours = self.timings[REQUESTS].seconds, self.timings[contender].seconds
         share = self.num_bytes / self.requested_bytes
         return [share * t / o for t, o in zip(theirs, ours, strict=True)]
@@ -81,10 +81,10 @@ def measure_far(
     rounds: int = 3,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> FarMeasured:
-    """Times reading records, and decoding them if they are Examples, in order and shuffled.
+    """Times reading of records, and decoding of Examples, in order and shuffled.
 
-    Reads only the first shards that together have `max_bytes`, and at most that much of them.
-    TFRecordDataset is timed if TensorFlow is installed.
+    Reads only the first shards that together have `max_bytes`, and at most `max_bytes`. Times
+    TFRecordDataset if TensorFlow is installed.
     """
     shards, requests = _first(expand_paths(paths), max_bytes)
     with Reader(shards) as reader:
@@ -108,8 +108,8 @@ def measure_far_mixture(
 ) -> FarMeasured:
     """Times a mixture of data sets in buckets with a Loader: records, and Examples decoded.
 
-    Reads only the first shards of each set that together have `max_bytes`, and at most that much
-    of the mixture. The plain requests are for those shards.
+    Reads only the first shards of each set that together have `max_bytes`, and at most `max_bytes`
+    of the mixture. The plain requests are for these shards.
     """
     mixed, requests = [], []
     for paths, weight in sources:
@@ -128,7 +128,7 @@ def measure_far_mixture(
 
 
 class _Plan:
-    """How much is read in each pass, and as what."""
+    """The amount and the form of the records in each pass."""
 
     def __init__(
         self, reader: Reader, records: int, batch_size: int | None, max_bytes: int
@@ -176,7 +176,7 @@ def _compared(
 
 
 def _first(shards: list[str], max_bytes: int) -> tuple[list[str], list[_Request]]:
-    """The first shards that together have `max_bytes`, and requests for that much of them."""
+    """Returns the first shards that together have `max_bytes`, and requests for so many bytes."""
     chosen: list[str] = []
     requests: list[_Request] = []
     left = max_bytes

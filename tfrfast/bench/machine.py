@@ -1,4 +1,4 @@
-"""Describes the machine and the software of a measurement, since a figure means little without."""
+"""Describes the machine and the software of a measurement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrfast import _native
 
 
 def describe_machine(packages: Iterable[str] = ()) -> dict[str, str]:
-    """Processor, memory, system, date, and the version of each package that is installed."""
+    """Returns processor, memory, system, date, and the version of each installed package."""
     facts = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{processor_name()}, {_native.usable_processors()} usable",

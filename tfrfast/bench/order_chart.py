@@ -1,4 +1,4 @@
-"""A picture of the orders in which epochs deliver their records."""
+"""A picture of the orders of epochs."""
 
 from __future__ import annotations
 

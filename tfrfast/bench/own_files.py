@@ -38,9 +38,9 @@ def measure(
     rounds: int = 3,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Measured:
-    """Times reading records, and decoding them if they are Examples, in order and shuffled.
+    """Times reading of records, and decoding of Examples, in order and shuffled.
 
-    Reads only the first shards that together have `max_bytes`, and at most that much of them.
+    Reads only the first shards that together have `max_bytes`, and at most `max_bytes`.
     """
     found = expand_paths(paths)
     refuse_urls(found, "beside files tfrfast bench times only")
@@ -73,7 +73,7 @@ def measure_mixture(
 ) -> Measured:
     """Times a mixture of data sets beside sample_from_datasets: records, and Examples decoded.
 
-    Reads only the first shards of each set that together have `max_bytes`, and at most that much
+    Reads only the first shards of each set that together have `max_bytes`, and at most `max_bytes`
     of the mixture.
     """
     mixed = []
@@ -133,13 +133,13 @@ def _first(shards: list[str], max_bytes: int) -> list[str]:
 
 
 def batch_size_of(mean_bytes: float) -> int:
-    """A power of two, so that a batch has about a mebibyte."""
+    """Returns a power of two that makes batches of about a mebibyte."""
     rows = 1 << max(0, round(_BATCH_BYTES / mean_bytes) - 1).bit_length()
     return min(max(rows, _MIN_BATCH_ROWS), _MAX_BATCH_ROWS)
 
 
 def features_of(reader: Reader) -> Features | None:
-    """Specs for what the records hold. None if they are not Examples, or empty ones."""
+    """Returns specs for the records' features. None if the records are not Examples, or empty."""
     try:
         return infer_features(reader) or None
     except FeatureError:

@@ -1,7 +1,7 @@
-"""Ways to read shards in batches: TensorFlow's, as its guides tune them, and ours.
+"""Ways to read shards in batches: TensorFlow's, as its guides tune them, and tfrfast's.
 
 A dataset is built once and a reader is opened once, as for training. A way is a function that
-starts an epoch and returns an iterable of its batches.
+starts an epoch and returns the epoch's batches.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Weighed(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What to read, in what order, and as what."""
+    """The records, their order and their form."""
 
     files: list[str]
     batch_size: int
     shuffled: bool
     features: Features | None = None
-    """None for records as they are."""
+    """None for serialized records."""
     mixed: tuple[Weighed, ...] = ()
-    """The data sets of a mixture. Then there are no other files."""
+    """The data sets of a mixture, which replace `files`."""
     records: int | None = None
-    """How many to read of what has no end."""
+    """The number of records to read of an endless mixture."""
 
     def __str__(self) -> str:
         order = "mixed" if self.mixed else "shuffled" if self.shuffled else "in order"
@@ -50,13 +50,16 @@ class Work(NamedTuple):
 
 
 def import_tensorflow() -> Any:
-    """TensorFlow, without its log messages. Raises an ImportError that says how to install it."""
+    """Returns TensorFlow without its log messages. Raises an ImportError that says how to install
+    it.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         if "tensorflow" in sys.modules:
             import tensorflow
         else:
-            # It writes some lines before it looks at the level, the last of them at its first op.
+            # TensorFlow writes some lines before it reads the log level, the last line at its first
+            # op.
             with _standard_error_dropped():
                 import tensorflow
 
@@ -71,7 +74,7 @@ def import_tensorflow() -> Any:
 
 @contextmanager
 def _standard_error_dropped() -> Iterator[None]:
-    """Drops what native code writes there, too."""
+    """Drops the output of native code, too."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -84,12 +87,14 @@ def _standard_error_dropped() -> Iterator[None]:
 
 
 def tensorflow_ways(work: Work) -> dict[str, Epoch]:
-    """The configurations that TensorFlow's guides recommend. The fastest is the one to beat."""
+    """Returns the configurations that TensorFlow's guides recommend. tfrfast is compared with the
+    fastest.
+    """
     return {way: tensorflow_way(work, way) for way in TENSORFLOW_WAYS}
 
 
 def tensorflow_way(work: Work, way: str, threads: int | None = None) -> Epoch:
-    """TensorFlow's pipeline. `way` says whether files are interleaved or read one by one."""
+    """Returns TensorFlow's pipeline. `way` interleaves files, or reads them one by one."""
     tf = import_tensorflow()
     auto = tf.data.AUTOTUNE
     if work.mixed:
@@ -126,12 +131,12 @@ def _tensorflow_records(files: list[str], shuffled: bool, way: str) -> Any:
 
 
 def tensorflow_usual_way(work: Work, threads: int | None = None) -> Epoch:
-    """The pipeline of most programs: AUTOTUNE reads files, and each record is parsed alone."""
+    """Returns most programs' pipeline: AUTOTUNE reads files, and each record is parsed alone."""
     return _usual(import_tensorflow().data.TFRecordDataset, work, threads)
 
 
 def dataset_usual_way(work: Work, threads: int | None = None) -> Epoch:
-    """The same pipeline with only the dataset's name changed."""
+    """Returns the same pipeline with only the dataset's name changed."""
     from tfrfast.tensorflow import TFRecordDataset
 
     return _usual(TFRecordDataset, work, threads)
@@ -152,7 +157,9 @@ def _usual(dataset_class: Any, work: Work, threads: int | None) -> Epoch:
 
 
 def dataset_way(work: Work, threads: int | None = None) -> Epoch:
-    """The drop-in in a pipeline like TensorFlow's, with `parse_example` as a method."""
+    """Returns a pipeline like TensorFlow's of the drop-in dataset, with `parse_example` as a
+    method.
+    """
     tf = import_tensorflow()
     from tfrfast.tensorflow import TFRecordDataset
 
@@ -172,7 +179,9 @@ def loader_dataset_way(work: Work, data: Reader | Mixture) -> Epoch:
 
 
 def loader_way(work: Work, data: Reader | Mixture, threads: int | None = None) -> Epoch:
-    """Batches for NumPy. Each epoch makes a new loader, so that nothing was read ahead before."""
+    """Returns batches for NumPy. Each epoch makes a new loader, so that no batch was read ahead
+    before.
+    """
 
     def start() -> Iterable[Any]:
         loader = _loader(work, data, threads)
@@ -196,7 +205,7 @@ def _epochs_of(dataset: Any, threads: int | None) -> Epoch:
 
 
 def tensorflow_features(features: Features) -> dict[str, Any]:
-    """The same features as tf.io's specs."""
+    """Returns the same features as specs of tf.io."""
     tf = import_tensorflow()
     kinds = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
     made = {}

@@ -1,4 +1,4 @@
-"""A picture of how many times as fast one thing is as another."""
+"""A picture of ratios of speeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLOURS: tuple[Colour, ...] = ("series0", "series1", "series2", "series3")
 _MARGIN = 20.0
 _PLOT = 520.0  # width
 _BAR = 13.0  # height
-_STEP = 17.0  # from one bar to the next of a label
+_STEP = 17.0  # between two bars of a label
 _LABEL_GAP = 9.0
 _HEADING = 28.0
 
@@ -41,8 +41,8 @@ def draw_ratios(
 ) -> None:
     """Draws bars from 1 outwards on a logarithmic axis: slower to the left, faster to the right.
 
-    Bars of a group stand together, under its name. `baseline` is what a ratio of 1 is. `notes` go
-    below the axis, after a line that explains the whiskers.
+    Bars of a group stand together, under the group's name. `baseline` names the contender with
+    ratio 1. `notes` go below the axis, after a line that explains the whiskers.
     """
     groups = [(name, list(each)) for name, each in groupby(bars, key=lambda bar: bar.group)]
     labels = [len({bar.label for bar in each}) for _, each in groups]
@@ -81,7 +81,7 @@ def draw_ratios(
 class _Axis:
     def __init__(self, bars: Sequence[Bar], left: float) -> None:
         lowest = min(bar.low for bar in bars)
-        # Room for a figure beyond the bars, on the left only if some go there.
+        # Space for a figure beyond the bars, on the left only if some bars go left.
         self._low = math.log2(lowest) - 0.45 if lowest < 0.95 else -0.12
         self._high = math.log2(max(2.0, *(bar.high for bar in bars)))
         self._left = left
@@ -104,7 +104,8 @@ def _draw_label(
         colour = _COLOURS[series.index(bar.series) % len(_COLOURS)]
         svg.rectangle(begin, y, max(end - begin, 1), _BAR, colour)
         low, high, middle = axis.x(bar.low), axis.x(bar.high), y + _BAR / 2
-        for paint, width in (("paper", 3.2), ("ink", 1.2)):  # a halo keeps it readable on the bar
+        # A halo keeps the line readable on the bar.
+        for paint, width in (("paper", 3.2), ("ink", 1.2)):
             pen: Colour = "paper" if paint == "paper" else "ink"
             svg.line(low, middle, high, middle, pen, width)
             for end_of in (low, high):

@@ -14,14 +14,14 @@ from tfrfast.example.encoding import encode_example
 from tfrfast.features import Features, FixedLen
 from tfrfast.writing.writer import Writer
 
-_DISTINCT_RECORDS = 2000  # they repeat, since no reader's speed depends on the content
+_DISTINCT_RECORDS = 2000  # records repeat, because no reader's speed depends on their content
 _WRITTEN_TOGETHER = 1000
 
 Row = dict[str, object]
 
 
 class Shape(NamedTuple):
-    """What a record holds, how to read it, and a usual batch size."""
+    """The content of a record, its features, and a usual batch size."""
 
     row: Callable[[Generator, int], Row]
     features: Features
@@ -110,7 +110,7 @@ def write_shape(name: str, folder: Path, num_records: int, num_shards: int) -> l
 
 
 def warm(shards: list[str]) -> None:
-    """Reads all files once, so that they are in the page cache."""
+    """Reads all files once, into the page cache."""
     for path in shards:
         with open(path, "rb") as shard:
             while shard.read(1 << 24):

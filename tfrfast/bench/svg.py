@@ -1,5 +1,5 @@
-"""A drawing as SVG. Any browser shows it, in light or dark as its user prefers, and writing it
-takes no library.
+"""A drawing as SVG. Any browser shows SVG, in light or dark as its user prefers, and no plotting
+library is needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 __all__ = ["Colour", "Svg", "text_width"]
 
-# What things are drawn in: a name for each role, with its colour in light and in dark.
+# The colours: a name for each role, with its colour in light and in dark.
 Colour = Literal["ink", "quiet", "faint", "paper", "series0", "series1", "series2", "series3"]
 _COLOURS: dict[Colour, tuple[str, str]] = {
     "ink": ("#1c1f23", "#e8eaed"),
@@ -28,12 +28,12 @@ _SIZE = 13  # of text
 
 
 def text_width(text: str, size: float = _SIZE) -> float:
-    """About how wide a text is, whichever of the fonts shows it."""
+    """Returns the approximate width of a text in any of the fonts."""
     return 0.56 * size * len(text)
 
 
 class Svg:
-    """Things are drawn one over the other, in the order of the calls."""
+    """A drawing. Later calls draw over earlier calls."""
 
     def __init__(self, width: float, height: float) -> None:
         self._size = (width, height)

@@ -1,4 +1,4 @@
-"""Comparisons as lines of text: the ratios, their range, and the cases that we lose."""
+"""Comparisons as lines of text: the ratios, their range, and the cases that tfrfast loses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tfrfast.bench.compare import DATASET, LOADER, LOADER_DATASET, TENSORFLOW, C
 
 
 def header_of(dataset: str = DATASET) -> tuple[str, ...]:
-    """The columns of a table whose comparisons have this one beside the Loader."""
+    """Returns the columns of a table that compares `dataset` and the Loader."""
     return (
         "data",
         "work",
@@ -22,7 +22,7 @@ def header_of(dataset: str = DATASET) -> tuple[str, ...]:
 
 
 def explained(dataset: str = DATASET) -> list[str]:
-    """What the columns say, in lines."""
+    """Returns lines that explain the columns."""
     return [
         "TensorFlow/s: records a second of the fastest configuration of TensorFlow.",
         f"{header_of(dataset)[3]}, Loader: how many times as fast {dataset} and tfr.Loader are.",
@@ -58,7 +58,7 @@ def _two_digits(seconds: float) -> str:
 
 
 def where_slower(comparisons: Sequence[Comparison]) -> list[str]:
-    """A line for each of our ways that is slower than TensorFlow."""
+    """Returns a line for each case in which tfrfast is slower than TensorFlow."""
     return [
         f"{contender} is slower than TensorFlow: {each.data}, {each.work}: "
         f"{each.ratio(contender):.2f} x"

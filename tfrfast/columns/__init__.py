@@ -1,4 +1,4 @@
-"""The columns of a parsed batch: plain arrays where rows have one shape, otherwise these classes.
+"""The columns of a parsed batch: plain arrays if rows have one shape, otherwise these classes.
 
 Every array that parsing makes is 64-byte aligned, writable, and accepted by DLPack consumers.
 """

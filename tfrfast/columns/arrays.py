@@ -27,7 +27,7 @@ _ALIGNMENT = 64
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Zeros, aligned so that TensorFlow and others take them without a copy."""
+    """Returns zeros, aligned so that TensorFlow and other consumers need no copy."""
     size = math.prod(shape) * dtype.itemsize
     room = np.zeros(size + _ALIGNMENT, np.uint8)
     start = -room.ctypes.data % _ALIGNMENT
@@ -35,8 +35,8 @@ def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def check_padded(shape: Sequence[int], value_bytes: int) -> None:
-    """Raises MemoryError for what is padded to a shape that takes too much. Call it before anything
-    is allocated: a single long row decides how much that is.
+    """Raises MemoryError if padding to this shape takes too much memory. Call it before an
+    allocation: a single long row decides the size.
     """
     limit = _native.max_padded_bytes()
     if math.prod(map(int, shape)) * max(value_bytes, 1) > limit:
@@ -48,27 +48,27 @@ def check_padded(shape: Sequence[int], value_bytes: int) -> None:
 
 
 def aligned(values: Array) -> Array:
-    """A copy, aligned so that TensorFlow and others take it without another copy."""
+    """Returns a copy, aligned so that TensorFlow and other consumers need no further copy."""
     copy = aligned_zeros(values.shape, values.dtype)
     copy[...] = values
     return copy
 
 
 def splits_of(lengths: Array) -> Array:
-    """Where each row starts, and where the last ends."""
+    """Returns the start of each row, and the end of the last row."""
     splits = aligned_zeros((len(lengths) + 1,), np.dtype(np.int64))
     np.cumsum(lengths, out=splits[1:])
     return splits
 
 
 def as_bytes(values: Array) -> tuple[npt.NDArray[np.uint8], int]:
-    """The memory of an array that holds no Python objects, and the number of bytes in each row."""
+    """Returns the memory of an array without Python objects, and the bytes of a row."""
     row_bytes = math.prod(values.shape[1:]) * values.itemsize
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8), row_bytes
 
 
 def take_rows(values: Array, starts: Array, counts: Array) -> Array:
-    """Rows `starts[i]` to `starts[i] + counts[i]` for each i, one after the other."""
+    """Returns rows `starts[i]` to `starts[i] + counts[i]` for each i, one after the other."""
     if values.dtype.hasobject:
         before = splits_of(counts)
         shift = np.repeat(starts - before[:-1], counts)

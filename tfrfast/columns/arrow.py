@@ -1,4 +1,4 @@
-"""Columns in Arrow's layout, and the two methods by which other programs take them."""
+"""Columns in Arrow's layout, and the two methods of Arrow's PyCapsule interface."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ _FORMATS = {
 class ArrowExport:
     """Arrow's PyCapsule interface for a class that has `_to_arrow(name)`.
 
-    The values are not copied if tfrfast decoded them, so writing into them shows in what was made
-    of them. Offsets are, and so are values that came from elsewhere. What consumers hold needs
-    neither Python nor this object.
+    Values that tfrfast decoded are not copied, so consumers see later writes to them. Offsets and
+    other values are copied. The exported memory needs neither Python nor this object.
     """
 
     __slots__ = ()
@@ -43,26 +42,26 @@ class ArrowExport:
         raise NotImplementedError
 
     def __arrow_c_schema__(self) -> Any:
-        """The type, as a capsule that Arrow's consumers understand."""
+        """Returns the type as a capsule for Arrow's consumers."""
         return self._to_arrow("").__arrow_c_schema__()
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        """The type and the data, as capsules that Arrow's consumers understand.
+        """Returns the type and the data as capsules for Arrow's consumers.
 
-        `requested_schema` is not followed, as the interface allows.
+        Ignores `requested_schema`, as the interface allows.
         """
         return self._to_arrow("").__arrow_c_array__(requested_schema)
 
 
 def arrow_formats(name: str, dtype: np.dtype[Any]) -> str:
-    """Arrow's format for a number type. Raises TypeError if there is none."""
+    """Returns Arrow's format for a number type. Raises TypeError if Arrow has none."""
     if dtype.name not in _FORMATS:
         raise TypeError(f"Column {name!r}: Arrow has no type for {dtype}.")
     return _FORMATS[dtype.name]
 
 
 def arrow_of(name: str, values: Any) -> ArrowColumn:
-    """A column of any class, or an array, as Arrow has it."""
+    """Returns a column of any class, or an array, in Arrow's layout."""
     if isinstance(values, ArrowExport):
         return values._to_arrow(name)
     array: Array = np.asarray(values)
@@ -77,7 +76,7 @@ def arrow_of(name: str, values: Any) -> ArrowColumn:
 
 
 def fixed_lists(name: str, shape: Sequence[int], items: ArrowColumn) -> ArrowColumn:
-    """`items` as rows of fixed lists: an array of this shape, of which they are the values."""
+    """Returns `items`, the values of an array of this shape, as rows of fixed lists."""
     for axis in range(len(shape) - 1, 0, -1):
         outer = name if axis == 1 else "item"
         items = ArrowColumn(outer, f"+w:{shape[axis]}", math.prod(shape[:axis]), [], [items])

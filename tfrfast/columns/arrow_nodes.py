@@ -1,4 +1,4 @@
-"""Columns that other programs hand over by Arrow's PyCapsule interface."""
+"""Columns of other programs, imported through Arrow's PyCapsule interface."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ _INLINE_BYTES = 12
 
 
 def exports_arrow(value: object) -> bool:
-    """Whether `value` is a column or a table of another program's."""
+    """True if `value` is a column or a table of another program."""
     return hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
 
 
 class ArrowNode(NamedTuple):
-    """A column, or the rows of a table, whose columns are its children. A view of its memory."""
+    """A column, or the rows of a table with columns as children. A view of memory."""
 
     name: str
     format: str
     length: int
     offset: int
-    #: Rows that are null, or -1 if nobody has counted them.
+    #: The number of null rows, or -1 if unknown.
     null_count: int
     buffers: list[npt.NDArray[np.uint8] | None]
     children: list[ArrowNode]
@@ -65,8 +65,8 @@ class ArrowNode(NamedTuple):
 
     @classmethod
     def batches(cls, value: Any) -> Iterator[ArrowNode]:
-        """The parts of a column or a table, one after the other."""
-        if hasattr(value, "_batches"):  # a scan of ours, whose errors keep their class this way
+        """Yields the parts of a column or a table."""
+        if hasattr(value, "_batches"):  # a scan of tfrfast, whose errors keep their class this way
             for batch in value._batches():
                 yield cls._of(import_array(*batch.__arrow_c_array__()))
         elif hasattr(value, "__arrow_c_stream__"):
@@ -87,7 +87,7 @@ class ArrowNode(NamedTuple):
         return self.format == "+s"
 
     def present(self) -> npt.NDArray[np.bool_]:
-        """Which rows are not null."""
+        """Returns a mask of the rows that are not null."""
         if self.format == "n":
             return np.zeros(self.length, np.bool_)
         bits = self.buffers[0] if self.buffers else None
@@ -96,7 +96,7 @@ class ArrowNode(NamedTuple):
         return self._bits(bits)
 
     def rows(self, some: slice) -> ArrowNode:
-        """These rows of the column, which follow each other."""
+        """Returns consecutive rows of the column."""
         if some.start == 0 and some.stop == self.length:
             return self
         return self._replace(
@@ -104,7 +104,7 @@ class ArrowNode(NamedTuple):
         )
 
     def offsets(self, dtype: Any) -> Array:
-        """Where each row of a list begins among the items, and where the last ends."""
+        """Returns the first item of each row of a list, and the end of the last row."""
         if self.buffers[1] is None:
             return np.zeros(self.length + 1, dtype)
         found: Array = self.buffers[1].view(_OFFSETS[self.format])
@@ -112,10 +112,10 @@ class ArrowNode(NamedTuple):
         return some.astype(dtype, copy=False)
 
     def column(self) -> Array | Bytes | Ragged:
-        """The values, with anything at all in rows that are null.
+        """Returns the values, with arbitrary values in null rows.
 
-        Raises TypeError for a type that has no place in an Example, and ValueError for nulls inside
-        rows that are not null.
+        Raises TypeError for a type that no Example holds, and ValueError for nulls inside rows that
+        are not null.
         """
         return self._column(self.present())
 
@@ -161,7 +161,7 @@ class ArrowNode(NamedTuple):
         )
 
     def _has_plain_items(self) -> bool:
-        """Whether no item is null, nor a list of what may be."""
+        """True if no item is null, and no item is a list that may hold nulls."""
         items = self.children[0]
         return not items.children and bool(items.present().all())
 
@@ -180,7 +180,7 @@ class ArrowNode(NamedTuple):
         return self.buffers[1].view(dtype)[self.offset : self.offset + self.length]
 
     def _items(self, wanted: npt.NDArray[np.bool_]) -> Array | Bytes | Ragged:
-        """All items of the list. Those that are `wanted` may not be null."""
+        """Returns all items of the list. `wanted` items may not be null."""
         items = self.children[0]
         if (wanted & ~items.present()).any():
             raise ValueError(
@@ -221,7 +221,7 @@ class ArrowNode(NamedTuple):
         return numbers.astype(np.int64, copy=False)
 
     def _viewed(self, present: npt.NDArray[np.bool_]) -> Bytes:
-        """Strings of which each says in which buffer it lies, unless it is short."""
+        """Returns the strings of a view type, in which each long string names its buffer."""
         views = self.buffers[1]
         if views is None:
             return Bytes(np.empty(0, np.uint8), np.zeros(self.length + 1, np.int64))
@@ -260,7 +260,7 @@ class ArrowNode(NamedTuple):
 def _of_rows(
     begins: Array, sizes: Array, present: npt.NDArray[np.bool_], items: ArrowNode
 ) -> npt.NDArray[np.bool_]:
-    """Which items lie in rows that are present."""
+    """Returns a mask of the items in present rows."""
     marks = np.zeros(items.length + 1, np.int64)
     np.add.at(marks, begins[present], 1)
     np.add.at(marks, (begins + sizes)[present], -1)

@@ -31,11 +31,11 @@ class Batch(dict[str, Any], ArrowExport):
 
     `indices` are the record numbers of the rows, and `valid` is False for rows of padding. A slice,
     a mask or a list of row numbers, as in `batch[2:5]` or `batch[batch.valid]`, takes these rows of
-    every column. They are views where the column can make views, and copies otherwise. `len(batch)`
+    every column. The rows are views if the column can make views, otherwise copies. `len(batch)`
     counts columns, and `len(batch.indices)` counts rows.
 
     In batches of a Mixture, the record numbers of source `i` begin at `source_starts[i]`, and
-    `sources` says which source each row is from.
+    `sources` holds the number of each row's source.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Batch(dict[str, Any], ArrowExport):
 
     @property
     def sources(self) -> npt.NDArray[np.int64]:
-        """Which source of a Mixture each row is from; 0 if there is only one."""
+        """The number of each row's source in a Mixture; 0 without a Mixture."""
         if isinstance(self.indices, np.ndarray):
             return np.searchsorted(self.source_starts, self.indices, side="right") - 1
-        # Arrays of other libraries, JAX's for example, of which some have no values yet.
+        # Arrays of other libraries, for example JAX's, may have no values yet.
         sources: Any = (self.indices[:, None] >= self.source_starts).sum(1) - 1
         return sources
 
@@ -71,10 +71,11 @@ class Batch(dict[str, Any], ArrowExport):
         return Batch(columns, self.indices[rows], self.valid[rows], self.source_starts)
 
     def to_arrow(self) -> ArrowColumn:
-        """The same rows for Arrow's consumers, as in `pyarrow.record_batch(batch.to_arrow())`.
+        """Returns the same rows for Arrow's consumers, as in
+        `pyarrow.record_batch(batch.to_arrow())`.
 
-        They take a Batch itself, too, unless they look first whether it is a dict, as PyArrow,
-        Polars and pandas do.
+        Consumers take a Batch itself, too, unless they first check for a dict, as PyArrow, Polars
+        and pandas do.
         """
         return self._to_arrow("")
 

@@ -14,7 +14,7 @@ __all__ = ["joined"]
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Columns of one class and type as one column. It is a copy unless there is only one."""
+    """Joins columns of one class and type. The result is a copy, except of a single column."""
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], Bytes):
@@ -28,6 +28,6 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 def _ends(offsets: Sequence[Any]) -> Any:
-    """The offsets of all parts, each of which goes on where the one before it ends."""
+    """Returns the offsets of all parts. Each part continues at its predecessor's end."""
     sizes = np.concatenate([np.diff(each) for each in offsets])
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])

@@ -32,7 +32,7 @@ __all__ = ["Ragged", "Values", "take_values"]
 class Ragged(ArrowExport):
     """Rows of any length: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
 
-    `values` is an array, `Bytes`, or `Ragged` where rows hold rows.
+    `values` is an array, `Bytes`, or `Ragged` if rows hold rows.
 
     >>> column = tfr.Ragged(np.array([5, 6, 7]), np.array([0, 2, 2, 3]))
     >>> column[0], column.tolist()
@@ -53,7 +53,7 @@ class Ragged(ArrowExport):
     @overload
     def __getitem__(self, index: Any) -> Any: ...
     def __getitem__(self, index: Any) -> Any:
-        """The values of a row; or, for a slice, a mask or a list of row numbers, those rows.
+        """Returns the values of a row; or, for a slice, a mask or a list of row numbers, the rows.
 
         `ragged[i, j]` is `ragged[i][j]`. One row and a slice without a step are views. Other rows
         are copied.
@@ -73,14 +73,16 @@ class Ragged(ArrowExport):
         return self._take_rows(row_numbers(index, len(self)), 1)
 
     def _further(self, index: tuple[Any, ...]) -> Any:
-        """What is at `index[1:]` of row `index[0]`."""
+        """Returns the item at `index[1:]` of row `index[0]`."""
         if len(index) > 1 and not is_number(index[0]):
             raise IndexError("Only one row can be indexed further: rows differ in length.")
         taken: Any = self[index[0]] if index else self
         return taken[index[1:]] if len(index) > 1 else taken
 
     def _take_rows(self, firsts: Array, counts: Any) -> Ragged:
-        """Rows `firsts[i]` to `firsts[i] + counts[i]` for each i, one after the other; a copy."""
+        """Returns a copy of rows `firsts[i]` to `firsts[i] + counts[i]` for each i, one after the
+        other.
+        """
         splits = self._wide_splits()
         starts = splits[firsts]
         values = take_values(self.values, starts, splits[firsts + counts] - starts)
@@ -90,7 +92,7 @@ class Ragged(ArrowExport):
         return Ragged(values, taken if taken.dtype == narrow else aligned(taken.astype(narrow)))
 
     def _wide_splits(self) -> Array:
-        """The splits as int64, whatever type they have, since byte counts need it."""
+        """Returns the splits as int64, because byte counts need 64 bits."""
         return np.asarray(self.row_splits).astype(np.int64, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
@@ -98,18 +100,18 @@ class Ragged(ArrowExport):
 
     @property
     def row_lengths(self) -> Array:
-        """How many values each row has."""
+        """Returns the number of values of each row."""
         return np.diff(self.row_splits)
 
     def to_padded(
         self, length: int | Sequence[int | None] | None = None, pad: Any = 0
     ) -> Array | Bytes:
-        """All rows in one length: an array `(rows, length, ...)`, or `Bytes` of that shape.
+        """Returns all rows in one length: an array `(rows, length, ...)`, or `Bytes` of that shape.
 
-        Shorter rows are filled up with `pad`, which is b"" for byte strings unless it is given.
-        Longer rows lose their end. Without `length`, all rows get the length of the longest. Rows
-        that hold rows are padded, too. `length` may then be a sequence with a number or None for
-        each level; a single number is for the outer level.
+        Shorter rows are filled up with `pad`, by default b"" for byte strings. Longer rows lose
+        their end. Without `length`, all rows get the length of the longest. Rows that hold rows are
+        padded, too. `length` may then be a sequence with a number or None for each level; a single
+        number is for the outer level.
         """
         lengths = list(length) if isinstance(length, Sequence) else [length]
         values = self.values
@@ -147,7 +149,9 @@ Values: TypeAlias = Array | Bytes | Ragged
 
 
 def take_values(values: Values, starts: Array, counts: Array) -> Any:
-    """Rows `starts[i]` to `starts[i] + counts[i]` of `values` for each i, one after the other."""
+    """Returns rows `starts[i]` to `starts[i] + counts[i]` of `values` for each i, one after the
+    other.
+    """
     if isinstance(values, (Bytes, Ragged)):
         return values._take_rows(starts, counts)
     return take_rows(np.asarray(values), starts, counts)
@@ -171,7 +175,7 @@ def _padded_numbers(values: Array, starts: Array, kept: Array, width: int, pad: 
 
 
 def _filler(pad: Any, dtype: np.dtype[Any]) -> Array:
-    """`pad` as a value of the dtype. Raises ValueError if it does not fit."""
+    """Returns `pad` as a value of the dtype. Raises ValueError if it does not fit."""
     filler = np.asarray(pad)
     if filler.ndim:
         raise ValueError(f"pad must be one value, not {pad!r}.")

@@ -16,14 +16,14 @@ Rows = slice | Sequence[int] | Sequence[bool] | npt.NDArray[np.integer[Any]] | n
 
 
 def is_number(index: object) -> bool:
-    """Whether `index` is one integer of any kind. An array without dimensions is; a bool is not."""
+    """True if `index` is an integer of any kind, or an array without dimensions. A bool is not."""
     if isinstance(index, (bool, np.bool_)) or getattr(index, "ndim", None):
         return False
     return hasattr(index, "__index__")
 
 
 def row_numbers(rows: Any, count: int, what: str = "Row") -> npt.NDArray[np.int64]:
-    """The numbers of `rows`, none of them negative. Raises IndexError if there is no such row.
+    """Returns the non-negative numbers of `rows`. Raises IndexError if a row does not exist.
 
     Messages call a row `what`.
     """

@@ -42,7 +42,8 @@ class Sparse(ArrowExport):
         return int(self.dense_shape[0])
 
     def __getitem__(self, index: Any) -> Sparse:
-        """The rows of a slice, a mask or a list of row numbers; or one row, without its dimension.
+        """Returns the rows of a slice, a mask or a list of row numbers; or one row, without its
+        dimension.
 
         Rows are copied. The other dimensions keep their size.
         """
@@ -64,7 +65,7 @@ class Sparse(ArrowExport):
         return Sparse(taken, take_values(values, begins, counts), shape)
 
     def to_dense(self, fill: Any = None) -> Array:
-        """An array of `dense_shape`, with `fill` (zero or b"") where there is no value."""
+        """Returns an array of `dense_shape`, with `fill` (zero or b"") where no value is."""
         value_bytes = 8 if isinstance(self.values, Bytes) else self.values.itemsize
         check_padded(self.dense_shape.tolist(), value_bytes)
         if isinstance(self.values, Bytes):
@@ -76,7 +77,7 @@ class Sparse(ArrowExport):
         return dense
 
     def _to_arrow(self, name: str) -> ArrowColumn:
-        """Rows of pairs of a position and a value."""
+        """Returns rows of pairs of a position and a value."""
         rows = self.indices[:, 0]
         if (rows[1:] < rows[:-1]).any():
             return self[np.arange(len(self))]._to_arrow(name)

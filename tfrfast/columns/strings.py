@@ -65,10 +65,10 @@ class Bytes(ArrowExport):
     @overload
     def __getitem__(self, index: Any) -> Any: ...
     def __getitem__(self, index: Any) -> Any:
-        """`bytes` for a full index, and `Bytes` for any other index that an array of objects takes.
+        """Returns `bytes` for a full index, and `Bytes` for any other index of an array of objects.
 
-        Strings that lie side by side, as in `column[2:5]` or `column[3]` of two dimensions, are a
-        view. All others are copied.
+        Adjacent strings, as in `column[2:5]` or `column[3]` of two dimensions, are a view. Other
+        strings are copied.
         """
         if type(index) is int and len(self.shape) == 1 and -self.shape[0] <= index < self.shape[0]:
             return self._string(index % self.shape[0])
@@ -100,7 +100,7 @@ class Bytes(ArrowExport):
         return string.tobytes()
 
     def _taken(self, numbers: npt.NDArray[np.int64]) -> Bytes:
-        """The strings with these numbers. They are a view if they lie side by side, else a copy."""
+        """Returns the strings with these numbers: a view if they are adjacent, else a copy."""
         flat = numbers.reshape(-1)
         if numbers.base is not None and flat.size and (np.diff(flat) == 1).all():
             return Bytes(self.data, self.offsets[flat[0] : flat[-1] + 2], numbers.shape)
@@ -110,7 +110,9 @@ class Bytes(ArrowExport):
         return Bytes(data, splits_of(sizes), numbers.shape)
 
     def _take_rows(self, starts: Array, counts: Array) -> Bytes:
-        """Rows `starts[i]` to `starts[i] + counts[i]` for each i, one after the other; a copy."""
+        """Returns a copy of rows `starts[i]` to `starts[i] + counts[i]` for each i, one after the
+        other.
+        """
         strings = math.prod(self.shape[1:])
         firsts = self.offsets[starts * strings]
         bytes_ = self.offsets[(starts + counts) * strings] - firsts
@@ -122,7 +124,7 @@ class Bytes(ArrowExport):
         return (self[i] for i in range(len(self)))
 
     def __eq__(self, other: object) -> npt.NDArray[np.bool_]:  # type: ignore[override]
-        """Whether each string equals its counterpart. Shapes are broadcast as in NumPy."""
+        """Compares each string with its counterpart. Shapes are broadcast as in NumPy."""
         if isinstance(other, (bytes, bytearray, memoryview)):
             data = np.frombuffer(other, np.uint8)
             other = Bytes(data, np.array([0, len(data)]), ())
@@ -156,15 +158,15 @@ class Bytes(ArrowExport):
         return np.arange(self.size).reshape(self.shape)
 
     def _pieces(self, numbers: Any = slice(None)) -> tuple[Array, Array]:
-        """Where these strings start, and how many bytes each has."""
+        """Returns the start and the number of bytes of each string."""
         return self.offsets[:-1][numbers], np.diff(self.offsets)[numbers]
 
     def tolist(self) -> Any:
-        """Nested lists of `bytes`."""
+        """Returns nested lists of `bytes`."""
         return self.to_numpy().tolist()
 
     def to_numpy(self) -> npt.NDArray[np.object_]:
-        """An array of `bytes` objects."""
+        """Returns an array of `bytes` objects."""
         first = int(self.offsets[0])
         whole = self.data[first : self.offsets[-1]].tobytes()
         ends = (self.offsets - first).tolist()

@@ -1,1 +1,1 @@
-"""Work on whole data sets: what a part of a job is, who runs parts, and a file for each job."""
+"""Work on whole data sets: the parts of a job, the running of parts, and a file for each job."""

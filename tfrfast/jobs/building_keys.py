@@ -1,4 +1,4 @@
-"""Builds key files, by which records are found by what one of their features holds."""
+"""Builds key files, which find records by the value of a feature."""
 
 from __future__ import annotations
 
@@ -45,21 +45,22 @@ def build_keys(
     executor: Executor | None = None,
     **reader_options: Any,
 ) -> str:
-    """Makes the key file by which `reader.by(feature)` finds records, and returns its path.
+    """Makes the key file with which `reader.by(feature)` finds records. Returns its path.
 
         tfr.build_keys("data/train-*", "image/id")
         tfr.Reader("data/train-*").by("image/id")[b"cat_17"]
 
-    One pass reads all records. The file takes 8 bytes and the bytes of a record number for each, so
-    11 for up to 16 million records and 12 for more. It fits these shards in this order only, and is
-    refused when one of them changes.
+    One pass reads all records. The file takes 8 bytes and a record number for each record: 11 bytes
+    for up to 16 million records and 12 for more. The file fits these shards in this order only, and
+    is refused after a change of a shard.
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
-      feature: an int64, or a byte string, of which each record has one. Records without it are not
-        in the file. Several records may have one key.
-      folder: where the file goes. By default it lies beside the indexes of the first shard.
-      max_memory: about how much memory this may take. More entries are sorted on the disk.
+      feature: a feature with one int64 or one byte string in each record. Records without it are
+        not in the file. Several records may have the same key.
+      folder: the folder of the file. By default the file lies beside the indexes of the first
+        shard.
+      max_memory: the approximate limit of memory. More entries are sorted on the disk.
       threads, progress: as for Reader.
       executor: reads and sorts, instead of threads of this process: `ProcessPoolExecutor()`, or any
         other `concurrent.futures.Executor`. Its processes must see the same files under the same
@@ -79,7 +80,7 @@ def build_key_file(
     progress: bool | None,
     executor: Executor | None,
 ) -> tuple[str, list[Skipped]]:
-    """The path of the key file, and the damage that was left out."""
+    """Returns the path of the key file, and the skipped damage."""
     if len(reader) > MAX_RECORDS:
         raise ValueError(f"A key file has space for {MAX_RECORDS} records, not {len(reader)}.")
     path = key_path(reader, feature, None if folder is None else os.fspath(folder))
@@ -108,7 +109,9 @@ def build_key_file(
 def plan_keys(
     shards: ShardSizes, feature: str, kind: str, workers: int, memory: int
 ) -> list[_SortKeys]:
-    """The tasks. All that run take a part of the memory that the keys may take afterwards."""
+    """Returns the tasks. All running tasks share a part of the memory that the keys may take
+    afterwards.
+    """
     size = min(part_bytes(sum(shards.sizes), workers), max(memory // (4 * workers), 1 << 20))
     return [
         _SortKeys(ChosenRecords(shards, numbers), len(numbers), feature, kind)

@@ -1,4 +1,4 @@
-"""Records of a reader that a task is about."""
+"""The records of a task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ChosenRecords", "ShardSizes", "cut_rows"]
 
 
 class ShardSizes:
-    """Where the records of each of a reader's shards begin, and how many bytes they take."""
+    """The first record of each of a reader's shards, and the bytes of records."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader._frames()
@@ -27,12 +27,12 @@ class ShardSizes:
         self._byte_starts = _starts(self.sizes)
 
     def bytes_of(self, numbers: range) -> int:
-        """How many bytes they take. Those of adjoining ranges add up."""
+        """Returns the bytes of a range of records. The bytes of adjoining ranges add up."""
         ends = np.interp([numbers.start, numbers.stop], self.starts, self._byte_starts)
         return int(ends[1]) - int(ends[0])
 
     def lengths_of(self, numbers: Int64Array) -> Int64Array:
-        """How many bytes each record has. Reads only the indexes."""
+        """Returns the bytes of each record. Reads only the indexes."""
         if len(numbers) > self.starts[-1] // 8:
             every: Int64Array = np.empty(self.starts[-1], np.int64)
             for shard, (first, end) in enumerate(pairwise(self.starts)):
@@ -47,7 +47,7 @@ class ShardSizes:
         return lengths
 
     def _lengths(self, shard: int) -> Int64Array:
-        # Not `Shard.lengths`, which would stay in memory.
+        # `Shard.lengths` would stay in memory.
         return self.reader.shards[shard]._native_frames.offsets_and_lengths()[1]
 
 
@@ -58,9 +58,9 @@ def _starts(counts: Sequence[int]) -> Int64Array:
 class ChosenRecords:
     """Records of a reader by number, in order: a range, or an array.
 
-    A pickle of them opens only the shards that they are in, without any threads of its own, so
-    `numbers` differ there: `base` is what a range has to add. What was pickled may be so again, as
-    by an executor that hands tasks on.
+    An unpickled copy opens only the shards of these records, without threads of its own. So its
+    `numbers` differ: a range adds `base`. A copy may be pickled again, for example by an executor
+    that hands tasks on.
     """
 
     def __init__(self, shards: ShardSizes, numbers: range | Int64Array) -> None:
@@ -85,7 +85,7 @@ class ChosenRecords:
 def _needed(
     starts: Int64Array, numbers: range | Int64Array
 ) -> tuple[Sequence[int], range | Int64Array, int]:
-    """The shards that records are in, and the numbers that these have if only those are opened."""
+    """Returns the shards of the records, and the records' numbers if only these shards are open."""
     if isinstance(numbers, range):
         first = int(np.searchsorted(starts, numbers.start, side="right")) - 1
         end = max(first, int(np.searchsorted(starts, numbers.stop, side="left")))
@@ -129,7 +129,7 @@ def _opened(
 
 
 def cut_rows(shards: ShardSizes, target: int) -> Iterator[range]:
-    """All records, in ranges of about `target` bytes. Only larger shards are divided."""
+    """Returns all records in ranges of about `target` bytes. Only larger shards are divided."""
     begin = held = 0
     starts = shards.starts.tolist()
     for size, first, end in zip(shards.sizes, starts, starts[1:], strict=False):

@@ -1,4 +1,4 @@
-"""Chosen records as new shards: what is left of filters, samples, splits and joins."""
+"""Chosen records as new shards, for filters, samples, splits and joins."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from tfrfast.writing.shard_set import ShardSet, Unpublished
 __all__ = ["Copied", "copy"]
 
 _PIECE_BYTES = 16 << 20
-# How much is checked by one task, in pieces.
+# The bytes that a task checks, in pieces.
 _CHECKED_PIECES = 16
 _FRAME_BYTES = 16  # around each record
 
 
 class Copied(NamedTuple):
-    """What `tfr.copy` has written."""
+    """The result of `tfr.copy`."""
 
     paths: list[str]
     num_records: int
-    #: Of all shards.
+    #: Records of all shards.
     num_bytes: int
-    #: The damage that was left out: of the records that were asked for, and of any bytes in the
-    #: source that hold an unknown number of records.
+    #: The skipped damage: of requested records, and of bytes in the source that hold an unknown
+    #: number of records.
     skipped: list[Skipped]
 
 
@@ -66,27 +66,27 @@ def copy(
         cats = frame.filter(pl.col("label") == 3).select("record").collect()
         made = tfr.copy("data/train-*", cats["record"], "out/cats", num_shards=8)
 
-    Returns a `Copied`: the new paths and the counts. Nothing appears under the new names before all
-    shards are complete. Until then they are in a hidden folder beside them.
+    Returns a `Copied`: the new paths and the counts. Shards appear under their names when all
+    shards are complete. Until then they are in a hidden folder beside `out`.
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
       records: numbers of records, a slice or a mask. Numbers may come from any library whose
         columns NumPy takes as an array, and may occur more than once.
       out: the beginning of the new shards' names: `out/cats` makes `out/cats-00000-of-00008`.
-      num_shards: the number of shards. Each has a run of the order given, and they differ by at
-        most one record. Without it and `max_bytes`, there is one.
+      num_shards: the number of shards. Each shard has a run of the given order, and shards differ
+        by at most one record. By default, without `max_bytes`, one shard.
       max_bytes: instead of `num_shards`, the largest size of a shard.
       compression, level, index, sync, overwrite: as for `tfr.ShardedWriter`.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
       executor: writes the shards, instead of threads of this process: `ProcessPoolExecutor()`, or
         any other `concurrent.futures.Executor`. Its processes must see the same files under the
-        same names. If `out` is a URL, this process writes and uploads them nevertheless.
+        same names. If `out` is a URL, this process writes and uploads the shards nevertheless.
       storage: how to reach URLs, as for Reader, for `source` and `out` alike.
 
-    Every record's checksums are verified, even if the Reader would not. Raises what reading raises.
-    With `on_corruption="skip"`, damaged records are left out.
+    Every record's checksums are verified, even if the Reader does not verify. Raises the errors of
+    reading. With `on_corruption="skip"`, damaged records are left out.
     """
     if num_shards is not None and max_bytes is not None:
         raise ValueError("Say either num_shards or max_bytes.")
@@ -109,7 +109,7 @@ def copy(
         ends = _equal_ends(len(numbers), count) if count else _ends(known, numbers, max_bytes)
         tasks = plan_shards(known, numbers, ends, shard_set.unpublished)
         with ProgressBar("Copying", progress, "records") as bar:
-            # One machine uploads, and the folder from which it does so is its own.
+            # One machine uploads, from a folder of its own.
             writes = None if output.is_remote else executor
             written = list(run_tasks(tasks, writes, _threads(reader), bar.adding(len(numbers))))
         paths = output.publish(shard_set.publish([each.paths[0] for each in written]))
@@ -118,7 +118,7 @@ def copy(
         sum(each.num_records for each in written),
         sum(each.num_bytes for each in written),
         sorted(
-            # Tasks elsewhere open only the shards that they read.
+            # Tasks in other processes open only the shards that they read.
             skipped.union(reader.skipped, *(each.skipped for each in written)),
             key=lambda each: each[:3],
         ),
@@ -128,7 +128,7 @@ def copy(
 def plan_shards(
     shards: ShardSizes, numbers: Int64Array, ends: Int64Array, unpublished: Unpublished
 ) -> list[_WriteShard]:
-    """The tasks, one for each new shard."""
+    """Returns the tasks, one for each new shard."""
     size = shards.reader._records_within(_PIECE_BYTES)
     return [
         _WriteShard(ChosenRecords(shards, numbers[first:end]), int(end - first), size, unpublished)
@@ -156,7 +156,7 @@ class _WriteShard:
 
 @dataclass
 class _FindGood:
-    """Finds out which records are not damaged."""
+    """Finds the intact records."""
 
     rows: ChosenRecords
     amount: int
@@ -203,14 +203,16 @@ def _threads(reader: Reader) -> int | None:
 
 
 def _equal_ends(count: int, num_shards: int) -> Int64Array:
-    """Where each shard ends, if they differ by at most one record. The larger ones come first."""
+    """Returns the end of each shard if shards differ by at most one record. Larger shards come
+    first.
+    """
     sizes = np.full(num_shards, count // num_shards, np.int64)
     sizes[: count % num_shards] += 1
     return np.cumsum(sizes)
 
 
 def _ends(shards: ShardSizes, numbers: Int64Array, max_bytes: SupportsIndex | None) -> Int64Array:
-    """Where each shard ends, if they are filled one after the other."""
+    """Returns the end of each shard if shards are filled one after the other."""
     assert max_bytes is not None
     limit = integer("max_bytes", max_bytes, 1, 2**63 - 1)
     sizes = shards.lengths_of(numbers) + _FRAME_BYTES
@@ -224,7 +226,9 @@ def _ends(shards: ShardSizes, numbers: Int64Array, max_bytes: SupportsIndex | No
 
 
 def _verifying_anew(reader: Reader) -> Reader:
-    """The reader, or one of the same files that checks payloads and has passed over none yet."""
+    """Returns the reader, or a new reader of the same files that checks payloads and has skipped no
+    record.
+    """
     reader._frames()
     passed_over = any(each.records is not None for each in reader.skipped)
     if reader._options["verify"] == "full" and not passed_over:

@@ -11,28 +11,28 @@ __all__ = ["grouped", "part_bytes", "size_of"]
 
 _SMALLEST = 8 << 20
 _LARGEST = 256 << 20
-# So that the last parts end at about the same time.
+# Enough parts that the last parts end at about the same time.
 _PARTS_PER_WORKER = 8
-# How much reading an object counts, where asking for its size would be a request each.
+# The bytes that an object counts, because asking for each size would be a request.
 _OBJECT = 64 << 20
-# How much reading it counts to open a shard.
+# The bytes that opening a shard counts.
 _OPENING = 1 << 18
 
 
 def part_bytes(total: int, workers: int) -> int:
-    """How large a part of a job of `total` bytes should be."""
+    """Returns the size of a part of a job of `total` bytes."""
     return min(max(total // (_PARTS_PER_WORKER * workers), _SMALLEST), _LARGEST)
 
 
 def size_of(shard: str) -> int:
-    """Bytes of a file. An object's are guessed."""
+    """Returns the bytes of a file. The bytes of an object are guessed."""
     return _OBJECT if is_url(shard) else os.path.getsize(shard)
 
 
 def grouped(
     shards: Sequence[str], sizes: Sequence[int], workers: int
 ) -> list[tuple[list[str], int]]:
-    """Shards in runs that take about as long, or one larger shard alone, and their bytes."""
+    """Yields runs of shards that take about as long, or one larger shard alone, and their bytes."""
     target = part_bytes(sum(sizes) + _OPENING * len(shards), workers)
     groups: list[tuple[list[str], int]] = []
     left = 0

@@ -38,22 +38,22 @@ def export(
 
         tfr.export("data/train-*", "out/train.parquet", num_shards=8, columns=["id", "label"])
 
-    Returns an `Exported`: the new paths and the counts. Nothing appears under the new names before
-    all files are complete. Until then they are in a hidden folder beside them.
+    Returns an `Exported`: the new paths and the counts. Files appear under their names when all
+    files are complete. Until then they are in a hidden folder beside `out`.
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it.
       out: the new file, or the beginning of the new files' names: `out.parquet` makes
         `out-00000-of-00008.parquet`.
-      num_shards: the number of files. By default there is one, of exactly the name `out`.
-      features, columns, record, text, sample, threads: as for `tfr.scan`. By default all records
-        are looked at to infer the features.
-      overwrite: True replaces such files. False makes them an error.
+      num_shards: the number of files. By default one file, with exactly the name `out`. features,
+      columns, record, text, sample, threads: as for `tfr.scan`. By default the features are
+      inferred from all records.
+      overwrite: True replaces existing files. False makes them an error.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
       executor: writes the files, instead of threads of this process: `ProcessPoolExecutor()`, or
         any other `concurrent.futures.Executor`. Its processes must see the same files under the
-        same names. Each file is written by one of them.
+        same names. One process writes each file.
     """
     reader = open_reader(source, reader_options)
     name = os.fsdecode(written_file(out))

@@ -29,7 +29,7 @@ _SHARD = re.compile(r"-\d{5,}-of-\d{5,}\.parquet")
 
 
 class Written(NamedTuple):
-    """What was written."""
+    """The result of writing."""
 
     paths: list[str]
     num_records: int
@@ -37,23 +37,23 @@ class Written(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What was made of Parquet files."""
+    """The result of an import of Parquet files."""
 
     paths: list[str]
     num_records: int
     num_bytes: int
-    #: Columns whose type is another one when they are exported again: from what to what.
+    #: Columns whose type changes in another export: the type before and after.
     changed_types: dict[str, tuple[str, str]]
 
 
 class Exported(NamedTuple):
-    """What `tfr.export` has written."""
+    """The result of `tfr.export`."""
 
     paths: list[str]
     num_records: int
-    #: Of all files.
+    #: Rows of all files.
     num_bytes: int
-    #: The damage that was left out.
+    #: The skipped damage.
     skipped: list[Skipped]
 
 
@@ -79,14 +79,14 @@ def export_parquet(
         advance = bar.adding(len(scan))
         written = list(run_tasks(tasks, executor, scan.threads, advance))
         made = [path for path, _, _ in written]
-        # A glob would mix the others with the new ones.
+        # A glob would mix old and new files.
         publish(made, names, overwrite=overwrite, others=taken)
     return Exported(
         names,
         sum(rows for _, rows, _ in written),
         sum(map(os.path.getsize, names)),
         sorted(
-            # Tasks elsewhere open only the shards that they read.
+            # Tasks in other processes open only the shards that they read.
             {*scan.reader.skipped, *(each for *_, damage in written for each in damage)},
             key=lambda each: each[:3],
         ),
@@ -94,7 +94,7 @@ def export_parquet(
 
 
 def plan_files(scan: Scan, count: int, folder: str, executor: Executor | None) -> list[_WriteFile]:
-    """The tasks, one for each file."""
+    """Returns the tasks, one for each file."""
     workers = num_workers(executor, scan.threads)
     threads = 1 if executor is not None else -(-workers // min(count, workers))
     ends = [len(scan) * number // count for number in range(count + 1)]
@@ -163,7 +163,7 @@ def import_parquet(
 
 
 def _changed_types(arrow: Any, schema: Any) -> dict[str, tuple[str, str]]:
-    """Records hold int64, float32 and bytes, and nothing says what these were before."""
+    """Records hold int64, float32 and bytes, and do not store the types before the import."""
     types = arrow.types
     changed = {}
     for field in schema:
@@ -184,7 +184,7 @@ def _changed_types(arrow: Any, schema: Any) -> dict[str, tuple[str, str]]:
 
 
 def pyarrow() -> Any:
-    """PyArrow, with its Parquet. Raises ImportError that says how to install it."""
+    """Returns PyArrow with its Parquet. Raises ImportError that says how to install it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -196,7 +196,7 @@ def pyarrow() -> Any:
 
 
 def _opened(arrow: Any, path: str) -> Any:
-    os.stat(path)  # whose error is plainer than Arrow's
+    os.stat(path)  # its error is plainer than Arrow's
     try:
         return arrow.parquet.ParquetFile(path)
     except arrow.ArrowInvalid as error:
@@ -216,7 +216,7 @@ def _stem(out: str) -> str:
 
 
 def _taken(out: str, num_shards: int | None) -> list[str]:
-    """The file, or the shards of any number, that an earlier export has left there."""
+    """Returns the file, or the shards of any number, of an earlier export."""
     if num_shards is None:
         return [out] if os.path.lexists(out) else []
     stem = _stem(out)

@@ -1,8 +1,8 @@
 """Runs the tasks of a job on threads of this process, or on an executor.
 
 A job is `plan -> tasks -> commit`. A plan cuts tasks that can be pickled. A task publishes nothing
-under a final name unless doing so twice does no harm, so it may be killed, run again, or run twice
-at once. A commit makes the results visible, whole or not at all.
+under a final name unless publishing twice is harmless. So a task may be killed, run again, or run
+twice at once. A commit makes the results visible, whole or not at all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["Advance", "Task", "checked_threads", "num_workers", "run_tasks"]
 Result = TypeVar("Result")
 ResultOf = TypeVar("ResultOf", covariant=True)
 
-#: Is told how much more is done. Raises if the job has ended meanwhile.
+#: Takes the amount of newly finished work. Raises if the job has ended meanwhile.
 Advance = Callable[[int], None]
 
-# Tasks that were submitted and not yet finished, for each worker. One waits while one runs.
+# Submitted and unfinished tasks for each worker: one waits while one runs.
 _SUBMITTED = 2
-# Tasks whose results wait for that of an earlier one, for each worker.
+# Finished tasks for each worker whose results wait for an earlier task's.
 _AHEAD = 8
 _MOST_THREADS = 1 << 16
 
@@ -39,18 +39,18 @@ class Task(Protocol[ResultOf]):
 
     @property
     def amount(self) -> int:
-        """How much of the job it is: what its calls of `advance` add up to."""
+        """The task's amount of work: the sum of its calls of `advance`."""
 
     def run(self, advance: Advance) -> ResultOf: ...
 
 
 def checked_threads(threads: SupportsIndex | None) -> int | None:
-    """A number of threads that somebody has asked for, or None."""
+    """Checks a requested number of threads, or None."""
     return None if threads is None else integer("threads", threads, 1, _MOST_THREADS)
 
 
 def num_workers(executor: Executor | None, threads: int | None = None) -> int:
-    """How many tasks run at a time, as far as that is known."""
+    """Returns the number of tasks that run at a time, as far as known."""
     if executor is not None:
         threads = getattr(executor, "_max_workers", None)
     return threads or _native.usable_processors()
@@ -62,11 +62,11 @@ def run_tasks(
     threads: int | None,
     advance: Callable[[int], None],
 ) -> Iterator[Result]:
-    """The results of tasks, in order.
+    """Yields the results of tasks, in order.
 
-    An error, or Ctrl-C, ends the others and is raised as it is. When this ends, in whichever way,
-    none of the tasks runs any longer. `advance` is told what is done. It is called by any thread,
-    but not by two at once.
+    An error, or Ctrl-C, ends the other tasks and is raised unchanged. When the iteration ends in
+    any way, no task runs any longer. `advance` takes the amounts of finished work. Any thread calls
+    it, but never two threads at once.
     """
     workers = num_workers(executor, threads)
     if executor is not None:
@@ -80,7 +80,7 @@ def run_tasks(
 
 
 class _Here:
-    """How tasks run on threads of this process."""
+    """Runs tasks on threads of this process."""
 
     def __init__(self, advance: Callable[[int], None], end_waits: Callable[[], None]) -> None:
         self._advance = advance
@@ -106,7 +106,7 @@ class _Here:
 
 
 class _Elsewhere:
-    """How tasks run on somebody's executor, from where only results come back."""
+    """Runs tasks on an executor, which returns only results."""
 
     def __init__(self, advance: Callable[[int], None]) -> None:
         self._advance = advance
@@ -157,11 +157,11 @@ def _in_order(
             yield results.pop(number)
     finally:
         way.stop()
-        # Not all executors say so when a future ends that was cancelled before it began.
+        # Not all executors report the end of a future that was cancelled before it began.
         left = [future for future in running.values() if not future.cancel()]
         try:
             wait(left)
-        except BaseException:  # a second Ctrl-C: an executor that can kill does so now
+        except BaseException:  # a second Ctrl-C: an executor that can kill its tasks kills them now
             for future in left:
                 future.cancel()
             raise

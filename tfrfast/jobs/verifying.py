@@ -22,12 +22,12 @@ _STEP_BYTES = 16 << 20
 
 
 class Verified(NamedTuple):
-    """What `tfr.verify` has found."""
+    """The result of `tfr.verify`."""
 
     num_shards: int
-    #: Whose checksums are right.
+    #: Records with correct checksums.
     num_records: int
-    #: Of all shards.
+    #: Bytes of all shards.
     num_bytes: int
     #: The damaged places, in order.
     damage: list[Skipped]
@@ -50,8 +50,8 @@ def verify(
 
     Args:
       paths: as for Reader.
-      threads: how many shards are read at a time, if there is no `executor`. By default there is
-        one for each processor that this process may use.
+      threads: the number of shards that are read at a time, without an `executor`. By default the
+        number of processors that this process may use.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
       executor: runs the parts of the job, each of which can be pickled:
@@ -77,14 +77,14 @@ def verify(
 def plan_verification(
     shards: Sequence[str], executor: Executor | None, threads: int | None, storage: Storage
 ) -> list[Task[Verified]]:
-    """The tasks. Shards that are much larger than a task should be are divided."""
+    """Returns the tasks. Shards that are much larger than a task are divided."""
     sizes = [size_of(shard) for shard in shards]
     workers = num_workers(executor, threads)
     target = part_bytes(sum(sizes), workers)
     tasks: list[Task[Verified]] = []
     large: list[str] = []
     for group, size in grouped(shards, sizes, workers):
-        # Its records are found by reading all of it. So others would do for each part.
+        # Finding this shard's records reads the whole shard, and each part would repeat that.
         is_slow_to_divide = is_url(group[0]) and (executor is not None or len(shards) >= workers)
         if size > 2 * target and workers > 1 and not is_slow_to_divide:
             large += group
@@ -98,18 +98,20 @@ def plan_verification(
 def _divided(
     shards: list[str], target: int, workers: int, for_others: bool, storage: Storage
 ) -> Iterator[Task[Verified]]:
-    """Parts of large shards, which are opened together: several at a time are walked through."""
+    """Yields parts of large shards. The shards are opened together, so that several are walked
+    through at a time.
+    """
     reader = Reader(
         shards,
         on_corruption="skip",
-        # Other processes find an index that was kept, and would each build one otherwise.
+        # Other processes find a kept index. Without it, each would build one.
         index="auto" if for_others else "memory",
         threads=workers,
         progress=False,
         storage=storage,
     )
     empty = [shard.path for shard in reader.shards if not shard.num_records]
-    if empty:  # all of it is damage, which no records' tasks would count
+    if empty:  # the whole shard is damaged, and no task of records would count the damage
         yield from (_WholeShards([shard], size_of(shard), storage) for shard in empty)
         others = [shard for shard in shards if shard not in empty]
         if others:
@@ -122,7 +124,7 @@ def _divided(
 
 @dataclass
 class _WholeShards:
-    """Finds the records of shards, which an earlier index would not do, and checks them."""
+    """Finds the records of shards anew, without an earlier index, and checks them."""
 
     shards: list[str]
     amount: int
@@ -139,7 +141,7 @@ class _WholeShards:
         ) as reader:
             known = ShardSizes(reader)
             good = _count_good(known, range(len(reader)), advance)
-            # What lies after the last record counts, too.
+            # Damage after the last record counts, too.
             num_bytes = sum(known.sizes)
             advance(self.amount - known.bytes_of(range(len(reader))))
             return Verified(len(self.shards), good, num_bytes, reader.skipped)

@@ -1,4 +1,4 @@
-"""Says how to install Ray where it is missing, or was installed without what Ray Data needs."""
+"""Says how to install Ray if it is missing, or lacks the parts that Ray Data needs."""
 
 import importlib.util
 

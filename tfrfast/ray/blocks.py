@@ -1,4 +1,4 @@
-"""A scan's batches as Ray's blocks: tables of the types that Ray's own consumers understand."""
+"""A scan's batches as Ray's blocks: tables of types that Ray's own consumers understand."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ __all__ = ["blocks"]
 
 
 def blocks(batch: Any, features: Mapping[str, Any]) -> Iterator[Any]:
-    """A batch of a scan with `tensors=True` as tables of PyArrow, one unless it is huge.
+    """Returns a batch of a scan with `tensors=True` as PyArrow tables; one table unless the batch
+    is huge.
 
-    Ray's `to_tf` takes lists and not large lists, and knows only Ray's own type of tensors.
+    Ray's `to_tf` takes lists but no large lists, and knows only Ray's own type of tensors.
     """
     import pyarrow as pa
 
@@ -45,7 +46,9 @@ def _column(column: Any, spec: Any) -> Any:
 
 
 def _from_zero(column: Any) -> Any:
-    """The same values, with offsets that begin at 0. A slice keeps those of the whole."""
+    """Returns the same values with offsets that begin at 0. A slice keeps the offsets of the whole
+    array.
+    """
     import pyarrow as pa
 
     kind = column.type
@@ -70,7 +73,7 @@ def _from_zero(column: Any) -> Any:
 
 
 def _plain(kind: Any) -> Any:
-    """The type without offsets of 64 bits, lists of fixed size and dictionaries."""
+    """Returns the type without offsets of 64 bits, lists of fixed size and dictionaries."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):

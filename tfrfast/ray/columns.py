@@ -1,4 +1,4 @@
-"""The columns of Ray's blocks without Ray's own types, as tfrfast encodes them."""
+"""The columns of Ray's blocks without Ray's own types, for encoding."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["storage_columns"]
 
 
 def storage_columns(table: Any) -> Any:
-    """The table with tensors as lists of all their values. Raises FeatureError for Python objects
-    that Ray has pickled.
+    """Returns the table with tensors as lists of their values. Raises FeatureError for Python
+    objects that Ray has pickled.
     """
     import pyarrow as pa
 
@@ -27,7 +27,7 @@ def storage_columns(table: Any) -> Any:
 
 
 def _stored(name: str, column: Any) -> Any:
-    """An array of an extension type, as an array of what is stored."""
+    """Returns an array of an extension type as an array of its storage type."""
     import pyarrow as pa
     from ray.data.extensions import ArrowPythonObjectType, ArrowVariableShapedTensorType
 

@@ -1,4 +1,4 @@
-"""Records as a source that Ray Data reads in tasks of its own."""
+"""Records as a source for Ray Data, which reads in tasks of its own."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _TASK_BYTES = 64 << 20
 _SMALL_BYTES = 1 << 20
 _TASKS_PER_PROCESSOR = 4
 _SMALL_ORDER_BYTES = 1000
-# More than so many paths are put into Ray's object store once, not into each task.
+# A longer list of paths goes into Ray's object store once, not into each task.
 _MAX_PATHS_IN_A_TASK = 200
 
 
 class RecordSource(Datasource):
     """The records of a reader, in ranges of about the same number of bytes.
 
-    With `order`, they are the records of an epoch of that plan.
+    With `order`, the records of an epoch of that plan.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RecordSource(Datasource):
         self._measure()
 
     def get_name(self) -> str:
-        """What Ray calls the reading in its progress and statistics."""
+        """The name of the reading in Ray's progress and statistics."""
         return "TFRecords"
 
     def __len__(self) -> int:
@@ -76,25 +76,25 @@ class RecordSource(Datasource):
     # -- sizes
 
     def _measure(self) -> None:
-        """The schema, and how many bytes a row takes, from the first rows."""
+        """Measures the schema, and the bytes of a row, from the first rows."""
         rows = min(_SAMPLE_ROWS, self._reader._records_within(_SAMPLE_BYTES), len(self._reader))
         self._schema = self._columns.schema(self._reader)
         stored = int(self._table.num_bytes.sum()) / max(len(self._reader), 1)
         try:
             some = list(self._columns.tables(self._columns.scan(self._reader, slice(rows), 1)))
         except RecordError:
-            some = []  # whoever reads these records will be told
+            some = []  # reading these records will raise the error
         seen = sum(table.num_rows for table in some)
         self._row_bytes = sum(table.nbytes for table in some) / seen if seen else stored
 
     def estimate_inmemory_data_size(self) -> int:
-        """Bytes of all blocks together, as far as the first rows tell."""
+        """The bytes of all blocks together, estimated from the first rows."""
         return math.ceil(self._row_bytes * len(self))
 
     def usual_tasks(self) -> int:
-        """How many tasks to read in: a few for each processor, and none too large.
+        """Returns the default number of tasks: a few for each processor, and none too large.
 
-        Ray's own choice is 200 for anything of 200 MiB. A task costs it some 15 ms.
+        Ray's own choice is 200 tasks for any data of 200 MiB. A task costs Ray some 15 ms.
         """
         processors = math.ceil(ray.cluster_resources().get("CPU", 1))
         size = self.estimate_inmemory_data_size()
@@ -105,15 +105,15 @@ class RecordSource(Datasource):
     # -- columns
 
     def supports_projection_pushdown(self) -> bool:
-        """Whether this Ray hands `select_columns` down as we expect it."""
+        """True if this version of Ray hands `select_columns` down in the expected way."""
         return hasattr(Datasource, "get_projection_map")
 
     def get_projection_map(self) -> dict[str, str] | None:
-        """All columns are read that are left, so nothing remains to be projected."""
+        """All remaining columns are read, so nothing remains to be projected."""
         return None
 
     def apply_projection(self, projection_map: dict[str, str] | None) -> RecordSource:
-        """The same records with only these columns."""
+        """Returns the same records with only these columns."""
         if not projection_map:  # rows without columns would not keep their number
             return self
         names = list(projection_map)
@@ -130,11 +130,11 @@ class RecordSource(Datasource):
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, **_: Any
     ) -> list[ReadTask]:
-        """A task for each range. Other versions of Ray pass other keywords."""
+        """Returns a task for each range. Other versions of Ray pass other keywords."""
         return [self._task(part, per_task_row_limit) for part in self.parts(parallelism)]
 
     def parts(self, count: int) -> Iterator[OrderRange]:
-        """The ranges, at most `count`."""
+        """Returns at most `count` ranges."""
         columns = self._columns
         order = self._order
         if order is None:
@@ -170,7 +170,7 @@ class RecordSource(Datasource):
         )
 
     def _everything(self) -> Any:
-        """All shards, for tasks that may need any of them; many are in Ray's object store."""
+        """All shards, for tasks that may need any shard. A long list is in Ray's object store."""
         everything = self._shards(range(len(self._table.num_records)))
         if len(everything.paths) <= _MAX_PATHS_IN_A_TASK:
             return everything
@@ -179,7 +179,7 @@ class RecordSource(Datasource):
         return self._put
 
     def _task(self, part: OrderRange, limit: int | None) -> ReadTask:
-        # Damaged records that are left out make fewer rows than planned.
+        # Skipped damaged records make fewer rows than planned.
         rows = None if self._reader.skips_damage else part.last - part.first
         metadata = {
             "num_rows": rows,
@@ -210,7 +210,7 @@ def _shards_of(given: Any) -> PlannedShards:
 
 
 def _made(kind: Any, values: dict[str, Any]) -> Any:
-    """A dataclass of Ray's, whose fields differ between versions."""
+    """Makes a dataclass of Ray's, whose fields differ between versions."""
     return kind(**{key: values[key] for key in values if key in _parameters(kind)})
 
 

@@ -1,4 +1,4 @@
-"""Ray's tasks as a `concurrent.futures.Executor`, for jobs that take one."""
+"""Ray's tasks as a `concurrent.futures.Executor`, for jobs with an `executor` argument."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Result = TypeVar("Result")
 class RayExecutor(Executor):
     """Runs each function as a task of the cluster that this process is connected to.
 
-    A task takes one processor, unless `options`, which are those of `ray.remote`, say otherwise. If
-    its node dies, Ray runs it again on another. Connects as `ray.init()` does if need be.
+    A task takes one processor, unless `options`, the options of `ray.remote`, say otherwise. If a
+    node dies, Ray runs its tasks again on another node. Connects like `ray.init()` if needed.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -29,11 +29,11 @@ class RayExecutor(Executor):
         given = {"num_cpus": 1, "max_retries": 3, **(options or {})}
         self._run = ray.remote(_call).options(**given)
         processors = ray.cluster_resources().get("CPU", 1)
-        #: As executors of the standard library name it: how many tasks run at a time.
+        #: The number of tasks that run at a time, under the standard library's name.
         self._max_workers = max(1, int(processors // max(given["num_cpus"], 0.01)))
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
-        """The result of `fn(*args, **kwargs)`. Its error is the one that the task raised."""
+        """Returns a future for `fn(*args, **kwargs)`. The future raises the task's own error."""
         return _TaskFuture(self._run.remote(fn, args, kwargs))
 
 
@@ -44,9 +44,10 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Lets Ray interrupt a task in a worker that ignores SIGINT, since Ray calls its handler.
+    """Lets Ray interrupt a task in a worker that ignores SIGINT, because Ray calls SIGINT's
+    handler.
 
-    Programs that a script starts in the background ignore SIGINT, and workers inherit that.
+    Background programs of a script ignore SIGINT, and workers inherit this.
     """
     ignores = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if not ignores or threading.current_thread() is not threading.main_thread():
@@ -69,7 +70,7 @@ class _TaskFuture(Future[Any]):
         task.future().add_done_callback(self._finish)
 
     def cancel(self) -> bool:
-        """Interrupts the task, too, as Ctrl-C would. The second time, kills its process."""
+        """Interrupts the task, too, like Ctrl-C. The second call kills the task's process."""
         if not self.done():
             ray.cancel(self._task, force=self._was_interrupted)
             self._was_interrupted = True

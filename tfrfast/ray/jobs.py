@@ -44,10 +44,10 @@ def index(
 
     Args:
       paths, folder, options: as for `tfr.build_index`.
-      ray_options: what `ray.remote` takes for the tasks, such as `{"num_cpus": 2}`.
+      ray_options: options of `ray.remote` for the tasks, such as `{"num_cpus": 2}`.
 
-    Before it starts, every node is asked whether it sees the same files, and whether what it writes
-    is seen here. Raises OSError that names the nodes for which this does not hold.
+    Before the job starts, every node must see the same files, and this process must see files that
+    a node writes. Raises OSError that names the other nodes.
     """
     reached = storage_of(options.get("storage"))
     shards = _shards(paths, reached)
@@ -68,7 +68,7 @@ def verify(
 
     Args:
       paths, options: as for `tfr.verify`.
-      ray_options: as for `index`, which also says what is checked beforehand.
+      ray_options: as for `index`. The same checks precede the job.
     """
     reached = storage_of(options.get("storage"))
     shards = _shards(paths, reached)
@@ -90,18 +90,18 @@ def copy(
         tfrfast.ray.copy("data/train-*", numbers, "out/cats", num_shards=64)
 
     Args:
-      source, records, out, options: as for `tfr.copy`. `out` is a path that all nodes see. If it is
-        a URL, this machine alone writes and uploads, and the tasks only look for damage.
-      ray_options: as for `index`, which also says what is checked beforehand.
+      source, records, out, options: as for `tfr.copy`. `out` is a path that all nodes see. If `out`
+        is a URL, this machine alone writes and uploads, and the tasks only look for damage.
+      ray_options: as for `index`. The same checks precede the job.
     """
     storage = options.get("storage")
     if isinstance(source, Reader):
-        options.pop("storage", None)  # it is for `out` alone
+        options.pop("storage", None)  # for `out` alone
     reader, own = _reader(source, options, _COPYING)
     executor = RayExecutor(ray_options)
     name = os.fsdecode(out)
     folders = []
-    if not is_url(name):  # to which this machine alone writes
+    if not is_url(name):  # only this machine writes to a URL
         name = absolute_path(name)
         folders.append(os.path.dirname(name))
     check_nodes(reader._paths, folders, reader._options["storage"])
@@ -121,7 +121,7 @@ def export(
 
     Args:
       source, out, options: as for `tfr.export`.
-      ray_options: as for `index`, which also says what is checked beforehand.
+      ray_options: as for `index`. The same checks precede the job.
     """
     reader, own = _reader(source, options, _EXPORTING)
     executor = RayExecutor(ray_options)
@@ -137,13 +137,13 @@ def keys(
     ray_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> str:
-    """`tfr.build_keys`, run as Ray tasks, which read and sort; this process merges.
+    """`tfr.build_keys`, run as Ray tasks. The tasks read and sort; this process merges.
 
         tfrfast.ray.keys("data/train-*", "image/id")
 
     Args:
       source, feature, options: as for `tfr.build_keys`.
-      ray_options: as for `index`, which also says what is checked beforehand.
+      ray_options: as for `index`. The same checks precede the job.
     """
     reader, own = _reader(source, options, _KEYS)
     return build_key_file(reader, feature, ray_options=ray_options, **own)[0]
@@ -158,7 +158,7 @@ def build_key_file(
     progress: bool | None = None,
     ray_options: Mapping[str, Any] | None = None,
 ) -> tuple[str, list[Skipped]]:
-    """As `tfrfast.jobs.building_keys.build_key_file`, for readers of absolute paths."""
+    """Like `tfrfast.jobs.building_keys.build_key_file`, for readers of absolute paths."""
     executor = RayExecutor(ray_options)
     key_path(reader, feature, None if folder is None else os.fspath(folder))  # or ValueError
     check_nodes(reader._paths, [], reader._options["storage"])
@@ -179,7 +179,7 @@ _KEYS = {"folder", "max_memory", "progress"}
 def _reader(
     source: Reader | Paths, options: dict[str, Any], own: set[str]
 ) -> tuple[Reader, dict[str, Any]]:
-    """A reader by names that hold everywhere, and those of the options that are not a reader's."""
+    """Returns a reader of absolute names, and the options that do not belong to the reader."""
     mine = {name: value for name, value in options.items() if name in own}
     rest = {name: value for name, value in options.items() if name not in own}
     if isinstance(source, Reader):

@@ -1,4 +1,4 @@
-"""Asks every node, before a job starts, whether it sees what the job reads and writes."""
+"""Checks, before a job starts, that every node sees the job's files."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from tfrfast.storage.remote.urls import is_url
 
 __all__ = ["check_nodes"]
 
-# Of many files, so many are compared, spread over all.
+# At most this many files are compared, spread over all files.
 _FILES = 32
 _ENDS_BYTES = 4096
 _SHOWN = 5
-# How long nodes are waited for that are to remove what they have left.
+# The longest wait for nodes that remove their probes.
 _PATIENCE_S = 10
 
 
 def check_nodes(inputs: Sequence[str], outputs: Sequence[str], storage: Storage) -> None:
-    """Raises OSError that names each node on which a job could not run, and the path.
+    """Raises OSError that names each unfit node, and the path.
 
-    Nodes must see the same inputs as this process, under the same names, and what they put into
-    the folders `outputs` must appear here. These are made. Nodes without processors are not asked.
+    Nodes must see the same inputs as this process, under the same names. Files that a node puts
+    into the folders `outputs` must appear here. Missing folders are made. Nodes without processors
+    are not checked.
     """
     step = max(1, -(-len(inputs) // _FILES))
     some = [*inputs[::step], *inputs[-1:]]
@@ -57,7 +58,7 @@ def check_nodes(inputs: Sequence[str], outputs: Sequence[str], storage: Storage)
 
 
 def _made_folders(folder: str) -> list[str]:
-    """Makes a folder. Returns those that were missing, the outermost first."""
+    """Makes a folder. Returns the folders that were missing, the outermost first."""
     missing = []
     above = folder
     while not os.path.lexists(above):
@@ -72,13 +73,13 @@ def _runs_tasks(facts: dict[str, Any]) -> bool:
 
 
 class _Node:
-    """A node, what it is asked, and the probes that it may have left."""
+    """A node, its task, and the probes that it may have left."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.name = f"node {facts['NodeManagerAddress']} ({facts['NodeID'][:8]})"
         self._id = facts["NodeID"]
         self.task: Any = None
-        #: One for each folder.
+        #: One probe for each folder.
         self.probes: dict[str, str] = {}
 
     def ask(self, inputs: list[str], outputs: list[str], storage: Storage) -> None:
@@ -93,7 +94,7 @@ class _Node:
             return [f"does not answer: {getattr(error, 'cause', None) or error}"]
 
     def remove_probes(self) -> Any:
-        """A task that does so, where this process may not see them."""
+        """Returns a task that removes the node's probes, which this process may not see."""
         return self._run(_remove, list(self.probes.values()))
 
     def _run(self, function: Any, *args: Any) -> Any:
@@ -106,7 +107,7 @@ class _Node:
 def _remove_probes(nodes: list[_Node]) -> None:
     with contextlib.suppress(ray.exceptions.RayError):
         asked = [node for node in nodes if node.task is not None and node.probes]
-        # What still runs would leave them after they were removed.
+        # A running task would leave new probes after the removal.
         _wait([node.task for node in asked])
         _wait([node.remove_probes() for node in asked])
     _remove([probe for node in nodes for probe in node.probes.values()])
@@ -124,12 +125,12 @@ def _remove(paths: list[str]) -> None:
 
 
 def _answer(inputs: list[str], probes: dict[str, str], storage: Storage) -> dict[str, Any]:
-    """What a node sees, and the probes that it has left in the folders for this process."""
+    """Returns the files that a node sees, and leaves probes in the folders for this process."""
     left: dict[str, str] = {}
     refused: dict[str, str] = {}
     for folder, probe in probes.items():
         try:
-            # It is there already if Ray runs this task again.
+            # The probe exists already if Ray runs this task again.
             with open(probe, "wb"):
                 left[folder] = probe
         except OSError as error:
@@ -143,7 +144,7 @@ def _answer(inputs: list[str], probes: dict[str, str], storage: Storage) -> dict
 
 
 def _compare(answer: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """What is wrong with a node, in words. Removes the probes that are seen."""
+    """Returns the faults of a node, in words. Removes the visible probes."""
     wrong = []
     if answer["version"] != _version():
         wrong.append(f"has tfrfast {answer['version']}, and this machine has {_version()}")
@@ -159,7 +160,7 @@ def _compare(answer: dict[str, Any], here: dict[str, Any]) -> list[str]:
     for folder, reason in answer["refused"].items():
         wrong.append(f"cannot write to {folder!r}: {reason}")
     for folder, probe in answer["probes"].items():
-        os.listdir(folder)  # a network filesystem looks again
+        os.listdir(folder)  # makes a network filesystem look again
         try:
             os.unlink(probe)
         except FileNotFoundError:
@@ -172,7 +173,7 @@ def _version() -> str:
 
 
 def _look(path: str, storage: Storage) -> tuple[int, int] | str:
-    """What _see() returns, or why it cannot be read."""
+    """Returns the result of _see(), or the reason of its failure."""
     try:
         return _see(path, storage)
     except OSError as error:
@@ -180,7 +181,7 @@ def _look(path: str, storage: Storage) -> tuple[int, int] | str:
 
 
 def _see(path: str, storage: Storage) -> tuple[int, int]:
-    """The size of a file and a checksum of its ends. Of an object, only that it is there."""
+    """Returns the size of a file and a checksum of its ends. An object only has to exist."""
     if is_url(path):
         return _see_object(path, storage)
     with open(path, "rb") as file:

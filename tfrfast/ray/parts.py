@@ -1,4 +1,4 @@
-"""What one of Ray's tasks reads: some records, and how. It is pickled, and needs no Ray itself."""
+"""The part of a Ray task: its records and the options of reading. Pickled; needs no Ray."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["Columns", "OrderRange", "PlannedShards"]
 
 @dataclass(frozen=True)
 class PlannedShards:
-    """Shards as whoever planned the work saw them."""
+    """Shards as they were when the work was planned."""
 
-    #: Equal for all parts of one plan, so that a process opens the same shards once.
+    #: Equal for all parts of a plan, so that a process opens the same shards once.
     plan: str
     paths: list[str]
     options: dict[str, Any]
@@ -32,9 +32,11 @@ class PlannedShards:
     num_bytes: list[int]
 
     def open(self, threads: int) -> Reader:
-        """A reader of these shards. Raises StaleIndexError if they are others than planned."""
+        """Returns a reader of these shards. Raises StaleIndexError if the shards have changed since
+        the plan.
+        """
         reader = Reader(self.paths, **{**self.options, "threads": threads, "progress": False})
-        if len(reader.shards) != len(self.paths):  # a name with brackets that is a pattern here
+        if len(reader.shards) != len(self.paths):  # a name with brackets is a pattern here
             raise StaleIndexError(
                 f"{len(self.paths)} shards were planned, {self.paths[0]!r} among them, and this "
                 f"node finds {len(reader.shards)}. Let all nodes see the same files."
@@ -54,7 +56,7 @@ class PlannedShards:
 
 @dataclass(frozen=True)
 class Columns:
-    """What becomes of the records: the arguments of a scan."""
+    """The arguments of a scan."""
 
     features: Mapping[str, Any]
     names: list[str]
@@ -79,7 +81,7 @@ class Columns:
 
     @property
     def record_column(self) -> str | None:
-        """The column that holds each record's number, if one does."""
+        """The column of record numbers, if any."""
         name = "record" if self.record is True else self.record or None
         return name if name in self.names else None
 
@@ -105,21 +107,21 @@ class Columns:
 
 @dataclass(frozen=True)
 class OrderRange:
-    """Records `first` to `last` (not among them) of an order: that of the shards, or another."""
+    """Records `first` to `last` (excluded) of an order: the shards' order, or another."""
 
-    shards: Any  # PlannedShards, or what `get_shards` makes them of
+    shards: Any  # PlannedShards, or an argument of `get_shards`
     columns: Columns
     first: int
     last: int
     #: The number of the first record of `shards`.
     first_of_shards: int = 0
-    #: Another order has put these records there.
+    #: The records that another order has at these positions.
     records: Int64Array | None = field(default=None, repr=False)
-    #: Or it is described by an encoded plan of these positions, and the epoch.
+    #: Or an encoded plan of these positions, and the epoch.
     planned: tuple[bytes, int] | None = field(default=None, repr=False)
 
     def read(self, get_shards: Callable[[Any], PlannedShards], threads: int) -> Iterator[Any]:
-        """The part's rows as tables of PyArrow, of some MiB each."""
+        """Yields the part's rows as PyArrow tables of some MiB each."""
         reader = _open(get_shards, self.shards, threads)
         scan = self.columns.scan(reader, self._numbers(), threads)
         for table in self.columns.tables(scan):
@@ -134,7 +136,7 @@ class OrderRange:
         return slice(self.first - self.first_of_shards, self.last - self.first_of_shards)
 
     def _numbered(self, table: Any) -> Any:
-        """The table with the numbers that the records have among all."""
+        """Returns the table with the records' numbers in the whole data set."""
         name = self.columns.record_column
         if name is None or not self.first_of_shards:
             return table
@@ -150,7 +152,7 @@ _lock = threading.Lock()
 
 
 def _open(get_shards: Callable[[Any], PlannedShards], given: Any, threads: int) -> Reader:
-    """A reader for this part, which the next parts of the same plan share, in this process."""
+    """Returns a reader for this part, which later parts of the same plan share in this process."""
     shards = get_shards(given)
     key = (shards.plan, "\0".join(shards.paths), threads)
     with _lock:

@@ -14,7 +14,7 @@ __all__ = ["ShardTable", "cut"]
 
 @dataclass(frozen=True)
 class ShardTable:
-    """How many records and bytes each shard has."""
+    """The numbers of records and bytes of each shard."""
 
     num_records: Int64Array
     num_bytes: Int64Array
@@ -25,16 +25,16 @@ class ShardTable:
         return np.cumsum(self.num_records)
 
     def touched(self, first: int, last: int) -> range:
-        """The shards that hold records `first` to `last`, which is not among them."""
+        """Returns the shards that hold records `first` to `last` (excluded)."""
         begin = int(np.searchsorted(self.ends, first, side="right"))
         return range(begin, int(np.searchsorted(self.ends, last, side="left")) + 1)
 
 
 def cut(table: ShardTable, count: int) -> list[tuple[int, int]]:
-    """At most `count` ranges (first, last) of about as many bytes each, none of them empty.
+    """Returns at most `count` non-empty ranges (first, last) of about as many bytes each.
 
-    They take the records in order, and do not care where shards end: a large shard becomes several
-    ranges, and small ones share one.
+    Ranges follow the order of records, not the ends of shards: a large shard becomes several
+    ranges, and small shards share a range.
     """
     total = int(table.num_records.sum())
     if total == 0:
@@ -42,7 +42,7 @@ def cut(table: ShardTable, count: int) -> list[tuple[int, int]]:
     bytes_before = np.concatenate([[0], np.cumsum(table.num_bytes)]).astype(np.float64)
     records_before = np.concatenate([[0], table.ends]).astype(np.float64)
     wanted = np.linspace(0, bytes_before[-1], count + 1)
-    # As if all records of a shard had one size.
+    # Assumes that all records of a shard have one size.
     at = np.rint(np.interp(wanted, bytes_before, records_before)).astype(np.int64)
     at[0], at[-1] = 0, total
     at = np.unique(at)

@@ -40,33 +40,32 @@ def read(
     ray_options: Mapping[str, Any] | None = None,
     **reader_options: Any,
 ) -> Dataset:
-    """The records as a `ray.data.Dataset`, read in ranges of about as many bytes each.
+    """Returns the records as a `ray.data.Dataset`, read in ranges of about as many bytes each.
 
         dataset = tfrfast.ray.read("data/train-*", features={"label": tfr.FixedLen((), "int64")})
         dataset.groupby("label").count().show()
 
-    Every record is read once, with its checksums compared. Where shards end does not matter: a
-    large one is read by several tasks. The number of rows is known beforehand, and so is about
-    their size. Columns that `select_columns` drops are not decoded.
+    Every record is read once, and its checksums are verified. Several tasks read a large shard. The
+    number of rows is known beforehand, and their size approximately. Columns that `select_columns`
+    drops are not decoded.
 
-    Ray hands on blocks as they are finished. With `records` or an order, it is told to keep their
-    order, as `dataset.context.execution_options.preserve_order` says.
+    Ray hands blocks on when they are finished. With `records` or an order,
+    `dataset.context.execution_options.preserve_order` is set, and Ray keeps the order of blocks.
 
-    Every node is asked beforehand whether it sees the same files, as for `tfrfast.ray.index`.
-    Raises what `tfr.scan` raises. An error of a task is the same error, which Ray raises where the
-    dataset is consumed.
+    Every node must see the same files, as for `tfrfast.ray.index`. Raises the errors of `tfr.scan`.
+    An error of a task is the same error, which Ray raises to the dataset's consumer.
 
     Args:
       source: a Reader, or anything that Reader takes; `reader_options` are passed on to it. Each
-        node opens the files it needs by the same names. Or a Mixture, which is an order, too.
-      features, columns, records, record, shard, text, sample, batch_size: as for `tfr.scan`.
+      node opens its files by the same names. Or a Mixture, which is an order, too. features,
+      columns, records, record, shard, text, sample, batch_size: as for `tfr.scan`.
       order: the records of this order, as a Loader gives them.
-      epoch: which epoch of the order.
+      epoch: the epoch of the order.
       override_num_blocks: the number of tasks. By default four for each processor of the cluster,
-        or one for each 64 MiB if that is more, but none of less than 1 MiB.
+        or one for each 64 MiB if that is more, but no task of less than 1 MiB.
       concurrency: as for `ray.data.read_datasource`.
-      ray_options: what else that takes, such as `{"num_cpus": 2}`. A task starts a thread for each
-        processor it is given.
+      ray_options: other arguments of `ray.data.read_datasource`, such as `{"num_cpus": 2}`. A task
+        starts a thread for each of its processors.
     """
     import ray
     from ray.data import read_datasource
@@ -104,6 +103,6 @@ def read(
         **(ray_options or {}),
     )
     if order is not None:
-        # The dataset and those made of it share a context of their own.
+        # The dataset and its derived datasets share a context of their own.
         dataset.context.execution_options.preserve_order = True
     return dataset

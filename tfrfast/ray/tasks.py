@@ -1,4 +1,4 @@
-"""What a task of Ray's is told about itself."""
+"""Facts that a Ray task knows about itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["processors_of_task"]
 
 
 def processors_of_task() -> int:
-    """How many processors this task was given: how many threads it should start."""
+    """Returns the number of this task's processors, which is the number of threads to start."""
     try:
         given = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
-    except AssertionError:  # this is no task
+    except AssertionError:  # not in a task
         return 1
     return max(1, math.floor(given))

@@ -52,21 +52,21 @@ def write(
 
         tfrfast.ray.write(dataset, "out/train", num_shards=64)
 
-    The rows keep the dataset's order. Each shard has a run of them, and shards differ by at most
+    The rows keep the dataset's order. Each shard has a run of rows, and shards differ by at most
     one record. Returns a `tfrfast.jobs.copying.Copied`: the new paths and the counts.
 
-    First, Ray's tasks encode the dataset's blocks, wherever these are, into a hidden folder beside
-    `out`. Then others copy the records to the shards, as `tfrfast.ray.copy` does. Meanwhile that
-    takes up twice the space. Every node is asked beforehand whether what it writes there is seen
-    here. Nothing appears under the new names before all shards are complete, and if anything fails,
-    nothing does. A task that is run again does no harm.
+    First, Ray's tasks encode the dataset's blocks, on any node, into a hidden folder beside `out`.
+    Then other tasks copy the records to the shards, like `tfrfast.ray.copy`. Both together take
+    twice the space. Before the job starts, this process must see files that each node writes.
+    Shards appear under their names when all shards are complete. After a failure, no shard appears.
+    A task may run twice.
 
     Args:
       dataset: a `ray.data.Dataset`.
       out: the beginning of the new shards' names: `out/train` makes `out/train-00000-of-00064`.
-      num_shards: how many shards.
-      raw: columns of tensors of which each becomes one byte string, as for `tfr.encode_examples`.
-      concurrency: how many tasks may encode at once, as for `ray.data.Dataset.map_batches`.
+      num_shards: the number of shards.
+      raw: columns whose tensors become one byte string each, as for `tfr.encode_examples`.
+      concurrency: the number of tasks that encode at once, as for `ray.data.Dataset.map_batches`.
       compression, level, index, sync, overwrite: as for `tfr.ShardedWriter`.
       progress: True or False shows or hides a bar on stderr while records are copied.
       storage: how to reach URLs, as for Reader.
@@ -86,7 +86,7 @@ def write(
     }
     if is_url(name) and set("*?[") & set(name):
         raise ValueError(f"{name!r} reads as a pattern. Write to a URL without *, ? and [.")
-    ShardedWriter(name, **options).abort()  # raises now what would be raised at the end
+    ShardedWriter(name, **options).abort()  # raises the errors of the end now
     far = is_url(name)
     executor = None if far else RayExecutor()  # one machine uploads
     if not far:
@@ -101,9 +101,9 @@ def write(
 
 @contextlib.contextmanager
 def _runs_beside(out: str, storage: Storage) -> Iterator[Unpublished]:
-    """Where tasks put records in the order of the dataset. It is removed at the end.
+    """Yields a folder for the tasks' records, and removes the folder at the end.
 
-    Each run is a file of its own, so that a task may be run again, or twice at once.
+    Each run of a task is a file of its own, so that a task may run twice, even at once.
     """
     if not is_url(out):
         with WorkFolder(f"{out}.runs") as work:
@@ -132,7 +132,7 @@ def _encode(
         zero_copy_batch=True,
         concurrency=concurrency,
     )
-    # It has a context of its own.
+    # The dataset has a context of its own.
     written.context.execution_options.preserve_order = True
     paths = []
     for row in written.iter_rows():
@@ -147,9 +147,9 @@ def _encode(
 
 
 def _write_run(block: Any, *, runs: Unpublished, raw: frozenset[str]) -> dict[str, list[Any]]:
-    """Writes a block's rows to a run. This is what Ray's tasks do.
+    """Writes a block's rows to a run, in a Ray task.
 
-    An error of ours is handed back, since Ray would wrap it in one of its own.
+    Returns an error of tfrfast, because Ray would wrap a raised error in its own.
     """
     if len(block) == 0:
         return {"path": [], "error": []}

@@ -1,4 +1,4 @@
-"""Says how to install PyTorch where it is missing."""
+"""Says how to install PyTorch if it is missing."""
 
 try:
     import torch  # noqa: F401

@@ -1,4 +1,4 @@
-"""Work on batches before they are asked for. What comes out is in the order of what goes in."""
+"""Work on batches ahead of the consumer. Results keep the order of the batches."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ U = TypeVar("U")
 
 
 def in_order(function: Callable[[T], U], items: Iterable[T], threads: int) -> Iterator[U]:
-    """`function(item)` for each item, computed by threads, one item a thread and one more ahead.
+    """Yields `function(item)` for each item, computed by threads, one item a thread and one more
+    ahead.
 
-    An error, whether of an item or of `function`, comes after the results of all items before it.
+    An error of an item or of `function` comes after the results of all earlier items.
     """
     waiting: deque[Future[U]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="tfrfast")
@@ -46,7 +47,9 @@ def in_order(function: Callable[[T], U], items: Iterable[T], threads: int) -> It
 def begun_ahead(
     begin: Callable[[T], U], finish: Callable[[U], Any], items: Iterable[T]
 ) -> Iterator[Any]:
-    """`finish(begin(item))` for each item, each one begun before the one in front is handed out."""
+    """Yields `finish(begin(item))` for each item. Each item is begun before its predecessor is
+    delivered.
+    """
     source, error = iter(items), None
     begun: deque[U] = deque()
     while True:
@@ -66,7 +69,9 @@ def begun_ahead(
 
 
 def copied_to_gpu(batches: Iterable[tuple[Any, Any]], device: torch.device) -> Iterator[Any]:
-    """(key, batch) with the batch copied on a stream of its own, one batch ahead of its use."""
+    """Yields (key, batch), with the batch copied on a stream of its own, one batch ahead of its
+    use.
+    """
     stream = torch.cuda.Stream(device)
 
     def begin(item: tuple[Any, Any]) -> tuple[Any, Any, Any]:
@@ -79,7 +84,7 @@ def copied_to_gpu(batches: Iterable[tuple[Any, Any]], device: torch.device) -> I
         key, copy, copied = item
         user = torch.cuda.current_stream(device)
         user.wait_event(copied)
-        # The memory must not be used again before the user's stream is done with it.
+        # The memory must not be reused before the user's stream has finished with it.
         on_tensors(lambda tensor: _used_on(user, tensor), copy)
         return key, copy
 

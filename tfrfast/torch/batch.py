@@ -1,4 +1,4 @@
-"""A batch of tensors in the memory of the columns that they were decoded into."""
+"""A batch of tensors in the memory of the decoded columns."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["Batch", "Ragged", "as_tensors", "on_tensors", "pinned"]
 class Ragged(NamedTuple):
     """Rows of any length: row `i` is `values[offsets[i]:offsets[i + 1]]`.
 
-    `values` is a tensor, a list of byte strings, or Ragged where rows hold rows. This is what
-    `torch.nn.functional.embedding_bag(..., include_last_offset=True)` takes, and
-    `torch.nested.nested_tensor_from_jagged(*column)` makes a nested tensor of it without a copy.
+    `values` is a tensor, a list of byte strings, or Ragged if rows hold rows.
+    `torch.nn.functional.embedding_bag(..., include_last_offset=True)` takes this form, and
+    `torch.nested.nested_tensor_from_jagged(*column)` makes a nested tensor without a copy.
     """
 
     values: Any
@@ -31,9 +31,9 @@ class Ragged(NamedTuple):
 class Batch(dict[str, Any]):
     """The columns of a batch by name, as tensors.
 
-    `indices` are the record numbers of the rows, and `valid` is False for rows of padding; both are
-    tensors. So is `sources`: which source of a Mixture each row is from. They are None in a batch
-    that a framework has put together from the columns alone.
+    Three tensors describe the rows: `indices` holds the record numbers, `valid` is False for rows
+    of padding, and `sources` holds the number of each row's source in a Mixture. All three are None
+    in a batch that a framework has put together from columns alone.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class Batch(dict[str, Any]):
         self.sources = sources
 
     def to(self, *device: Any, **options: Any) -> Batch:
-        """The batch with every tensor on a device, as `torch.Tensor.to` puts it there."""
+        """Returns the batch with every tensor moved to a device, as by `torch.Tensor.to`."""
         moved: Batch = on_tensors(lambda tensor: tensor.to(*device, **options), self)
         return moved
 
     def pin_memory(self) -> Batch:
-        """The batch in page-locked memory, from which copies to a GPU need not wait."""
+        """Returns the batch in page-locked memory, for asynchronous copies to a GPU."""
         batch: Batch = pinned(self)
         return batch
 
@@ -84,12 +84,14 @@ def _converted(name: str, column: Column) -> Any:
 
 
 def _tensor(array: Array) -> torch.Tensor:
-    # A tensor of an array that must not be written to would let everyone write to it.
+    # A tensor of a read-only array would make the array writable.
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def pinned(value: Any) -> Any:
-    """`value` with its dense tensors in page-locked memory, but for those on another device."""
+    """Returns `value` with its dense tensors in page-locked memory, except tensors on another
+    device.
+    """
     return on_tensors(lambda tensor: tensor.pin_memory() if _pinnable(tensor) else tensor, value)
 
 
@@ -98,7 +100,7 @@ def _pinnable(tensor: torch.Tensor) -> bool:
 
 
 def on_tensors(function: Callable[[torch.Tensor], Any], value: Any) -> Any:
-    """`value` with `function` applied to every tensor in its mappings, tuples and lists.
+    """Returns `value` with `function` applied to every tensor in its mappings, tuples and lists.
 
     Other objects stay as they are.
     """

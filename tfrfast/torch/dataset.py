@@ -28,14 +28,14 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture, whose sources' records are
-        numbered end to end. Then the Dataset has no `len`: which records come, and how often, is
-        for a BatchSampler of the Mixture to say.
+        numbered end to end. Then the Dataset has no `len`, because a BatchSampler of the Mixture
+        chooses the records.
       features: as in `tfrfast.Loader`. With None, record `i` is its bytes.
-      transform: called with each record; what it returns is the item.
-      reader_options: are passed on to Reader.
+      transform: a function of a record, whose result is the item.
+      reader_options: options of Reader.
 
-    A DataLoader asks for all records of a batch together, which are read and decoded at once.
-    Workers, forked or spawned, open the same files.
+    A DataLoader requests all records of a batch together, and the Dataset reads and decodes them at
+    once. Workers, forked or spawned, open the same files.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     @property
     def reader(self) -> Reader:
-        """What reads the records."""
+        """The Reader of the records."""
         return self._records.reader
 
     @property
     def features(self) -> Features | None:
-        """What they are decoded into."""
+        """The features that are decoded."""
         return self._records.features
 
     def __len__(self) -> int:
@@ -73,11 +73,11 @@ class Dataset(torch.utils.data.Dataset[Any]):
             item: Any = self.reader[index]
             return item if self._transform is None else self._transform(item)
         rows = self.__getitems__([index])
-        # Without a row, the record is damaged, and the reader says what to do.
+        # The batch has no row if the record is damaged. The reader raises the error.
         return rows[0] if len(rows) else self.reader[index]
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
-        """These records, in this order. `collate` makes a batch of them as they are."""
+        """Returns these records in this order. `collate` turns them into a batch without a copy."""
         numbers = integers("indices", indices)
         valid = indices.valid if isinstance(indices, BatchNumbers) else None
         batch = self._records.read(numbers, valid)
@@ -89,14 +89,14 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
 
 def _transformed(transform: Callable[[Any], Any], rows: Iterable[Any]) -> Iterator[Any]:
-    # In a generator, a StopIteration of the transform is an error. A DataLoader would take it for
-    # the end of the epoch.
+    # In a generator, a StopIteration of the transform is an error. A DataLoader would end the
+    # epoch.
     for row in rows:
         yield transform(row)
 
 
 class BatchNumbers(list[int]):
-    """The record numbers of a batch, and which of its rows are real."""
+    """The record numbers of a batch, and a mask of the real rows."""
 
     def __init__(self, numbers: list[int], valid: np.ndarray[Any, Any]) -> None:
         super().__init__(numbers)
@@ -143,10 +143,10 @@ def _rows(values: Any, first: int, last: int) -> Any:
 
 
 def collate(samples: Sequence[Any]) -> Any:
-    """A Batch of what a DataLoader fetched from a Dataset; for its `collate_fn`.
+    """Returns the Batch of a DataLoader's items from a Dataset. For `collate_fn`.
 
-    Items that went through a `transform`, or through a dataset that knows only single items, are
-    put together as torch's `default_collate` does. Rows of different lengths are an error there.
+    Items of a `transform`, or of a dataset that knows only single items, are put together by
+    torch's `default_collate`, which refuses rows of different lengths.
     """
     if isinstance(samples, Samples):
         return samples.batch

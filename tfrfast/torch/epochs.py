@@ -21,11 +21,11 @@ _MOST_BYTES = 1 << 20
 class EpochCounter:
     """Gives each iteration of a DataLoader the next epoch, the same one in all of its workers.
 
-    Workers call `take` in any order, and some may be late. They know one of another by the seed
-    that a DataLoader gives the workers of an iteration. It says which iteration this is, never
-    which epoch: it differs between ranks. Workers that stay keep their seed, so each counts its
-    rounds, too. The numbers lie in a file without a name, so that any process sees them; the system
-    gives a dead process's lock back.
+    A DataLoader tells its dataset nothing when an iteration begins. Its workers call `take` in any
+    order, and some may be late. They recognise the iteration by the seed that the DataLoader gives
+    its workers. The seed never becomes the epoch, because ranks have different seeds. Persistent
+    workers keep their seed, so each also counts its rounds. The numbers lie in a file without a
+    name, which all processes have open. Its lock, unlike a semaphore, is released if a worker dies.
     """
 
     def __init__(self) -> None:
@@ -34,19 +34,19 @@ class EpochCounter:
         self._write({"next": 0, "taken": []})
 
     def choose(self, epoch: int) -> None:
-        """Makes the next iteration this epoch. Late workers of an earlier one keep theirs."""
+        """Gives the next iteration this epoch. Late workers of an earlier one keep their epoch."""
         with self._locked():
             self._write(self._read() | {"next": epoch})
 
     def take(self, worker: Any) -> int:
-        """The epoch of the iteration that `worker` (None: this process alone) begins."""
+        """Returns the epoch of the iteration that `worker` (None: this process alone) begins."""
         with self._locked():
             numbers = self._read()
             if worker is not None:
                 iteration = [worker.seed - worker.id, self._rounds]
                 self._rounds += 1
                 for begun, epoch, workers in reversed(numbers["taken"]):
-                    # A worker that is in it begins another one, even if the seed is the same.
+                    # A worker of this iteration begins another iteration, even with the same seed.
                     if begun == iteration and worker.id not in workers:
                         workers.append(worker.id)
                         self._write(numbers)
@@ -75,7 +75,7 @@ class EpochCounter:
         os.pwrite(self._file, text.ljust(os.fstat(self._file).st_size), 0)
 
     def __getstate__(self) -> Any:
-        # A process that is being started shares the file. Any other pickle is a copy.
+        # A starting process shares the file. Any other pickle is a copy.
         if context.get_spawning_popen() is not None:
             return reduction.DupFd(self._file)
         with self._locked():
@@ -94,7 +94,7 @@ class EpochCounter:
             os.close(self._file)
 
 
-_threads: threading.Lock  # The lock of a file keeps processes apart, not the threads of one.
+_threads: threading.Lock  # The lock of a file excludes processes, not threads of one process.
 
 
 def _renew_lock() -> None:
@@ -103,7 +103,7 @@ def _renew_lock() -> None:
 
 
 _renew_lock()
-os.register_at_fork(after_in_child=_renew_lock)  # another thread may have held it
+os.register_at_fork(after_in_child=_renew_lock)  # another thread may have held the lock
 
 
 def _nameless_file() -> int:

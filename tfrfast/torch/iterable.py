@@ -29,22 +29,22 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     """Batches of tensors for `DataLoader(dataset, batch_size=None, num_workers=...)`.
 
     Worker w of n yields batches w, w + n, ... of its rank. A DataLoader asks its workers in turn,
-    so it delivers the batches of a Loader in the same order, whatever the number of workers.
+    so it delivers a Loader's batches in the Loader's order, with any number of workers.
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture.
       batch_size: rows of a batch of this rank, or a ByTokens.
       features: as in `tfrfast.Loader`. With None, batches are RecordBatches.
-      transform: called with each Batch; what it returns is delivered.
+      transform: a function of a Batch, whose result is delivered.
       order, shuffle, seed: as in `tfrfast.Loader`.
       rank, world: by default torch.distributed's; 0 and 1 without it.
       remainder: as in Plan; by default "keep" with one rank, and "pad" with several.
-      threads: how many read and transform ahead in each process; by default one in a worker, and as
-        many as a Loader has where there are no workers.
-      reader_options: are passed on to Reader.
+      threads: the number of threads that read and transform ahead in each process; by default one
+        in a worker, and a Loader's default without workers.
+      reader_options: options of Reader.
 
-    Each iteration is the next epoch, in all workers alike; `set_epoch` chooses one. All ranks have
-    to iterate equally often, or choose.
+    Each iteration is the next epoch, in all workers alike; `set_epoch` chooses an epoch. All ranks
+    must iterate equally often, or choose the epoch.
     """
 
     def __init__(
@@ -81,33 +81,33 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     @property
     def reader(self) -> Reader:
-        """What reads the records."""
+        """The Reader of the records."""
         return self._records.reader
 
     @property
     def features(self) -> Features | None:
-        """What they are decoded into."""
+        """The features that are decoded."""
         return self._records.features
 
     @property
     def plan(self) -> Plan:
-        """Which records each batch of this rank holds."""
+        """The record numbers of each batch of this rank."""
         share = self._share.now()
         if share != (self._plan.rank, self._plan.world):
             self._plan = with_share(self._plan, self._remainder, *share)
         return self._plan
 
     def __len__(self) -> int:
-        """Batches of a whole epoch, of all workers together."""
+        """The number of batches of a whole epoch, of all workers together."""
         return self.plan.steps
 
     def __iter__(self) -> Iterator[Any]:
         return _Epoch(self)
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
-        """Makes the next iteration deliver this epoch, in workers that already run, too.
+        """Makes the next iteration deliver this epoch, also in running workers.
 
-        Call it before that iteration begins. One that has begun goes on with its own epoch.
+        Call this before the iteration begins. A running iteration keeps its own epoch.
         """
         self._epochs.choose(epoch_number(epoch))
 
@@ -120,7 +120,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
 
 class _Epoch:
-    """One process's share of an epoch. A StatefulDataLoader asks it for its state."""
+    """One process's share of an epoch. A StatefulDataLoader saves the share's state."""
 
     def __init__(self, dataset: IterableDataset) -> None:
         worker = torch.utils.data.get_worker_info()
@@ -158,12 +158,12 @@ class _Epoch:
 
         if self._threads > 1:
             return in_order(batch_of, steps, self._threads)
-        # In a worker, the process itself is ahead of the training loop. A `map` would take a
-        # StopIteration of the transform for the end of the epoch.
+        # A worker process is itself ahead of the training loop. With `map`, a StopIteration of the
+        # transform would end the epoch.
         return (batch_of(step) for step in steps)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where this process stands: after the batches that it has handed out."""
+        """Returns the place of this process, after its delivered batches."""
         plan = self._plan
         return {
             "format": _FORMAT,

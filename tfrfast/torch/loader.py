@@ -30,29 +30,29 @@ class Loader:
         for batch in loader:
             train_step(batch["image"], batch["label"])
 
-    It takes the place of Dataset, DistributedSampler and DataLoader, and needs no worker processes.
-    Batches, their order, states and errors are those of `tfrfast.Loader`.
+    Replaces Dataset, DistributedSampler and DataLoader, and needs no worker processes. Batches,
+    order, states and errors equal those of `tfrfast.Loader`.
 
     Args:
       source: a Reader, anything that Reader takes, or a Mixture.
       batch_size: rows of a batch of this rank, or a ByTokens.
       features: as in `tfrfast.Loader`. With None, batches are RecordBatches, for `transform` to
         decode.
-      transform: called with each Batch, in threads; what it returns is delivered, in order. An
-        error in it is raised where its batch would have been delivered.
+      transform: a function of a Batch, called in threads. Results are delivered in order, and an
+        error is raised at its batch's place.
       order, shuffle, seed: as in `tfrfast.Loader`.
       rank, world: by default torch.distributed's when an epoch begins; 0 and 1 without it.
       remainder: as in Plan; by default "keep" with one rank, and "pad" with several.
-      threads: how many read, and how many transform; by default the processors that this process
-        may use, divided by LOCAL_WORLD_SIZE.
-      prefetch: batches read, or being read, ahead; by default two more than threads.
-      pin_memory: put batches in page-locked memory. Does nothing where there is no CUDA.
-      device: where the tensors of a batch are copied to, also those in dicts, lists and tuples of a
-        transform. The next batch is copied to a GPU, from page-locked memory and on a stream of its
-        own, while this one is used.
-      reader_options: are passed on to Reader.
+      threads: the number of threads that read, and of threads that transform; by default the
+        processors that this process may use, divided by LOCAL_WORLD_SIZE.
+      prefetch: batches that are read ahead; by default two more than threads.
+      pin_memory: puts batches in page-locked memory. Does nothing without CUDA.
+      device: the device for all tensors of a batch, also inside dicts, lists and tuples of a
+        transform. The next batch is copied to a GPU during the use of the current batch, from
+        page-locked memory and on a stream of its own.
+      reader_options: options of Reader.
 
-    Each `for` is the next epoch. `state_dict` counts what was delivered, whatever was read,
+    Each `for` is the next epoch. `state_dict` counts delivered batches, not batches that were read,
     transformed or copied ahead.
     """
 
@@ -106,15 +106,15 @@ class Loader:
         self._loader = self._make(*share.so_far(), features)
         self.features: Features | None = self._loader.features
         self._place = (0, 0, 0)  # epoch, batches delivered, position
-        self._at_beginning = True  # of a `for`, which will deliver this epoch
-        self._running: Iterator[Any] | None = None  # the columns of the `for` that began last
+        self._at_beginning = True  # of a `for` that will deliver this epoch
+        self._running: Iterator[Any] | None = None  # the columns of the last `for`
         self._home = HomeProcess()
 
     def _make(self, rank: int, world: int, features: AnyFeatures | None) -> ColumnLoader:
         options = dict(self._options)
         options["remainder"] = options["remainder"] or remainder_for(world)
         options["threads"] = self._threads()
-        # In workers of a DataLoader, a Loader that was told nothing must know that.
+        # In workers of a DataLoader, a Loader without rank and world must notice their absence.
         options["world"] = world if self._share.given or world > 1 else None
         options["transform"] = self._output.work()
         return ColumnLoader(self._source, features=features, rank=rank, **options)
@@ -124,7 +124,7 @@ class Loader:
         return share_of_processors() if threads is None else threads
 
     def _settled(self) -> ColumnLoader:
-        """The loader of this rank, which is made again if there were other ranks before."""
+        """Returns the loader of this rank. Makes it again if the ranks have changed."""
         share = self._share.now()
         plan = self._loader.plan
         if share != (plan.rank, plan.world):
@@ -157,12 +157,12 @@ class Loader:
 
     @property
     def plan(self) -> Plan:
-        """Which records each batch of this rank holds."""
+        """The record numbers of each batch of this rank."""
         return self._settled().plan
 
     @property
     def epoch(self) -> int:
-        """The epoch that is being delivered, or that the next `for` will deliver."""
+        """The current epoch: in delivery, or delivered by the next `for`."""
         return self._place[0]
 
     @property
@@ -185,18 +185,19 @@ class Loader:
         self._place = self._loader._core.place()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the user stands: a few hundred bytes, JSON-able, the same for every rank.
+        """Returns the user's place: a few hundred bytes, JSON-able, the same for every rank.
 
-        It counts batches that were delivered. `tfrfast.Loader` takes it too, and gives such states.
+        Counts delivered batches. `tfrfast.Loader` has the same states.
         """
         epoch, _, position = self._place
         return self._loader.state_dict() | {"epoch": epoch, "position": position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes to where `state_dict` was taken; the next `for` finishes that epoch first.
+        """Moves to the place of `state_dict`. The next `for` finishes that epoch first.
 
-        World, rank, batch size, remainder, transform, device and threads may differ. Other data,
-        another seed or another shuffle would not continue the same epoch: ValueError.
+        World, rank, batch size, remainder, transform, device and threads may differ. Raises
+        ValueError for other data, another seed or another shuffle, which cannot continue the same
+        epoch.
         """
         self._loader.load_state_dict(state)
         self._at_beginning = True
@@ -204,9 +205,9 @@ class Loader:
         self._place = self._loader._core.place()
 
     def change_weights(self, weights: Mapping[str, Weight]) -> None:
-        """Changes the weights of a Mixture from where the user stands, on every rank alike.
+        """Changes the weights of a Mixture from the user's place on, on every rank alike.
 
-        A `for` that is running ends with RuntimeError at its next batch.
+        A running `for` ends with RuntimeError at its next batch.
         """
         self._rewind()
         self._loader.change_weights(weights)
@@ -215,16 +216,18 @@ class Loader:
         self._place = self._loader._core.place()
 
     def stats(self) -> LoaderStats:
-        """Who waits for whom, as of what was read: whether the input is the bottleneck."""
+        """Counters of reading that tell whether the input is the bottleneck."""
         return self._loader.stats()
 
     def close(self) -> None:
-        """Stops the threads and lets go of what they have read ahead. The reader stays open."""
+        """Stops the threads and drops the batches that were read ahead. The reader stays open."""
         self._running = None
         self._loader.close()
 
     def _settle_in_this_process(self) -> None:
-        """In a forked child, goes from what the parent has read ahead to what it had delivered."""
+        """Moves a forked child from the parent's read-ahead back to the parent's last delivered
+        batch.
+        """
         if not self._home.is_this_one():
             self._home = HomeProcess()
             self._rewind()
@@ -234,13 +237,13 @@ class Loader:
         self._loader._core.seek(epoch, position)
 
     def _taken(self, columns: Iterator[Any], before: int) -> Iterator[Placed]:
-        """Each batch, and where the user stands once it is delivered."""
+        """Yields each batch, and the user's place after its delivery."""
         for batch in columns:
             epoch, step, position = self._loader._core.place()
             yield (epoch, before + step, position), batch
 
     def _delivered(self, columns: Iterator[Any], before: int) -> Iterator[Placed]:
-        """The rest of an epoch, as it is delivered."""
+        """Yields the rest of an epoch for delivery."""
         worked_on = self._loader.transform is not None
         return self._output.of(self._taken(columns, before), worked_on=worked_on)
 
@@ -256,14 +259,16 @@ class Loader:
 
 
 class _Epoch:
-    """One `for` loop's iterator. Threads may share it: each batch goes to one of them."""
+    """The iterator of one `for` loop. Threads may share the iterator: each batch goes to one
+    thread.
+    """
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._lock = threading.Lock()
         self._home = HomeProcess()
         self._ended = False
-        self._columns: Iterator[Any] | None = None  # until it is asked for its first batch
+        self._columns: Iterator[Any] | None = None  # until the first batch is requested
         self._batches: Iterator[Placed] | None = None
         self._was_forked = False
         self._before = 0  # batches of the epoch that came before `_columns`
@@ -282,13 +287,13 @@ class _Epoch:
                 self._columns = loader._begin()
                 self._batches, self._before = loader._delivered(self._columns, 0), 0
             if loader._running is not self._columns:
-                next(self._columns)  # raises, as this iteration was ended, and says by what
-            if self._batches is None:  # an error has ended them
+                next(self._columns)  # raises the error that has ended this iteration
+            if self._batches is None:  # an error has ended the batches
                 epoch, _, position = loader._loader._core.place()
                 delivered = loader._place[0], loader._place[2]
                 if self._was_forked or (epoch, position) != delivered:
                     self._was_forked = False
-                    # Goes on after what was delivered. What was in work then is read again.
+                    # Continues after the last delivered batch. Unfinished batches are read again.
                     loader._rewind()
                     self._columns = loader._running = iter(loader._loader)
                     self._before = loader.step
@@ -306,8 +311,10 @@ class _Epoch:
             return batch
 
     def _settle_in_this_process(self) -> None:
-        """In a forked child, goes on where the parent was: its threads are not here."""
-        _left_behind.append(self._batches)  # ending them would wait for these threads
+        """Continues from the parent's place in a forked child, which has none of the parent's
+        threads.
+        """
+        _left_behind.append(self._batches)  # destroying the batches would wait for these threads
         self._batches = None
         self._was_forked = True
         self._lock = threading.Lock()

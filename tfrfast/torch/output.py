@@ -1,4 +1,4 @@
-"""What is done to batches between their decoding and the user."""
+"""The work on batches between decoding and delivery."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tfrfast.torch.batch import as_tensors, on_tensors, pinned
 
 __all__ = ["Output", "Placed"]
 
-Placed = tuple[tuple[int, int, int], Any]  # where the user stands after a batch, and the batch
+Placed = tuple[tuple[int, int, int], Any]  # the user's place after a batch, and the batch
 
 
 @dataclass
 class Output:
-    """Tensors, transformed, pinned, on a device. What would keep the user waiting is done ahead."""
+    """Makes tensors, transforms, pins and copies them to a device, ahead of the user."""
 
     transform: Callable[[Any], Any] | None
     pin_memory: bool
@@ -27,7 +27,7 @@ class Output:
     _pins_for: torch.device | None = None
 
     def work(self) -> Callable[[Any], Any] | None:
-        """What a Loader's threads do to each batch; None if that is not worth a thread."""
+        """Returns the work of a Loader's threads on each batch; None if not worth a thread."""
         goes_to_gpu = self.device is not None and self.device.type == "cuda"
         return self._prepared if self.transform or self.pin_memory or goes_to_gpu else None
 
@@ -36,14 +36,14 @@ class Output:
         if self.transform is not None:
             batch = self.transform(batch)
         if self._pins_for is not None:
-            with torch.cuda.device(self._pins_for):  # else each thread would use the first GPU
+            with torch.cuda.device(self._pins_for):  # otherwise each thread would use the first GPU
                 batch = pinned(batch)
         return batch
 
     def of(self, batches: Iterator[Placed], *, worked_on: bool) -> Iterator[Placed]:
-        """Each batch as it is delivered."""
+        """Yields each batch for delivery."""
         device = self.device
-        # Asked when an epoch begins: by then the user has chosen a GPU, and forks are made.
+        # Determined when an epoch begins, after the user has chosen a GPU and has forked.
         gpu = self._pins_for = self._gpu()
         if not worked_on:
             batches = ((place, _tensors_of(batch)) for place, batch in batches)
@@ -54,9 +54,11 @@ class Output:
         return ((at, on_tensors(lambda each: each.to(device), batch)) for at, batch in batches)
 
     def _gpu(self) -> torch.device | None:
-        """The GPU for which batches are pinned, with its number: to a thread, "cuda" is the first.
+        """Returns the GPU for pinned batches, with its number, because "cuda" means the first GPU
+        in a thread.
 
-        CUDA is not asked where it is not needed, as a process that asks may not use it in forks.
+        Calls CUDA only where needed, because a process that has called CUDA may not use it in
+        forks.
         """
         if self.device is not None and self.device.type == "cuda":
             number = self.device.index

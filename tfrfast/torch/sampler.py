@@ -24,8 +24,8 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
     """The batches of a Plan as lists of record numbers, for `DataLoader(batch_sampler=...)`.
 
     Args:
-      num_records_or_plan: how many records there are, or a Mixture; or a Plan, which says
-        everything else too.
+      num_records_or_plan: the number of records, or a Mixture; or a Plan, which replaces all other
+        arguments.
       batch_size: rows of a batch of this rank, or a ByTokens with the lengths of all records.
       order, shuffle, seed: as in `tfrfast.Loader`.
       rank, world: by default torch.distributed's when an epoch begins; 0 and 1 without it.
@@ -70,7 +70,7 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
 
     @property
     def plan(self) -> Plan:
-        """Which records each batch of this rank holds."""
+        """The record numbers of each batch of this rank."""
         share = self._share.now()
         if share != (self._plan.rank, self._plan.world):
             self._plan = with_share(self._plan, self._remainder, *share)
@@ -83,7 +83,7 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
 
     @property
     def epoch(self) -> int:
-        """The epoch of the `for` that began last, or that the next one will deliver."""
+        """The epoch of the last `for`, or of the next `for`."""
         return self._epoch
 
     def __len__(self) -> int:
@@ -94,16 +94,17 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         return _Epoch(self)
 
     def _begin(self, iterator: _Epoch) -> tuple[int, int]:
-        """The epoch of an iterator that is asked for its first batch, and where it starts.
+        """Returns the epoch and the first step of an iterator whose first batch is requested.
 
-        Only then does it count: a DataLoader with workers makes two for its first epoch.
+        The epoch counts only then, because a DataLoader with workers makes two iterators for its
+        first epoch.
         """
         self._epoch, self._start = self._next()
         self._at_beginning, self._current = False, iterator
         return self._epoch, self._start
 
     def _next(self) -> tuple[int, int]:
-        """Where the next `for` begins."""
+        """Returns the place where the next `for` begins."""
         return (self._epoch, self._start) if self._at_beginning else (self._epoch + 1, 0)
 
     def set_epoch(self, epoch: SupportsIndex) -> None:
@@ -117,11 +118,11 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
             self._move(number, 0)
 
     def state_dict(self, delivered: SupportsIndex | None = None) -> dict[str, Any]:
-        """Where the user stands: a few hundred bytes, JSON-able, the same for every rank.
+        """Returns the user's place: a few hundred bytes, JSON-able, the same for every rank.
 
-        A DataLoader asks for batches ahead of what it delivers, and tells its sampler nothing. So
-        count the batches that the current `for` has delivered, and give their number as
-        `delivered`. Without it, the state counts all that were asked for.
+        A DataLoader requests batches ahead of delivery, and does not tell its sampler of
+        deliveries. So count the delivered batches of the current `for`, and give their number as
+        `delivered`. Without `delivered`, the state counts all requested batches.
         """
         current = self._current
         if current is None:
@@ -131,9 +132,9 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
         return current.state_dict(delivered)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes to where `state_dict` was taken; the next `for` finishes that epoch first.
+        """Moves to the place of `state_dict`. The next `for` finishes that epoch first.
 
-        World, rank, batch size and remainder may differ. ValueError for another order.
+        World, rank, batch size and remainder may differ. Raises ValueError for another order.
         """
         check_state("BatchSampler", state, self._state(0, 0), ["order"])
         self._move(int(state["epoch"]), int(state["position"]))
@@ -156,11 +157,11 @@ class BatchSampler(torch.utils.data.Sampler[list[int]]):
 
 
 class _Epoch:
-    """One `for` loop's iterator. A StatefulDataLoader asks it for its state."""
+    """The iterator of one `for` loop. A StatefulDataLoader saves the iterator's state."""
 
     def __init__(self, sampler: BatchSampler) -> None:
         self._sampler = sampler
-        self._rest: Plan | None = None  # until it is asked for its first batch
+        self._rest: Plan | None = None  # until the first batch is requested
         self._epoch = self._step = 0
         self._ended = False
 

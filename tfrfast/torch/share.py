@@ -1,4 +1,4 @@
-"""Which share of the data and of the processors is this process's."""
+"""This process's share of the data and of the processors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Share", "remainder_for", "share_of_processors", "with_share"]
 
 
 class Share:
-    """This process's rank and the number of ranks: as given, else as torch.distributed says.
+    """This process's rank and the number of ranks: given, or torch.distributed's.
 
-    A process group may be made later than a loader, so this is asked again at each epoch. Worker
-    processes have no group. They go by what the process that started them last saw.
+    A process group may be made later than a loader, so each epoch asks again. Worker processes have
+    no group, and use the last answer of the process that started them.
     """
 
     def __init__(self, rank: int | None, world: int | None) -> None:
@@ -32,14 +32,14 @@ class Share:
             self._seen = rank, world
 
     def so_far(self) -> tuple[int, int]:
-        """(rank, world), or (0, 1) if there is no process group yet."""
+        """Returns (rank, world), or (0, 1) without a process group."""
         distributed = torch.distributed
         if not self.given and distributed.is_available() and distributed.is_initialized():
             self._seen = distributed.get_rank(), distributed.get_world_size()
         return self._seen or (0, 1)
 
     def now(self) -> tuple[int, int]:
-        """(rank, world). Raises RuntimeError if there are other ranks and it cannot know them."""
+        """Returns (rank, world). Raises RuntimeError if other ranks exist but are unknown."""
         share = self.so_far()
         others = os.environ.get("WORLD_SIZE", "1")
         if self._seen is None and others not in ("", "1"):
@@ -57,20 +57,21 @@ class Share:
 
 
 def remainder_for(world: int) -> Remainder:
-    """What becomes of an epoch's last positions unless the user says it.
+    """Returns the default for an epoch's last positions.
 
-    With several ranks, collectives need as many steps on each, and no record should be lost.
+    With several ranks, collectives need equally many steps on each rank, and no record should be
+    lost.
     """
     return "keep" if world == 1 else "pad"
 
 
 def with_share(plan: Plan, remainder: Remainder | None, rank: int, world: int) -> Plan:
-    """The plan of one rank. A remainder of None is chosen for `world`."""
+    """Returns the plan of one rank. A remainder of None means the default for `world`."""
     return plan.with_share(rank, world, remainder or remainder_for(world))
 
 
 def share_of_processors() -> int:
-    """How many of the usable processors are this rank's, if the machine's ranks share them."""
+    """Returns this rank's number of processors, if ranks share the machine's processors."""
     ranks_here = os.environ.get("LOCAL_WORLD_SIZE", "")
     ranks = int(ranks_here) if ranks_here.isdecimal() else 1
     return max(1, _native.usable_processors() // max(1, ranks))

@@ -1,1 +1,1 @@
-"""What `tfr.shuffle` does, a file for each step, and the folder from which it resumes."""
+"""The steps of `tfr.shuffle`, a file for each, and the folder from which it resumes."""

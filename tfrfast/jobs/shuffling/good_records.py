@@ -1,4 +1,4 @@
-"""The good records of shards that may be damaged, for a shuffle that leaves the others out."""
+"""The good records of damaged shards, for a shuffle that skips damage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_OBJECT_PIECE_BYTES = 64 << 20  # in several requests at once
 class GoodRecords:
     """Deals good records to buckets, shard after shard.
 
-    `skipped` lists the damage met so far. It is given what an interrupted shuffle had met.
+    `skipped` lists the damage so far, and begins with the damage of an interrupted shuffle.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class GoodRecords:
     def add_shard(
         self, number: int, offset: int, record: int, max_bytes: int
     ) -> tuple[int, int, bool]:
-        """As `IntactRecords.add_shard`."""
+        """Like `IntactRecords.add_shard`."""
         reader = self._open(self._inputs.shards[number])
         shard = reader.shards[0]
         is_object = self._inputs.is_object(number)
@@ -52,7 +52,7 @@ class GoodRecords:
     def _open(self, path: str) -> Reader:
         if self._reader is None or self._path != path:
             self._before = set(self.skipped)
-            # An index from earlier would hide what has happened to the headers since.
+            # An old index would hide later damage of headers.
             self._path = path
             self._reader = Reader(
                 path,

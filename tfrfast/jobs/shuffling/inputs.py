@@ -1,4 +1,4 @@
-"""The shards that a shuffle reads, and what each was when it began."""
+"""The shards that a shuffle reads, and their versions at its beginning."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tfrfast.errors import StaleIndexError
 from tfrfast.storage.remote.options import Storage
 from tfrfast.storage.remote.urls import is_url
 
-# Objects that are opened before the one at hand has ended. More requests do not run at once.
+# The number of objects to open ahead of the current object. No more requests run at once.
 _MAX_OPEN_AHEAD = 64
 _REQUEST_BYTES = 8 << 20
 
 
 class Inputs:
-    """Files and objects, in order. Raises OSError if one of them cannot be looked at."""
+    """Files and objects, in order. Raises OSError if a file or object cannot be examined."""
 
     def __init__(self, shards: list[str], storage: Storage) -> None:
         self.shards = shards
@@ -37,7 +37,7 @@ class Inputs:
                 state = f"{status.st_size}\0{status.st_mtime_ns}"
                 self.sizes.append(status.st_size)
             fingerprint.update(f"{shard}\0{state}\0".encode(errors="surrogateescape"))
-        #: Differs between inputs that are not the same bytes under the same names.
+        #: Differs between inputs with different bytes or names.
         self.fingerprint = fingerprint.hexdigest()
 
     def any_object(self) -> bool:
@@ -49,9 +49,10 @@ class Inputs:
     def open(
         self, number: int, offset: int, record: int, max_ahead_bytes: int
     ) -> _native.RecordStream:
-        """A shard's records from there on. The first of an object's are asked for at once.
+        """Returns a shard's records from `offset` on. The first bytes of an object are requested at
+        once.
 
-        Raises StaleIndexError if it is not what it was.
+        Raises StaleIndexError if the shard has changed.
         """
         path = self.shards[number]
         stream = _native.RecordStream(
@@ -73,7 +74,7 @@ class Inputs:
 class IntactRecords:
     """Deals all records of shards to buckets. The first damage is an error.
 
-    While an object is being read, those after it are asked for, up to `max_ahead_bytes` in all.
+    While an object is read, later objects are requested, up to `max_ahead_bytes` in all.
     """
 
     def __init__(
@@ -87,9 +88,10 @@ class IntactRecords:
     def add_shard(
         self, number: int, offset: int, record: int, max_bytes: int
     ) -> tuple[int, int, bool]:
-        """Deals about `max_bytes` of a shard's records, from one at that offset on.
+        """Deals about `max_bytes` of a shard's records, from the record at `offset` on.
 
-        Returns the next offset, the next record, and whether the shard ended. Call it with those.
+        Returns the next offset, the next record, and True if the shard has ended. Call it again
+        with these.
         """
         stream = self._stream(number, offset, record)
         if self._inputs.is_object(number):

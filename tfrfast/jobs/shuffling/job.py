@@ -36,8 +36,8 @@ _MIN_BUFFER_BYTES = 4 << 10
 class ShuffleJob:
     """One shuffle: deals records to buckets, sorts each bucket into shards, and has them published.
 
-    The work folder's state has all that is needed to resume. It is saved whenever a piece of work
-    is complete: input that was dealt out, a shard that was written, the beginning of publication.
+    The work folder's state holds all facts for a resume. It is saved after each piece of work:
+    after an input was dealt out, after a shard was written, and before publication.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class ShuffleJob:
             "bucket_bytes": [0] * self._num_buckets,
             "bucket_records": [0] * self._num_buckets,
             "written": [],  # (output, records, payload bytes, content hash)
-            "skipped": [],  # the damage that was left out
+            "skipped": [],  # skipped damage
         }
 
     def _save_state(self) -> None:
-        if self._num_buckets > 1:  # otherwise all is in memory, and there is nothing to resume
+        if self._num_buckets > 1:  # otherwise all records are in memory, and nothing can be resumed
             self._work.save()
 
     def _refuse_taken_names(self) -> None:
@@ -136,9 +136,9 @@ class ShuffleJob:
             )
 
     def _refuse_empty_shards_at_once(self) -> None:
-        """Counts the records first where shards would be so small that there may be too few.
+        """Counts the records first if shards would be so small that records might be too few.
 
-        Objects, which are read once, are counted only by indexes that they have.
+        Objects are read only once, so only existing indexes count their records.
         """
         is_remote = self._inputs.any_object()
         small = _TINY_SHARD_BYTES if is_remote else _SMALL_SHARD_BYTES
@@ -182,7 +182,7 @@ class ShuffleJob:
         position = 0
         for bucket, records in enumerate(state["bucket_records"]):
             position += records
-            if position > begun or state["stage"] == "deal":  # others may be removed by now
+            if position > begun or state["stage"] == "deal":  # other inputs may be removed by now
                 left[bucket] = state["bucket_bytes"][bucket]
         buckets = _native.ShuffleBuckets(
             os.fsencode(self._work.path) if self._num_buckets > 1 else b"",
@@ -211,7 +211,7 @@ class ShuffleJob:
             since += next_offset - offset
             state["offset"], state["record"] = (0, 0) if ended else (next_offset, record)
             state["shard"] += ended
-            # A new reader would not know whether an object is still the one that was begun.
+            # A new reader would not notice that an object has changed since its first record.
             may_stop = ended or not good or not self._inputs.is_object(number)
             if since >= _CHECKPOINT_BYTES and may_stop:
                 self._keep_buckets(buckets)
@@ -257,7 +257,7 @@ class ShuffleJob:
             yield end - begin
 
     def _cuts(self, number: int, records: int) -> Iterator[int]:
-        """How many records each shard of an output may hold, for the shards yet to be written."""
+        """Yields the maximal number of records of each of the output's shards yet to be written."""
         output = self._outputs[number]
         if output.num_shards:
             for shard in range(len(self._written_for(number)), output.num_shards):

@@ -1,4 +1,4 @@
-"""Which splits a shuffle makes, how many records and shards each gets, and what they are called."""
+"""The splits of a shuffle: their names, records and shards."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tfrfast.base.arguments import UNLIMITED, integer
 
 @dataclass(frozen=True)
 class Output:
-    """One split, or the only one."""
+    """A split, or the whole output."""
 
     name: str
     prefix: str
     share: float
-    num_shards: int  # 0: as many as max_bytes makes
+    num_shards: int  # 0 if max_bytes decides
     max_bytes: int
 
 
@@ -51,7 +51,7 @@ def outputs_of(
 
 
 def _in_proportion(count: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Divides `count` by largest remainders, with at least one for each name."""
+    """Divides `count` by largest remainders. Each name gets at least 1."""
     counts = {name: max(1, int(count * share)) for name, share in shares.items()}
     by_need = sorted(shares, key=lambda name: counts[name] - count * shares[name])
     while sum(counts.values()) < count:

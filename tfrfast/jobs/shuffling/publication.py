@@ -1,4 +1,4 @@
-"""The end of `tfr.shuffle`: finished shards and their indexes take their places."""
+"""The end of `tfr.shuffle`: finished shards and their indexes get their names."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tfrfast.writing.publishing import Indexes, publish, shard_name
 
 
 class Shuffled(NamedTuple):
-    """What a shuffle has made."""
+    """The result of a shuffle."""
 
     paths: list[str]
     """All shards, in order."""
     splits: dict[str, list[str]]
-    """Those of each split."""
+    """The shards of each split."""
     num_records: int
-    """In all shards together."""
+    """Records in all shards together."""
     num_bytes: int
-    """Of the records with their frames, before compression."""
+    """Bytes of the records with their frames, before compression."""
     content_hash: str
-    """The sum of a hash of every record, which is the same before and after, in any order."""
+    """The sum of a hash of every record. The order of records does not change the sum."""
     skipped: list[Skipped]
-    """The damage that `on_corruption="skip"` has left out."""
+    """The damage that `on_corruption="skip"` has skipped."""
 
 
 class Publication:
-    """Gives finished shards their names. The work folder's state lists them all beforehand."""
+    """Gives finished shards their names. The work folder's state lists all names beforehand."""
 
     def __init__(self, work: WorkFolder, target: Target) -> None:
         self._work = work
@@ -40,9 +40,9 @@ class Publication:
         return self._work.state.get("stage") == "publish"
 
     def replaces_its_input(self) -> bool:
-        """Whether an interrupted publication must be finished now, so that no records are lost.
+        """True if an interrupted publication must be finished now, so that no records are lost.
 
-        Some of its input may be gone and exist only in the work folder.
+        Some input may be gone, and its records exist only in the work folder.
         """
         state = self._work.state
         if not self.has_begun() or not state["replaces_input"]:
@@ -77,7 +77,7 @@ class Publication:
         self._work.save(durable=self._target.sync)
 
     def is_lost(self) -> bool:
-        """Whether shards are gone that an interrupted run had already given their names."""
+        """True if shards are gone that an interrupted run had already published."""
         return any(
             not os.path.exists(self._work.inside("shards", name)) and not os.path.exists(final)
             for name, final, _ in self._work.state.get("published", [])
@@ -114,6 +114,8 @@ class Publication:
 
 
 def _own_name(path: str) -> str:
-    """The path with its folder resolved. It names a symlink itself, not what that points at."""
+    """Returns the path with its folder resolved. The path of a symlink names the link, not its
+    target.
+    """
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)

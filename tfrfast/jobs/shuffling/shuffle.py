@@ -67,40 +67,38 @@ def shuffle(
     Returns a `Shuffled`: the new paths, the counts and the content hash.
 
     Args:
-      paths: a path, a URL, a glob, or an iterable of them. There may be a million small files.
-        Objects are read once, from beginning to end, in large requests; with "skip" for
-        `on_corruption`, twice.
+      paths: a path, a URL, a glob, or an iterable of paths. A million small files are fine. Objects
+        are read once, from beginning to end, in large requests; twice with `on_corruption="skip"`.
       out: the beginning of the new shards' names, folder included: `out/train` makes
         `out/train-00000-of-00064` and so on. With `splits`, each split's name follows:
         `out/birds` makes `out/birds-test-00000-of-00003`, `out/` makes `out/test-00000-of-00003`.
-      num_shards: the number of shards. With `splits`, it is the number for all splits together,
-        which they share in proportion, with at least one each; or a dict with the number for each
-        split. Shards differ by at most one record.
+      num_shards: the number of shards. With `splits`, the splits share this number in proportion,
+        with at least one shard each; or a dict gives the number for each split. Shards differ by at
+        most one record.
       max_bytes: instead of `num_shards`, the largest size of a shard.
-      seed: determines the order, which depends neither on `max_memory` nor on how the shards are
-        cut.
-      splits: a dict of each split's name and its share of the records. The shares add up to 1.
-        Which record is in which split is as random as the order.
-      max_memory: about how much memory this may take: bytes, or a string like "512MiB". Data larger
-        than a quarter of it is written and read twice, other data once. The largest record must
-        fit.
-      on_corruption: "raise", or "skip" to leave damaged records out; see `Shuffled.skipped`. The
-        numbers that determine the order are then those of the records that are left.
-      overwrite: True replaces shards of these names. False raises FileExistsError if there are any.
+      seed: determines the order. Neither `max_memory` nor the cut of the shards changes the order.
+      splits: a dict of each split's name and its share of the records. The shares add up to 1. The
+        split of a record is as random as its place.
+      max_memory: the approximate limit of memory: bytes, or a string like "512MiB". Data larger
+        than a quarter of the limit is written and read twice, other data once. The largest record
+        must fit.
+      on_corruption: "raise", or "skip" to leave damaged records out; see `Shuffled.skipped`. With
+        "skip", the numbers of the good records determine the order.
+      overwrite: True replaces shards of these names. False raises FileExistsError if such shards
+        exist.
       compression, level, index, sync: as for `tfr.Writer`. The input may be compressed or not;
         without `compression` the new shards are plain.
-      work: where to make the folder for intermediate files, which are as large as the data. It must
-        be on the same filesystem as `out`. By default it is the sibling folder of the new shards'
-        folder.
+      work: the folder for intermediate files, which are as large as the data. The folder must be on
+        the same filesystem as `out`. The default is the sibling folder of the new shards' folder.
       progress: True or False shows or hides a bar on stderr. By default it appears on a terminal,
         after a second.
-      storage: how to reach URLs, as for Reader. If `out` is one (s3://, gs://, az://), the shards
+      storage: options of URLs, as for Reader. If `out` is a URL (s3://, gs://, az://), the shards
         are made in a folder of this machine, in `work` or the temporary folder, and then uploaded.
         The same call resumes if `work` is given.
-      cache: a `DiskCache` that keeps what is read from URLs.
+      cache: a `DiskCache` for bytes from URLs.
 
-    Nothing appears under the new names before all shards are complete and their content hash is
-    that of the input. If the call is interrupted, the same call resumes where it stopped.
+    Shards appear under their names when all shards are complete and their content hash equals the
+    input's. After an interruption, the same call resumes.
 
     Every record's checksum is verified. Raises CorruptRecordError or TruncatedRecordError for
     damage that is not skipped, OSError if a file cannot be read or written, and ValueError for
@@ -151,7 +149,7 @@ def _output(
     overwrite: bool,
     work: str | os.PathLike[str] | None,
 ) -> Iterator[Output]:
-    """Where shards appear. What has failed is kept if the same call can go on with it."""
+    """Yields the output. After a failure, the files are kept if the same call can resume."""
     url = named_url(out)
     folder = upload_folder(url, work) if url and work is not None else None
     with contextlib.nullcontext() if folder is None else held(folder):

@@ -1,4 +1,4 @@
-"""All records in their new order, from the buckets they were dealt to."""
+"""All records in their new order, from their buckets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfrfast.writing.writer import Writer
 
 
 class SortedRows:
-    """All records in their new order, bucket by bucket. Each is loaded when it is reached."""
+    """All records in their new order. Each bucket is loaded when it is reached."""
 
     def __init__(self, buckets: _native.ShuffleBuckets, counts: list[int]) -> None:
         self._buckets = buckets
@@ -28,7 +28,7 @@ class SortedRows:
     def write_to(
         self, writer: Writer, records: int, max_bytes: int
     ) -> Iterator[tuple[int, int, int]]:
-        """Writes `records` of them, or what fits into `max_bytes`. Yields each piece's totals."""
+        """Writes `records` records, or fewer at `max_bytes`. Yields each piece's totals."""
         while records > 0:
             end = min(self._counts[self._bucket], self._row + records)
             if end > self._row:

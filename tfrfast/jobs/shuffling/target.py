@@ -1,4 +1,4 @@
-"""What a shuffle makes of the records, and where it puts it."""
+"""The outputs and options of a shuffle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION = 2  # of the fingerprint
 
 @dataclass(frozen=True)
 class Target:
-    """What a shuffle makes of the records, and where it puts it."""
+    """The outputs and options of a shuffle."""
 
     outputs: list[Output]
     seed: int
@@ -27,13 +27,13 @@ class Target:
     level: int | None = None
 
     def fingerprint(self) -> str:
-        """Differs between targets whose finished shards differ."""
+        """Returns a hash that differs between targets whose finished shards differ."""
         facts = [_VERSION, self.seed, [vars(each) for each in self.outputs], str(self.index)]
         facts += [self.compression, self.level]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def check_places(self) -> None:
-        """Raises the OSError that publication would end with, before any work is done."""
+        """Raises the OSError of a later publication, before any work is done."""
         for output in self.outputs:
             _native.check_shard_places(
                 os.fsencode(output.prefix),
@@ -43,7 +43,7 @@ class Target:
             )
 
     def taken_names(self) -> list[str]:
-        """The shards that already have these names, with any number of shards in the name."""
+        """Returns existing shards of these names, with any number of shards in the name."""
         return [
             path
             for output in self.outputs

@@ -21,7 +21,7 @@ _STATE = "state.json"
 
 @contextlib.contextmanager
 def held(folder: str) -> Iterator[None]:
-    """Makes the folder, which one process holds at a time."""
+    """Makes and locks the folder. One process holds the folder at a time."""
     with no_empty_folders(os.path.dirname(folder)):
         try:
             lock = hold(folder, wait=False)
@@ -34,9 +34,9 @@ def held(folder: str) -> Iterator[None]:
 
 
 class WorkFolder:
-    """A folder that belongs to one shuffle, and that one process holds at a time.
+    """The folder of one shuffle. One process holds the folder at a time.
 
-    `state` is what was saved last, or empty. Saving replaces it in one step, so it is never torn.
+    `state` is the last saved state, or empty. Saving replaces the state in one step, never in part.
     """
 
     def __init__(self, path: str) -> None:
@@ -48,7 +48,7 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Loads the state. Removes the folder at the end, unless it has a state to resume from."""
+        """Loads the state. Removes the folder at the end, unless a saved state can be resumed."""
         with held(self.path):
             self._load()
             try:
@@ -66,7 +66,7 @@ class WorkFolder:
             self.state = {}
 
     def begin(self, state: dict[str, Any]) -> None:
-        """Removes all earlier work, which may be that of another shuffle to the same names."""
+        """Removes all earlier work, even of another shuffle to the same names."""
         self.forget()
         for name in os.listdir(self.path):
             if name != LOCK:
@@ -84,13 +84,13 @@ class WorkFolder:
         os.replace(temporary, self.inside(_STATE))
 
     def forget(self) -> None:
-        """Removes the saved state: there is nothing to resume."""
+        """Removes the saved state, so that nothing can be resumed."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.inside(_STATE))
 
 
 def can_resume(out: str, work: str | os.PathLike[str] | None) -> bool:
-    """Whether a shuffle to these names has left something that the same call goes on with."""
+    """True if a shuffle to these names has left a state that the same call can resume."""
     if url := named_url(out):
         if work is None:
             return False
@@ -99,13 +99,13 @@ def can_resume(out: str, work: str | os.PathLike[str] | None) -> bool:
 
 
 def upload_folder(url: str, work: str | os.PathLike[str]) -> str:
-    """The folder in `work` that belongs to shuffles to that URL."""
+    """Returns the folder in `work` for shuffles to that URL."""
     which = hashlib.sha256(url.encode(errors="surrogateescape")).hexdigest()[:8]
     return os.path.join(os.fsdecode(written_file(work)), f"upload-{url.rpartition('/')[2]}-{which}")
 
 
 def work_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:
-    """The folder that belongs to this shuffle alone."""
+    """Returns the folder of this shuffle."""
     folder, name = os.path.split(out)
     if work is not None:
         # Shuffles to the same names in different folders may share `work`.
@@ -114,7 +114,7 @@ def work_folder_path(out: str, work: str | os.PathLike[str] | None) -> str:
     sibling = _native.sibling_index_folder(os.fsencode(os.path.join(folder, "any")))
     place = _first_that_exists(sibling)
     may_be_there = os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
-    # Shards are moved to their places at the end, which only works within one filesystem.
+    # Shards are moved at the end, which works only within one filesystem.
     if may_be_there and os.stat(place).st_dev == os.stat(_first_that_exists(folder)).st_dev:
         return os.path.join(sibling, f"shuffle-{name}")
     return os.path.join(folder, f".tfrfast-shuffle-{name}")
