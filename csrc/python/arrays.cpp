@@ -46,7 +46,7 @@ std::vector<std::int64_t> record_numbers(const py::object& numbers, std::int64_t
                          std::to_string(array.ndim()) + " dimensions.");
   }
   if (kind == 'u' && array.itemsize() == sizeof(std::uint64_t)) {
-    // As int64 the largest would become negative, which counts from the end.
+    // As int64, the largest numbers would become negative, and count from the end.
     const auto unsigned_numbers =
         py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>(array);
     for (py::ssize_t i = 0; i < unsigned_numbers.size(); ++i) {
@@ -69,7 +69,8 @@ std::vector<std::int64_t> slice_numbers(const py::slice& slice, std::size_t coun
   std::vector<std::int64_t> numbers(length);
   for (std::size_t i = 0; i < length; ++i) {
     numbers[i] =
-        static_cast<std::int64_t>(start + i * step);  // wraps as it should if the step is negative
+        // unsigned wrap-around makes a negative step work
+        static_cast<std::int64_t>(start + i * step);
   }
   return numbers;
 }

@@ -1,4 +1,4 @@
-// NumPy arrays over the core's memory, and integers from NumPy arrays.
+// Makes NumPy arrays over the core's memory, and reads integers from NumPy arrays.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -11,23 +11,23 @@
 
 namespace tfrfast::python {
 
-// A capsule that keeps `owner` alive, for arrays over its memory. It is not a buffer, so NumPy
-// never makes an array over it writable again that was made read-only.
+// A capsule that keeps `owner` alive, for arrays over the owner's memory. A capsule is not a
+// buffer, so NumPy never makes a read-only array over it writable again.
 pybind11::capsule keeper_of(std::shared_ptr<const void> owner);
 
-// Who keeps the memory of an array alive, if that was handed to keeper_of(); else null. What it
-// keeps needs no Python, and may be let go of on any thread.
+// Returns the owner of an array's memory, if the owner was passed to keeper_of(). Otherwise null.
+// The owner needs no Python, and may be released on any thread.
 std::shared_ptr<const void> owner_of(const pybind11::array& array);
 
-// A writable array over `data` that keeps `owner` alive.
+// Makes a writable array over `data` that keeps `owner` alive.
 template <class T, class Owner>
 pybind11::array_t<T> array_over(const T* data, std::size_t count, std::shared_ptr<Owner> owner) {
   return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(count), data,
                               keeper_of(std::move(owner)));
 }
 
-// Whether the array is aligned, so that C++ may read it. c_style and forcecast do not guarantee
-// that.
+// Whether the array is aligned, so that C++ may read the array. c_style and forcecast do not
+// guarantee alignment.
 inline bool is_aligned(const pybind11::array& array) {
   return (array.flags() & pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_) != 0;
 }
@@ -39,13 +39,13 @@ pybind11::array_t<T> read_only(pybind11::array_t<T> array) {
   return array;
 }
 
-// Record numbers from a sequence or an array of integers. Negative ones count from the end, as in
-// lists. Throws Error out_of_range, and TypeError for anything that is not an integer, floats and
-// masks included. Messages call the numbered things `what`.
+// Reads record numbers from a sequence or an array of integers. Negative numbers count from the
+// end, as in lists. Throws Error out_of_range, and TypeError for anything but integers, such as
+// floats and masks. Messages call the numbered things `what`.
 std::vector<std::int64_t> record_numbers(const pybind11::object& numbers, std::int64_t count,
                                          const char* what = "Record");
 
-// The numbers that a slice of `count` takes.
+// The numbers that a slice takes from `count` items.
 std::vector<std::int64_t> slice_numbers(const pybind11::slice& slice, std::size_t count);
 
 }  // namespace tfrfast::python

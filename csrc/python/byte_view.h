@@ -1,4 +1,4 @@
-// The bytes of a Python object with the buffer protocol, borrowed for the view's lifetime.
+// Borrows the bytes of a Python object with the buffer protocol, for the view's lifetime.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,11 +8,11 @@
 
 namespace tfrfast::python {
 
-// Make and destroy it with the GIL held. The bytes may be read without it. The object cannot be
-// resized or freed meanwhile, but its bytes may change.
+// Make and destroy a view with the GIL held. The bytes may be read without the GIL. Meanwhile the
+// object cannot be resized or freed, but its bytes may change.
 class ByteView {
  public:
-  // Throws TypeError if `object` has no bytes, ValueError if they are not contiguous.
+  // Throws TypeError if `object` has no bytes, ValueError if the bytes are not contiguous.
   explicit ByteView(pybind11::handle object) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDED_RO) != 0) {
       throw pybind11::error_already_set();

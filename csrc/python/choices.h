@@ -1,5 +1,5 @@
-// Words that users choose from, as the core's enums. For any other word, Error invalid lists what
-// is allowed.
+// Converts users' words to enums of the core. For an unknown word, Error invalid lists the allowed
+// words.
 #pragma once
 
 #include <optional>

@@ -14,13 +14,13 @@ using py::detail::instance;
 using py::detail::type_info;
 using InitInstance = void (*)(instance*, const void*);
 
-// pybind11's own function for each class.
+// The original init_instance function of each class.
 std::unordered_map<const type_info*, InitInstance>& pybind_inits() {
   static auto* const inits = new std::unordered_map<const type_info*, InitInstance>;
   return *inits;
 }
 
-// The value that `made` has been given, but no holder yet.
+// Returns the value of `made` that has no holder yet.
 py::detail::value_and_holder value_without_holder(instance* made) {
   for (auto& value : py::detail::values_and_holders(made)) {
     if (value && !value.holder_constructed()) return value;
@@ -28,32 +28,32 @@ py::detail::value_and_holder value_without_holder(instance* made) {
   return {};
 }
 
-// Registers a value with Python and gives it its holder.
+// Registers a value with Python and makes the value's holder.
 void init_instance(instance* made, const void* holder) {
   auto value = value_without_holder(made);
   try {
     pybind_inits().at(value.type)(made, holder);
   } catch (...) {
     if (value.instance_registered()) {
-      // The holder could not be made, and has destroyed the value.
+      // Making the holder failed and destroyed the value.
       py::detail::deregister_instance(made, value.value_ptr(), value.type);
       value.set_instance_registered(false);
       value.value_ptr() = nullptr;
     } else if (holder != nullptr) {
-      value.value_ptr() = nullptr;  // the caller's holder has it
+      value.value_ptr() = nullptr;  // the caller's holder owns the value
     }
     throw;
   }
 }
 
-// How C++ makes an object.
+// Allocates an object made by C++.
 PyObject* allocate(PyTypeObject* type, Py_ssize_t items) {
   PyObject* const made = PyType_GenericAlloc(type, items);
   if (made == nullptr) throw PythonErrorIsSet();
   return made;
 }
 
-// How Python makes an object.
+// Allocates an object made by Python.
 PyObject* new_object(PyTypeObject* type, PyObject*, PyObject*) {
   return call_plainly([type] {
     PyObject* const made = PyType_GenericAlloc(type, 0);
@@ -61,7 +61,7 @@ PyObject* new_object(PyTypeObject* type, PyObject*, PyObject*) {
     try {
       reinterpret_cast<instance*>(made)->allocate_layout();
     } catch (...) {
-      // It has no layout that its class could destroy.
+      // The object has no layout that its class could destroy.
       if (PyType_IS_GC(type)) PyObject_GC_UnTrack(made);
       type->tp_free(made);
       Py_DECREF(type);

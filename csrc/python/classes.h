@@ -1,4 +1,4 @@
-// What classes of pybind11 lack.
+// Adds to pybind11's classes what pybind11 lacks.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,9 +8,8 @@
 
 namespace tfrfast::python {
 
-// `__init__` of a class. Use it in place of py::init<Arguments...>(), and of py::init(make) where
-// `make` returns a value: with those, pybind11 ends the process if it has no memory to register the
-// object.
+// `__init__` of a class. Replaces py::init<Arguments...>(), and py::init(make) where `make` returns
+// a value: with either, pybind11 ends the process if memory for registering the object runs out.
 template <class Type, class... Arguments>
 auto constructor() {
   return pybind11::init([](Arguments... arguments) {
@@ -24,13 +23,12 @@ auto constructor(Type (*make)(Arguments...)) {
   });
 }
 
-// Call this when the module has all its classes. From then on
+// Call this after the last class of the module was defined. From then on
 //
-// - memory that runs out while an object is made is a MemoryError. pybind11 would destroy what the
-//   object holds twice, or end the process;
-// - pickling an object is a TypeError, in every protocol, unless its class has `__reduce__`.
-// Python's
-//   protocols 0 and 1 would make a bare object of pybind11, which ends the process.
+// - if memory runs out while an object is made, MemoryError is raised. pybind11 would destroy the
+//   object's value twice, or end the process;
+// - pickling an object raises TypeError in every protocol, unless the class has `__reduce__`.
+//   Python's protocols 0 and 1 would make an empty object of pybind11, which ends the process.
 void complete_classes(const pybind11::module_& module);
 
 }  // namespace tfrfast::python

@@ -1,4 +1,4 @@
-// Decoded columns in the form that tfrfast/features/compiled.py takes.
+// Converts decoded columns to the form that tfrfast/features/compiled.py takes.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -14,13 +14,13 @@
 
 namespace tfrfast::python {
 
-// (values, offsets, row splits, indices, shape), with None for what the column does not have. The
-// arrays own their memory, and NumPy may write into it.
+// Returns (values, offsets, row splits, indices, shape), with None for a missing part. The arrays
+// own their memory, and NumPy may write into them.
 pybind11::tuple to_python(Column column, const CompiledFeature& feature);
 pybind11::list to_python(std::vector<Column> columns,
                          const FeatureSchema& schema);  // one for each feature
 
-// A pooled buffer as an array that owns it. It goes back to the pool with the last array over it.
+// Turns a pooled buffer into an array. The buffer returns to the pool after the last array over it.
 template <class Number>
 pybind11::array own(PooledBuffer buffer, std::vector<pybind11::ssize_t> shape) {
   auto owner = std::make_shared<PooledBuffer>(std::move(buffer));

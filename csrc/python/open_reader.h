@@ -1,4 +1,4 @@
-// A reader as Python sees it: the core's source of records, until it is closed.
+// A reader for Python: a core source of records that can be closed.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace tfrfast::python {
 
-// The core's source lives as long as anyone uses it, even after close().
+// The core's source lives as long as it is used, even after close().
 class OpenReader {
  public:
   explicit OpenReader(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
@@ -20,8 +20,8 @@ class OpenReader {
     if (source_ == nullptr) throw Error(ErrorKind::closed, "This reader has been closed.");
     return source_;
   }
-  // The same for what needs records that are frames of shards. Throws Error invalid if they are
-  // not.
+  // Like get(), for callers that need records that are frames of shards. Throws Error invalid for
+  // other sources.
   std::shared_ptr<const Reader> frames() const {
     const Reader* const reader = get()->reader();
     if (reader == nullptr) {

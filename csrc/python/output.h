@@ -1,4 +1,4 @@
-// A core writer of shards as Python sees it.
+// A core writer of shards for Python.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,7 +21,8 @@ namespace tfrfast::python {
 
 namespace py = pybind11;
 
-inline constexpr std::size_t kBatchRows = 4096;  // other threads may write after each of these
+// other threads may write after each run of this many rows
+inline constexpr std::size_t kBatchRows = 4096;
 
 inline void close_writer(ShardWriter& writer, bool durable) {
   writer.finish();
@@ -43,7 +44,7 @@ inline std::vector<std::string> paths_of(const ShardedWriter& writer) {
   return writer.paths();
 }
 
-// After it is closed, it still knows what was written.
+// After close(), the numbers and paths of the written shards are still known.
 template <class Core>
 class Output {
  public:

@@ -1,4 +1,4 @@
-// One record's bytes, from any Python object that has them.
+// The bytes of a record, from any Python object with bytes.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,11 +12,11 @@
 
 namespace tfrfast::python {
 
-// Make and destroy it with the GIL held. bytes() may be read without it.
+// Make and destroy a payload with the GIL held. bytes() may be read without the GIL.
 class Payload {
  public:
   explicit Payload(pybind11::handle record) {
-    if (PyBytes_CheckExact(record.ptr())) {  // much faster than asking for a buffer
+    if (PyBytes_CheckExact(record.ptr())) {  // much faster than requesting a buffer
       kept_ = pybind11::reinterpret_borrow<pybind11::object>(record);
       bytes_ = {reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(record.ptr())),
                 static_cast<std::size_t>(PyBytes_GET_SIZE(record.ptr()))};

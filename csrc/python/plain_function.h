@@ -1,6 +1,6 @@
-// Functions that Python calls directly, because pybind11's dispatch takes longer than reading a
-// small record. So `reader[i]` is a tenth faster than in a native class of pybind11, though the
-// Python object only holds the native one.
+// Functions that Python calls directly. pybind11's dispatch takes longer than reading a small
+// record. Without the dispatch, `reader[i]` is a tenth faster than in a native class of pybind11,
+// although the Python object only holds the native object.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,10 +9,10 @@
 
 namespace tfrfast::python {
 
-// Raises the C++ exception that is being handled in Python.
+// Raises the C++ exception being handled as a Python exception.
 void raise_caught() noexcept;
 
-// Returns `body()`, a new reference. Null, with Python's error set, if it throws.
+// Returns `body()`, a new reference. If `body` throws, sets Python's error and returns null.
 template <class Body>
 PyObject* call_plainly(const Body& body) noexcept {
   try {

@@ -23,7 +23,7 @@ constexpr std::uint64_t kBatchRecords = 8192;
 // Over a network, large requests run at the same time.
 constexpr std::uint64_t kFarBatchBytes = 8 << 20;
 constexpr std::uint64_t kFarBatchRecords = 1 << 17;
-// So much of what follows is asked for before, as shards may be small: at most as much again as was
+// Shards may be small, so this many of the next bytes are requested ahead: at most as many as were
 // read.
 constexpr std::uint64_t kMinAheadBytes = 32 << 20;
 constexpr std::uint64_t kMaxAheadBytes = 128 << 20;
@@ -34,8 +34,8 @@ std::vector<std::int64_t> numbers(std::uint64_t begin, std::uint64_t end) {
   return result;
 }
 
-// Announces records that follow. Opens far shards at the same time, and so throws what the thread's
-// WaitCheck throws.
+// Announces the next records. Opens remote shards at the same time, and so throws the exceptions of
+// the thread's WaitCheck.
 void announce_ahead(const RecordSource& reader, std::uint64_t begin, AnnouncedAhead& ahead_of) {
   const std::uint64_t mean = reader.mean_record_bytes() + 1;
   const std::uint64_t least = kMinAheadBytes / mean + 1;
@@ -44,7 +44,7 @@ void announce_ahead(const RecordSource& reader, std::uint64_t begin, AnnouncedAh
   const std::uint64_t end = std::min(reader.record_count(), begin + ahead);
   ahead_of.come_to(begin);
   const std::uint64_t announced = std::max(ahead_of.end(), begin);
-  // Few large announcements, so that neighbours share requests.
+  // Make few large announcements, so that neighbours share requests.
   if (announced >= end || (announced - begin > ahead / 2 && end < reader.record_count())) return;
   ReadAhead lately(reader.mean_record_bytes(), true);
   ahead_of.add(end, reader.announce(numbers(announced, end), lately).files);
@@ -58,7 +58,7 @@ struct RecordIterator::Ahead {
   AnnouncedAhead records;
 };
 
-// One batch, and its reading by the thread that made this object. Other threads wait for it.
+// A batch being read by the thread that made this object. Other threads wait for the batch.
 class RecordIterator::Reading {
  public:
   Reading(std::shared_ptr<Ahead> ahead, std::uint64_t begin)
@@ -67,7 +67,7 @@ class RecordIterator::Reading {
   bool is_of_this_process() const { return home_.is_this_one(); }
   std::uint64_t record_count() const { return reader_->record_count(); }
 
-  // Call it without the GIL.
+  // Call without the GIL.
   void run() noexcept {
     RecordSource::Range range;
     std::exception_ptr failure;
@@ -90,13 +90,13 @@ class RecordIterator::Reading {
     is_done_.notify_all();
   }
 
-  // Call it without the GIL.
+  // Call without the GIL.
   void wait() {
     std::unique_lock lock(mutex_);
     is_done_.wait(lock, [this] { return done_; });
   }
 
-  // Call it once it is done, with the GIL, on one thread.
+  // Call once after the reading, with the GIL, on one thread.
   RecordSource::Range take() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return std::move(range_);
@@ -130,13 +130,13 @@ py::bytes RecordIterator::next() {
 }
 
 void RecordIterator::read_on() {
-  batch_ = nullptr;  // the next one can use its memory
+  batch_ = nullptr;  // frees the memory for the next batch
   row_ = 0;
   const bool is_ours = reading_ == nullptr || !reading_->is_of_this_process();
   if (is_ours) {
     const std::shared_ptr<const RecordSource>& reader = reader_.get();
     if (next_ == reader->record_count()) throw py::stop_iteration();
-    // A thread that is not in this process may have left the other one half changed.
+    // A thread that does not exist in this process may have left `ahead_` half changed.
     if (ahead_ == nullptr || reading_ != nullptr) ahead_ = std::make_shared<Ahead>(reader);
     reading_ = std::make_shared<Reading>(ahead_, next_);
   }
@@ -151,7 +151,7 @@ void RecordIterator::read_on() {
   }
   if (reading_ != reading) return;  // another thread was first
   reading_ = nullptr;
-  // A failure that is not one record's, such as a damaged index, ends the iteration.
+  // A failure that is not a single record's, such as a damaged index, ends the iteration.
   next_ = reading->record_count();
   RecordSource::Range range = reading->take();
   batch_ = std::move(range.batch);

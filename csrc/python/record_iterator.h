@@ -1,4 +1,4 @@
-// A reader's records in order, read a batch at a time.
+// Gives a reader's records in order, read in batches.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -14,13 +14,13 @@
 
 namespace tfrfast::python {
 
-// The records before a damaged one arrive before its error. Asked again, it goes on after that
-// record. Threads may share it: each record goes to one of them, and at the end all of them stop. A
-// forked child has its own, which goes on where the parent was.
+// Records before a damaged record come before its error, and the next call continues after it.
+// Threads may share an iterator: each record goes to one thread, and at the end all threads stop. A
+// forked child has its own copy, which continues at the parent's place.
 //
-// The GIL is its lock, so that a child never inherits a held one: every change is made with the
-// GIL, and only the reading is done without. The first thread that gets the GIL takes what was
-// read, so no thread depends on the one that read it.
+// The GIL is the iterator's lock, so a child never inherits a held lock. Every change is made with
+// the GIL, and only reading is done without the GIL. The first thread that gets the GIL takes the
+// batch, so no thread depends on the thread that read.
 class RecordIterator {
  public:
   // Throws Error closed.
@@ -36,14 +36,14 @@ class RecordIterator {
   std::size_t rows() const { return batch_ == nullptr ? 0 : batch_->size(); }
   void read_on();
 
-  const pybind11::object owner_;  // of the reader
+  const pybind11::object owner_;  // owns the reader
   const OpenReader& reader_;
   std::shared_ptr<Reading> reading_;  // while a thread is reading
   std::shared_ptr<const RecordBatch> batch_;
   std::optional<Error> error_;  // after the batch
   std::size_t row_ = 0;
   std::uint64_t next_ = 0;
-  std::shared_ptr<Ahead> ahead_;  // what has been asked for, by the thread that is reading
+  std::shared_ptr<Ahead> ahead_;  // announcements by the thread that is reading
 };
 
 }  // namespace tfrfast::python

@@ -1,4 +1,4 @@
-// The bindings' table of contents: one function for each register_*.cpp.
+// The bindings' table of contents: one function per register_*.cpp.
 #pragma once
 
 #include <pybind11/pybind11.h>

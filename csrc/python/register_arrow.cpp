@@ -1,4 +1,4 @@
-// Columns and scans as capsules of Arrow's PyCapsule interface.
+// Exports columns and scans as capsules of Arrow's PyCapsule interface.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -26,7 +26,7 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-// Whoever takes the struct out of the capsule sets its `release` to null.
+// A consumer that moves the struct out of the capsule sets `release` to null.
 template <class Struct>
 void destroy(PyObject* capsule, const char* name) {
   auto* const held = static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
@@ -42,7 +42,7 @@ py::capsule schema_capsule(const ArrowField& field) {
                      [](PyObject* capsule) { destroy<ArrowSchema>(capsule, kName); });
 }
 
-// A column and its type. Its memory is tfrfast's own, so nothing that consumers hold needs Python.
+// A column and its type. tfrfast owns the memory, so consumers hold nothing that needs Python.
 class ArrowColumn {
  public:
   ArrowColumn(ArrowField field, ArrowData data)
@@ -53,7 +53,7 @@ class ArrowColumn {
 
   py::capsule schema() const { return schema_capsule(field_); }
 
-  // The type and the data. What is requested is not followed, as the interface allows.
+  // Returns the type and the data. Ignores the requested type, as the interface allows.
   py::tuple array(const py::object&) const {
     auto held = std::make_unique<ArrowArray>();
     export_array(data_, held.get());
@@ -72,7 +72,7 @@ class ArrowColumn {
   throw Error(ErrorKind::invalid, "Column '" + name + "' cannot become an Arrow column: " + what);
 }
 
-// The array's memory, shared if it is tfrfast's own, else a copy.
+// Returns the array's memory, shared if tfrfast owns the memory, otherwise copied.
 ArrowBuffer memory_of(const py::array& array) {
   const auto bytes = static_cast<std::size_t>(array.nbytes());
   if (auto owner = owner_of(array)) return {array.data(), std::move(owner)};
@@ -112,8 +112,8 @@ const py::array& buffer_at(const std::string& name, const std::vector<py::array>
   return buffers[number];
 }
 
-// A copy of the first `rows` + 1 offsets, which is then checked, because another thread may change
-// the array.
+// Copies the first `rows` + 1 offsets and then checks the copy: another thread may change the
+// array.
 ArrowBuffer checked_offsets(const std::string& name, const py::array& array, std::size_t rows,
                             std::size_t limit) {
   if (!array.dtype().equal(py::dtype::of<std::int64_t>()) ||
@@ -219,7 +219,7 @@ std::vector<ScanColumn> scan_columns(const std::vector<Content>& contents) {
   return columns;
 }
 
-// A scan that streams can be made of.
+// A scan, from which streams can be made.
 class PythonScan {
  public:
   PythonScan(const OpenReader& reader, const Plan& plan, std::shared_ptr<FeatureSchema> features,
@@ -242,7 +242,7 @@ class PythonScan {
     constexpr const char* kName = "arrow_array_stream";
     return py::capsule(held.release(), kName, [](PyObject* capsule) {
       auto* const stream = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule, kName));
-      const WithoutGil without_gil;  // its threads are stopped
+      const WithoutGil without_gil;  // stops the stream's threads
       if (stream->release != nullptr) stream->release(stream);
       delete stream;
     });
@@ -258,7 +258,7 @@ class ScanBatches {
   explicit ScanBatches(const PythonScan& scan)
       : stream_(std::make_unique<ArrowScanStream>(scan.core())) {}
   ~ScanBatches() {
-    const WithoutGil without_gil;  // its threads are stopped
+    const WithoutGil without_gil;  // stops the stream's threads
     stream_.reset();
   }
 

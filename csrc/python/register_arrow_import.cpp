@@ -1,4 +1,4 @@
-// Arrow data of other programs, as arrays over their memory.
+// Imports other programs' Arrow data as arrays over the programs' memory.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -54,8 +54,8 @@ std::shared_ptr<Received<Struct>> take_from(const py::handle& capsule, const cha
                                       (schema.name == nullptr ? "" : schema.name) + "' " + what);
 }
 
-// The sizes of an array's buffers in bytes, as far as its format fixes them. Other programs are
-// trusted to have given the buffers these sizes: nothing in the interface says it.
+// The sizes of an array's buffers in bytes, as far as the format determines them. The interface
+// states no sizes, so other programs are trusted.
 class BufferSizes {
  public:
   BufferSizes(const ArrowSchema& schema, const ArrowArray& array)
@@ -111,7 +111,7 @@ class BufferSizes {
     return static_cast<const Offset*>(array_.buffers[1])[rows_];
   }
 
-  // Views come before any number of buffers, and an array of the sizes of these.
+  // A view array has views, then any number of buffers, then an array of the buffers' sizes.
   std::int64_t view_bytes(std::int64_t number) const {
     if (number == 1) return rows_ * 16;
     const std::int64_t last = array_.n_buffers - 1;
@@ -162,7 +162,7 @@ py::tuple import_array(const py::object& schema, const py::object& array) {
   return node_of(*type->get(), *data->get(), data);
 }
 
-// What a stream gives, batch by batch.
+// Gives the batches of a stream.
 class ArrowBatches {
  public:
   explicit ArrowBatches(const py::object& capsule)
@@ -176,7 +176,7 @@ class ArrowBatches {
     check(failed);
   }
   ~ArrowBatches() {
-    const WithoutGil without_gil;  // its owner may have threads to stop
+    const WithoutGil without_gil;  // the stream's owner may have threads to stop
     stream_.reset();
   }
 

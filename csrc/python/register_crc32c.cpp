@@ -10,7 +10,7 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-// Below this a CRC takes less time than giving up the GIL and taking it back.
+// Below this size, a CRC takes less time than releasing and retaking the GIL.
 constexpr std::size_t kReleaseGilBytes = 64 << 10;
 
 std::uint32_t crc_of(py::handle data, std::uint32_t value) {

@@ -22,9 +22,9 @@ namespace {
 template <class T>
 using Numbers = py::array_t<T, py::array::c_style>;
 
-// (name, values, offsets of strings, row splits, values per row, bytes per string, rows that have
-// it), as tfrfast/example/encoded_columns.py makes them. Numbers are int64 or float32, strings
-// uint8. The values are None if there are none.
+// (name, values, string offsets, row splits, values per row, bytes per string, rows with the
+// feature), as tfrfast/example/encoded_columns.py makes. Numbers are int64 or float32, strings
+// uint8. Values are None for a feature without values.
 using ColumnTuple =
     std::tuple<std::string, std::optional<py::array>, std::optional<Numbers<std::int64_t>>,
                std::optional<Numbers<std::int64_t>>, std::size_t, std::size_t,
@@ -34,9 +34,9 @@ using ColumnTuple =
   throw Error(ErrorKind::invalid, "Feature '" + name + "': " + what);
 }
 
-// A copy of the numbers. There must be `min_count` or more, at least one, and they must ascend from
-// 0 or more to `max_value` or less. The copy is checked, because another thread may be changing the
-// user's array.
+// Copies the numbers. There must be at least `min_count` numbers and at least one, ascending, with
+// the first at least 0 and the last at most `max_value`. Checks the copy, because another thread
+// may change the user's array.
 std::vector<std::int64_t> copy_ascending(const std::string& name, const char* what,
                                          const Numbers<std::int64_t>& numbers,
                                          std::size_t min_count, std::size_t max_value) {
@@ -54,14 +54,14 @@ std::vector<std::int64_t> copy_ascending(const std::string& name, const char* wh
   return copy;
 }
 
-// What a column is encoded from: its source, and the parts of it that had to be copied.
+// The source of a column, with copies of the source's checked parts.
 struct CheckedColumn {
   ColumnSource source;
   std::vector<std::int64_t> offsets;
   std::vector<std::int64_t> row_splits;
 };
 
-// `tuple` must outlive it.
+// `tuple` must outlive the result.
 CheckedColumn check_column(const ColumnTuple& tuple, std::size_t rows) {
   const auto& [name, values, offsets, row_splits, row_values, value_bytes, present] = tuple;
   CheckedColumn checked;
@@ -126,7 +126,7 @@ std::shared_ptr<RecordBatch> encode_columns(const std::vector<ColumnTuple>& colu
   return encode_examples(sources, rows, threads);
 }
 
-// One feature of a single Example, and what its source points at.
+// A feature of a single Example, with the memory that its source points to.
 struct SingleFeature {
   ColumnSource source;
   std::vector<std::int64_t> ints;
@@ -140,15 +140,15 @@ struct SingleFeature {
 };
 
 bool is_int(PyObject* item) {
-  return PyLong_Check(item);  // bool is one
+  return PyLong_Check(item);  // true for bool, too
 }
 
 bool is_string(PyObject* item) {
   return PyBytes_Check(item) || PyUnicode_Check(item);
 }
 
-// The functions below take the common types alone. If one returns false, NumPy takes the whole
-// list.
+// The functions below accept common types only. If a function returns false, NumPy converts the
+// whole list.
 bool take_ints(SingleFeature& feature, PyObject* const* items, py::ssize_t count) {
   for (py::ssize_t i = 0; i < count; ++i) {
     if (!is_int(items[i])) return false;
@@ -210,7 +210,7 @@ bool take_items(SingleFeature& feature, PyObject* const* items, py::ssize_t coun
   return taken;
 }
 
-// Takes arrays of numbers. Other arrays are left to Python.
+// Accepts arrays of numbers. Python converts other arrays.
 bool take_array(SingleFeature& feature, const py::array& array) {
   if (!is_aligned(array)) return false;
   const char kind = array.dtype().kind();
@@ -270,7 +270,7 @@ std::string name_of_key(py::handle key) {
 
 py::bytes encode_one(const py::dict& features, const py::function& to_column) {
   std::vector<SingleFeature> singles;
-  singles.reserve(features.size());  // sources point at members, which must not move
+  singles.reserve(features.size());  // sources point to members, which must not move
   for (const auto& [key, value] : features) {
     if (value.is_none()) continue;
     singles.emplace_back().source.name = name_of_key(key);

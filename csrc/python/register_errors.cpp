@@ -1,4 +1,4 @@
-// The only place where the core's errors become Python's.
+// Translates the core's errors to Python's. The only place that does so.
 #include <cerrno>
 #include <stdexcept>
 
@@ -18,7 +18,7 @@ py::object number_or_none(const std::optional<Number>& value) {
   return value ? py::object(py::int_(*value)) : py::none();
 }
 
-// `tfrfast.errors` is pure Python, so that users can read it, and needs no native module.
+// `tfrfast.errors` is pure Python, so that users can read the module, and needs no native module.
 void raise_record_error(const char* class_name, const Error& error) {
   const py::object type = py::module_::import("tfrfast.errors").attr(class_name);
   const ErrorPlace& place = error.place();
@@ -64,8 +64,8 @@ void raise(const Error& error) {
   }
 }
 
-// pybind11 throws a runtime_error when Python has no memory for an object, and leaves Python's own
-// error set. That one says what it is.
+// If Python has no memory for an object, pybind11 throws a runtime_error and leaves Python's own
+// error set. Python's error names the true reason.
 bool memory_error_is_set() noexcept {
   return PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_MemoryError) != 0;
 }
@@ -82,7 +82,7 @@ void raise_caught() noexcept {
   } catch (const Error& error) {
     raise(error);
   } catch (const PythonErrorIsSet&) {
-    // Then it is raised.
+    // Python raises the error that is set.
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
@@ -97,7 +97,7 @@ void register_errors(py::module_&) {
     } catch (const Error& error) {
       raise(error);
     } catch (const PythonErrorIsSet&) {
-      // Then it is raised.
+      // Python raises the error that is set.
     } catch (const std::runtime_error&) {
       if (!memory_error_is_set()) throw;
     }

@@ -46,7 +46,7 @@ FeatureSpec make_spec(const std::string& name, const std::string& layout, const 
   return spec;
 }
 
-// The records of a list of bytes. `keeper` keeps them alive and unchanged.
+// The records of a list of bytes. `keeper` keeps the records alive and unchanged.
 std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) {
   const auto tuple =
       py::reinterpret_steal<py::tuple>(call_python([&] { return PySequence_Tuple(list.ptr()); }));
@@ -68,8 +68,9 @@ std::vector<WireBytes> records_of(const py::iterable& list, py::object& keeper) 
 using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
 using Int64s = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
-// The records of a user's arrays. The bounds are copied and then checked, because another thread
-// may change them. The bytes are not copied: no decoder relies on reading the same bytes twice.
+// The records of a user's arrays. The offsets are copied and then checked, because another thread
+// may change the arrays. The bytes are not copied: no decoder relies on reading the same bytes
+// twice.
 std::vector<WireBytes> records_of(const Bytes& data, const Int64s& offsets) {
   std::vector<std::int64_t> starts(static_cast<std::size_t>(offsets.size()));
   if (!starts.empty()) {
@@ -89,12 +90,12 @@ std::vector<WireBytes> records_of(const Bytes& data, const Int64s& offsets) {
   return records;
 }
 
-// Decoders that are not busy. Each remembers the records' order and the batches' sizes. The GIL is
-// their lock: a forked child could inherit another lock while it is held.
+// Decoders that no thread uses. Each remembers the order of features and the sizes of batches. The
+// GIL is the lock: a forked child could inherit a held mutex.
 template <class Decoder>
 class IdleDecoders {
  public:
-  // Null if all are busy.
+  // Null if no decoder is idle.
   std::unique_ptr<Decoder> take() {
     if (idle_.empty()) return nullptr;
     std::unique_ptr<Decoder> decoder = std::move(idle_.back());
@@ -107,8 +108,8 @@ class IdleDecoders {
   std::vector<std::unique_ptr<Decoder>> idle_;
 };
 
-// What the two parsers share: the two forms of records, and decoding without the GIL. `Derived`
-// makes decoders and converts their results for Python.
+// The common part of the two parsers: the two forms of records, and decoding without the GIL.
+// `Derived` makes decoders and converts their results for Python.
 template <class Derived, class Decoder>
 class Parser {
  public:
@@ -171,7 +172,8 @@ class SequenceParser : public Parser<SequenceParser, SequenceDecoder> {
     return std::make_unique<SequenceDecoder>(context_, sequences_);
   }
 
-  // Context columns, and for each sequence feature its steps and where each row's steps start.
+  // Returns context columns and, for each sequence feature, the steps and the row splits of the
+  // steps.
   py::object convert(SequenceColumns columns) const {
     py::list sequences;
     for (std::size_t slot = 0; slot < columns.sequences.size(); ++slot) {
@@ -221,7 +223,7 @@ void register_example(py::module_& module) {
            py::arg("default_strings"), py::arg("raw_bytes"), py::arg("required"));
   module.attr("INTEGER_TYPES") = py::tuple(py::cast(names_of_value_types(ListKind::ints)));
 
-  // Not const, because pybind11 holds no pointers to const, but never changed.
+  // Not const, because pybind11 holds no pointers to const. Never changed.
   py::class_<FeatureSchema, std::shared_ptr<FeatureSchema>>(module, "FeatureSchema",
                                                             "A compiled feature description.")
       .def(constructor<FeatureSchema, std::vector<FeatureSpec>>(), py::arg("specs"))

@@ -41,8 +41,8 @@ void export_text(const std::string& shard_path, const std::string& text_path) {
   export_text_index(*shard.index, text_path);
 }
 
-// Returns (index path, whether it was built, records, pieces of damage) of one shard. An empty
-// folder means the sibling folder.
+// Indexes a shard. Returns (index path, whether the index was built, records, pieces of damage). An
+// empty folder means the sibling folder.
 py::tuple build(const std::string& shard_path, const std::string& folder, bool force,
                 const std::shared_ptr<IndexFolders>& folders, const py::object& progress) {
   IndexedShard shard;
@@ -56,7 +56,7 @@ py::tuple build(const std::string& shard_path, const std::string& folder, bool f
                         shard.index->damage().size());
 }
 
-// The same for a URL, even if there is an index. An empty folder means the user's cache.
+// Like build(), for a URL, even if an index exists. An empty folder means the user's cache.
 py::tuple rebuild(const std::string& url, const std::string& access, const std::string& folder,
                   const py::object& progress) {
   IndexedShard shard;
@@ -81,7 +81,7 @@ std::string index_object(const std::string& url, const std::string& access,
   options.at_damage = AtDamage::get_over;
   const auto object = StoredFile::open(url, IoMode::automatic, access);
   if (is_local(shard_path) && look_at(shard_path).kind == NameKind::nothing) {
-    // It was uploaded while it was written.
+    // The object was uploaded while it was written.
     const IndexPlace place = sibling_place(shard_path);
     const auto made = FolderIndex::load(own_index_path(place.folder));
     const DirectoryEntry* const entry = made == nullptr ? nullptr : made->find(place.name, 0);
@@ -112,7 +112,8 @@ class MadeIndexes {
   const std::string folder_;
 };
 
-// A number for each shard that has an index in the folder, which is another after a change.
+// A number for each shard with an index in the folder. A change of the shard's entry changes the
+// number.
 py::dict states_in(const std::string& folder) {
   py::dict states;
   const IndexFolder found(folder);
@@ -133,7 +134,7 @@ py::list cached_indexes() {
   return all;
 }
 
-// What a cache of objects holds, without changing it.
+// Lists the contents of a cache of objects, without changes.
 py::dict describe_disk_cache(const std::string& folder) {
   std::shared_ptr<CacheFolder> cache;
   std::vector<CacheEntry> entries;

@@ -1,4 +1,4 @@
-// Records by key.
+// Finds records by key.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -32,7 +32,7 @@ using KeyHashes = py::array_t<std::uint64_t, py::array::c_style | py::array::for
 
 constexpr std::size_t kPartKeys = 4096;
 
-// The strings of an array, whose bounds were copied before they were checked.
+// The strings of an array. The offsets are copied before they are checked.
 class KeyStrings {
  public:
   KeyStrings(const KeyBytes& data, const KeyInts& offsets)
@@ -74,7 +74,7 @@ py::array hash_ints(const KeyInts& keys) {
   return hashes;
 }
 
-// A key file that is open, beside the reader of its data.
+// An open key file of a reader's data.
 class OpenKeys {
  public:
   OpenKeys(const std::string& path, const OpenReader& reader)
@@ -86,7 +86,7 @@ class OpenKeys {
 
   const KeyFile& file() const noexcept { return *file_; }
 
-  // The record with this key, of bytes or an int; None if there is none.
+  // Returns the record with this key, which is bytes or an int. None if no record has the key.
   py::object item(const OpenReader& reader, const py::object& key) const {
     if (PyBytes_Check(key.ptr())) {
       const WireBytes bytes{reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(key.ptr())),
@@ -97,7 +97,7 @@ class OpenKeys {
     return record_of(reader, hash_of_key(number), number);
   }
 
-  // For each hash, the number of the first record that has it; -1 if there is none.
+  // For each hash, returns the number of the first record with that hash, or -1.
   py::array find(const KeyHashes& hashes) const {
     py::array_t<std::int64_t> found(hashes.size());
     std::int64_t* const out = found.mutable_data();
@@ -142,7 +142,8 @@ class OpenKeys {
  private:
   template <class Key>
   py::object record_of(const OpenReader& open, std::uint64_t hash, const Key& key) const {
-    const std::shared_ptr<const Reader> reader = open.frames();  // others may close it meanwhile
+    // another thread may close the reader meanwhile
+    const std::shared_ptr<const Reader> reader = open.frames();
     for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
       const Row row = reader->locate(*found.number);
       check_room(row);

@@ -16,21 +16,22 @@ constexpr double kSecondsBetweenSignals = 0.1;
 
 class PythonLoader;
 
-// The state of one `for` loop.
+// The state of a `for` loop.
 class PythonPass {
  public:
   explicit PythonPass(py::object loader);
 
-  // The next batch, or None at the end: a RecordBatch, or (columns, indices, valid).
+  // Returns the next batch, or None at the end. A batch is a RecordBatch, or (columns, indices,
+  // valid).
   py::object next();
 
  private:
-  const py::object owner_;  // of the loader
+  const py::object owner_;  // owns the loader
   PythonLoader& loader_;
   const std::shared_ptr<LoaderPass> pass_;
 };
 
-// Its destructor stops the workers without the GIL.
+// The destructor stops the workers without the GIL.
 class PythonLoader {
  public:
   PythonLoader(const OpenReader& reader, const Plan& plan, unsigned threads, unsigned prefetch,
@@ -99,7 +100,7 @@ py::object PythonPass::next() {
   return py::none();
 }
 
-// A Loader::Place as (epoch, step, position).
+// Converts a Loader::Place to (epoch, step, position).
 py::tuple place(PythonLoader& self) {
   const Loader::Place here = self.core().place();
   return py::make_tuple(here.epoch, here.step, here.position);

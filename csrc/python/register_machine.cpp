@@ -18,7 +18,8 @@ namespace py = pybind11;
 namespace tfrfast::python {
 namespace {
 
-// (what inflates, the version of zlib). None for what this machine lacks.
+// Returns (name of the fast inflater, version of zlib), each None if this machine lacks the
+// library.
 py::tuple inflaters() {
   py::object isal = py::none();
   py::object version = py::none();
@@ -26,7 +27,7 @@ py::tuple inflaters() {
     version = py::str(zlib().version());
     if (make_isal_inflater() != nullptr) isal = py::str("ISA-L");
   } catch (const Error&) {
-    // There is no zlib, and ISA-L is not used without it.
+    // zlib is missing, and ISA-L is not used without zlib.
   }
   return py::make_tuple(isal, version);
 }
@@ -37,7 +38,7 @@ bool is_mapped(const std::string& path) {
   return file->mapping() != nullptr;
 }
 
-// A str's bytes. Those that were no UTF-8 in a file's name come back as they were.
+// Encodes a str. Bytes of a file's name that were not UTF-8 are restored.
 std::string encoded(const py::str& text) {
   PyObject* bytes = PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape");
   if (bytes == nullptr) {

@@ -1,5 +1,4 @@
-// Permutation, the orders and Plan. Arguments arrive checked for type by
-// tfrfast/base/arguments.py.
+// Permutation, the orders and Plan. tfrfast/base/arguments.py has checked the arguments' types.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -34,7 +33,7 @@ namespace {
 
 using Int64Array = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
-// Below this the work takes less time than giving up the GIL and taking it back.
+// Below this number of values, the work takes less time than releasing and retaking the GIL.
 constexpr std::size_t kReleaseGilValues = 4096;
 
 template <class Work>

@@ -1,4 +1,4 @@
-// Functions with which tfrfast/columns picks rows.
+// Lets tfrfast/columns pick rows.
 #include <pybind11/numpy.h>
 
 #include "core/base/error.h"
@@ -15,7 +15,7 @@ namespace {
 using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
 using Int64s = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
-// Below this the work takes less time than giving up the GIL and taking it back.
+// Below this size, the work takes less time than releasing and retaking the GIL.
 constexpr std::size_t kCopyWithoutGilBytes = 64 << 10;
 
 template <class T, int Flags>

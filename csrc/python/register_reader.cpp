@@ -47,10 +47,10 @@ std::unique_ptr<OpenReader> open_reader(const std::vector<std::string>& paths,
       std::make_shared<const Reader>(ShardSet::open(paths, shards, report), reading));
 }
 
-// The records of several readers end to end, read as the first one reads.
+// Joins the records of several readers, end to end, with the first reader's options.
 std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& readers) {
   std::vector<std::shared_ptr<const ShardSet>> sets;
-  std::vector<Frames> open;  // kept until the sets are joined
+  std::vector<Frames> open;  // keeps the readers alive until the sets are joined
   for (const OpenReader* reader : readers) open.push_back(reader->frames());
   const WithoutGil without_gil;
   for (const Frames& reader : open) {
@@ -60,7 +60,7 @@ std::unique_ptr<OpenReader> join_readers(const std::vector<const OpenReader*>& r
       std::make_shared<const Reader>(ShardSet::joined(sets), open.at(0)->options()));
 }
 
-// The same for records that are not all frames of shards.
+// Like join_readers(), for records that are not all frames of shards.
 std::unique_ptr<OpenReader> join_sources(const std::vector<const OpenReader*>& readers) {
   std::vector<Core> sources;
   for (const OpenReader* reader : readers) sources.push_back(reader->get());
@@ -68,7 +68,7 @@ std::unique_ptr<OpenReader> join_sources(const std::vector<const OpenReader*>& r
   return std::make_unique<OpenReader>(std::make_shared<const JoinedSource>(std::move(sources)));
 }
 
-// Of a record that there is. Opening its shard may take a while.
+// Locates an existing record. Opening the record's shard may take a while.
 Row locate_one(const Reader* reader, std::uint64_t record) {
   const ShardSet::Place place = reader->shards().place(record);
   const IndexedShard* const shard = reader->shards().slot(place.shard).opened();
@@ -109,7 +109,8 @@ std::shared_ptr<RecordBatch> read_many(const Core& reader,
   return std::const_pointer_cast<RecordBatch>(reader->read(records));
 }
 
-// Integers of any kind, including arrays without dimensions. PyIndex_Check is true for all arrays.
+// Accepts integers of any kind, including arrays without dimensions. PyIndex_Check is true for all
+// arrays.
 bool is_one_number(const py::object& key) {
   if (PyIndex_Check(key.ptr()) == 0 || PyBool_Check(key.ptr())) return false;
   return PyLong_Check(key.ptr()) || py::getattr(key, "ndim", py::int_(0)).equal(py::int_(0));
@@ -147,7 +148,7 @@ py::tuple locate(const OpenReader& self, std::int64_t number) {
   return py::make_tuple(shard, row.frame.offset, row.frame.payload_bytes);
 }
 
-// The frames of one shard. They may outlive the reader.
+// The frames of one shard. May outlive the reader.
 class ShardFrames {
  public:
   explicit ShardFrames(SlotIndex index) : index_(std::move(index)) {}
@@ -206,8 +207,8 @@ py::list skipped(const OpenReader& self) {
   return all;
 }
 
-// Reads, verifies and drops records from `begin` on, up to `end` or about `max_bytes`. Returns the
-// next record and how many were good.
+// Reads, verifies and drops the records from `begin` to `end`, or about `max_bytes`. Returns the
+// next record's number and the number of good records.
 py::tuple verify_from(const OpenReader& self, std::uint64_t begin, std::uint64_t end,
                       std::uint64_t max_bytes) {
   const Core reader = self.get();

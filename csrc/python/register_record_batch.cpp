@@ -76,8 +76,7 @@ py::list list_of(const RecordBatch& batch) {
   return all;
 }
 
-// Everything is copied before it is checked, because a thread without the GIL may change the arrays
-// meanwhile.
+// Copies everything before checking, because a thread without the GIL may change the arrays.
 Batch batch_from_parts(const AnyNumbers<std::uint8_t>& data,
                        const AnyNumbers<std::int64_t>& offsets,
                        const AnyNumbers<std::int64_t>& indices, const AnyNumbers<bool>& valid,

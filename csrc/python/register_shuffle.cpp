@@ -76,8 +76,8 @@ std::unique_ptr<ShuffledBucket> take_bucket(ShuffleBuckets& buckets, std::size_t
   return std::make_unique<ShuffledBucket>(buckets.take(bucket));
 }
 
-// Writes rows [first, end), and stops before a row that would take the shard past `max_bytes`.
-// Returns (rows written, their totals).
+// Writes rows [first, end), and stops before a row that would make the shard exceed `max_bytes`.
+// Returns (rows written, totals of these rows).
 std::tuple<std::size_t, Totals> write_rows(const ShuffledBucket& bucket,
                                            Output<ShardWriter>& output, std::size_t first,
                                            std::size_t end, std::uint64_t max_bytes) {

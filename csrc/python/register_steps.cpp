@@ -1,4 +1,4 @@
-// Steps of episodes: building a step file, and reading by one.
+// Builds step files, and reads the steps of episodes.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -31,7 +31,7 @@ namespace {
 
 // Names are bytes in files, and text in Python.
 using AxisFeatures = std::map<std::string, std::uint32_t>;
-// Its feature, before, after, stride, pad.
+// Feature, before, after, stride, pad.
 using Window = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t, std::string>;
 
 py::bytes encode_axis(const std::vector<std::string>& prefixes, const AxisFeatures& features) {
@@ -45,8 +45,8 @@ WireBytes wire(std::string_view bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-// The layout that suits a record like this one; None if it has no steps. Without a record, a layout
-// that suits any.
+// Returns the layout for records like this sample, or None if the sample has no steps. Without a
+// sample, returns a layout for any record.
 std::optional<py::bytes> layout_for(std::string_view encoded_axis,
                                     const std::optional<std::string_view>& sample) {
   const StepAxis axis = StepAxis::decode(encoded_axis);
@@ -59,7 +59,8 @@ class StepPartOfReader {
  public:
   explicit StepPartOfReader(std::string_view encoded) : maker_(StepLayout::decode(encoded)) {}
 
-  // Adds records from `begin` on, up to `end` or about `max_bytes`, and returns the next one.
+  // Adds the records from `begin` to `end`, or about `max_bytes`, and returns the next record's
+  // number.
   std::uint64_t add(const OpenReader& open, std::uint64_t begin, std::uint64_t end,
                     std::uint64_t max_bytes) {
     const std::shared_ptr<const Reader> reader = open.frames();
@@ -146,7 +147,7 @@ std::shared_ptr<const StepReader> steps_of(const OpenReader& open) {
   return reader;
 }
 
-// The record of a step, and the step's number in it.
+// Returns the record of a step, and the step's number in the record.
 py::tuple place_of_step(const OpenReader& open, std::int64_t number) {
   const auto reader = steps_of(open);
   const auto count = static_cast<std::int64_t>(reader->record_count());

@@ -1,4 +1,4 @@
-// Summaries of many values, for `tfrfast stats`.
+// Summarises many values, for `tfrfast stats`.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -22,7 +22,7 @@ namespace {
 template <class T>
 using SummedArray = py::array_t<T, py::array::c_style | py::array::forcecast>;
 
-// A summary of values of one kind, which many threads may add to.
+// A summary of values of one kind. Many threads may add values.
 class PythonSummary {
  public:
   void add_ints(const SummedArray<std::int64_t>& values) { add_numbers(values); }
@@ -30,7 +30,7 @@ class PythonSummary {
 
   void add_strings(const SummedArray<std::uint8_t>& data,
                    const SummedArray<std::int64_t>& offsets) {
-    // A copy, which is checked and then used.
+    // Copy, then check, then use the copy.
     const std::vector<std::int64_t> bounds(offsets.data(), offsets.data() + offsets.size());
     const std::uint8_t* const bytes = data.data();
     const std::int64_t size = data.size();

@@ -60,7 +60,7 @@ std::unique_ptr<Output<ShardedWriter>> open_shards(const std::string& prefix,
                                                  prefix, durable);
 }
 
-// (object, number, file, whether it is the last), or None.
+// Returns (object, number, file, whether this is the last part), or None.
 py::object take_part(OutgoingParts& parts, int max_wait_ms) {
   std::optional<OutgoingPart> part;
   {

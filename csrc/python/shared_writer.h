@@ -20,13 +20,13 @@ namespace py = pybind11;
 
 inline constexpr const char* kWriterIsClosed = "This writer has been closed.";
 
-// No thread waits for the mutex while it holds the GIL. In a forked child the writer answers
-// questions and may be destroyed. Everything else throws Error closed at once, because a thread
-// that does not exist there may hold the mutex forever.
+// No thread waits for the mutex while holding the GIL. In a forked child, the writer answers
+// questions and may be destroyed. Every other call throws Error closed at once, because a thread
+// that does not exist in the child may hold the mutex forever.
 template <class Core>
 class SharedWriter {
  public:
-  // Messages call what is written `name`.
+  // Messages call the written file or files `name`.
   SharedWriter(std::unique_ptr<Core> core, std::string name)
       : name_(std::move(name)), core_(std::move(core)) {}
   ~SharedWriter() {
@@ -62,7 +62,8 @@ class SharedWriter {
     return work(*core_);
   }
 
-  // Closes it: calls work(core), without the GIL, for the last time. Does nothing if it is closed.
+  // Closes the writer: calls work(core), without the GIL, for the last time. Does nothing if
+  // closed.
   template <class Work>
   void finish(const Work& work) {
     const WithoutGil without_gil;
@@ -70,15 +71,16 @@ class SharedWriter {
     if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) work(*last);
   }
 
-  // Closes it, also in a forked child, without finishing anything. Calls remember(core) if its
-  // state is consistent.
+  // Closes the writer without finishing anything, also in a forked child. Calls remember(core) if
+  // the writer's state is consistent.
   template <class Remember>
   void forget(const Remember& remember) {
     const auto lock = hold_if_possible();
     if (lock.owns_lock()) {
       if (const std::unique_ptr<Core> last = std::move(core_); last != nullptr) remember(*last);
     } else {
-      (void)core_.release();  // a thread that is gone may have left it half changed
+      // a thread that does not exist here may have left the writer half changed
+      (void)core_.release();
     }
   }
 

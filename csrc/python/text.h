@@ -1,5 +1,5 @@
-// Text that may contain file names, which are bytes to the operating system. Bytes that are not
-// UTF-8 are kept as in Python's file names.
+// Converts text with file names, which are bytes to the operating system. Bytes that are not UTF-8
+// are kept as in Python's file names.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,13 +1,13 @@
-// Releases the GIL, in threads that may never get it back.
+// Releases the GIL, in threads that may never get the GIL back.
 //
-// When a program exits, its daemon threads end where they ask for the GIL. Before Python 3.14,
-// pthread_exit() ends them, which unwinds the thread's stack. Destructors would run without the
-// GIL, and the first noexcept function on the way would end the whole process. So a thread that is
-// ended in one of our functions waits there for the process to end, as all threads do since
-// Python 3.14.
+// When a program exits, its daemon threads end where they request the GIL. Before Python 3.14,
+// pthread_exit() ends such a thread, which unwinds the thread's stack. Destructors would run
+// without the GIL, and the first noexcept function on the way would end the whole process. So a
+// thread that is ended in one of our functions waits there until the process ends, as all threads
+// do since Python 3.14.
 //
-// Therefore nothing else in these bindings releases or takes the GIL. A thread that takes it holds
-// no lock, because the thread that ends the interpreter could wait for that lock.
+// Therefore no other code in these bindings releases or takes the GIL. A thread that takes the GIL
+// holds no lock, because the thread that ends the interpreter could wait for that lock.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -20,8 +20,8 @@
 
 namespace tfrfast::python {
 
-// Returns call(), which calls into Python with the GIL held. Code that runs there may release the
-// GIL, and the thread may end there. That destroys objects that `call` itself makes, so it should
+// Returns call(), which calls into Python with the GIL held. The Python code may release the GIL,
+// and the thread may end there. Ending destroys the objects made inside `call`, so `call` should
 // only call Python's C functions on objects that exist before and after.
 template <class Call>
 auto call_python(const Call& call) {
@@ -31,12 +31,12 @@ auto call_python(const Call& call) {
 // Thrown through the core by a callback. Python's error is set, and stays set.
 struct PythonErrorIsSet {};
 
-// What ends the waits of threads that Ctrl-C does not reach, as only the main thread is told of it.
+// Ends the waits of threads that Ctrl-C does not reach: only the main thread learns of Ctrl-C.
 class JobEnd {
  public:
-  // The calling thread obeys it, as long as it runs.
+  // The calling thread obeys `end` as long as the thread runs.
   static void obey(std::shared_ptr<const JobEnd> end) noexcept;
-  // Whether what the calling thread obeys has come.
+  // Whether the end that the calling thread obeys has come.
   static bool has_come() noexcept;
 
   void come() noexcept { has_come_.store(true, std::memory_order_relaxed); }
@@ -45,8 +45,8 @@ class JobEnd {
   std::atomic<bool> has_come_ = false;
 };
 
-// Releases the GIL while it lives, on the thread that made it. Long waits of the core notice
-// Ctrl-C, and the end of the thread's job.
+// Releases the GIL while the object lives, on the thread that made the object. Long waits of the
+// core notice Ctrl-C, and the end of the thread's job.
 class WithoutGil final : private WaitCheck {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -54,7 +54,7 @@ class WithoutGil final : private WaitCheck {
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
-  // Handles Ctrl-C, and calls `callback` unless it is None. Only on the thread that made this.
+  // Handles Ctrl-C, and calls `callback` unless None. Call on the thread that made this object.
   // Throws PythonErrorIsSet.
   template <class... Numbers>
   void call_back(pybind11::handle callback, Numbers... numbers) {
@@ -68,8 +68,8 @@ class WithoutGil final : private WaitCheck {
   void check() override;
   void take_gil() noexcept;
 
-  // False if an error is set, by this call or by an earlier one that the core has not returned
-  // from.
+  // False if an error is set, by this call or by an earlier call from which the core has not
+  // returned.
   static bool listen();
 
   template <class... Numbers>
@@ -83,17 +83,17 @@ class WithoutGil final : private WaitCheck {
     return result != nullptr;
   }
 
-  mutable PyThreadState* state_;  // check() changes it, whoever holds the object as const
+  mutable PyThreadState* state_;  // check() changes the pointer, even through a const object
 };
 
-// Python's main thread, which alone runs the handlers of signals.
+// Python's main thread, the only thread that runs signal handlers.
 class MainThread {
  public:
-  MainThread();  // with the GIL
+  MainThread();  // requires the GIL
 
-  // Runs handlers if this is the main thread, which need not have the GIL. What a handler raises
-  // becomes Error io with its text. Does nothing on other threads, which may hold locks that the
-  // owner of the GIL waits for.
+  // Runs signal handlers if this is the main thread, with or without the GIL. An exception of a
+  // handler becomes Error io with the exception's text. Does nothing on other threads, which may
+  // hold locks that the owner of the GIL waits for.
   void check_signals() const;
 
  private:
