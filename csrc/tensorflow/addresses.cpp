@@ -21,7 +21,7 @@ void write_rows(KernelCall& call, int output, const Source* source, std::span<co
   call.set_tensor(output, DataType::int64, shape, std::move(numbers));
 }
 
-// The end of a frame. Throws Error(invalid) for numbers that no frame has.
+// Returns the end of a frame. Throws Error(invalid) for impossible numbers.
 std::uint64_t end_of(std::span<const std::int64_t> address) {
   std::int64_t end = 0;
   if (address[1] < 0 || address[2] < 0 || address[3] < 0 ||

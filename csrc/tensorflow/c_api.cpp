@@ -10,7 +10,7 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// The library, if it is loaded already. Never loads it.
+// Returns the library if the process has loaded it. Never loads the library.
 void* loaded_framework() noexcept {
 #if defined(__APPLE__)
   for (std::uint32_t image = 0; image < _dyld_image_count(); ++image) {

@@ -1,5 +1,5 @@
-// The prototypes that we use of TensorFlow's C API. We declare them ourselves and bind them at run
-// time to the TensorFlow that the process has loaded, so one build of the ops serves every release.
+// The prototypes that we use of TensorFlow's C API. We declare the prototypes and bind them at run
+// time to the process's TensorFlow, so one build of the ops serves every release.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ enum class Code : int {
   data_loss = 15,
 };
 
-// TensorFlow's numbers for types. Features may have other numeric types, too.
+// TensorFlow's numbers of types. Features may have further numeric types.
 enum class DataType : int { string = 7, int64 = 9, boolean = 10 };
 
 using CreateKernel = void* (*)(TF_OpKernelConstruction*);
@@ -37,8 +37,8 @@ using ComputeKernel = void (*)(void* kernel, TF_OpKernelContext*);
 using DeleteKernel = void (*)(void* kernel);
 using InferShape = void (*)(TF_ShapeInferenceContext*, TF_Status*);
 
-// TF_OpDefinitionBuilderSetIsStateful is missing on purpose: it makes an op stateful whatever its
-// argument says, and a stateful op in a map cannot be checkpointed.
+// Lacks TF_OpDefinitionBuilderSetIsStateful on purpose. That function makes an op stateful whatever
+// its argument, and a stateful op in a map cannot be checkpointed.
 struct CApi {
   TF_Status* (*TF_NewStatus)();
   void (*TF_DeleteStatus)(TF_Status*);
@@ -64,12 +64,12 @@ struct CApi {
                                   TF_Status*);
   void (*TF_SetOutput)(TF_OpKernelContext*, int number, const TF_Tensor*, TF_Status*);
   int (*TF_NumOutputs)(TF_OpKernelContext*);
-  int (*TF_ExpectedOutputDataType)(TF_OpKernelContext*, int number);  // it must exist
+  int (*TF_ExpectedOutputDataType)(TF_OpKernelContext*, int number);  // the output must exist
   void (*TF_OpKernelContext_Failure)(TF_OpKernelContext*, TF_Status*);
 
   std::size_t (*TF_DataTypeSize)(int type);  // 0 for strings
-  // Takes over the memory, and copies it unless it is aligned to 64 bytes. If the memory is too
-  // small, releases it and returns null.
+  // Takes over the memory, and copies the memory unless aligned to 64 bytes. If the memory is too
+  // small, releases the memory and returns null.
   TF_Tensor* (*TF_NewTensor)(int type, const std::int64_t* dims, int dim_count, void* data,
                              std::size_t bytes,
                              void (*release)(void* data, std::size_t bytes, void* argument),
@@ -80,7 +80,7 @@ struct CApi {
   void (*TF_DeleteTensor)(TF_Tensor*);
 };
 
-// Null if this process has not loaded TensorFlow, or if its TensorFlow lacks any of these.
+// Null if this process has not loaded TensorFlow, or if its TensorFlow lacks a function of CApi.
 const CApi* c_api() noexcept;
 
 }  // namespace tfrfast::tensorflow

@@ -13,7 +13,7 @@ namespace {
 // Records are decoded while they are still in the core's own cache.
 constexpr std::uint64_t kPieceBytes = 128 << 10;
 
-// The end of a piece of about that size, or of one row.
+// Returns the end of a piece of about kPieceBytes, or of one long row.
 std::size_t piece_end(std::span<const Row> rows, std::size_t begin) {
   std::uint64_t bytes = rows[begin].frame.payload_bytes;
   std::size_t end = begin + 1;
@@ -36,7 +36,7 @@ DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& opt
   good_.clear();
   decoder_.begin(rows.size());
   if (any_is_inflated(rows) && !are_in_order(rows)) {
-    // One piece, so that nothing is inflated twice.
+    // Read as one piece, so that nothing is inflated twice.
     decode_piece(rows, options, 0, troubles);
     return {decoder_.finish(), good_.size(), summary_of(troubles)};
   }
@@ -54,12 +54,12 @@ DecodedRows RowDecoder::decode(std::span<const Row> rows, const ReadOptions& opt
   return {decoder_.finish(), good_.size(), summary_of(troubles)};
 }
 
-// Reads a long record to where most of it is needed. False if it has to be read in the usual way,
-// which also says why a record cannot be read.
+// Reads a long record straight into its column's memory. False if the record has to be read in the
+// usual way. The usual way also reports why a record cannot be read.
 bool RowDecoder::decode_in_place(const Row& row, const ReadOptions& options,
                                  std::uint64_t batch_bytes) {
   const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
-  // A request to a network that fails has taken long, and would be made again.
+  // A failed request to a network has taken long, and would be repeated.
   if (row.shard->file->traits().is_far) return false;
   std::uint8_t* const place = decoder_.place(bytes);
   if (place == nullptr) return false;
@@ -126,7 +126,7 @@ void DecodingKernel::come_to(const std::shared_ptr<const Source>& source,
   });
 }
 
-// A worker that throws is not put back, because its work is half done.
+// A worker that throws is dropped, because its work is half done.
 LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
                                  const std::shared_ptr<const FeatureSchema>& features,
                                  std::span<const std::int64_t> records, const bool* valid) {

@@ -1,5 +1,5 @@
-// What the kernels that decode keep from call to call: compiled descriptions, and decoders that
-// have learnt the records' order.
+// Keeps the decoding kernels' state from call to call: compiled descriptions, and decoders that
+// remember the order of features.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@
 
 namespace tfrfast::tensorflow {
 
-// Workers that are not busy, all for the same source and features. A worker serves one call at a
-// time. Safe from many threads.
+// Idle workers for one source and one set of features. A worker serves one call at a time. Safe
+// from many threads.
 template <class Worker>
 class IdleWorkers {
  public:
-  // Workers are made for `what`. Holding it keeps it alive, so no other object gets its address.
+  // Workers are made for `what`. Holding `what` keeps its address from being reused.
   template <class Make>
   std::unique_ptr<Worker> take(const std::vector<std::shared_ptr<const void>>& what,
                                const Make& make) {
@@ -52,14 +52,14 @@ class IdleWorkers {
   std::vector<std::unique_ptr<Worker>> idle_;
 };
 
-// Columns of the good records, and what became of the others; see Records::error().
+// The columns of the good records, and the other records' errors; see Records::error().
 struct DecodedRows {
   std::vector<Column> columns;
   std::size_t rows = 0;
   std::string error;
 };
 
-// Decodes rows, one cache-sized piece after another. For one thread.
+// Decodes rows in cache-sized pieces. One thread at a time.
 class RowDecoder {
  public:
   explicit RowDecoder(std::shared_ptr<const FeatureSchema> features);
@@ -77,7 +77,7 @@ class RowDecoder {
                     std::vector<Trouble>& troubles);
 
   BatchDecoder decoder_;
-  std::vector<const Row*> good_;  // of this batch
+  std::vector<const Row*> good_;  // of the current batch
   std::vector<WireBytes> wires_;
   std::vector<std::int64_t> records_;
 };
@@ -98,24 +98,24 @@ class DecodingKernel {
 
   // See ShareHolder and PlaceHolder.
   ShareHolder& shares() noexcept { return shares_; }
-  // `steps` is how many steps the iteration has.
+  // `steps` is the iteration's number of steps.
   void come_to(const std::shared_ptr<const Source>& source,
                const std::shared_ptr<const LoadingPlan>& plan, std::int64_t step,
                std::int64_t steps);
 
-  // Reads, verifies and decodes, one cache-sized piece after another. Throws Error.
+  // Reads, verifies and decodes in cache-sized pieces. Throws Error.
   LoadedBatch load(const std::shared_ptr<const Source>& source,
                    const std::shared_ptr<const FeatureSchema>& features,
                    std::span<const std::int64_t> records, const bool* valid);
 
-  // Reads and decodes rows of `source`. Damaged ones are left out. What does not fit the features
-  // fails the whole batch, as TensorFlow's parser does.
+  // Reads and decodes rows of `source`. Leaves out damaged rows. As in TensorFlow's parser, a row
+  // that does not fit the features fails the whole batch.
   DecodedRows decode(const std::shared_ptr<const Source>& source,
                      const std::shared_ptr<const FeatureSchema>& features,
                      std::span<const Row> rows);
   DecodedRows failed(const std::shared_ptr<const FeatureSchema>& features, const Error& error);
 
-  // Decodes records that have been read. Without `record_numbers`, errors name rows.
+  // Decodes records in memory. Without `record_numbers`, errors name rows.
   std::vector<Column> decode(const std::shared_ptr<const FeatureSchema>& features,
                              std::span<const WireBytes> wires,
                              std::span<const std::int64_t> record_numbers);

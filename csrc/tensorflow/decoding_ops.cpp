@@ -27,7 +27,7 @@ void compute_parse_example(DecodingKernel& kernel, KernelCall& call) {
 
 namespace {
 
-// Where there is an error, the columns are of the good records.
+// With an error, the columns hold the good records.
 void write_decoded(KernelCall& call, const FeatureSchema& features, bool is_full,
                    DecodedRows decoded) {
   fail_if(is_full, decoded.error);
@@ -62,7 +62,7 @@ void compute_decode_batch(DecodingKernel& kernel, KernelCall& call) {
         return kernel.failed(features, error);
       }
     }
-    // Something is damaged. Read again, for the records that are not.
+    // Some record is damaged. Read again, for the good records.
     std::vector<Row> rows(records.size());
     source->reader()->locate(records, rows.data());
     return kernel.decode(source, features, rows);

@@ -1,4 +1,4 @@
-// The ops that give columns.
+// The ops that return columns.
 #pragma once
 
 #include "tensorflow/decoding.h"
@@ -9,18 +9,17 @@ namespace tfrfast::tensorflow {
 //   records, features -> columns...
 void compute_parse_example(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastDecodeBatch: one of some steps of a sequence into columns. Where there is an error they
-// are of the step's good records; batches that have to be full fail.
+// TfrfastDecodeBatch: decodes one of some steps of a sequence. With an error, the columns hold the
+// step's good records; a batch that must be full fails.
 //   source, sequence, steps, number, is_full, features -> columns..., rows, error
 void compute_decode_batch(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastDecodeRecords: the records at these addresses into columns, in the same way.
+// TfrfastDecodeRecords: decodes the records at these addresses, with errors as above.
 //   source, is_full, addresses, features -> columns..., rows, error
 void compute_decode_records(DecodingKernel& kernel, KernelCall& call);
 
-// TfrfastLoadBatch: a step of a loader's plan. Without features, "", records are the only column.
-// Where there is an error, there are no rows. `run` is the first epoch, and how many steps there
-// are.
+// TfrfastLoadBatch: loads a step of a loader's plan. Without features (""), the records are the
+// only column. With an error, there are no rows. `run` is the first epoch and the number of steps.
 //   source, plan, run, key, step, features -> columns..., indices, valid, error
 void compute_load_batch(DecodingKernel& kernel, KernelCall& call);
 

@@ -1,4 +1,4 @@
-// Errors as text. Damage travels through the graph as a string until its turn comes.
+// Encodes errors as text. Damage travels through the graph as a string until its turn comes.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace tfrfast::tensorflow {
 
 Code code_of(const Error& error) noexcept;
 
-// "<code> <message>"; never empty.
+// "<code> <message>". Never empty.
 std::string encode_error(Code code, std::string_view message);
 inline std::string encode_error(const Error& error) {
   return encode_error(code_of(error), error.message());

@@ -118,8 +118,8 @@ std::optional<std::size_t> KernelCall::bytes_of(DataType type, const Shape& shap
 }
 
 void KernelCall::set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory) {
-  // The tensor has exactly the bytes of its elements: tf.data service sends all bytes of a buffer,
-  // and the receiver makes room for as many as the shape says.
+  // The tensor has exactly the bytes of its elements. tf.data service sends all bytes of a buffer,
+  // and the receiver allocates the bytes of the shape.
   const std::optional<std::size_t> bytes = bytes_of(type, shape);
   if (!bytes || *bytes > memory.capacity()) {
     throw Error(ErrorKind::invalid, "Output " + std::to_string(output) +

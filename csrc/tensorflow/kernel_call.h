@@ -1,4 +1,4 @@
-// One call of a kernel: its inputs and outputs, and how it fails.
+// One call of a kernel: inputs, outputs and failure.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ namespace tfrfast::tensorflow {
 
 using Shape = std::vector<std::int64_t>;
 
-// What a kernel throws to fail with a code of its choice.
+// Thrown by a kernel to fail with a code of its choice.
 struct KernelFailure {
   Code code;
   std::string message;
 };
 KernelFailure failure_of(std::string_view encoded_error);
 
-// Lives as long as the call, and so do its inputs. One thread.
+// Lives as long as the call, as do the inputs. One thread.
 class KernelCall {
  public:
   explicit KernelCall(TF_OpKernelContext* context);
@@ -36,14 +36,14 @@ class KernelCall {
   KernelCall(const KernelCall&) = delete;
   KernelCall& operator=(const KernelCall&) = delete;
 
-  // These throw KernelFailure if the input has another type. Those that return one element also
-  // throw it if there are none or several.
+  // Throw KernelFailure if the input has another type. Functions that return one element also throw
+  // for no elements or several.
   std::span<const TString> strings(int input);
   std::string_view string(int input);
   std::span<const std::int64_t> integers(int input);
   std::int64_t integer(int input);
 
-  // Empty strings, to be written.
+  // Allocates empty strings, for the caller to write.
   std::span<TString> allocate_strings(int output, const Shape& shape);
   std::span<TString> allocate_strings(int output, std::size_t count) {
     return allocate_strings(output, Shape{static_cast<std::int64_t>(count)});
@@ -52,9 +52,9 @@ class KernelCall {
   void set_integer(int output, std::int64_t value);                     // a scalar
   void set_boolean(int output, bool value);                             // a scalar
   void set_integers(int output, std::span<const std::int64_t> values);  // a vector
-  // The tensor takes over the memory. Throws Error(invalid) if it is too small.
+  // The tensor takes over the memory. Throws Error(invalid) if the memory is too small.
   void set_tensor(int output, DataType type, const Shape& shape, PooledBuffer memory);
-  // The same for numbers of the type that the graph says. They must fill `bytes` exactly.
+  // Like set_tensor(), with numbers of the graph's type, which must fill `bytes` exactly.
   void set_values(int output, const Shape& shape, std::size_t bytes, PooledBuffer memory);
 
   void fail(Code code, const std::string& message) noexcept;
@@ -71,8 +71,8 @@ class KernelCall {
   std::vector<TF_Tensor*> held_;
 };
 
-// Runs `compute(call)` and turns what it throws into the call's failure, because nothing may be
-// thrown through TensorFlow's C frames.
+// Runs `compute(call)` and turns its exceptions into the call's failure. No exception may pass
+// through TensorFlow's C frames.
 template <class Compute>
 void run_kernel(TF_OpKernelContext* context, const Compute& compute) noexcept {
   KernelCall call(context);

@@ -1,4 +1,4 @@
-// What a kernel makes from its inputs and needs again at the next call.
+// Keeps objects that a kernel makes from its inputs, for the next call.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace tfrfast::tensorflow {
 
-// Keeps the last thing that was made from some text or numbers. Safe from many threads.
+// Keeps the last object made from some text or numbers. Safe from many threads.
 template <class Made>
 class LastMade {
  public:
-  // `is_it(made)` tells whether the last one is the one asked for. If not, `make()` makes another.
+  // `is_it(made)` says whether the last object fits. If not, `make()` makes another.
   template <class IsIt, class Make>
   std::shared_ptr<const Made> get(const IsIt& is_it, const Make& make) {
     const std::lock_guard lock(mutex_);
@@ -27,7 +27,7 @@ class LastMade {
   std::shared_ptr<const Made> last_;
 };
 
-// Keeps the last description that was decoded. Safe from many threads.
+// Keeps the last decoded description. Safe from many threads.
 template <class Description>
 class LastDecoded {
  public:

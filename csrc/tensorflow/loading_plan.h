@@ -1,5 +1,5 @@
-// The steps of loader.to_tf_dataset(): a Loader's plan from where the loader stands, or another
-// order of the same records.
+// The steps of loader.to_tf_dataset(): a Loader's plan from the loader's place on, or another order
+// of the same records.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace tfrfast::tensorflow {
 
-// Immutable. Steps run on from epoch to epoch. The first epoch may be entered in the middle.
+// Immutable. Steps run on from epoch to epoch. The first epoch may begin in the middle.
 class LoadingPlan {
  public:
-  // `plan` is the rest of `epoch`. With `key` 0 the order is the Loader's own. Throws
-  // Error(invalid) if `plan` is not an encoded plan.
+  // `plan` is the rest of `epoch`. A `key` of 0 means the Loader's own order. Throws Error(invalid)
+  // if `plan` is not an encoded plan.
   LoadingPlan(std::string_view plan, std::int64_t epoch, std::int64_t key);
 
   bool is_of(std::string_view plan, std::int64_t epoch, std::int64_t key) const noexcept;
 
-  // Plans of one name have the same steps.
+  // Plans with equal names have equal steps.
   std::string name() const {
     return head_ + " " + std::to_string(epoch_) + " " + std::to_string(key_);
   }
@@ -30,7 +30,7 @@ class LoadingPlan {
     std::vector<std::int64_t> records;
     std::unique_ptr<bool[]> valid;
   };
-  Rows rows(std::int64_t step) const;  // throws Error(invalid) for a step that does not exist
+  Rows rows(std::int64_t step) const;  // throws Error(invalid) if the step does not exist
 
  private:
   std::string head_;

@@ -1,4 +1,4 @@
-// The core's warnings are printed, because a graph has no place for them.
+// Prints the core's warnings: a graph has no place for warnings.
 #pragma once
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 namespace tfrfast::tensorflow {
 
-// Prints the warnings that came up since the last call to stderr.
+// Prints the warnings since the last call to stderr.
 inline void print_warnings() {
   for (const std::string& text : take_warnings()) {
     std::fprintf(stderr, "tfrfast: %s\n", text.c_str());

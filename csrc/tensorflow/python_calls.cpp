@@ -1,5 +1,5 @@
-// What the Python side of the ops asks the library directly, through ctypes. Planning happens when
-// a dataset is made, outside of any graph.
+// The functions that Python calls directly, through ctypes. A dataset is planned when it is made,
+// outside of any graph.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -30,11 +30,11 @@ using namespace tfrfast::tensorflow;
 enum Flag : std::int64_t { build_indexes = 1, skip_damage = 2, zero_copy = 4, beside = 8 };
 constexpr unsigned kCompressionShift = 4;  // above the flags
 
-// Holds a source open as long as Python holds this.
+// Keeps a source open as long as Python holds the plan.
 struct OpenPlan {
   std::string text;
   std::shared_ptr<const Source> source;
-  std::string damage;  // the first structural damage, as an error; empty if there is none
+  std::string damage;  // the first structural damage, as an error; empty if none
 };
 
 std::vector<std::string> split_names(const char* names, std::size_t bytes) {
@@ -48,7 +48,7 @@ std::vector<std::string> split_names(const char* names, std::size_t bytes) {
 std::string first_damage(const ShardSet& shards) {
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const IndexedShard* const opened = shards.slot(i).opened();
-    if (opened == nullptr) continue;  // such shards are not damaged
+    if (opened == nullptr) continue;  // a shard with damage is always open
     for (const Damage& damage : opened->index->damage()) {
       if (is_clean_end(damage)) continue;
       try {
@@ -61,7 +61,7 @@ std::string first_damage(const ShardSet& shards) {
   return "";
 }
 
-// Keeps what was opened, for graphs that read `spec`.
+// Keeps the opened shards for graphs that read `spec`.
 OpenPlan* keep_open(SourceSpec spec, const std::shared_ptr<const ShardSet>& shards) {
   auto plan = std::make_unique<OpenPlan>();
   plan->text = spec.encode();
@@ -111,7 +111,7 @@ void copy_text(const std::string& text, char* out, std::size_t capacity) {
   out[count] = '\0';
 }
 
-// What open(progress) opens. Null with `error` filled in if that fails.
+// Returns the plan that open(progress) opens. If that fails, fills in `error` and returns null.
 template <class Open>
 OpenPlan* opened_or_null(Progress progress, char* error, std::size_t error_capacity,
                          const Open& open) noexcept {
@@ -119,7 +119,7 @@ OpenPlan* opened_or_null(Progress progress, char* error, std::size_t error_capac
     OpeningProgress report;
     if (progress != nullptr) {
       report = [progress](std::uint64_t done, std::uint64_t all) {
-        // ctypes takes the GIL in there. A program that exits gives it to nobody.
+        // ctypes takes the GIL inside `progress`. A program that exits never gives the GIL.
         const int interrupted = call_foreign([&] { return progress(done, all); });
         if (interrupted != 0) throw Error(ErrorKind::closed, "Opening was interrupted.");
       };
@@ -136,11 +136,11 @@ OpenPlan* opened_or_null(Progress progress, char* error, std::size_t error_capac
 
 }  // namespace
 
-// Opens the shards in `names`, where a null ends each name. If that fails, writes "<code>
-// <message>" to `error` and returns null. Without `build_indexes` it also fails if an index is
-// missing, or would have to be proven by a scan. With `beside`, only indexes beside the shards
-// count, and none is built. `access` says how to reach URLs. `progress` may be null. If it returns
-// other than 0, opening ends.
+// Opens the shards in `names`, where a null ends each name. On failure, writes "<code> <message>"
+// to `error` and returns null. Without `build_indexes`, fails if an index is missing, or needs a
+// scan as proof. With `beside`, only indexes beside the shards count, and none is built. `access`
+// holds the options of URLs' storage. `progress` may be null. If `progress` returns nonzero,
+// opening ends.
 TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,
                                          const char* access, Progress progress, char* error,
                                          std::size_t error_capacity) noexcept {
@@ -149,7 +149,7 @@ TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, s
   });
 }
 
-// The same for the data of a Reader, by its description.
+// Like tfrfast_open_plan(), for the data of a Reader, by the Reader's description.
 TFRFAST_CALL OpenPlan* tfrfast_open_described(const char* description, std::size_t bytes,
                                               Progress progress, char* error,
                                               std::size_t error_capacity) noexcept {
@@ -162,7 +162,7 @@ TFRFAST_CALL void tfrfast_close_plan(OpenPlan* plan) noexcept {
   delete plan;
 }
 
-// Keeps the source of that text open from its first use on. Null if there is no memory for it.
+// Keeps the source with this text open from its first use on. Null if memory is short.
 TFRFAST_CALL SourceKeeper* tfrfast_keep_open(const char* text, std::size_t bytes) noexcept {
   try {
     return new SourceKeeper({text, bytes});
@@ -188,14 +188,14 @@ TFRFAST_CALL std::int64_t tfrfast_plan_record_count(const OpenPlan* plan) noexce
   return static_cast<std::int64_t>(plan->source->shard_set().record_count());
 }
 
-// `counts` has room for one number for each of the plan's files.
+// `counts` has space for one number per file of the plan.
 TFRFAST_CALL void tfrfast_plan_file_records(const OpenPlan* plan, std::int64_t* counts) noexcept {
   for (const ShardSpec& shard : plan->source->spec().shards) {
     *counts++ = static_cast<std::int64_t>(shard.record_count);
   }
 }
 
-// Of all files as they are stored, and uncompressed.
+// Total size of all files, as stored and uncompressed.
 TFRFAST_CALL std::int64_t tfrfast_plan_file_bytes(const OpenPlan* plan) noexcept {
   return bytes_of_all(*plan, [](const ShardSlot& shard) { return shard.file_bytes(); });
 }
@@ -203,8 +203,8 @@ TFRFAST_CALL std::int64_t tfrfast_plan_stream_bytes(const OpenPlan* plan) noexce
   return bytes_of_all(*plan, [](const ShardSlot& shard) { return shard.stream_bytes(); });
 }
 
-// How many steps a sequence takes over all files. If the index turns out to be damaged it is 1, and
-// that step fails with the reason.
+// The number of steps of a sequence over all files. If the index is damaged, returns 1, and that
+// step fails with the reason.
 TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const char* sequence,
                                                   std::size_t bytes) noexcept {
   try {
@@ -214,7 +214,7 @@ TFRFAST_CALL std::int64_t tfrfast_plan_step_count(const OpenPlan* plan, const ch
   }
 }
 
-// What makes requests for URLs is told how by this table (core/storage/remote/remote_client.h).
+// The table through which a client makes requests for URLs (core/storage/remote/remote_client.h).
 TFRFAST_CALL const void* tfrfast_remote_client_table() noexcept {
   return &client_table();
 }

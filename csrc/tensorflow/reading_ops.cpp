@@ -5,8 +5,8 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// The wanted records of some blocks. Errors are in the result, except those of a graph that makes
-// no sense.
+// Finds the wanted records of some blocks. The result holds all errors except errors of a graph
+// that makes no sense.
 Found find_blocks(ShareHolder& shares, KernelCall& call, std::shared_ptr<const Source>* source) {
   const Progression wanted = shares.sequence(call.string(1))->records;
   const Steps blocks = steps_of(call.integers(2));

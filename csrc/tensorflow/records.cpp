@@ -27,20 +27,20 @@ std::size_t piece_end(std::span<const Row> rows, std::size_t begin) {
   return end;
 }
 
-// At most kPieceBytes, or the bytes of one row.
+// At most kPieceBytes, or the bytes of a single row.
 std::uint64_t payload_bytes_of(std::span<const Row> piece) {
   std::uint64_t bytes = 0;
   for (const Row& row : piece) bytes += row.frame.payload_bytes;
   return bytes;
 }
 
-// A record that memory cannot hold is not read where it is mapped either: a sparse file may claim a
-// record of any size, and verifying it would take forever.
+// Whether the row may be read in its mapping. A record that exceeds memory may not: a sparse file
+// may claim a record of any size, and verifying such a record would take forever.
 bool is_mapped(const Row& row) {
   return row.shard->file->mapping() != nullptr && row.frame.payload_bytes <= max_memory_bytes();
 }
 
-// Where a run of mapped rows of one file ends.
+// Returns the end of a run of mapped rows of one file.
 std::size_t end_of_file(std::span<const Row> rows, std::size_t begin) {
   std::size_t end = begin + 1;
   while (end < rows.size() && rows[end].shard->file == rows[begin].shard->file &&

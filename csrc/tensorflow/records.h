@@ -1,4 +1,4 @@
-// Records on their way from shards into string tensors.
+// Moves records from shards into string tensors.
 #pragma once
 
 #include <cstddef>
@@ -16,44 +16,43 @@
 
 namespace tfrfast::tensorflow {
 
-// An error that lies before row `row`.
+// An error before row `row`.
 struct Trouble {
   std::size_t row = 0;
   std::string error;
 };
 
-// Records that are to be read, and the errors among them.
+// Records to read, and the errors among them.
 struct Found {
   std::vector<Row> rows;
   std::vector<Trouble> troubles;  // in order
 };
 
-// All of them in one: "" for none.
+// Joins all errors into one. "" for none.
 std::string summary_of(std::span<const Trouble> troubles);
 
-// What one call delivers: the records before the first error, the error, and the good records after
-// it. Rows are read in pieces of about a mebibyte, and large records alone, so that a string that
-// outlives the others keeps little memory. Mapped records may stay where they are.
+// The output of one call: the records before the first error, the error, and the good records after
+// the error. Rows are read in pieces of about a mebibyte, and large records alone, so that a string
+// that outlives its batch keeps little memory. Mapped records may stay in their mapping.
 class Records {
  public:
   enum class Place : std::uint8_t {
     copied,
-    // Mapped records stay where they are, if strings can keep the mapping. Nobody may change the
-    // files.
+    // Mapped records stay in their mapping, if strings can keep the mapping alive. The files must
+    // not change.
     mapped,
   };
-  // Reads `rows`. Leaves out damaged ones, with an error unless the options say to skip damage.
-  // Leaves out those that memory cannot hold together with the ones before them, with one error for
-  // all.
+  // Reads `rows`. Leaves out damaged rows, with an error unless the options say to skip damage.
+  // Leaves out the rows that memory cannot hold together with earlier rows, with one error for all.
   static Records read(std::span<const Row> rows, const ReadOptions& options, Place place);
   static Records of_error(std::string error);
 
-  // Adds an error that lies between two rows, before row `row`.
+  // Adds an error between two rows, before row `row`.
   void add_trouble(std::size_t row, std::string error);
 
-  // Outputs `first`, `first + 1` and `first + 2`: head, error ("" for none) and tail.
+  // Writes outputs `first`, `first + 1` and `first + 2`: head, error ("" for none) and tail.
   void write(KernelCall& call, int first) const;
-  // Writes all good records into one output.
+  // Writes all good records to one output.
   void write_all(KernelCall& call, int output) const { write_rows(call, output, 0, rows_); }
 
   std::string error() const { return summary_of(troubles_); }
@@ -71,9 +70,9 @@ class Records {
  private:
   struct Piece {
     std::size_t first_row = 0;
-    std::shared_ptr<const RecordBatch> batch;  // of copied rows; null for mapped ones
+    std::shared_ptr<const RecordBatch> batch;  // of copied rows; null for mapped rows
     std::shared_ptr<const StoredFile> file;    // of mapped rows
-    std::vector<WireBytes> payloads;           // where mapped rows lie
+    std::vector<WireBytes> payloads;           // of mapped rows
 
     std::size_t size() const { return batch != nullptr ? batch->size() : payloads.size(); }
     WireBytes operator[](std::size_t i) const {
@@ -90,7 +89,7 @@ class Records {
   };
   // Rows of compressed files wait until all pieces are known.
   void copy_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
-  // Reads the rows that wait, in the order in which they lie, so that nothing is inflated twice.
+  // Reads the waiting rows in the order of their places, so that nothing is inflated twice.
   void read_waiting(std::span<const Row> rows, const ReadOptions& options);
   void map_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options);
   void leave_out(std::size_t begin, std::size_t end);
@@ -100,7 +99,7 @@ class Records {
   std::size_t rows_ = 0;
   std::vector<Piece> pieces_;
   std::vector<Waiting> waiting_;
-  std::vector<bool> left_out_;  // empty if no row is
+  std::vector<bool> left_out_;  // empty if no row is left out
   std::vector<Trouble> troubles_;
 };
 

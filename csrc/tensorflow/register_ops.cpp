@@ -1,5 +1,5 @@
-// The ops, registered when the library is loaded. All are stateless: results depend on the inputs,
-// and on files that are refused if they are not what the inputs say.
+// Registers the ops when the library is loaded. All ops are stateless: results depend on the
+// inputs, and on files, which are refused unless they match the inputs.
 #include <initializer_list>
 #include <memory>
 
@@ -12,19 +12,19 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// TfrfastRaise: fails with an error that came as text.
+// TfrfastRaise: fails with an error given as text.
 void compute_raise(KernelCall& call) {
   throw failure_of(call.string(0));
 }
 
-// TfrfastPass: the same, or `true` for a text that is empty.
+// TfrfastPass: like TfrfastRaise, but returns `true` for an empty text.
 void compute_pass(KernelCall& call) {
   const std::string_view error = call.string(0);
   if (!error.empty()) throw failure_of(error);
   call.set_boolean(0, true);
 }
 
-// For a kernel that keeps a `State` from call to call.
+// Makes a kernel that keeps a `State` from call to call.
 template <class State>
 void* create_state(TF_OpKernelConstruction*) {
   return new (std::nothrow) State;

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Looking at every file costs time, so it happens at most once a second and takes at most a
+// A look at every file takes time, so a look happens at most once a second and takes at most a
 // hundredth of all time.
 constexpr Clock::duration kBetweenLooks = std::chrono::seconds(1);
 constexpr int kShareOfLooks = 100;
@@ -22,13 +22,13 @@ struct RegistryEntry {
   explicit RegistryEntry(std::string_view what) : text(what) {}
 
   const std::string text;
-  std::mutex mutex;  // guards what follows; held while the source is opened
+  std::mutex mutex;  // guards source, first and next_look; held while the source is opened
   std::weak_ptr<const Source> source;
-  std::weak_ptr<const Source> first;  // the one that plans were made from
+  std::weak_ptr<const Source> first;  // the source from which plans were made
   Clock::time_point next_look;
 
-  // Guards the rest; locked after `mutex`, and never held for long. Opening a URL may wait for a
-  // thread of Python's that is just collecting a keeper.
+  // Guards the members below. Locked after `mutex`, and never held for long: opening a URL may wait
+  // for a Python thread that is collecting a keeper.
   std::mutex keeping;
   std::size_t keepers = 0;
   std::shared_ptr<const Source> kept;  // the source, if there are keepers
@@ -50,7 +50,7 @@ class Registry {
     return *registry;
   }
 
-  // Opens the source, unless it is open already or `at_hand` is given.
+  // Opens the source, unless the source is open already or `at_hand` is given.
   std::shared_ptr<const Source> open(std::string_view text,
                                      std::shared_ptr<const Source> at_hand = nullptr,
                                      bool look = false) {
@@ -60,7 +60,7 @@ class Registry {
     const Clock::time_point begin = Clock::now();
     const bool is_early = source != nullptr && (begin < entry->next_look || source->is_remote());
     if (is_early && !look) return source;
-    // Files that changed are opened again and judged by what they hold now, so touching a file
+    // Changed files are opened again and judged by their present contents, so touching a file
     // changes nothing. But under a plan no record may move.
     if (source == nullptr || !source->still_fits()) {
       const std::shared_ptr<const Source> first = entry->first.lock();
@@ -90,7 +90,7 @@ class Registry {
         }));
   }
 
-  // The entry of that text; of a new one, if there is none.
+  // Returns the entry with this text, or makes one.
   std::shared_ptr<Entry> find(std::string_view text) {
     const std::uint64_t hash = fnv1a(head_of(text));
     std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ class Registry {
       if (at->second->text == text) return at->second;
     }
     std::erase_if(entries_, [](const Entries::value_type& each) {
-      // Who holds the entry itself keeps it open, or is about to open it.
+      // The holder of an entry keeps the source open, or is about to open the source.
       return each.second.use_count() == 1 && each.second->source.expired();
     });
     return entries_.emplace(hash, std::make_shared<Entry>(text))->second;

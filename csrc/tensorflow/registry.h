@@ -1,4 +1,4 @@
-// The sources that this process has open. Everyone who reads the same data shares one.
+// The open sources of this process. All readers of the same data share one source.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,20 @@
 
 namespace tfrfast::tensorflow {
 
-// Opens a source, or returns the one that is open. It stays open as long as anyone holds it. Now
-// and then, and always with `look`, this checks whether the files are still what they were. Throws
-// Error, stale_index if the data changed. Safe from many threads.
+// Opens a source, or returns the open source. A source stays open as long as it is held. Now and
+// then, and always with `look`, checks whether the files have changed. Throws Error, stale_index if
+// the data changed. Safe from many threads.
 std::shared_ptr<const Source> open_source(std::string_view text, bool look = false);
 
-// The same for a `source` that was opened elsewhere. It is used unless one with the same text is
-// open.
+// Like open_source(), for a `source` opened elsewhere. Uses an open source with the same text
+// instead, if there is one.
 std::shared_ptr<const Source> adopt_source(const std::string& text,
                                            std::shared_ptr<const Source> source);
 
 struct RegistryEntry;
 
-// Keeps a source open from its first use on, though kernels come and go: so an epoch need not open
-// again, map again, and find records again where the last one did.
+// Keeps a source open from its first use on, although kernels come and go. So an epoch need not
+// open files, map files and find records again.
 class SourceKeeper {
  public:
   explicit SourceKeeper(std::string_view text);
@@ -35,7 +35,7 @@ class SourceKeeper {
   std::shared_ptr<RegistryEntry> entry_;
 };
 
-// A kernel's hold on the source that it reads, so that the next call finds it open.
+// A kernel's hold on its source, so that the next call finds the source open.
 class SourceHolder {
  public:
   std::shared_ptr<const Source> open(std::string_view text, bool look = false);
@@ -45,7 +45,7 @@ class SourceHolder {
   std::shared_ptr<const Source> last_;
 };
 
-// How many sources are open; for tests.
+// The number of open sources, for tests.
 std::size_t open_source_count();
 
 }  // namespace tfrfast::tensorflow

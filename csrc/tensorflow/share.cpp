@@ -9,24 +9,24 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// How many remote shards are opened at the same time, ahead of their turns.
+// The number of remote shards opened at the same time, ahead of their turns.
 constexpr unsigned kOpenedAtOnce = 8;
-// However small they are, no more shards than these are asked for before their turn comes.
+// At most this many shards are announced before their turn, however small the shards are.
 constexpr std::size_t kShardsAhead = 64;
 
-// The same files among numbers below `end`, with a first one and a stride that are no larger than
-// that. So calculating with them cannot overflow.
+// The same files among numbers below `end`, with limits on the first file and the stride, so that
+// calculations cannot overflow.
 Progression bounded(Files files, std::int64_t end) {
   return {std::min(files.first, end), std::min(files.stride, std::max<std::int64_t>(end, 1)),
           kEndless};
 }
 
-// Whether all records are wanted, however many there are.
+// Whether all records are wanted, whatever their number.
 bool wants_all(const Progression& wanted) noexcept {
   return wanted.first == 0 && wanted.stride == 1 && wanted.count >= kMaxPermutationSize;
 }
 
-// The last of these numbers, or the largest number there is. -1 if there are none.
+// The last of these numbers, limited to kEndless. -1 if there are none.
 std::int64_t last_of(const Progression& numbers) noexcept {
   const __int128 last = numbers.first + static_cast<__int128>(numbers.stride) * (numbers.count - 1);
   return numbers.count == 0 ? -1 : static_cast<std::int64_t>(std::min<__int128>(last, kEndless));
@@ -70,8 +70,7 @@ std::shared_ptr<const Sequence> Share::own(const Sequence& sequence) const {
       own_->get([&](const Own& last) { return last.of == sequence; },
                 [&] {
                   Sequence mine = sequence.over(first_records_);
-                  // If there is a single record, its stride may be anything. Bounded, it cannot
-                  // overflow.
+                  // A single record may have any stride. The limit prevents overflow.
                   mine.records.stride =
                       std::min(mine.records.stride, std::max<std::int64_t>(record_count(), 1));
                   return Own{sequence, std::move(mine)};
@@ -96,8 +95,8 @@ std::vector<std::int64_t> Share::records_of_batch(const Sequence& sequence, std:
 }
 
 Progression Share::in_shard(const Progression& wanted, std::int64_t before) const noexcept {
-  // Counts as if the records before the shard belonged to it, too. So damage before its first
-  // wanted record is seen.
+  // Counts as if the records before the shard belonged to the shard, so that damage before the
+  // first wanted record is found.
   __int128 first = records_.first + static_cast<__int128>(records_.stride) *
                                         (static_cast<__int128>(wanted.first) - before);
   const __int128 stride = static_cast<__int128>(records_.stride) * wanted.stride;
@@ -154,8 +153,8 @@ std::pair<std::int64_t, std::int64_t> Share::blocks_of_file(const Progression& w
   if (index == nullptr || index->record_count() == 0) return all;
   const auto count = static_cast<std::int64_t>(index->record_count());
   const Progression here = in_shard(wanted, *before);
-  // The beginning does not depend on indexes: a checkpoint may count from it. Damage after the last
-  // record belongs to whoever wants what follows.
+  // The beginning does not depend on indexes, because a checkpoint may count from the beginning. A
+  // reader of later records reports damage after the last record.
   if (here.first > count || last_of(here) < 0) return {all.first, all.first};
   if (last_of(here) >= count) return all;
   const auto last = static_cast<std::uint64_t>(last_of(here));
@@ -163,11 +162,11 @@ std::pair<std::int64_t, std::int64_t> Share::blocks_of_file(const Progression& w
           std::min(all.second, all.first + source_->block_of(shard(at), *index, last) + 1)};
 }
 
-// That many bytes of the shards after one will be read soon.
+// Announces that many bytes of the shards after shard `turn`.
 void Share::announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const {
   const std::size_t count =
       std::min(static_cast<std::size_t>(shards_.count), turn + 1 + kShardsAhead);
-  if (!wants_all(wanted)) {  // how far it reaches is known shard by shard
+  if (!wants_all(wanted)) {  // each shard tells how far the wanted records reach
     while (bytes > 0 && ++turn < count) {
       const std::optional<std::int64_t> before = known_before(turn);
       if (!before) return;
@@ -180,7 +179,7 @@ void Share::announce_after(std::size_t turn, const Progression& wanted, std::uin
     beginnings.emplace_back(shard(turn), bytes);
     bytes -= std::min(bytes, source_->file_bytes(shard(turn)));
   }
-  // To open one may take several requests.
+  // Opening a shard may take several requests.
   parallel_for(beginnings.size(), kOpenedAtOnce, [&](std::size_t i) {
     source_->announce_beginning(beginnings[i].first, in_shard(wanted, 0), beginnings[i].second);
   });

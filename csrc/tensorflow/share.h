@@ -1,4 +1,4 @@
-// What one process reads of a source.
+// The part of a source that one process reads.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace tfrfast::tensorflow {
 
-// Some shards of a source, as a source of their own: their records and blocks are counted from 0.
-// If there are fewer shards than processes, a share is some records of every shard. So the shares
-// of several processes have nothing in common, even if each process draws another order. Safe from
-// many threads.
+// Some shards of a source, as a source of their own: records and blocks are counted from 0. If
+// there are fewer shards than processes, a share is some records of every shard. So the shares of
+// several processes are disjoint, even if each process draws a different order. Safe from many
+// threads.
 class Share {
  public:
   Share(std::shared_ptr<const Source> source, Files files);
@@ -28,26 +28,26 @@ class Share {
   const std::shared_ptr<const Source>& source() const noexcept { return source_; }
   Files files() const noexcept { return files_; }
 
-  // Planned sources only: how many batches there are, and the records of a batch, numbered as in
-  // the source. `seed` is the order's. Throws Error.
+  // Planned sources only: the number of batches, and the records of a batch, numbered as in the
+  // source. `seed` is the order's. Throws Error.
   std::int64_t batch_count(const Sequence& sequence) const;
   std::vector<std::int64_t> records_of_batch(const Sequence& sequence, std::uint64_t seed,
                                              std::int64_t step) const;
 
-  // Sources without a plan only, which are read in blocks: how many there are, and the blocks of
-  // one of these files that may hold `wanted` records, as begin and end. The latter throws Error
-  // out_of_range if there is no such file.
+  // Sources without a plan only, which are read in blocks: the number of blocks, and the begin and
+  // end of the blocks of a file that may hold `wanted` records. blocks_of_file() throws Error
+  // out_of_range if the file does not exist.
   std::int64_t block_count() const noexcept { return first_blocks_.back(); }
-  void begin() const noexcept;  // all of its files
+  void begin() const noexcept;  // the turn of all files has come
   std::pair<std::int64_t, std::int64_t> blocks_of_file(const Progression& wanted,
                                                        std::int64_t turn) const;
-  // The `wanted` records of blocks [begin, end). Throws Error out_of_range for blocks that do not
-  // exist. All other errors are in the result.
+  // Finds the `wanted` records of blocks [begin, end). Throws Error out_of_range for blocks that do
+  // not exist. The result holds all other errors.
   Found find(const Progression& wanted, std::int64_t begin, std::int64_t end) const;
 
  private:
   struct Place {
-    std::size_t turn = 0;  // of the shard, among these
+    std::size_t turn = 0;  // index of the shard in this share
     std::int64_t within = 0;
   };
   static Place place(const std::vector<std::int64_t>& firsts, std::int64_t number);
@@ -55,24 +55,24 @@ class Share {
     return static_cast<std::size_t>(shards_.at(static_cast<std::int64_t>(turn)));
   }
   std::int64_t record_count() const noexcept { return first_records_.back(); }
-  // The same calls on the records of this share. Files that take turns do so in another order then,
-  // which takes time for each file to make, so the last one is kept.
+  // The same calls on the records of this share. Interleaved files of a share have another order,
+  // which takes time per file to make, so the last sequence is kept.
   std::shared_ptr<const Sequence> own(const Sequence& sequence) const;
-  // The `wanted` records of this share as numbers of records in a shard. `before` of this share's
-  // records come before that shard.
+  // The `wanted` records of this share as record numbers in a shard. `before` records of this share
+  // come before the shard.
   Progression in_shard(const Progression& wanted, std::int64_t before) const noexcept;
-  // How many records of this share come before a shard. May walk through all shards before it.
+  // The number of this share's records before a shard. May walk through all earlier shards.
   std::int64_t records_before(std::size_t turn) const;
-  // The same, if it is known without a walk.
+  // Like records_before(), if the number is known without a walk.
   std::optional<std::int64_t> known_before(std::size_t turn) const;
 
   void announce_after(std::size_t turn, const Progression& wanted, std::uint64_t bytes) const;
 
   std::shared_ptr<const Source> source_;
   Files files_;
-  Progression shards_;   // the shards that are read
-  Progression records_;  // the records that are read in each of them
-  // The first number of each shard, and the one after the last shard.
+  Progression shards_;   // the shards to read
+  Progression records_;  // the records to read in each shard
+  // The first number of each shard, then the end of the last shard.
   std::vector<std::int64_t> first_blocks_{0};   // without a plan
   std::vector<std::int64_t> first_records_{0};  // of a planned source
   struct Counts {
@@ -84,18 +84,18 @@ class Share {
     Sequence sequence;
   };
   std::unique_ptr<LastMade<Own>> own_ = std::make_unique<LastMade<Own>>();
-  std::unique_ptr<Counts> counts_ = std::make_unique<Counts>();  // found on the way, without a plan
+  std::unique_ptr<Counts> counts_ = std::make_unique<Counts>();  // counted by walks, without a plan
 };
 
-// A kernel's hold on what it reads. Safe from many threads.
+// A kernel's hold on its share. Safe from many threads.
 class ShareHolder {
  public:
   std::shared_ptr<const Sequence> sequence(std::string_view encoded) {
     return sequences_.get(encoded);
   }
-  // With `look`, checks whether the files are still what they were. Throws Error.
+  // With `look`, checks whether the files have changed. Throws Error.
   std::shared_ptr<const Share> open(std::string_view source, Files files, bool look = false);
-  // A batch of a planned share will be read now; `text` is the encoded sequence. See PlaceHolder.
+  // A batch of a planned share will be read now. `text` is the encoded sequence. See PlaceHolder.
   void come_to(const std::shared_ptr<const Share>& share,
                const std::shared_ptr<const Sequence>& sequence, std::string_view text,
                std::uint64_t seed, std::int64_t step);
@@ -103,7 +103,7 @@ class ShareHolder {
 
  private:
   SourceHolder sources_;
-  std::mutex mutex_;  // guards the next one
+  std::mutex mutex_;  // guards use_
   std::shared_ptr<const void> use_;
   PlaceHolder place_;
   LastMade<Share> shares_;

@@ -1,5 +1,5 @@
-// String tensors whose strings share memory: views that keep it alive where the runtime counts
-// references, copies elsewhere.
+// Makes string tensors whose strings share memory. Strings are views if the runtime counts
+// references, and copies otherwise.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace tfrfast::tensorflow {
 
-// Keeps memory alive as long as any string points into it. Owns itself, and is deleted with its
+// Keeps memory alive as long as any string points into the memory. Owns itself: deleted with the
 // last reference.
 class MemoryOwner : public StringOwner {
  public:
@@ -27,7 +27,7 @@ class MemoryOwner : public StringOwner {
   std::atomic<std::size_t> references_;
 };
 
-// Writes `count` strings. string_at(i) returns the bytes of one, which lie in `memory`.
+// Writes `count` strings. string_at(i) returns the bytes of string i, which must lie in `memory`.
 template <class StringAt>
 void write_shared_strings(TString* out, std::size_t count, const StringAt& string_at,
                           const std::shared_ptr<const void>& memory) {

@@ -29,13 +29,13 @@ std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
   return static_cast<std::int64_t>(file_bytes / block_bytes + (file_bytes % block_bytes != 0));
 }
 
-// How many remote shards are looked at at the same time.
+// The number of remote shards examined at the same time.
 constexpr unsigned kLooksAtOnce = 32;
-// At most this much of remote shards is asked for ahead of time in file order, and no more than the
-// iteration has read so far: many end early.
+// In file order, at most this many bytes of remote shards are announced, and no more than the
+// iteration has read so far: many iterations end early.
 constexpr std::uint64_t kAnnouncedBytes = std::uint64_t{128} << 20;
 
-// Of each shard now; all zeros if it cannot be found.
+// Returns the present facts of each shard, all zeros if the shard cannot be found.
 std::vector<FileFacts> facts_now(const SourceSpec& spec) {
   std::vector<FileFacts> facts(spec.shards.size());
   const auto examine = [&](std::size_t i) {
@@ -117,7 +117,7 @@ Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_remote_(is_any_remo
     lazy_files_ = std::make_unique<IndexedShard[]>(spec_.shards.size());
     facts_ = facts_now(spec_);
     for (const FileFacts& facts : facts_) {
-      // A missing file has one block, so that it is reported when its turn comes.
+      // A missing file has one block, so that its turn reports the error.
       const bool missing = facts == FileFacts{};
       const std::uint64_t bytes = facts.bytes;
       block_counts_.push_back(missing ? 1 : blocks_of(bytes, block_bytes_of(is_compressed, bytes)));
@@ -182,8 +182,8 @@ std::shared_ptr<const void> Source::use(const std::shared_ptr<const Source>& sou
   return use;
 }
 
-// Bytes [begin, end) of a shard will be read soon. Each byte is announced once in an iteration,
-// although the calls for neighbouring blocks come in any order.
+// Announces bytes [begin, end) of a shard. Each byte is announced once per iteration, although the
+// calls for neighbouring blocks come in any order.
 void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
                             std::uint64_t end) const noexcept {
   const StoredFile& file = *lazy_files_[shard].file;
@@ -212,7 +212,7 @@ void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
     auto announcement = file.announce(missing);
     if (announcement != nullptr) lazy_shards_[shard].announced.push_back(std::move(announcement));
   } catch (const std::exception&) {
-    // Only advice.
+    // An announcement is only advice.
   }
 }
 
@@ -266,12 +266,12 @@ Announcements Source::announce(std::span<const Row> rows) const noexcept {
 std::uint64_t Source::announce_beginning(std::size_t shard, const Progression& wanted,
                                          std::uint64_t bytes) const noexcept {
   const std::shared_ptr<const ShardIndex> index = index_at_hand(shard);
-  if (index == nullptr) return 0;  // the walk that makes it reads what follows
+  if (index == nullptr) return 0;  // the walk that makes the index reads ahead
   return announce_wanted(shard, *index, wanted, 0, bytes);
 }
 
-// Bytes [begin, end) of a shard, in whole requests, as far as they are wanted. Returns how many of
-// them lie beyond its end.
+// Announces the wanted records in bytes [begin, end) of a shard, in whole requests. Returns how
+// many of the bytes lie beyond the shard's end.
 std::uint64_t Source::announce_wanted(std::size_t shard, const ShardIndex& index,
                                       const Progression& wanted, std::uint64_t begin,
                                       std::uint64_t end) const noexcept {
@@ -288,7 +288,7 @@ std::uint64_t Source::announce_wanted(std::size_t shard, const ShardIndex& index
     const Frame last = index.frame(static_cast<std::uint64_t>(here.at(here.count - 1)));
     announce_bytes(shard, begin, std::min(end, last.offset + last.payload_bytes + kFrameOverhead));
   } catch (const Error&) {
-    // The index is damaged, as reading the record will report.
+    // The index is damaged. Reading the record will report the damage.
   }
   return 0;
 }
@@ -315,7 +315,7 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
       if (const auto index = reached->index(); index != nullptr) {
         beyond = announce_wanted(shard, *index, wanted, frames_begin,
                                  frames_end + std::min(bytes_before + frames_end, kAnnouncedBytes));
-      } else {  // the walk that makes it reads what follows
+      } else {  // the walk that makes the index reads ahead
         announce_bytes(shard, frames_begin, frames_end);
       }
     }
@@ -325,7 +325,7 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
   }
   const IndexedShard& file = lazy_files_[shard];
   auto damage = stretch.damage.begin();
-  // Damage lies before the row that follows it.
+  // Damage comes before the next row.
   const auto add_damage_before = [&](std::uint64_t number) {
     for (; damage != stretch.damage.end() && damage->records_before <= number; ++damage) {
       if (spec_.skip_damage || is_clean_end(*damage)) continue;
@@ -392,7 +392,7 @@ const IndexedShard& Source::file(std::size_t shard, std::uint64_t end) const {
   }
   const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
   const IndexedShard& file = lazy_files_[shard];
-  // Inflating can begin only where the walk has been.
+  // Inflating can begin only at places that the walk has reached.
   if (file.file->is_inflated() && file.file->bytes() < end) reached->stretch(end - 1, end);
   return file;
 }

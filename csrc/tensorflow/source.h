@@ -1,4 +1,4 @@
-// Shards as the ops read them.
+// Reads shards for the ops.
 #pragma once
 
 #include <algorithm>
@@ -21,23 +21,23 @@
 
 namespace tfrfast::tensorflow {
 
-// A shard is cut into blocks of this many bytes. A block's records are those whose frames begin in
-// its bytes, so no table is needed to find them.
+// The size of a shard's blocks. A record belongs to the block in which its frame begins, so finding
+// a block's records needs no table.
 inline constexpr std::uint64_t kBlockBytes = 1 << 20;
-// The same for compressed shards, in bytes of the file. A block has the records of the spans that
-// begin in it: mostly none, else one span of about 1 MiB.
+// The size of a compressed shard's blocks, in bytes of the file. A block has the records of the
+// spans that begin in it: usually none, otherwise one span of about 1 MiB.
 inline constexpr std::uint64_t kCompressedBlockBytes = 256 << 10;
-// A file that would have more blocks than this gets larger ones, by a power of two. So even a huge
-// sparse file is read to its end.
+// A file with more blocks than this gets larger blocks, by a power of two. So even a huge sparse
+// file is read to its end.
 inline constexpr std::uint64_t kMaxBlocks = 1 << 15;
 
-// How the ops open shards: compressed as the user said, even if they look otherwise. Damage is
-// reported when its turn comes.
+// The options for opening shards, with the user's compression even if the files look otherwise.
+// Damage is reported when its turn comes.
 ShardSetOptions shard_options(const SourceSpec& spec);
 std::shared_ptr<const ShardSet> open_shards(const SourceSpec& spec,
                                             const OpeningProgress& progress = nullptr);
 
-// Whether TensorFlow takes this for the end of the shard: a tail that is too short for a header.
+// Whether TensorFlow treats the damage as the end of the shard: a tail shorter than a header.
 bool is_clean_end(const Damage& damage) noexcept;
 
 // Every stride-th shard of a source, from `first` on.
@@ -48,14 +48,15 @@ struct Files {
 };
 Files files_of(std::span<const std::int64_t> numbers);  // throws Error(invalid)
 
-// Steps [begin, end) of some files, in an order that `seed` chooses: batches of a plan, or blocks.
+// Steps [begin, end) of some files, in an order that `seed` determines: batches of a plan, or
+// blocks.
 struct Steps {
   std::uint64_t seed = 0;
   Files files;
   std::int64_t begin = 0;
   std::int64_t end = 0;
 
-  // The number-th step; none if there are fewer.
+  // The number-th step. Empty if there are fewer.
   std::optional<std::int64_t> at(std::int64_t number) const noexcept {
     if (number < 0 || number >= end - begin) return std::nullopt;
     return begin + number;
@@ -68,20 +69,20 @@ class Places;
 // Safe from many threads.
 class Source {
  public:
-  // A planned source, which a shuffle needs, opens everything, and throws Error if that is not the
-  // data that the spec describes. Any other is read in file order, and opens shards when they are
-  // reached.
+  // A planned source, as a shuffle needs, opens all shards, and throws Error if the data differ
+  // from the spec. Any other source is read in file order, and opens a shard when reading reaches
+  // it.
   explicit Source(SourceSpec spec);
-  // A planned source over shards that are open already.
+  // A planned source over open shards.
   Source(SourceSpec spec, std::shared_ptr<const ShardSet> shards);
 
-  // Whether any shard is remote. Whatever is read of such a shard is of the version that was
-  // opened, so there is no need to look from time to time.
+  // Whether any shard is remote. All bytes of a remote shard are of the opened version, so
+  // occasional looks are unnecessary.
   bool is_remote() const noexcept { return is_remote_; }
-  // What was announced in file order, for an iteration that has ended, is not wanted any more.
+  // Withdraws the announcements of an iteration that has ended, in file order.
   void begin_again() const noexcept;
-  // Whoever iterates over a source without a plan holds this. When nobody does any more, what was
-  // announced and not read is not wanted. Null where nothing is announced.
+  // An iteration over a source without a plan holds the result. When nothing holds it any more,
+  // unread announcements are withdrawn. Null if nothing is announced.
   static std::shared_ptr<const void> use(const std::shared_ptr<const Source>& source);
 
   const SourceSpec& spec() const noexcept { return spec_; }
@@ -89,65 +90,65 @@ class Source {
   std::int64_t block_count(std::size_t shard) const noexcept { return block_counts_[shard]; }
   std::uint64_t file_bytes(std::size_t shard) const noexcept { return facts_[shard].bytes; }
 
-  // Reads rows of this source. Errors are in the result.
+  // Reads rows of this source. The result holds the errors.
   Records read(std::span<const Row> rows) const;
   ReadOptions read_options() const { return {spec_.verify, spec_.skip_damage}; }
-  // Tells the storage that these are read now, if they are remote or were lately not in memory.
-  // What others have announced of them comes before all else. Hold it while they are read.
+  // Announces rows that are read now, if they are remote or recent rows were not in memory. Rows
+  // that other callers have announced come first. Hold the result while reading.
   Announcements announce(std::span<const Row> rows) const noexcept;
 
   Records read(std::span<const std::int64_t> records) const;  // planned sources only
-  // Where its iterations are.
+  // The places of the source's iterations.
   Places& places() const noexcept { return *places_; }
   const std::shared_ptr<const Reader>& reader() const noexcept { return reader_; }
   const ShardSet& shard_set() const noexcept { return reader_->shards(); }
 
-  // Sources without a plan only, from here on. Records are numbered within their shard.
+  // The functions below are for sources without a plan. Records are numbered within their shard.
   //
-  // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, and the errors there.
-  // Asks a remote storage for what comes next: the more, the more bytes the shards before it had.
-  // Returns how many bytes of the shards after it should be asked for, too.
+  // Adds the `wanted` records of blocks [begin, end) of a shard to `found`, with the errors among
+  // them. Announces the next bytes of a remote storage: the more bytes earlier shards had, the
+  // more. Returns how many bytes of the next shards should be announced, too.
   std::uint64_t find(std::size_t shard, std::int64_t begin, std::int64_t end,
                      const Progression& wanted, std::uint64_t bytes_before, Found& found) const;
-  // Asks for the first bytes of a shard, as far as the `wanted` records need them. Returns how many
-  // bytes of the shards after it should be asked for. May open the shard; never fails.
+  // Announces the first bytes of a shard, as far as the `wanted` records need them. Returns how
+  // many bytes of the next shards should be announced. May open the shard. Never fails.
   std::uint64_t announce_beginning(std::size_t shard, const Progression& wanted,
                                    std::uint64_t bytes) const noexcept;
-  // The turn of a shard has come: what is wrong with it will be told.
+  // The turn of a shard has come: from now on its errors are reported.
   void begin(std::size_t shard) const noexcept { lazy_shards_[shard].is_begun = true; }
-  // Walks through the shard if its records have not been counted. 0 for one that cannot be opened,
-  // once its turn has come; before, throws Error.
+  // Walks through the shard unless its records were counted before. If the shard cannot be opened,
+  // returns 0 after its turn has come, and throws Error before.
   std::int64_t record_count(std::size_t shard) const;
-  // The index of a shard, if there is one without a walk; null for one that cannot be opened.
+  // The index of a shard, if known without a walk. Null if the shard cannot be opened.
   std::shared_ptr<const ShardIndex> index_at_hand(std::size_t shard) const;
-  // The block of a shard that a record begins in, by that index.
+  // The block of a shard in which a record begins, according to `index`.
   std::int64_t block_of(std::size_t shard, const ShardIndex& index, std::uint64_t number) const;
-  // The shard of a row that was found here.
+  // The shard of a row that this source found.
   std::size_t shard_of(const Row& row) const noexcept {
     return static_cast<std::size_t>(row.shard - lazy_files_.get());
   }
-  // A shard, to read what was found in it up to byte `end` of its stream, maybe by another process.
-  // Throws Error, invalid if there is no such shard.
+  // Returns a shard for reading records up to byte `end` of its stream, found here or by another
+  // process. Throws Error, invalid if the shard does not exist.
   const IndexedShard& file(std::size_t shard, std::uint64_t end) const;
 
-  // Whether all files are what they were when this was made.
+  // Whether no file has changed since the construction.
   bool still_fits() const;
-  // Throws Error stale_index if a file that changed since `then`, a source of the same spec, holds
-  // its records elsewhere now.
+  // Throws Error stale_index if the records of a file have moved since `then`, a source of the same
+  // spec.
   void refuse_other_records(const Source& then) const;
 
  private:
-  struct LazyShard {  // a shard that is opened when it is reached
+  struct LazyShard {  // a shard that is opened when reading reaches it
     std::atomic<bool> is_begun = false;
     std::mutex mutex;
     std::shared_ptr<ProgressiveIndex> shard;
-    // Of a remote one. Nobody waits with this mutex.
+    // Of a remote shard. The mutex is never held during a wait.
     std::mutex announced_mutex;
-    std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends, by begins
+    std::map<std::uint64_t, std::uint64_t> announced_ranges;  // ends by begins
     Announcements announced;
   };
   struct Use;
-  // Each is looked into once, for all shards that are reached.
+  // Each index folder is read once, for all shards.
   const std::shared_ptr<IndexFolders> index_folders_ = std::make_shared<IndexFolders>();
   void plan(std::shared_ptr<const ShardSet> shards);
   std::shared_ptr<ProgressiveIndex> reach(std::size_t shard) const;
@@ -162,15 +163,15 @@ class Source {
 
   SourceSpec spec_;
   bool is_remote_ = false;
-  std::vector<FileFacts> facts_;  // of each shard when it was opened; all zeros if it was missing
-  std::vector<std::int64_t> block_counts_;  // of each shard
-  // For a source that is not planned. Files are set when their shards are reached.
+  std::vector<FileFacts> facts_;            // of each shard at opening; all zeros if missing
+  std::vector<std::int64_t> block_counts_;  // by shard
+  // Of a source without a plan. A file is set when reading reaches its shard.
   std::unique_ptr<LazyShard[]> lazy_shards_;
   std::unique_ptr<IndexedShard[]> lazy_files_;
-  mutable std::mutex use_mutex_;  // guards the next one
+  mutable std::mutex use_mutex_;  // guards use_
   mutable std::weak_ptr<const Use> use_;
-  std::shared_ptr<const Reader> reader_;  // of a planned one
-  std::shared_ptr<Places> places_;        // of a planned one
+  std::shared_ptr<const Reader> reader_;  // of a planned source
+  std::shared_ptr<Places> places_;        // of a planned source
 };
 
 }  // namespace tfrfast::tensorflow

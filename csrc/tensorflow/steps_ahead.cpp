@@ -8,15 +8,15 @@
 namespace tfrfast::tensorflow {
 namespace {
 
-// Up to 16 calls run at once, and each of them reads up to 8 small batches. So many steps may come
-// out of order.
+// Up to 16 calls run at once, and each call reads up to 8 small batches. So this many steps may
+// come out of order.
 constexpr std::uint64_t kMinSlack = 16;
 constexpr std::uint64_t kMaxSlack = 128;
 constexpr std::uint64_t kSlackBytes = std::uint64_t{256} << 20;
-// Each step is looked at on its own when it is withdrawn.
+// Withdrawing examines each step separately.
 constexpr std::uint64_t kMaxSteps = 4096;
-// A kernel serves several iterations if their datasets have one function. One that none of so many
-// calls was for has been left: a checkpoint was restored elsewhere, for example.
+// A kernel serves several iterations if their datasets share a function. An iteration that none of
+// the last kIdleCalls calls belongs to has been abandoned, for example by restoring a checkpoint.
 constexpr std::uint64_t kIdleCalls = 64;
 
 }  // namespace
@@ -61,7 +61,7 @@ void StepsAhead::announce(std::int64_t begin, std::int64_t end) {
                  course_.source->reader()->announce(records, read_ahead_).files);
 }
 
-// Another call of this iteration was quicker than its first one.
+// Moves the begin: another call of this iteration was faster than the first.
 void StepsAhead::begin_earlier(std::int64_t step) {
   for (; begin_ > lowest_; --begin_) is_taken_.push_front(true);
   for (; begin_ > step; --begin_) is_taken_.push_front(false);
@@ -82,11 +82,11 @@ void StepsAhead::announce_after(std::int64_t step) {
   }
 }
 
-// Steps before this one are over. Those that nobody has taken are another process's, maybe.
+// Ends all steps before `step`. Steps that no call has taken may belong to another process.
 void StepsAhead::pass_over(std::int64_t step) {
   while (begin_ < step && !is_taken_.empty()) {
     const bool is_gap = !is_taken_.front();
-    // Where one gap is, more will follow.
+    // After one gap, more gaps will follow.
     if (is_gap && !is_in_gap_) distance_.batches /= 2;
     end_first_step();
     is_in_gap_ = is_gap;
@@ -108,7 +108,7 @@ bool StepsAhead::take(const Course& course, std::int64_t step) {
   is_taken_[static_cast<std::size_t>(step - begin_)] = true;
   while (!is_taken_.empty() && is_taken_.front()) end_first_step();
   pass_over(step - slack_);
-  // What was taken later may not have been read yet.
+  // Steps taken recently may not have been read yet.
   announced_.come_to(static_cast<std::uint64_t>(std::max<std::int64_t>(step - slack_, 0)));
   return true;
 }

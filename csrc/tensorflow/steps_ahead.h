@@ -1,4 +1,4 @@
-// Batches of a shuffle on their way from a remote storage before their turn comes.
+// Requests the batches of a shuffle from a remote storage before their turn comes.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace tfrfast::tensorflow {
 
-// What an iteration reads of a planned source, step after step. An order is a function, so any
-// kernel knows what the next steps will be.
+// The steps that an iteration reads of a planned source. An order is a function, so any kernel
+// knows the next steps.
 struct Course {
   std::shared_ptr<const Source> source;
-  std::string name;  // courses of one source and one name are the same
+  std::string name;  // courses with the same source and name are equal
   std::int64_t steps = 0;
   std::function<std::vector<std::int64_t>(std::int64_t step)> records;  // may throw Error
   std::uint64_t together_bytes = kTogetherBytes;  // of steps that share requests
 };
 
-// One iteration's place in a course: which steps are announced, and which of them have been taken.
-// Steps are taken nearly in order, since several calls run at once. Whoever holds it is at that
-// place; when nobody is any more, what was announced and not read is withdrawn. Safe from many
+// An iteration's place in a course: the announced steps, and which of them have been taken. Steps
+// are taken nearly in order, since several calls run at once. A holder of the object is at the
+// place. When nothing holds the place any more, unread announcements are withdrawn. Safe from many
 // threads.
 class StepsAhead {
  public:
   StepsAhead(Course course, std::int64_t first);
 
-  // Takes a step, which is announced by then, and so are those that follow. False if the step
-  // belongs to another place or course, or was taken before.
+  // Takes a step, after announcing the step and the next steps. False if the step belongs to
+  // another place or course, or was taken before.
   bool take(const Course& course, std::int64_t step);
 
  private:
@@ -54,13 +54,13 @@ class StepsAhead {
   std::deque<bool> is_taken_;  // of each announced step from begin_ on
   bool is_in_gap_ = false;     // the step before begin_ was not taken
   ReadAhead read_ahead_;
-  AnnouncedAhead announced_;  // by steps
+  AnnouncedAhead announced_;  // by step
 };
 
 // The places in the courses of one source. Safe from many threads.
 class Places {
  public:
-  // The place that has taken this step; a new one, if there is none.
+  // The place that has taken this step, or a new place.
   std::shared_ptr<StepsAhead> take(const Course& course, std::int64_t step);
 
  private:
@@ -68,12 +68,12 @@ class Places {
   std::vector<std::weak_ptr<StepsAhead>> places_;
 };
 
-// A kernel's hold on the places where its calls are: its iterations end with it. Safe from many
-// threads.
+// A kernel's hold on the places of its calls: the kernel's iterations end with the kernel. Safe
+// from many threads.
 class PlaceHolder {
  public:
-  // Announces a step that will be read now, and those after it. False if there is no such step, or
-  // the source has nothing remote. Throws what making and reading the course throws.
+  // Announces a step that will be read now, and the next steps. False if the step does not exist,
+  // or the source has no remote shard. Throws the exceptions of making and reading the course.
   bool come_to(const std::shared_ptr<const Source>& source, std::int64_t step,
                const std::function<Course()>& course);
 
@@ -84,7 +84,7 @@ class PlaceHolder {
   };
   std::mutex mutex_;
   std::uint64_t calls_ = 0;
-  std::vector<Held> held_;  // those used last come first
+  std::vector<Held> held_;  // last used first
 };
 
 }  // namespace tfrfast::tensorflow

@@ -16,7 +16,7 @@ bool drop_reference(StringOwner*) {
   return live.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
-// Never freed: a runtime that does not count would read it afterwards.
+// Never freed: a runtime that does not count would read the owner afterwards.
 constexpr char kText[] = "a string that is too long to be kept inside the tensor";
 StringOwner owner{&add_reference, &drop_reference, nullptr};
 

@@ -1,5 +1,5 @@
-// Finds out whether the runtime counts the references of string views: an op hands out one view,
-// Python has TensorFlow copy and drop it, and the counts tell.
+// Tests whether the runtime counts the references of string views: an op hands out a view, Python
+// makes TensorFlow copy and drop the view, and the counts tell.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tfrfast::tensorflow {
 
 struct ProbeCounts {
   std::int64_t copies = 0;  // references that the runtime added
-  std::int64_t live = 0;    // references that nobody has dropped
+  std::int64_t live = 0;    // references not dropped yet
 };
 
 void compute_probe_strings(KernelCall& call);

@@ -1,5 +1,5 @@
-// TensorFlow's string, as tensors of every release since 2.4 hold it: 24 bytes whose two lowest
-// bits say what it is.
+// TensorFlow's string, as in the tensors of every release since 2.4: 24 bytes, whose two lowest
+// bits give the kind.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "The layout below is l
 // calls. Earlier runtimes ignore the field, so they must not be given views.
 struct StringOwner {
   void (*ref)(StringOwner* self);
-  bool (*unref)(StringOwner* self);  // true if that was the last one
+  bool (*unref)(StringOwner* self);  // true for the last reference
   void* object;
 };
 
@@ -44,7 +44,7 @@ class TString {
     }
   }
 
-  // These overwrite a string, which must own nothing. A fresh tensor's strings own nothing.
+  // Overwrite a string, which must own nothing. The strings of a new tensor own nothing.
   void write_small(const void* bytes, std::size_t count) noexcept {  // up to kSmallCapacity
     auto* raw = reinterpret_cast<char*>(words_);
     raw[0] = static_cast<char>(count << 2);
@@ -54,8 +54,9 @@ class TString {
 
   void write_copy(const void* bytes, std::size_t count) {
     if (count <= kSmallCapacity) return write_small(bytes, count);
-    const std::size_t capacity = ((count + 16) & ~std::size_t{15}) - 1;  // as the runtime rounds it
-    auto* memory = static_cast<char*>(std::malloc(capacity + 1));        // which it frees with free
+    // rounded as in the runtime
+    const std::size_t capacity = ((count + 16) & ~std::size_t{15}) - 1;
+    auto* memory = static_cast<char*>(std::malloc(capacity + 1));  // the runtime calls free()
     if (memory == nullptr) throw std::bad_alloc();
     std::memcpy(memory, bytes, count);
     memory[count] = '\0';
@@ -69,7 +70,7 @@ class TString {
   }
 
  private:
-  // What follows the size: capacity and bytes of a large string, bytes and owner of a view.
+  // The words after the size: capacity and bytes of a large string, bytes and owner of a view.
   static constexpr std::uint64_t kSmall = 0, kLarge = 1, kView = 3;
 
   void write_words(std::size_t size, std::uint64_t kind, std::uint64_t second,
