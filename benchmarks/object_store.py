@@ -281,15 +281,15 @@ def half(given: Any, data: dict[str, Data]) -> None:
             asked.append(counts(url)["bytes"])
     hits = 1 - np.diff(asked)[1:].mean() / image.num_bytes
     uses = np.concatenate(orders)
-    room = len(orders[0]) // 2
+    space = len(orders[0]) // 2
     print(
-        f"  hit rate {hits:.3f}, Belady's optimum {optimum(uses, room, len(orders[0])):.3f}, "
-        f"least recently used {least_recent(uses, room, len(orders[0])):.3f}",
+        f"  hit rate {hits:.3f}, Belady's optimum {optimum(uses, space, len(orders[0])):.3f}, "
+        f"least recently used {least_recent(uses, space, len(orders[0])):.3f}",
         flush=True,
     )
 
 
-def optimum(uses: np.ndarray[Any, Any], room: int, first: int) -> float:
+def optimum(uses: np.ndarray[Any, Any], space: int, first: int) -> float:
     """The hit rate after the `first` uses of a cache that drops what is used last, or keeps out
     what comes."""
     following = np.full(len(uses), len(uses))
@@ -304,21 +304,21 @@ def optimum(uses: np.ndarray[Any, Any], room: int, first: int) -> float:
         hits += record in held and at >= first
         held[record] = int(following[at])
         heapq.heappush(queue, (-held[record], record))
-        while len(held) > room:
+        while len(held) > space:
             when, dropped = heapq.heappop(queue)
             if held.get(dropped) == -when:
                 del held[dropped]
     return hits / (len(uses) - first)
 
 
-def least_recent(uses: np.ndarray[Any, Any], room: int, first: int) -> float:
+def least_recent(uses: np.ndarray[Any, Any], space: int, first: int) -> float:
     held: collections.OrderedDict[int, None] = collections.OrderedDict()
     hits = 0
     for at, record in enumerate(uses.tolist()):
         hits += record in held and at >= first
         held[record] = None
         held.move_to_end(record)
-        if len(held) > room:
+        if len(held) > space:
             held.popitem(last=False)
     return hits / (len(uses) - first)
 

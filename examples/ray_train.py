@@ -103,7 +103,7 @@ def accuracy(shards: list[str], model: torch.nn.Module) -> float:
 
 
 def run(shards: list[str], folder: Path, workers: int, epochs: int, lose_one: bool) -> Any:
-    """Trains with at most so many workers. If some are lost, with those that there is room for."""
+    """Trains with at most so many workers. If some are lost, with those that there is space for."""
     config = {"shards": shards, "epochs": epochs, "lose_one": lose_one}
     trainer = TorchTrainer(
         train_on_this_worker,

@@ -21,8 +21,8 @@ namespace {
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 constexpr std::uint64_t kBatchRecords = 8192;
 // Over a network, large requests run at the same time.
-constexpr std::uint64_t kFarBatchBytes = 8 << 20;
-constexpr std::uint64_t kFarBatchRecords = 1 << 17;
+constexpr std::uint64_t kRemoteBatchBytes = 8 << 20;
+constexpr std::uint64_t kRemoteBatchRecords = 1 << 17;
 // Shards may be small, so this many of the next bytes are requested ahead: at most as many as were
 // read.
 constexpr std::uint64_t kMinAheadBytes = 32 << 20;
@@ -39,7 +39,7 @@ std::vector<std::int64_t> numbers(std::uint64_t begin, std::uint64_t end) {
 void announce_ahead(const RecordSource& reader, std::uint64_t begin, AnnouncedAhead& ahead_of) {
   const std::uint64_t mean = reader.mean_record_bytes() + 1;
   const std::uint64_t least = kMinAheadBytes / mean + 1;
-  const std::uint64_t most = std::min(kMaxAheadBytes / mean + 1, kFarBatchRecords);
+  const std::uint64_t most = std::min(kMaxAheadBytes / mean + 1, kRemoteBatchRecords);
   const std::uint64_t ahead = std::clamp(begin, std::min(least, most), most);
   const std::uint64_t end = std::min(reader.record_count(), begin + ahead);
   ahead_of.come_to(begin);
@@ -72,12 +72,12 @@ class RecordIterator::Reading {
     RecordSource::Range range;
     std::exception_ptr failure;
     try {
-      const bool is_far = reader_->is_far();
-      if (is_far) announce_ahead(*reader_, begin_, ahead_->records);
-      std::uint64_t end = reader_->range_end(begin_, is_far ? kFarBatchBytes : kBatchBytes,
-                                             is_far ? kFarBatchRecords : kBatchRecords);
-      if (is_far) end = std::min(end, ahead_->records.end());
-      range = reader_->read_range(begin_, end, is_far);
+      const bool is_remote = reader_->is_remote();
+      if (is_remote) announce_ahead(*reader_, begin_, ahead_->records);
+      std::uint64_t end = reader_->range_end(begin_, is_remote ? kRemoteBatchBytes : kBatchBytes,
+                                             is_remote ? kRemoteBatchRecords : kBatchRecords);
+      if (is_remote) end = std::min(end, ahead_->records.end());
+      range = reader_->read_range(begin_, end, is_remote);
     } catch (...) {
       failure = std::current_exception();
     }

@@ -14,7 +14,7 @@
 #include "core/keys/key_file.h"
 #include "core/keys/key_hash.h"
 #include "core/keys/record_key.h"
-#include "core/read/room.h"
+#include "core/read/batch_space.h"
 #include "python/arrays.h"
 #include "python/classes.h"
 #include "python/open_reader.h"
@@ -146,7 +146,7 @@ class OpenKeys {
     const std::shared_ptr<const Reader> reader = open.frames();
     for (auto found = file_->first(hash); found.number; found = file_->after(found.entry, hash)) {
       const Row row = reader->locate(*found.number);
-      check_room(row);
+      check_space(row);
       const auto size = static_cast<py::ssize_t>(row.frame.payload_bytes);
       auto record = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, size));
       if (!record) throw py::error_already_set();

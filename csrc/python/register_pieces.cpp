@@ -46,8 +46,8 @@ void put_pieces(const Bytes& bytes, const Int64s& starts, const Int64s& sizes, c
                 Bytes& out) {
   const Pieces pieces = pieces_of(bytes, starts, sizes);
   const std::span<const std::int64_t> there = span_of(places);
-  const std::span<std::uint8_t> room(out.mutable_data(), static_cast<std::size_t>(out.size()));
-  run_without_gil(room.size(), [&] { place_pieces(pieces, there, room); });
+  const std::span<std::uint8_t> space(out.mutable_data(), static_cast<std::size_t>(out.size()));
+  run_without_gil(space.size(), [&] { place_pieces(pieces, there, space); });
 }
 
 py::array equal_pieces(const Bytes& one, const Int64s& one_starts, const Int64s& one_sizes,

@@ -3,9 +3,9 @@
 #include "core/base/error.h"
 #include "core/base/numbering.h"
 #include "core/base/parallel.h"
+#include "core/read/batch_space.h"
 #include "core/read/joined_source.h"
 #include "core/read/reader.h"
-#include "core/read/room.h"
 #include "core/read/source_spec.h"
 #include "python/arrays.h"
 #include "python/choices.h"
@@ -91,7 +91,7 @@ py::bytes read_one(const Core& source, std::uint64_t record) {
     return {reinterpret_cast<const char*>(payload.data()), payload.size()};
   }
   const Row row = locate_one(reader, record);
-  check_room(row);
+  check_space(row);
   PyObject* bytes =
       PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(row.frame.payload_bytes));
   if (bytes == nullptr) throw py::error_already_set();

@@ -41,7 +41,7 @@ class SharedWriter {
     if (home_.is_this_one()) {
       // Most records only go into the buffer, which is faster than releasing and taking the GIL.
       const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-      if (lock.owns_lock() && core_ != nullptr && core_->has_room(payload.bytes().size())) {
+      if (lock.owns_lock() && core_ != nullptr && core_->has_space(payload.bytes().size())) {
         core_->write(payload.bytes());
         return;
       }

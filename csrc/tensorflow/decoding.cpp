@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/memory.h"
+#include "core/read/batch_space.h"
 #include "core/read/read_ahead.h"
-#include "core/read/room.h"
 #include "core/read/row_order.h"
 
 namespace tfrfast::tensorflow {
@@ -60,7 +60,7 @@ bool RowDecoder::decode_in_place(const Row& row, const ReadOptions& options,
                                  std::uint64_t batch_bytes) {
   const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
   // A failed request to a network has taken long, and would be repeated.
-  if (row.shard->file->traits().is_far) return false;
+  if (row.shard->file->traits().is_remote) return false;
   std::uint8_t* const place = decoder_.place(bytes);
   if (place == nullptr) return false;
   try {
@@ -91,7 +91,7 @@ std::vector<BadRow> RowDecoder::read_piece(std::span<const Row> rows, const Read
 void RowDecoder::decode_piece(std::span<const Row> rows, const ReadOptions& options,
                               std::size_t first, std::vector<Trouble>& troubles) {
   RecordBatch piece(rows.size());
-  make_room(rows, piece);
+  make_space(rows, piece);
   const std::vector<BadRow> bad = read_piece(rows, options, piece);
   wires_.clear();
   records_.clear();
@@ -132,7 +132,7 @@ LoadedBatch DecodingKernel::load(const std::shared_ptr<const Source>& source,
                                  std::span<const std::int64_t> records, const bool* valid) {
   static const std::atomic<bool> never{false};
   Announcements announced;
-  if (source->reader()->is_far()) {
+  if (source->reader()->is_remote()) {
     std::vector<Row> rows(records.size());
     source->reader()->locate(records, rows.data());
     announced = source->announce(rows);

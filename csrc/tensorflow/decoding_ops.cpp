@@ -86,7 +86,7 @@ void compute_decode_records(DecodingKernel& kernel, KernelCall& call) {
 
 namespace {
 
-void write_records(KernelCall& call, const Records& read, const LoadingPlan::Rows& rows) {
+void write_records(KernelCall& call, const Records& read, const LoadingPlan::StepRows& rows) {
   PooledBuffer indices = buffer_for(rows.records.size() * sizeof(std::int64_t));
   PooledBuffer valid = buffer_for(rows.records.size());
   std::int64_t count = 0;
@@ -119,7 +119,7 @@ void compute_load_batch(DecodingKernel& kernel, KernelCall& call) {
   }
   const std::int64_t step = call.integer(4);
   const auto plan = kernel.plan(call.string(1), run[0], call.integer(3));
-  const LoadingPlan::Rows rows = plan->rows(step);
+  const LoadingPlan::StepRows rows = plan->rows(step);
   const std::string_view description = call.string(5);
   const auto features = description.empty() ? nullptr : kernel.features(description);
   const auto write_error = [&](const std::string& error) {

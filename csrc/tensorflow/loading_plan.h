@@ -26,11 +26,11 @@ class LoadingPlan {
     return head_ + " " + std::to_string(epoch_) + " " + std::to_string(key_);
   }
 
-  struct Rows {
+  struct StepRows {
     std::vector<std::int64_t> records;
     std::unique_ptr<bool[]> valid;
   };
-  Rows rows(std::int64_t step) const;  // throws Error(invalid) if the step does not exist
+  StepRows rows(std::int64_t step) const;  // throws Error(invalid) if the step does not exist
 
  private:
   std::string head_;

@@ -138,7 +138,7 @@ OpenPlan* opened_or_null(Progress progress, char* error, std::size_t error_capac
 
 // Opens the shards in `names`, where a null ends each name. On failure, writes "<code> <message>"
 // to `error` and returns null. Without `build_indexes`, fails if an index is missing, or needs a
-// scan as proof. With `beside`, only indexes beside the shards count, and none is built. `access`
+// walk as proof. With `beside`, only indexes beside the shards count, and none is built. `access`
 // holds the options of URLs' storage. `progress` may be null. If `progress` returns nonzero,
 // opening ends.
 TFRFAST_CALL OpenPlan* tfrfast_open_plan(const char* names, std::size_t bytes, std::int64_t flags,

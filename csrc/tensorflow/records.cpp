@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/base/memory.h"
-#include "core/read/room.h"
+#include "core/read/batch_space.h"
 #include "core/read/row_order.h"
 #include "tensorflow/shared_strings.h"
 
@@ -90,7 +90,7 @@ Records Records::read(std::span<const Row> rows, const ReadOptions& options, Pla
 
 void Records::copy_piece(std::span<const Row> rows, std::size_t first, const ReadOptions& options) {
   auto batch = std::make_shared<RecordBatch>(rows.size());
-  make_room(rows, *batch);
+  make_space(rows, *batch);
   if (!any_is_inflated(rows)) {
     const std::vector<BadRow> bad = read_frames(rows, options.verify, AtBadRow::go_on, *batch, 0);
     leave_out(bad, first, options.skip_damage);

@@ -21,8 +21,9 @@ std::uint64_t block_bytes_of(bool is_compressed, std::uint64_t file_bytes) {
 }
 
 bool is_any_remote(const SourceSpec& spec) {
-  return std::any_of(spec.shards.begin(), spec.shards.end(),
-                     [](const ShardSpec& shard) { return storage_of(shard.path).traits.is_far; });
+  return std::any_of(spec.shards.begin(), spec.shards.end(), [](const ShardSpec& shard) {
+    return storage_of(shard.path).traits.is_remote;
+  });
 }
 
 std::int64_t blocks_of(std::uint64_t file_bytes, std::uint64_t block_bytes) {
@@ -113,7 +114,7 @@ Steps steps_of(std::span<const std::int64_t> numbers) {
 Source::Source(SourceSpec spec) : spec_(std::move(spec)), is_remote_(is_any_remote(spec_)) {
   if (!spec_.planned) {
     const bool is_compressed = spec_.compression != Compression::none;
-    lazy_shards_ = std::make_unique<LazyShard[]>(spec_.shards.size());
+    lazy_shards_ = std::make_unique<ReachedShard[]>(spec_.shards.size());
     lazy_files_ = std::make_unique<IndexedShard[]>(spec_.shards.size());
     facts_ = facts_now(spec_);
     for (const FileFacts& facts : facts_) {
@@ -154,7 +155,7 @@ bool Source::still_fits() const {
 void Source::begin_again() const noexcept {
   if (spec_.planned || !is_remote_) return;
   for (std::size_t shard = 0; shard < shard_count(); ++shard) {
-    LazyShard& lazy = lazy_shards_[shard];
+    ReachedShard& lazy = lazy_shards_[shard];
     Announcements dropped;
     const std::lock_guard lock(lazy.announced_mutex);
     dropped.swap(lazy.announced);
@@ -187,7 +188,7 @@ std::shared_ptr<const void> Source::use(const std::shared_ptr<const Source>& sou
 void Source::announce_bytes(std::size_t shard, std::uint64_t begin,
                             std::uint64_t end) const noexcept {
   const StoredFile& file = *lazy_files_[shard].file;
-  if (!file.traits().is_far || file.is_inflated()) return;
+  if (!file.traits().is_remote || file.is_inflated()) return;
   end = std::min(file.bytes(), end);
   std::vector<FileRange> missing;
   try {
@@ -227,7 +228,7 @@ void Source::refuse_other_records(const Source& then) const {
 }
 
 std::shared_ptr<ProgressiveIndex> Source::reach(std::size_t shard) const {
-  LazyShard& lazy = lazy_shards_[shard];
+  ReachedShard& lazy = lazy_shards_[shard];
   std::lock_guard lock(lazy.mutex);
   if (lazy.shard == nullptr) {
     IndexOptions options = shard_options(spec_).index;
@@ -254,9 +255,9 @@ Records Source::read(std::span<const Row> rows) const {
 }
 
 Announcements Source::announce(std::span<const Row> rows) const noexcept {
-  if (reader_ != nullptr && !reader_->is_far()) return reader_->announce(rows);
+  if (reader_ != nullptr && !reader_->is_remote()) return reader_->announce(rows);
   const bool is_remote =
-      reader_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_far);
+      reader_ != nullptr || (!rows.empty() && rows.front().shard->file->traits().is_remote);
   if (!is_remote) return {};
   Announcements announced = announce_rows(rows, Reads::the_same).files;
   for (const auto& each : announced) each->hurry();
@@ -277,7 +278,7 @@ std::uint64_t Source::announce_wanted(std::size_t shard, const ShardIndex& index
                                       std::uint64_t end) const noexcept {
   const Progression here = wanted.below(static_cast<std::int64_t>(index.record_count()));
   const StoredFile& file = *lazy_files_[shard].file;
-  if (here.count <= 0 || !file.traits().is_far || file.is_inflated()) return 0;
+  if (here.count <= 0 || !file.traits().is_remote || file.is_inflated()) return 0;
   const std::uint64_t request = std::max<std::uint64_t>(file.traits().request_bytes, 1);
   end = (end + request - 1) / request * request;
   if (here.count < wanted.count) {
@@ -297,7 +298,7 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
                            const Progression& wanted, std::uint64_t bytes_before,
                            Found& found) const {
   std::uint64_t beyond = 0;
-  ProgressiveIndex::Stretch stretch;
+  ProgressiveIndex::FoundFrames read;
   try {
     const std::uint64_t bytes =
         block_bytes_of(spec_.compression != Compression::none, facts_[shard].bytes);
@@ -307,11 +308,11 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
                                    : static_cast<std::uint64_t>(end) * bytes;
     const std::uint64_t first = static_cast<std::uint64_t>(begin) * bytes;
     const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
-    stretch = reached->stretch_in_file(first, last);
-    if (is_remote_ && wanted.stride == 1 && !stretch.frames.empty()) {
-      const Frame& end_frame = stretch.frames.back();
+    read = reached->frames_in_file(first, last);
+    if (is_remote_ && wanted.stride == 1 && !read.frames.empty()) {
+      const Frame& end_frame = read.frames.back();
       const std::uint64_t frames_end = end_frame.offset + end_frame.payload_bytes + kFrameOverhead;
-      const std::uint64_t frames_begin = stretch.frames.front().offset;
+      const std::uint64_t frames_begin = read.frames.front().offset;
       if (const auto index = reached->index(); index != nullptr) {
         beyond = announce_wanted(shard, *index, wanted, frames_begin,
                                  frames_end + std::min(bytes_before + frames_end, kAnnouncedBytes));
@@ -324,10 +325,10 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
     return 0;
   }
   const IndexedShard& file = lazy_files_[shard];
-  auto damage = stretch.damage.begin();
+  auto damage = read.damage.begin();
   // Damage comes before the next row.
   const auto add_damage_before = [&](std::uint64_t number) {
-    for (; damage != stretch.damage.end() && damage->records_before <= number; ++damage) {
+    for (; damage != read.damage.end() && damage->records_before <= number; ++damage) {
       if (spec_.skip_damage || is_clean_end(*damage)) continue;
       const auto record = static_cast<std::int64_t>(damage->records_before);
       const bool is_passed_over =
@@ -336,9 +337,9 @@ std::uint64_t Source::find(std::size_t shard, std::int64_t begin, std::int64_t e
         found.troubles.push_back({found.rows.size(), damage_text(file, *damage)});
     }
   };
-  found.rows.reserve(found.rows.size() + stretch.frames.size());
-  std::uint64_t number = stretch.first_number;
-  for (const Frame& frame : stretch.frames) {
+  found.rows.reserve(found.rows.size() + read.frames.size());
+  std::uint64_t number = read.first_number;
+  for (const Frame& frame : read.frames) {
     add_damage_before(number);
     if (wanted.has(static_cast<std::int64_t>(number))) {
       found.rows.push_back({&file, number, number, frame});
@@ -354,7 +355,7 @@ std::int64_t Source::record_count(std::size_t shard) const {
     const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
     if (reached->index() == nullptr) {
       constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
-      reached->stretch_in_file(end - 1, end);
+      reached->frames_in_file(end - 1, end);
     }
     const std::shared_ptr<const ShardIndex> index = reached->index();
     return index == nullptr ? 0 : static_cast<std::int64_t>(index->record_count());
@@ -393,7 +394,7 @@ const IndexedShard& Source::file(std::size_t shard, std::uint64_t end) const {
   const std::shared_ptr<ProgressiveIndex> reached = reach(shard);
   const IndexedShard& file = lazy_files_[shard];
   // Inflating can begin only at places that the walk has reached.
-  if (file.file->is_inflated() && file.file->bytes() < end) reached->stretch(end - 1, end);
+  if (file.file->is_inflated() && file.file->bytes() < end) reached->frames_in(end - 1, end);
   return file;
 }
 

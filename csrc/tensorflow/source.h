@@ -138,7 +138,7 @@ class Source {
   void refuse_other_records(const Source& then) const;
 
  private:
-  struct LazyShard {  // a shard that is opened when reading reaches it
+  struct ReachedShard {  // a shard that is opened when reading reaches it
     std::atomic<bool> is_begun = false;
     std::mutex mutex;
     std::shared_ptr<ProgressiveIndex> shard;
@@ -166,7 +166,7 @@ class Source {
   std::vector<FileFacts> facts_;            // of each shard at opening; all zeros if missing
   std::vector<std::int64_t> block_counts_;  // by shard
   // Of a source without a plan. A file is set when reading reaches its shard.
-  std::unique_ptr<LazyShard[]> lazy_shards_;
+  std::unique_ptr<ReachedShard[]> lazy_shards_;
   std::unique_ptr<IndexedShard[]> lazy_files_;
   mutable std::mutex use_mutex_;  // guards use_
   mutable std::weak_ptr<const Use> use_;

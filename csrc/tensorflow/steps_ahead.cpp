@@ -27,7 +27,7 @@ StepsAhead::StepsAhead(Course course, std::int64_t first)
       lowest_(first),
       read_ahead_(course_.source->reader()->mean_record_bytes(), true) {
   const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(course_.steps - first, 1));
-  distance_ = far_ahead(
+  distance_ = remote_ahead(
       course_.source->reader()->mean_record_bytes(), left,
       [this, first](std::uint64_t batch) {
         return course_.records(first + static_cast<std::int64_t>(batch));
@@ -129,7 +129,7 @@ std::shared_ptr<StepsAhead> Places::take(const Course& course, std::int64_t step
 bool PlaceHolder::come_to(const std::shared_ptr<const Source>& source, std::int64_t step,
                           const std::function<Course()>& course) {
   const Reader& reader = *source->reader();
-  if (!reader.is_far()) return false;
+  if (!reader.is_remote()) return false;
   std::vector<Held> left;  // withdraws without the lock
   std::vector<std::shared_ptr<StepsAhead>> places;
   {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/load/far_ahead.h"
+#include "core/load/remote_ahead.h"
 #include "tensorflow/source.h"
 
 namespace tfrfast::tensorflow {
@@ -47,7 +47,7 @@ class StepsAhead {
 
   const Course course_;
   std::mutex mutex_;
-  FarAhead distance_;
+  RemoteAhead distance_;
   std::int64_t slack_ = 0;     // by how many steps calls may be out of order
   std::int64_t begin_ = 0;     // the first step that is not over
   std::int64_t lowest_ = 0;    // the first step of all

@@ -1,4 +1,4 @@
-// Counts what is announced of a far file, as a storage must. For tests.
+// Counts what is announced of a remote file, as a storage must. For tests.
 #pragma once
 
 #include <algorithm>

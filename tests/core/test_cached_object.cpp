@@ -406,8 +406,8 @@ TEST_CASE("cached object: two limits of one folder are one cache with the same u
   CHECK(other->totals().used_bytes == cache.folder()->totals().used_bytes);
   CHECK(other->clear() == 0);
   // Each takes no more than its own limit lets it.
-  CHECK(other->room_for(1 << 20) < 100 << 10);
-  CHECK(cache.folder()->room_for(1 << 20) == 1 << 20);
+  CHECK(other->space_for(1 << 20) < 100 << 10);
+  CHECK(cache.folder()->space_for(1 << 20) == 1 << 20);
   // Another name of the folder is the same folder.
   std::filesystem::create_symlink(cache.at / "cache", cache.at / "link");
   CHECK(CacheFolder::open(cache.at / "link", 300 << 10)->clear() == 0);
@@ -434,7 +434,7 @@ TEST_CASE("cached object: many threads open, fill and give way at once") {
       for (unsigned i = 0; i < 40; ++i) {
         const unsigned number = (thread * 7 + i * 3) % 11;
         const auto object = cache.open("s3://set-" + std::to_string(number) + "/object");
-        if (object == nullptr) continue;  // no room
+        if (object == nullptr) continue;  // no space
         if (i % 8 == 7) folder->clear();
         cache.fetch(*object, 0, cache.bytes.size());
         const std::string found = cache.read(*object, 0, cache.bytes.size());

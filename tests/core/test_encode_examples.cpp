@@ -56,10 +56,10 @@ TEST_CASE("varint writers: values that have grown since they were measured are n
     if (writer == nullptr) continue;
     const std::vector<std::int64_t> values = values_of_every_length();
     const std::size_t bytes = writer->measure(values.data(), values.size());
-    for (std::size_t room = 0; room < bytes; ++room) {
+    for (std::size_t space = 0; space < bytes; ++space) {
       std::vector<std::uint8_t> out(bytes + 16, 0xee);
-      CHECK(writer->write(values.data(), values.size(), out.data(), out.data() + room) == nullptr);
-      CHECK(std::all_of(out.begin() + static_cast<std::ptrdiff_t>(room), out.end(),
+      CHECK(writer->write(values.data(), values.size(), out.data(), out.data() + space) == nullptr);
+      CHECK(std::all_of(out.begin() + static_cast<std::ptrdiff_t>(space), out.end(),
                         [](std::uint8_t byte) { return byte == 0xee; }));
     }
   }

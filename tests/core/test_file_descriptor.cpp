@@ -129,7 +129,7 @@ TEST_CASE("shared descriptors: a process that may have few keeps a quarter of th
         }) == 0);
 }
 
-TEST_CASE("shared descriptors: the least recently used make room where there are no more") {
+TEST_CASE("shared descriptors: the least recently used make space where there are no more") {
   const TemporaryFolder folder;
   write_file(folder / "file", "x");
   CHECK(run_in_child([&] {

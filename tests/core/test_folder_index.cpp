@@ -75,12 +75,12 @@ TEST_CASE_FIXTURE(Fixture, "folder index: it holds what was added, in parts and 
     CHECK(index->left_out().empty());
     for (const std::string& each : shards) {
       const IndexedShard shard = open_indexed(each, IoMode::automatic, {IndexUse::proven, {}, {}});
-      const auto scanned = open_indexed(each, IoMode::automatic, {IndexUse::memory, {}, {}});
+      const auto walked = open_indexed(each, IoMode::automatic, {IndexUse::memory, {}, {}});
       CHECK(shard.index_path == path);
-      CHECK(shard.index->has_same_entries(*scanned.index));
+      CHECK(shard.index->has_same_entries(*walked.index));
       const DirectoryEntry* const entry = index->find(name_of(each), 0);
       REQUIRE(entry != nullptr);
-      CHECK(index->open(*entry)->has_same_entries(*scanned.index));
+      CHECK(index->open(*entry)->has_same_entries(*walked.index));
     }
     for (const char* none : {"", "aa", "zz"}) CHECK(index->find(none).empty());
     CHECK(index->find("a", 1) == nullptr);

@@ -19,7 +19,7 @@ const std::uint8_t* bytes_of(const std::string& text) {
 }
 
 struct Walk {
-  ScanStep step;
+  WalkStep step;
   std::vector<std::uint64_t> offsets;
 };
 
@@ -28,7 +28,7 @@ Walk walk_whole(const std::string& shard, std::size_t capacity = 100, std::uint6
   walk.offsets.resize(capacity);
   // On the heap and of its exact size, so that the address sanitizer sees the end.
   const std::vector<std::uint8_t> bytes(shard.begin(), shard.end());
-  walk.step = scan_frames({bytes.data(), 0, bytes.size(), bytes.size()}, start, walk.offsets.data(),
+  walk.step = walk_frames({bytes.data(), 0, bytes.size(), bytes.size()}, start, walk.offsets.data(),
                           capacity);
   walk.offsets.resize(walk.step.frames);
   return walk;
@@ -77,15 +77,15 @@ TEST_CASE("framing: any flipped bit of a header breaks it") {
 TEST_CASE("framing: a walk finds every frame and a clean end") {
   const std::string shard = frame_of("") + frame_of("one") + frame_of(payload(1000)) + frame_of("");
   const Walk walk = walk_whole(shard);
-  CHECK(walk.step.stop == ScanStop::clean_end);
+  CHECK(walk.step.stop == WalkStop::clean_end);
   CHECK(walk.step.next == shard.size());
   CHECK(walk.offsets == std::vector<std::uint64_t>{0, 16, 35, 1051});
 }
 
 TEST_CASE("framing: no bytes are a clean end") {
-  CHECK(walk_whole("").step.stop == ScanStop::clean_end);
+  CHECK(walk_whole("").step.stop == WalkStop::clean_end);
   std::uint64_t none = 0;
-  CHECK(scan_frames({nullptr, 0, 0, 0}, 0, &none, 1).stop == ScanStop::clean_end);
+  CHECK(walk_frames({nullptr, 0, 0, 0}, 0, &none, 1).stop == WalkStop::clean_end);
 }
 
 TEST_CASE("framing: a cut at every byte is a clean end or a torn tail") {
@@ -96,11 +96,11 @@ TEST_CASE("framing: a cut at every byte is a clean end or a torn tail") {
     const Walk walk = walk_whole(shard.substr(0, cut));
     const std::size_t into = cut < first.size() ? cut : cut - first.size();
     if (into == 0 || cut == shard.size()) {
-      CHECK(walk.step.stop == ScanStop::clean_end);
+      CHECK(walk.step.stop == WalkStop::clean_end);
     } else if (into < kHeaderBytes) {
-      CHECK(walk.step.stop == ScanStop::torn_header);
+      CHECK(walk.step.stop == WalkStop::torn_header);
     } else {
-      CHECK(walk.step.stop == ScanStop::torn_payload);
+      CHECK(walk.step.stop == WalkStop::torn_payload);
     }
     CHECK(walk.step.next == (cut == shard.size() ? cut : cut < first.size() ? 0 : first.size()));
   }
@@ -111,7 +111,7 @@ TEST_CASE("framing: a length that would overflow is a torn payload") {
   for (const std::uint64_t length : {kMax, kMax - 3, kMax - 15, kMax - 16, kMax / 2}) {
     CAPTURE(length);
     const Walk walk = walk_whole(frame_of("good") + header_of(length) + payload(40));
-    CHECK(walk.step.stop == ScanStop::torn_payload);
+    CHECK(walk.step.stop == WalkStop::torn_payload);
     CHECK(walk.step.frames == 1);
     CHECK(walk.step.next == 20);
   }
@@ -121,19 +121,19 @@ TEST_CASE("framing: a bad header stops the walk where it stands") {
   std::string shard = frame_of("good") + frame_of("bad") + frame_of("unseen");
   shard[20] ^= 1;
   const Walk walk = walk_whole(shard);
-  CHECK(walk.step.stop == ScanStop::bad_header);
+  CHECK(walk.step.stop == WalkStop::bad_header);
   CHECK(walk.step.next == 20);
   CHECK(walk.step.frames == 1);
 }
 
-TEST_CASE("framing: a walk stops when it has no room, and goes on from there") {
+TEST_CASE("framing: a walk stops when it has no space, and goes on from there") {
   const std::string shard = frame_of("a") + frame_of("b") + frame_of("c");
   const Walk first = walk_whole(shard, 2);
-  CHECK(first.step.stop == ScanStop::out_of_room);
+  CHECK(first.step.stop == WalkStop::out_of_space);
   const Walk second = walk_whole(shard, 2, first.step.next);
-  CHECK(second.step.stop == ScanStop::clean_end);
+  CHECK(second.step.stop == WalkStop::clean_end);
   CHECK(second.offsets == std::vector<std::uint64_t>{34});
-  CHECK(walk_whole(shard, 0).step.stop == ScanStop::out_of_room);
+  CHECK(walk_whole(shard, 0).step.stop == WalkStop::out_of_space);
 }
 
 TEST_CASE("framing: every window gives the same walk, and no byte outside it is read") {
@@ -145,13 +145,13 @@ TEST_CASE("framing: every window gives the same walk, and no byte outside it is 
       const ShardWindow window{bytes.data(), begin, end, shard.size()};
       for (const std::uint64_t start : whole.offsets) {
         std::uint64_t offsets[10];
-        const ScanStep step = scan_frames(window, start, offsets, 10);
+        const WalkStep step = walk_frames(window, start, offsets, 10);
         CAPTURE(begin);
         CAPTURE(end);
         CAPTURE(start);
         const bool left = step.next < shard.size() && (step.next < begin || end < kHeaderBytes ||
                                                        step.next > end - kHeaderBytes);
-        REQUIRE(step.stop == (left ? ScanStop::leaves_window : ScanStop::clean_end));
+        REQUIRE(step.stop == (left ? WalkStop::leaves_window : WalkStop::clean_end));
         for (std::size_t i = 0; i < step.frames; ++i) {
           REQUIRE(std::count(whole.offsets.begin(), whole.offsets.end(), offsets[i]) == 1);
         }

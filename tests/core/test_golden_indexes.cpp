@@ -69,9 +69,9 @@ TEST_CASE_FIXTURE(Fixture, "golden indexes: they are written as they always were
 TEST_CASE_FIXTURE(Fixture, "golden indexes: they are those of their shards") {
   const auto gzipped = open("gzipped");
   const auto file = StoredFile::open(golden("shard.gz"));
-  const auto scanned =
-      index_of(*file, Compression::gzip, scan_shard(file, nullptr, Compression::gzip), true);
-  CHECK(scanned->has_same_entries(*gzipped));
+  const auto walked =
+      index_of(*file, Compression::gzip, walk_shard(file, nullptr, Compression::gzip), true);
+  CHECK(walked->has_same_entries(*gzipped));
   CHECK(open("plain")->copy_offsets() == gzipped->copy_offsets());
   CHECK(open("giants")->copy_offsets() == index_of_giants().copy_offsets());
   CHECK(open("sampled")->facts().samples_crc.has_value());

@@ -26,12 +26,12 @@ struct Fixture {
   TestShard shard{folder / "shard"};
   std::string index_path = folder / "index";
 
-  std::shared_ptr<const ShardIndex> scanned(bool settled = true) const {
+  std::shared_ptr<const ShardIndex> walked(bool settled = true) const {
     const auto file = StoredFile::open(shard.path());
-    return index_of(*file, Compression::none, scan_shard(file), settled);
+    return index_of(*file, Compression::none, walk_shard(file), settled);
   }
   std::shared_ptr<const ShardIndex> saved(bool settled = true) const {
-    save_index(*scanned(settled), index_path);
+    save_index(*walked(settled), index_path);
     return load_index(index_path);
   }
   bool fits(const ShardIndex& index) const {
@@ -45,7 +45,7 @@ FileFacts changed_at(std::int64_t mtime_ns, std::int64_t ctime_ns, bool lasts) {
 
 }  // namespace
 
-TEST_CASE("index state: a scan settles what was modified two seconds ago, or more") {
+TEST_CASE("index state: a walk settles what was modified two seconds ago, or more") {
   const auto settled = [](std::int64_t age_ns, bool lasts) {
     return is_settled(changed_at(kNow - age_ns, kNow - 10 * kSecond, lasts), kNow, kNow - kTick);
   };
@@ -95,9 +95,9 @@ TEST_CASE_FIXTURE(Fixture,
     assume_versions_last(lasts);
     shard = TestShard(folder / "shard").write_records(10, 20);
     const std::int64_t mtime_ns = shard.mtime_ns();
-    const auto index = scanned();
+    const auto index = walked();
     CHECK(fits(*index));
-    CHECK_FALSE(fits(*scanned(false)));
+    CHECK_FALSE(fits(*walked(false)));
     CHECK((index->facts().version != VersionTag()) == lasts);
 
     wait_for_another_ctime(shard.path());
@@ -120,25 +120,25 @@ TEST_CASE_FIXTURE(Fixture,
                   "index state: an index of a filesystem where identity lasts serves another") {
   shard.write_records(10, 20);
   assume_versions_last(true);
-  const auto on_disk = scanned();
+  const auto on_disk = walked();
   assume_versions_last(false);
-  const auto on_network = scanned();
+  const auto on_network = walked();
   CHECK(fits(*on_disk));
   assume_versions_last(true);
   CHECK_FALSE(fits(*on_network));  // the index does not have what counts here
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "index state: a scan proves what has the same entries, and nothing else") {
+                  "index state: a walk proves what has the same entries, and nothing else") {
   shard.write_records(100, 20).append("torn");
   const auto file = StoredFile::open(shard.path());
   const auto index = saved();
-  CHECK(is_proven_by(*scanned(), *index, file));
+  CHECK(is_proven_by(*walked(), *index, file));
   TestShard other(folder / "other");
   other.write_records(100, 20).append("more");
-  CHECK(is_proven_by(*scanned(), *index, file));
+  CHECK(is_proven_by(*walked(), *index, file));
   shard.overwrite(shard.size() - 4, "else");
-  CHECK(is_proven_by(*scanned(), *index, file));
+  CHECK(is_proven_by(*walked(), *index, file));
   for (const std::size_t record : {0, 50, 98}) {
     // Two records that share their bytes otherwise.
     TestShard moved(folder / "moved");
@@ -146,13 +146,13 @@ TEST_CASE_FIXTURE(Fixture,
     moved.overwrite(shard.offset(record), frame_of(payload(21)) + frame_of(payload(19)));
     const auto moved_file = StoredFile::open(moved.path());
     CHECK_FALSE(
-        is_proven_by(*index_of(*moved_file, Compression::none, scan_shard(moved_file), true),
+        is_proven_by(*index_of(*moved_file, Compression::none, walk_shard(moved_file), true),
                      *index, moved_file));
   }
   std::string damaged = read_file(index_path);
   damaged.back() ^= 1;  // a zero behind its entries
   write_file(index_path, damaged);
-  CHECK_FALSE(is_proven_by(*scanned(), *load_index(index_path), file));
+  CHECK_FALSE(is_proven_by(*walked(), *load_index(index_path), file));
 }
 
 TEST_CASE_FIXTURE(Fixture, "index state: a proof is of one index, whole, or none") {
@@ -222,7 +222,7 @@ TEST_CASE_FIXTURE(Fixture, "index state: a writer's index follows its shard, and
     ::close(descriptor);
     CHECK_FALSE(added("written")->facts().settled);
 
-    // An index that a scan has made.
+    // An index that a walk has made.
     shard = TestShard(folder / "shard").write_records(10, 20);
     CHECK_FALSE(facts_when_published(saved(false)->facts(), shard.path()).settled);
     std::filesystem::remove(folder / "moved");

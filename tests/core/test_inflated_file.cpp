@@ -13,7 +13,7 @@
 
 #include "announced_bytes.h"
 #include "core/codec/deflater.h"
-#include "core/index/scan.h"
+#include "core/index/frame_walk.h"
 #include "saved_index.h"
 #include "shard_fixture.h"
 
@@ -44,10 +44,10 @@ struct Fixture {
 };
 
 // A file whose storage is far away.
-class FarFile final : public StoredFile {
+class FakeRemoteFile final : public StoredFile {
  public:
-  explicit FarFile(std::string bytes)
-      : StoredFile("far://bucket/object", FileFacts{.bytes = bytes.size()}, kTraits),
+  explicit FakeRemoteFile(std::string bytes)
+      : StoredFile("remote://bucket/object", FileFacts{.bytes = bytes.size()}, kTraits),
         bytes_(std::move(bytes)) {
     announced.reset(bytes_.size());
   }
@@ -205,10 +205,10 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: what is cut off or garbled is damage 
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, each span is asked for once") {
+TEST_CASE_FIXTURE(Fixture, "inflated file: of a remote one, each span is asked for once") {
   const IndexedShard shard = pack(Compression::gzip);
-  const auto far = std::make_shared<FarFile>(read_file(path));
-  const auto inflated = as_indexed(far, *shard.index);
+  const auto remote = std::make_shared<FakeRemoteFile>(read_file(path));
+  const auto inflated = as_indexed(remote, *shard.index);
   std::vector<FileRange> records;
   for (std::size_t number = 0; number < plain.records(); number += 7) {
     records.push_back({plain.offset(number), 1000});
@@ -225,22 +225,22 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, each span is asked for 
   };
   {
     const auto held = inflated->announce(all);
-    CHECK(far->announced.awaited() >= static_cast<std::int64_t>(read_file(path).size() - 100));
+    CHECK(remote->announced.awaited() >= static_cast<std::int64_t>(read_file(path).size() - 100));
     read_all_of(all);
-    CHECK(far->announced.awaited() == 0);
-    CHECK(far->announced.read_unannounced() == 0);
-    CHECK(far->announced.most_asked() == 1);
+    CHECK(remote->announced.awaited() == 0);
+    CHECK(remote->announced.read_unannounced() == 0);
+    CHECK(remote->announced.most_asked() == 1);
   }
   {
     // What is inflated is not asked for.
     const auto held = inflated->announce(all);
-    CHECK(far->announced.awaited() == 0);
+    CHECK(remote->announced.awaited() == 0);
   }
-  CHECK(far->announced.most_asked() == 1);
+  CHECK(remote->announced.most_asked() == 1);
 
   // Nothing is kept for those that are not read after all, in whatever order it happens.
   for (int round = 0; round < 8; ++round) {
-    const auto other = as_indexed(far, *shard.index);
+    const auto other = as_indexed(remote, *shard.index);
     std::vector<FileRange> some;
     std::sample(records.begin(), records.end(), std::back_inserter(some), 12, random);
     Announcements held;
@@ -256,38 +256,38 @@ TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, each span is asked for 
       if (!held.empty()) held.pop_back();
     }
     held.clear();
-    REQUIRE(far->announced.awaited() == 0);
+    REQUIRE(remote->announced.awaited() == 0);
   }
-  CHECK(far->announced.read_unannounced() == 0);
+  CHECK(remote->announced.read_unannounced() == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "inflated file: of a far one, padding is not asked for with a span") {
+TEST_CASE_FIXTURE(Fixture, "inflated file: of a remote one, padding is not asked for with a span") {
   const std::string whole = deflated(plain.bytes(), Compression::gzip);
   write_file(path, whole + std::string(40 << 20, '\0'));
   const IndexedShard shard = open_indexed(path, IoMode::pread, {IndexUse::memory, "", {}});
-  const auto far = std::make_shared<FarFile>(read_file(path));
-  const auto inflated = as_indexed(far, *shard.index);
+  const auto remote = std::make_shared<FakeRemoteFile>(read_file(path));
+  const auto inflated = as_indexed(remote, *shard.index);
   CHECK(read(*inflated, plain.size() - 100, 100) == plain.bytes().substr(plain.size() - 100));
-  CHECK(far->announced.asked() < 10 << 20);
-  CHECK(far->announced.awaited() == 0);
+  CHECK(remote->announced.asked() < 10 << 20);
+  CHECK(remote->announced.awaited() == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a far one asks for each byte once") {
+TEST_CASE_FIXTURE(Fixture, "inflated file: a walk over a remote one asks for each byte once") {
   for (const Compression compression : {Compression::gzip, Compression::zlib}) {
     pack(compression);
-    const auto far = std::make_shared<FarFile>(read_file(path));
+    const auto remote = std::make_shared<FakeRemoteFile>(read_file(path));
     {
-      ShardScanner scanner(far, {.compression = compression});
-      while (!scanner.finished()) scanner.advance(plain.size());
-      CHECK(scanner.take().offsets.count == plain.records() + 1);
-      CHECK(far->announced.read_unannounced() == 0);
-      CHECK(far->announced.awaited() == 0);
-      CHECK(far->announced.most_asked() == 1);
+      FrameWalk walk(remote, {.compression = compression});
+      while (!walk.finished()) walk.advance(plain.size());
+      CHECK(walk.take().offsets.count == plain.records() + 1);
+      CHECK(remote->announced.read_unannounced() == 0);
+      CHECK(remote->announced.awaited() == 0);
+      CHECK(remote->announced.most_asked() == 1);
     }
-    const auto left = std::make_shared<FarFile>(read_file(path));
+    const auto left = std::make_shared<FakeRemoteFile>(read_file(path));
     {
-      ShardScanner scanner(left, {.compression = compression});
-      scanner.advance(1);
+      FrameWalk walk(left, {.compression = compression});
+      walk.advance(1);
       CHECK(left->announced.awaited() > 0);
       CHECK(left->announced.awaited() < std::int64_t{2} << 20);
     }

@@ -42,8 +42,8 @@ TEST_CASE("pieces: one after the other") {
 
 TEST_CASE("pieces: a place that they do not fill, or do not fit in") {
   const Source source;
-  for (const std::size_t room : {0, 15, 17}) {
-    std::vector<std::uint8_t> out(room);
+  for (const std::size_t space : {0, 15, 17}) {
+    std::vector<std::uint8_t> out(space);
     CHECK_THROWS_AS(join_pieces(source.pieces(), out), Error);
   }
 }

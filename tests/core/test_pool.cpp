@@ -50,7 +50,7 @@ TEST_CASE("the pool keeps no more than its bound") {
   pool_trim();
 }
 
-TEST_CASE("sizes that nobody wants any more make room for those that are wanted") {
+TEST_CASE("sizes that nobody wants any more make space for those that are wanted") {
   pool_trim();
   {
     std::vector<PooledBuffer> many;

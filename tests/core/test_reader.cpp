@@ -6,7 +6,7 @@
 #include <numeric>
 #include <thread>
 
-#include "core/read/room.h"
+#include "core/read/batch_space.h"
 #include "shard_fixture.h"
 
 using namespace tfrfast;
@@ -92,8 +92,8 @@ TEST_CASE_FIXTURE(Fixture, "reader: skipping leaves damaged records out and list
     CHECK(skipped[0].records == 1);
     CHECK(skipped[1].begin == shard.offset(7));
     // A single record cannot be left out.
-    std::uint8_t room[20];
-    CHECK(error_of([&] { reader->read_into(reader->locate(2), room); }).kind() ==
+    std::uint8_t space[20];
+    CHECK(error_of([&] { reader->read_into(reader->locate(2), space); }).kind() ==
           ErrorKind::corrupt);
   }
 }
@@ -284,7 +284,7 @@ TEST_CASE("reader: lengths whose sum wraps are an error that names sum and recor
     error = error_of([&] { reader->read({numbers, 3}); });
     CHECK(holds(error.message(), "The 3 records of a batch have " + std::to_string(3 * huge)));
     CHECK(holds(error.message(), "record 0 of '" + path + "' at byte 0, of 4611686018427387904"));
-    CHECK(error_of([&] { check_room(reader->locate(2)); }).kind() == ErrorKind::memory);
+    CHECK(error_of([&] { check_space(reader->locate(2)); }).kind() == ErrorKind::memory);
     const Reader::Range range = reader->read_range(1, 2);
     REQUIRE(range.error);
     CHECK(range.error->kind() == ErrorKind::memory);

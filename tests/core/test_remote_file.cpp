@@ -270,7 +270,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what is withdrawn stays for others who 
   CHECK(network.ranges().size() == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "remote file: what is withdrawn is not awaited, and frees its room") {
+TEST_CASE_FIXTURE(Fixture, "remote file: what is withdrawn is not awaited, and frees its space") {
   network.answers = Network::Answers::none;
   const FileRange range[] = {{100, 50}};
   auto held = file->announce(range);
@@ -289,7 +289,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: what is withdrawn is not awaited, and f
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "remote file: what is hurried comes although there is no room ahead") {
+TEST_CASE_FIXTURE(Fixture, "remote file: what is hurried comes although there is no space ahead") {
   std::vector<std::shared_ptr<const StoredFile>> files;
   Announcements all_held;
   const FileRange whole[] = {{0, 20 << 20}};
@@ -349,7 +349,7 @@ TEST_CASE_FIXTURE(Fixture, "remote file: no more is read ahead than the bound al
   const std::uint64_t all = std::uint64_t{20} * (20 << 20);
   while (asked_for() + (8 << 20) < kMaxAheadBytes) std::this_thread::yield();
   CHECK(asked_for() <= kMaxAheadBytes);
-  // What somebody waits for comes all the same, and makes room for the rest.
+  // What somebody waits for comes all the same, and makes space for the rest.
   std::string out(20 << 20, '\0');
   for (auto each = files.rbegin(); each != files.rend(); ++each) {
     (*each)->read(0, reinterpret_cast<std::uint8_t*>(out.data()), out.size());

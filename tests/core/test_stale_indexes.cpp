@@ -1,4 +1,4 @@
-// Shards that change by every route under indexes of what they were: right records, and a scan only
+// Shards that change by every route under indexes of what they were: right records, and a walk only
 // where nothing else can tell.
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ using namespace tfrfast::testing;
 
 namespace {
 
-// More than a scan finds in one step, so that its progress shows whether there was one.
+// More than a walk finds in one step, so that its progress shows whether there was one.
 constexpr std::size_t kRecords = 9000;
 constexpr std::size_t kBytes = 20;
 
@@ -49,7 +49,7 @@ struct Fixture {
 
 struct Opened {
   IndexedShard shard;
-  bool scanned = false;
+  bool walked = false;
 };
 
 Opened open(const std::string& path, const IndexOptions& options = {}) {
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(Fixture,
             const std::string bytes = other_bytes(folder.path(), kind);
             REQUIRE(bytes.size() == shard.size());
             build(place);
-            CHECK_FALSE(open(path, options(place)).scanned);
+            CHECK_FALSE(open(path, options(place)).walked);
 
             route(path, bytes);
             set_mtime_ns(path, keeps_mtime ? mtime_ns : mtime_ns + 1);
@@ -168,20 +168,20 @@ TEST_CASE_FIXTURE(Fixture,
             if (place != Place::folder) {
               const IndexOptions require = options(place, IndexUse::require);
               if (is_same) {
-                CHECK(open(path, require).scanned);
-                CHECK_FALSE(open(path, require).scanned);
-                CHECK_FALSE(open(path, proven).scanned);
+                CHECK(open(path, require).walked);
+                CHECK_FALSE(open(path, require).walked);
+                CHECK_FALSE(open(path, proven).walked);
               } else {
                 CHECK(holds(error_of([&] { open(path, require); }).message(),
                             has_old ? "another state of '" + path + "'" : "has no index"));
               }
             }
             const Opened first = open(path, options(place));
-            CHECK(first.scanned == (place == Place::folder || !is_same));
+            CHECK(first.walked == (place == Place::folder || !is_same));
             CHECK(first.shard.was_built == !is_same);
             CHECK(first.shard.index->copy_offsets() == offsets_of(path));
             const Opened second = open(path, options(place));
-            CHECK_FALSE(second.scanned);
+            CHECK_FALSE(second.walked);
             CHECK(second.shard.index->copy_offsets() == offsets_of(path));
           }
         }
@@ -198,10 +198,10 @@ TEST_CASE_FIXTURE(Fixture,
     build(place);
     // As `cp -r` and most downloads: other times, another identity.
     shard.replace_with(shard.bytes()).set_mtime_ns(shard.mtime_ns() + 77);
-    CHECK(open(path, options(place)).scanned);
+    CHECK(open(path, options(place)).walked);
     for (int times = 0; times < 3; ++times) {
       const Opened again = open(path, options(place));
-      CHECK_FALSE(again.scanned);
+      CHECK_FALSE(again.walked);
       CHECK_FALSE(again.shard.was_built);
       CHECK(again.shard.index_path ==
             (place == Place::sibling ? data + ".tfrfast/index" : folder / "indexes/index"));
@@ -213,7 +213,7 @@ TEST_CASE_FIXTURE(Fixture,
     // Building is for everyone, so it does not rely on what one user has proven.
     CHECK(build_index(path, place == Place::folder ? folder / "indexes" : "", false).was_built);
     std::filesystem::remove(proof);
-    CHECK_FALSE(open(path, options(place)).scanned);
+    CHECK_FALSE(open(path, options(place)).walked);
   }
 }
 
@@ -225,25 +225,25 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: without a cache each opening proves i
   shard.set_mtime_ns(shard.mtime_ns() + 77);
   for (int times = 0; times < 2; ++times) {
     const Opened opened = open(path, options(Place::sibling, IndexUse::require));
-    CHECK(opened.scanned);
+    CHECK(opened.walked);
     CHECK(opened.shard.index_path == data + ".tfrfast/index");
   }
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "stale indexes: a shard that was just written is scanned until it rests") {
+                  "stale indexes: a shard that was just written is walked until it rests") {
   TestShard shard(path);
   shard.write_records(kRecords, kBytes).set_mtime_to_now();
   for (const Place place : {Place::cache, Place::sibling, Place::folder}) {
     build(place);
     const IndexOptions proven = options(place, IndexUse::proven);
-    CHECK(open(path, options(place)).scanned);
+    CHECK(open(path, options(place)).walked);
     CHECK(error_of([&] { open(path, proven); }).kind() == ErrorKind::stale_index);
   }
   shard.set_mtime_ns(shard.mtime_ns() - kRecentNs);
   for (const Place place : {Place::cache, Place::folder}) {
-    CHECK(open(path, options(place)).scanned);
-    CHECK_FALSE(open(path, options(place)).scanned);
+    CHECK(open(path, options(place)).walked);
+    CHECK_FALSE(open(path, options(place)).walked);
   }
 }
 
@@ -253,8 +253,8 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: an index of damage is proven like any
   for (const Place place : {Place::sibling, Place::folder}) {
     build(place);
     shard.set_mtime_ns(shard.mtime_ns() + 77);
-    CHECK(open(path, options(place)).scanned);
-    CHECK_FALSE(open(path, options(place)).scanned);
+    CHECK(open(path, options(place)).walked);
+    CHECK_FALSE(open(path, options(place)).walked);
     CHECK(open(path, options(place)).shard.index->damage().size() == 2);
     // Repaired, it is another one.
     shard.flip_bit(shard.offset(100) + 9);
@@ -276,15 +276,15 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: a stream never waits for a proof, and
   {
     ProgressiveIndex walk(path, IoMode::mapped, {});
     CHECK(walk.index() == nullptr);
-    CHECK(walk.stretch(0, 1000).frames.size() == 1000 / (kBytes + kFrameOverhead) + 1);
+    CHECK(walk.frames_in(0, 1000).frames.size() == 1000 / (kBytes + kFrameOverhead) + 1);
     CHECK(walk.index() == nullptr);
-    CHECK(walk.stretch(shard.size() - 100, shard.size()).frames.size() == 2);
+    CHECK(walk.frames_in(shard.size() - 100, shard.size()).frames.size() == 2);
     CHECK(walk.index() != nullptr);
   }
   const ProgressiveIndex again(path, IoMode::mapped, {});
   REQUIRE(again.index() != nullptr);
   CHECK(again.index()->origin() == data + ".tfrfast/index");
-  CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).scanned);
+  CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).walked);
   CHECK_FALSE(std::filesystem::exists(cached_index_path(path)));
 
   // Another state: the walk's index is kept beside the one that does not fit.
@@ -292,7 +292,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: a stream never waits for a proof, and
   {
     ProgressiveIndex walk(path, IoMode::mapped, {});
     CHECK(walk.index() == nullptr);
-    CHECK(walk.stretch(0, shard.size()).frames.size() == kRecords - 1);
+    CHECK(walk.frames_in(0, shard.size()).frames.size() == kRecords - 1);
   }
   const ProgressiveIndex other(path, IoMode::mapped, {});
   REQUIRE(other.index() != nullptr);
@@ -307,7 +307,7 @@ TEST_CASE_FIXTURE(Fixture,
     for (unsigned i = 0; i < 300; ++i) {
       const std::string record = payload(20'000, seed + i);
       writer.write({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
-      // Members that no scan would begin a span at.
+      // Members that no walk would begin a span at.
       if (i % 70 == 0) writer.drop_buffer();
     }
     writer.finish();
@@ -319,14 +319,14 @@ TEST_CASE_FIXTURE(Fixture,
     std::filesystem::remove_all(folder / "cache");
     write(0);
     const IndexOptions require = options(Place::sibling, IndexUse::require);
-    CHECK_FALSE(open(path, require).scanned);
+    CHECK_FALSE(open(path, require).walked);
     // Copied without its time.
     const std::string bytes = read_file(path);
     write_file(path + ".new", bytes);
     REQUIRE(std::rename((path + ".new").c_str(), path.c_str()) == 0);
     set_mtime_ns(path, examine_file(path).mtime_ns - 5 * kRecentNs);
-    CHECK(open(path, require).scanned);
-    CHECK_FALSE(open(path, require).scanned);
+    CHECK(open(path, require).walked);
+    CHECK_FALSE(open(path, require).walked);
     CHECK(open(path, require).shard.index_path == data + ".tfrfast/index");
 
     // A byte of a payload: the records are where they were, but nothing inflates to them.
@@ -338,14 +338,14 @@ TEST_CASE_FIXTURE(Fixture,
     const Opened built = open(path);
     CHECK(built.shard.was_built);
     CHECK_FALSE(built.shard.index->damage().empty());
-    CHECK_FALSE(open(path).scanned);
+    CHECK_FALSE(open(path).walked);
 
     write(1000);  // over it
-    CHECK_FALSE(open(path, require).scanned);
+    CHECK_FALSE(open(path, require).walked);
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found without a scan") {
+TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found without a walk") {
   for (const bool lasts : {true, false}) {
     for (const bool durable : {true, false}) {
       assume_versions_last(lasts);
@@ -356,10 +356,10 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found with
       writer.finish();
       CHECK(FolderIndex::load(data + ".tfrfast/index") == nullptr);
       writer.publish();
-      CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).scanned);
+      CHECK_FALSE(open(path, options(Place::sibling, IndexUse::proven)).walked);
       // At once, in the same tick of the clock: the time that it had cannot come again.
       overwrite(path, frame_of("another record"));
-      CHECK(open(path).scanned);
+      CHECK(open(path).walked);
       CHECK(open(path).shard.index->frame(0).payload_bytes == 14);
       std::filesystem::remove_all(data + ".tfrfast");
       std::filesystem::remove(path);
@@ -367,7 +367,7 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: what a writer publishes is found with
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "stale indexes: an index that is not settled costs one scan") {
+TEST_CASE_FIXTURE(Fixture, "stale indexes: an index that is not settled costs one walk") {
   ShardWriter writer(path, writing(false));
   for (unsigned i = 0; i < kRecords; ++i) {
     writer.write({reinterpret_cast<const std::uint8_t*>("record"), 6});
@@ -379,10 +379,10 @@ TEST_CASE_FIXTURE(Fixture, "stale indexes: an index that is not settled costs on
   facts.settled = false;
   keep_index(sibling_place(path), ShardIndex(facts, index->copy_offsets(), {}));
   const IndexOptions require = options(Place::sibling, IndexUse::require);
-  CHECK(open(path, require).scanned);
+  CHECK(open(path, require).walked);
   set_mtime_ns(path, facts.mtime_ns - 5 * kRecentNs);
-  CHECK(open(path, require).scanned);
-  CHECK_FALSE(open(path, require).scanned);
+  CHECK(open(path, require).walked);
+  CHECK_FALSE(open(path, require).walked);
 }
 
 TEST_CASE_FIXTURE(Fixture,
@@ -401,6 +401,6 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(open(path).shard.was_built);
     std::filesystem::remove_all(folder / "cache");
     CHECK(build_index(path, "", false).was_built);
-    CHECK_FALSE(open(path, options(Place::sibling, IndexUse::require)).scanned);
+    CHECK_FALSE(open(path, options(Place::sibling, IndexUse::require)).walked);
   }
 }

@@ -167,7 +167,7 @@ TEST_CASE_FIXTURE(Fixture, "storage: records are the same in every storage") {
     const auto here = open_reader({shard.path()}, {IoMode::pread, verify});
     const auto there = open_reader({path}, {IoMode::automatic, verify});
     REQUIRE(there->record_count() == here->record_count());
-    CHECK(there->is_far());
+    CHECK(there->is_remote());
     CHECK(strings_of(*there->read(shuffled())) == strings_of(*here->read(shuffled())));
   }
   RecordStream stream(path);
@@ -193,7 +193,7 @@ TEST_CASE_FIXTURE(Fixture, "storage: damage is reported the same in every storag
 
 TEST_CASE_FIXTURE(Fixture, "storage: every reader announces what it will read") {
   const auto reader = open_reader({path});
-  CHECK(shelf.announced_bytes > 0);  // by the scan, but for what it looked at first
+  CHECK(shelf.announced_bytes > 0);  // by the walk, but for what it looked at first
 
   shelf.forget_requests();
   reader->read(shuffled());
@@ -249,11 +249,11 @@ TEST_CASE_FIXTURE(Fixture,
   int steps = 0;
   CHECK_FALSE(
       open_indexed(path, IoMode::automatic, require, [&](std::uint64_t) { ++steps; }).was_built);
-  CHECK(steps > 1);  // proven by a scan
+  CHECK(steps > 1);  // proven by a walk
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "storage: a shard without an index is scanned once, and the cache keeps it") {
+                  "storage: a shard without an index is walked once, and the cache keeps it") {
   CHECK(open_indexed(path, IoMode::automatic, {}).was_built);
   CHECK_FALSE(open_indexed(path, IoMode::automatic, {}).was_built);
   CHECK(open_indexed(path, IoMode::automatic, {}).index_path == cached_index_path(path));

@@ -34,11 +34,11 @@ struct Placed {
   WireBytes inside;
 };
 
-std::vector<std::int64_t> decode(DecodeVarints kernel, const Placed& placed, std::size_t room,
+std::vector<std::int64_t> decode(DecodeVarints kernel, const Placed& placed, std::size_t space,
                                  std::ptrdiff_t expected) {
-  std::vector<std::int64_t> out(room + 1, 4711);
-  CHECK(kernel(placed.inside, placed.around, out.data(), room) == expected);
-  CHECK(out[room] == 4711);  // nothing is written past the room
+  std::vector<std::int64_t> out(space + 1, 4711);
+  CHECK(kernel(placed.inside, placed.around, out.data(), space) == expected);
+  CHECK(out[space] == 4711);  // nothing is written past the space
   out.resize(expected < 0 ? 0 : static_cast<std::size_t>(expected));
   return out;
 }

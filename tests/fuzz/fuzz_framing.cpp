@@ -1,4 +1,4 @@
-// A shard of any bytes. The walk over its headers stays inside windows of any size; the scan with
+// A shard of any bytes. The walk over its headers stays inside windows of any size; the walk with
 // its resynchronisation finds, mapped and by pread, what the reference finds, and up to the first
 // bad header if the walk is told to stop there. Records that claim more bytes than any memory has,
 // alone or together, are an error.
@@ -8,14 +8,14 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/index/frame_walk.h"
 #include "core/index/opening.h"
-#include "core/index/scan.h"
 #include "core/index/shard_set.h"
 #include "core/read/reader.h"
 #include "core/shard/framing.h"
 #include "core/storage/stored_file.h"
 #include "memory_file.h"
-#include "reference_scan.h"
+#include "reference_walk.h"
 
 using namespace tfrfast;
 
@@ -91,12 +91,12 @@ void check_window(const Bytes& shard, std::uint64_t cut, std::size_t capacity) {
   const auto bytes = std::make_unique<std::uint8_t[]>(end);
   if (end != 0) std::memcpy(bytes.get(), shard.data(), end);
   std::vector<std::uint64_t> offsets(capacity);
-  const ScanStep step =
-      scan_frames({bytes.get(), 0, end, shard.size()}, 0, offsets.data(), capacity);
+  const WalkStep step =
+      walk_frames({bytes.get(), 0, end, shard.size()}, 0, offsets.data(), capacity);
   require(step.frames <= capacity);
   require(step.next <= shard.size());
-  require((step.stop == ScanStop::clean_end) <= (step.next == shard.size()));
-  require((step.stop == ScanStop::out_of_room) <= (step.frames == capacity));
+  require((step.stop == WalkStop::clean_end) <= (step.next == shard.size()));
+  require((step.stop == WalkStop::out_of_space) <= (step.frames == capacity));
   std::uint64_t expected = 0;
   for (std::size_t i = 0; i < step.frames; ++i) {
     require(offsets[i] == expected);
@@ -106,11 +106,11 @@ void check_window(const Bytes& shard, std::uint64_t cut, std::size_t capacity) {
   require(expected == step.next);
 }
 
-void check_scan(const std::string& path, IoMode io, const reference::Scan& expected,
+void check_walk(const std::string& path, IoMode io, const reference::Walk& expected,
                 std::uint64_t shard_bytes) {
   std::uint64_t done = 0;
   const auto file = StoredFile::open(path, io);
-  ShardScan found = scan_shard(file, [&](std::uint64_t bytes) { done += bytes; });
+  WalkedFrames found = walk_shard(file, [&](std::uint64_t bytes) { done += bytes; });
   require(done == shard_bytes);
   require(found.offsets.unpack() == expected.offsets);
   require(found.damage.size() == expected.damage.size());
@@ -123,8 +123,8 @@ void check_scan(const std::string& path, IoMode io, const reference::Scan& expec
   require(index_of(*file, Compression::none, std::move(found), true)->covers_shard());
 
   // Told to stop at a bad header, it finds the same up to there.
-  const ShardScan stopped =
-      scan_shard(StoredFile::open(path, io), nullptr, Compression::none, AtDamage::stop);
+  const WalkedFrames stopped =
+      walk_shard(StoredFile::open(path, io), nullptr, Compression::none, AtDamage::stop);
   require(stopped.damage.empty() == expected.damage.empty());
   const bool stops = !expected.damage.empty() && expected.damage.front().kind == 1;
   require(stopped.is_whole == !stops);
@@ -138,11 +138,11 @@ void check_scan(const std::string& path, IoMode io, const reference::Scan& expec
   }
 }
 
-// The shard ends with a record of zeros that only a sparse file has room for, and is read several
+// The shard ends with a record of zeros that only a sparse file has space for, and is read several
 // times over in one batch: the sum of payloads wraps, to 0 among other numbers.
-void check_huge_records(MemoryFile& file, const reference::Scan& scan, std::uint64_t shard_bytes,
+void check_huge_records(MemoryFile& file, const reference::Walk& walk, std::uint64_t shard_bytes,
                         std::uint8_t how) {
-  if (!scan.damage.empty()) return;
+  if (!walk.damage.empty()) return;
   const std::uint64_t huge = std::uint64_t{1} << (45 + how % 18);
   std::uint8_t header[kHeaderBytes];
   encode_header(huge, header);
@@ -153,7 +153,7 @@ void check_huge_records(MemoryFile& file, const reference::Scan& scan, std::uint
   options.index.use = IndexUse::memory;
   const std::vector<std::string> paths(1 + how / 32, file.path());
   const Reader reader(ShardSet::open(paths, options), {});
-  require(reader.record_count() == paths.size() * scan.offsets.size());
+  require(reader.record_count() == paths.size() * walk.offsets.size());
   std::vector<std::int64_t> records(reader.record_count());
   std::iota(records.begin(), records.end(), std::int64_t{0});
   bool refused = false;
@@ -177,9 +177,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_window(shard, data[2], data[1] % 8);
 
   file.set(shard);
-  const reference::Scan expected = reference::scan(shard);
-  check_scan(file.path(), IoMode::mapped, expected, shard.size());
-  check_scan(file.path(), IoMode::pread, expected, shard.size());
+  const reference::Walk expected = reference::walk(shard);
+  check_walk(file.path(), IoMode::mapped, expected, shard.size());
+  check_walk(file.path(), IoMode::pread, expected, shard.size());
   if ((data[0] & 2) != 0) check_huge_records(file, expected, shard.size(), data[2]);
   return 0;
 }

@@ -13,7 +13,7 @@
 #include "core/read/reader.h"
 #include "may_throw.h"
 #include "memory_file.h"
-#include "reference_scan.h"
+#include "reference_walk.h"
 
 using namespace tfrfast;
 
@@ -125,7 +125,7 @@ void read_through(const std::shared_ptr<const ShardIndex>& index, const Shard& s
   // What is looked at in the shard hides no record.
   may_throw([&] {
     if (!fits || index->seek_points() != nullptr || !has_claimed_damage(*index, *file)) return;
-    std::vector<std::uint64_t> records = scan_shard(file).offsets.unpack();
+    std::vector<std::uint64_t> records = walk_shard(file).offsets.unpack();
     records.pop_back();
     for (const std::uint64_t record : records) {
       for (const Damage& each : index->damage()) {

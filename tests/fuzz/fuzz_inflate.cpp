@@ -109,7 +109,7 @@ void check(const std::shared_ptr<const StoredFile>& file, Compression compressio
   Survey surveyed = survey(file, compression);
   Bytes& stream = surveyed.stream;
   if (stream.size() >= kMaxInflated) return;
-  const auto index = index_of(*file, compression, scan_shard(file, nullptr, compression), true);
+  const auto index = index_of(*file, compression, walk_shard(file, nullptr, compression), true);
   const std::size_t before_damage = stream.size();
   stream.resize(static_cast<std::size_t>(index->facts().stream_bytes));
   require(stream.size() == before_damage || (surveyed.may_go_on && stream.size() > before_damage));

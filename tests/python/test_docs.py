@@ -42,7 +42,7 @@ def test_every_promise_of_trust_has_its_test() -> None:
 
 
 def test_the_sites_first_code_is_not_cut_off() -> None:
-    """In a window of 1,300 pixels, a line of the site's code has room for 78 characters."""
+    """In a window of 1,300 pixels, a line of the site's code has space for 78 characters."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     code = readme.split("```python\n")[1].split("```")[0]
     assert max(map(len, code.splitlines())) <= 78

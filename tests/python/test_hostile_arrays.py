@@ -141,8 +141,8 @@ PICKS: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("bounds", HOSTILE)
 def test_rows_are_picked_from_their_own_values_only(bounds: list[int], pick: Any) -> None:
-    room = np.full(1000, 0xEE, np.uint8)  # what must not be seen lies around what may be
-    data = room[500:505]
+    space = np.full(1000, 0xEE, np.uint8)  # what must not be seen lies around what may be
+    data = space[500:505]
     data[:] = ord("a")
     hostile = np.array(bounds)
     strings = tfr.Bytes(data, hostile)

@@ -439,7 +439,7 @@ def test_a_mixture_survives_pickling() -> None:
     assert again.indices(2, 1).tolist() == plan.indices(2, 1).tolist()
 
 
-def test_far_epochs_have_records_of_their_sources() -> None:
+def test_remote_epochs_have_records_of_their_sources() -> None:
     mixture = tfr.Mixture({"a": (3, 1), "b": (2**61, 2)}, length=2**40)
     numbers = tfr.Plan(mixture, 1000).indices(2**64 - 1, 7)
     assert ((numbers >= 0) & (numbers < 3 + 2**61)).all()

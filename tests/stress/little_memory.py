@@ -44,10 +44,10 @@ def fail_each_new(name: str, chosen: random.Random) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def use_up(job: Callable[[], object], room: int, chosen: random.Random) -> None:
+def use_up(job: Callable[[], object], space: int, chosen: random.Random) -> None:
     """Does the job, again and again, until there is no more memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + room
+    limit = pages * resource.getpagesize() + space
     before = resource.getrlimit(resource.RLIMIT_AS)
     kept: list[object] = []
     resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))

@@ -32,7 +32,7 @@ constexpr std::int64_t kRows = 8;
 // So many rows are announced before they are needed.
 constexpr std::int64_t kAhead = 1024 / kRows;
 
-// One far object in memory.
+// One remote object in memory.
 struct Ledger {
   std::string bytes;
   AnnouncedBytes announced;

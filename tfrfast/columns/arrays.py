@@ -29,9 +29,9 @@ _ALIGNMENT = 64
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Returns zeros, aligned so that TensorFlow and other consumers need no copy."""
     size = math.prod(shape) * dtype.itemsize
-    room = np.zeros(size + _ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % _ALIGNMENT
-    return room[start : start + size].view(dtype).reshape(shape)
+    space = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -space.ctypes.data % _ALIGNMENT
+    return space[start : start + size].view(dtype).reshape(shape)
 
 
 def check_padded(shape: Sequence[int], value_bytes: int) -> None:

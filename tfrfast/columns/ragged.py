@@ -169,8 +169,8 @@ def _padded_numbers(values: Array, starts: Array, kept: Array, width: int, pad: 
     elif padded.size:
         memory, row_bytes = as_bytes(values)
         places = np.arange(len(kept)) * (width * row_bytes)
-        room = padded.reshape(-1).view(np.uint8)
-        _native.place_pieces(memory, starts * row_bytes, kept * row_bytes, places, room)
+        space = padded.reshape(-1).view(np.uint8)
+        _native.place_pieces(memory, starts * row_bytes, kept * row_bytes, places, space)
     return padded
 
 
@@ -207,8 +207,8 @@ def _padded_strings(strings: Bytes, starts: Array, kept: Array, width: int, pad:
         _native.place_pieces(strings.data, begins, bytes_, places[:, 0], data)
         if pad:
             fills = places[is_pad]
-            room = np.full(len(fills), len(pad))
+            space = np.full(len(fills), len(pad))
             _native.place_pieces(
-                np.frombuffer(pad, np.uint8), np.zeros_like(room), room, fills, data
+                np.frombuffer(pad, np.uint8), np.zeros_like(space), space, fills, data
             )
     return Bytes(data, offsets, shape)

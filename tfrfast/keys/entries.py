@@ -24,7 +24,7 @@ class Entries:
 
     def __init__(self, max_memory: int, folder: str) -> None:
         self.count = 0
-        self._room = max(1, max_memory // (_ENTRY.itemsize * _SORTING))
+        self._space = max(1, max_memory // (_ENTRY.itemsize * _SORTING))
         self._folder = folder
         self._is_spilled = False
         self._parts: list[npt.NDArray[Any]] = []
@@ -35,7 +35,7 @@ class Entries:
         self._parts.append(part)
         self.count += len(part)
         self._held += len(part)
-        if self._held > self._room:
+        if self._held > self._space:
             self._spill()
 
     def distinct(self) -> int:

@@ -16,10 +16,10 @@ from tfrfast.features import AnyFeatures, Features
 from tfrfast.features.compiled import CompiledFeatures
 from tfrfast.features.compiling import compile_features
 from tfrfast.loading.description import LoaderDescription
-from tfrfast.loading.far_records import warn_of_requests
 from tfrfast.loading.loader_state import check_loader_state, loader_state
 from tfrfast.loading.planned_features import planned_features
 from tfrfast.loading.records import open_reader, order_of, with_lengths
+from tfrfast.loading.remote_records import warn_of_requests
 from tfrfast.loading.transforming import TransformingLoader
 from tfrfast.loading.worker_share import WorkerShare
 from tfrfast.order import Batching, Mixture, Order, Plan, Weight

@@ -87,9 +87,9 @@ def write(
     if is_url(name) and set("*?[") & set(name):
         raise ValueError(f"{name!r} reads as a pattern. Write to a URL without *, ? and [.")
     ShardedWriter(name, **options).abort()  # raises the errors of the end now
-    far = is_url(name)
-    executor = None if far else RayExecutor()  # one machine uploads
-    if not far:
+    is_remote = is_url(name)
+    executor = None if is_remote else RayExecutor()  # one machine uploads
+    if not is_remote:
         check_nodes([], [os.path.dirname(name)], reached)
     with _runs_beside(name, reached) as runs:
         paths = _encode(dataset, runs, frozenset(raw), concurrency)

@@ -11,7 +11,7 @@ from tfrfast.tensorflow.functions import parallel_map
 from tfrfast.tensorflow.lifting.batches import lifted_batches
 from tfrfast.tensorflow.pipeline import Pipeline
 from tfrfast.tensorflow.reading import nodes
-from tfrfast.tensorflow.sequence import Batch, Sequence
+from tfrfast.tensorflow.sequence import Batched, Sequence
 
 
 def build(pipeline: Pipeline) -> Any:
@@ -91,14 +91,14 @@ def build_one_by_one(pipeline: Pipeline) -> Any:
     return _followed(pipeline, batches)
 
 
-def _batched(pipeline: Pipeline, elements: Any, batch: Batch) -> Any:
+def _batched(pipeline: Pipeline, elements: Any, batch: Batched) -> Any:
     """The batches that tf.data makes of single elements."""
     if pipeline.lifted is not None:
         return pipeline.lifted.batches(elements, batch.rows, batch.drop_remainder)
     return elements.batch(batch.rows, batch.drop_remainder)
 
 
-def _batches(pipeline: Pipeline, batch: Batch) -> Any:
+def _batches(pipeline: Pipeline, batch: Batched) -> Any:
     batches = _unread_batches(pipeline)
     if pipeline.lifted is not None:
         made = lifted_batches(

@@ -17,7 +17,7 @@ from tfrfast.tensorflow.blocks import emit_block, in_parts, records
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import flat_map, parallel_map, rebatched, unbatched
-from tfrfast.tensorflow.keys import Keys
+from tfrfast.tensorflow.iteration_keys import IterationKeys
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import COMPRESSION_CODES
 from tfrfast.tensorflow.sequence import EVERYTHING, Sequence
@@ -129,7 +129,7 @@ class FileOrder:
 
     def _steps(self, wanted: Any, length: int = 1) -> Any:
         """The blocks that hold what is wanted."""
-        pieces, no_order = self._pieces(wanted), Keys(0)
+        pieces, no_order = self._pieces(wanted), IterationKeys(0)
         return steps(pieces, self.source, wanted, no_order, length)
 
 

@@ -12,11 +12,11 @@ from tfrfast.tensorflow.blocks import emit_block, records
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import flat_map, unbatched
-from tfrfast.tensorflow.keys import Keys, as_int64
+from tfrfast.tensorflow.iteration_keys import IterationKeys, as_int64
 from tfrfast.tensorflow.library import ops
 from tfrfast.tensorflow.planning import OpenPlan
 from tfrfast.tensorflow.saving import with_positions
-from tfrfast.tensorflow.sequence import Batch, Sequence
+from tfrfast.tensorflow.sequence import Batched, Sequence
 from tfrfast.tensorflow.steps import pieces_of_steps, steps
 
 # A block of shuffled records holds about this many bytes, and at most so many records.
@@ -72,7 +72,7 @@ class PlannedBatches(Batches):
 def planned_records(plan: OpenPlan, sequence: Sequence) -> Any:
     """The records of a shuffle one by one."""
     rows = max(1, min(_MAX_BLOCK_RECORDS, _BLOCK_BYTES // mean_bytes(plan)))
-    blocks = PlannedBatches(plan, dataclasses.replace(sequence, batch=Batch(rows)))
+    blocks = PlannedBatches(plan, dataclasses.replace(sequence, batch=Batched(rows)))
     read = blocks.mapped(lambda *batch: records(*blocks.read(*batch)))
     elements = with_length(unbatched(flat_map(read, emit_block)), sequence.length)
     return with_positions(elements)
@@ -82,7 +82,7 @@ def mean_bytes(plan: OpenPlan) -> int:
     return max(1, plan.file_bytes // max(1, plan.record_count))
 
 
-def _keys_of(sequence: Sequence) -> Keys:
+def _keys_of(sequence: Sequence) -> IterationKeys:
     shuffle = sequence.shuffle
     assert shuffle is not None
-    return Keys(as_int64(shuffle.seed), renewed=shuffle.reshuffles, seeded=shuffle.seeded)
+    return IterationKeys(as_int64(shuffle.seed), renewed=shuffle.reshuffles, seeded=shuffle.seeded)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrfast.errors import StaleIndexError
 from tfrfast.loading.description import LoaderDescription
 from tfrfast.order import InOrder, Plan
-from tfrfast.tensorflow import keys
+from tfrfast.tensorflow import iteration_keys
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.emission import with_length
 from tfrfast.tensorflow.functions import parallel_map, serial_map, take_while
@@ -48,8 +48,8 @@ def dataset_of(
 
     endless = epochs is None and plan.steps > 0
     count = None if endless else rest.steps + plan.steps * ((epochs or 1) - 1)
-    step_count = keys.ENDLESS if count is None else count
-    run = tf.constant([keys.as_int64(loader.epoch), step_count], tf.int64)
+    step_count = iteration_keys.ENDLESS if count is None else count
+    run = tf.constant([iteration_keys.as_int64(loader.epoch), step_count], tf.int64)
 
     def load(step: Any, key: Any) -> Any:
         columns, indices, valid, error = ops.tfrfast_load_batch(
@@ -74,7 +74,7 @@ def dataset_of(
 
     steps = tf.data.Dataset.range(step_count)
     if _may_differ(plan):
-        keyed = tf.data.Dataset.zip((steps, keys.zero_then_keys()))
+        keyed = tf.data.Dataset.zip((steps, iteration_keys.zero_then_keys()))
         dataset = parallel_map(keyed, load, calls=loader.threads)
     else:
         own = tf.constant(0, tf.int64)

@@ -19,7 +19,7 @@ from tfrfast.tensorflow.integers import static_integer, static_integers
 from tfrfast.tensorflow.lifting.lifted import Lifted, lift
 from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.recognition import decodes_media, parses_examples
-from tfrfast.tensorflow.sequence import EVERYTHING, Batch, Sequence, Shuffle
+from tfrfast.tensorflow.sequence import EVERYTHING, Batched, Sequence, Shuffle
 from tfrfast.tensorflow.source import Source
 
 _LEAVE_IT_OUT = "no num_parallel_reads, or shuffle() first"
@@ -60,7 +60,7 @@ class Pipeline:
         return self.sequence.over(plan.record_count).length
 
     @property
-    def batch(self) -> Batch | None:
+    def batch(self) -> Batched | None:
         return None if self.sequence is None else self.sequence.batch
 
     @property
@@ -196,7 +196,7 @@ class Pipeline:
             return Refusal("drop_remainder=True before it leaves records out")
         if self.source.skip_damage:
             return Refusal('a record that on_corruption="skip" leaves out makes a batch too short')
-        batch = Batch(number, bool(drop_remainder))
+        batch = Batched(number, bool(drop_remainder))
         return self._in_batches(replace(self.sequence, batch=batch), number)
 
     def _in_batches(self, sequence: Sequence, rows: int) -> Pipeline:

@@ -71,7 +71,7 @@ class Shuffle:
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batched:
     rows: int
     drop_remainder: bool = False
     #: Repeat came after batch: each epoch ends with a batch of its own.
@@ -86,7 +86,7 @@ class Sequence:
     #: None: without end.
     epochs: int | None = 1
     repeated: bool = False
-    batch: Batch | None = None
+    batch: Batched | None = None
 
     @property
     def epoch_size(self) -> int:
@@ -139,7 +139,7 @@ class Sequence:
     def batched(self, rows: int, drop_remainder: bool) -> Sequence | None:
         if self.batch is not None or rows < 1:
             return None
-        return dataclasses.replace(self, batch=Batch(rows, drop_remainder))
+        return dataclasses.replace(self, batch=Batched(rows, drop_remainder))
 
     def over(self, record_count: int) -> Sequence:
         """The same calls on that many records, before a shuffle."""
@@ -179,7 +179,7 @@ class Sequence:
 
     def encode(self) -> bytes:
         """What the ops take."""
-        shuffle, batch = self.shuffle, self.batch or Batch(0)
+        shuffle, batch = self.shuffle, self.batch or Batched(0)
         records = self.records
         return _native.encode_sequence(
             records=dataclasses.astuple(records),

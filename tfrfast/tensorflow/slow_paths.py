@@ -7,7 +7,7 @@ import warnings
 from typing import Literal
 
 from tfrfast.errors import SlowPathWarning
-from tfrfast.loading.far_records import FarRecords
+from tfrfast.loading.remote_records import RemoteRecords
 from tfrfast.tensorflow.history import Refusal
 
 _OWN = ("tfrfast", "tensorflow", "keras")
@@ -28,7 +28,7 @@ def warn_once(kind: Literal["function", "parse", "shuffle"], what: str, refusal:
     )
 
 
-def warn_of_requests(remote: FarRecords | None) -> None:
+def warn_of_requests(remote: RemoteRecords | None) -> None:
     """Says once that an exact shuffle of small records asks the network for each of them."""
     if remote is None or "requests" in _told:
         return

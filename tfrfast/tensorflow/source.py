@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.loading.far_records import FarRecords
+from tfrfast.loading.remote_records import RemoteRecords
 from tfrfast.storage.remote.urls import is_url
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.file_order import FileOrder
@@ -73,12 +73,12 @@ class Source:
         return source, Turns(self.turns, tuple(file_records), self.block_records)
 
     @property
-    def remote_records(self) -> FarRecords | None:
+    def remote_records(self) -> RemoteRecords | None:
         """Its records if they are planned and come from a network."""
         plan, names = self.plan, self.names.known or self.names.in_any_order or []
         if plan is None or not any(is_url(os.fsdecode(name)) for name in names):
             return None
-        return FarRecords(plan.record_count, plan.file_bytes, plan.stream_bytes, self.access)
+        return RemoteRecords(plan.record_count, plan.file_bytes, plan.stream_bytes, self.access)
 
     @property
     def has_known_order(self) -> bool:

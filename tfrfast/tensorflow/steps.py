@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.functions import flat_map, serial_map, show_a_reader
-from tfrfast.tensorflow.keys import ENDLESS, Keys, key_of
+from tfrfast.tensorflow.iteration_keys import ENDLESS, IterationKeys, key_of
 from tfrfast.tensorflow.library import ops
 
 # Files are given as the first one and a stride.
@@ -67,7 +67,7 @@ def _cut_up(bounds: Any, whose: Any, length: Any) -> Any:
     return _steps_between(whose, bounds, length)
 
 
-def steps(pieces: Any, source: Any, sequence: Any, keys: Keys, length: int = 1) -> Any:
+def steps(pieces: Any, source: Any, sequence: Any, keys: IterationKeys, length: int = 1) -> Any:
     """The steps of `pieces` or, once sharded, of this process's own files, `length` at a time.
 
     Which of the two is decided once for each piece, so that a step costs little.

@@ -44,7 +44,7 @@ class Place(Protocol):
 def place_of(folder: str | os.PathLike[str], storage: Storage) -> Place:
     """Raises TypeError or ValueError if the argument cannot be a folder."""
     name = read_name(folder)
-    return _Far(name, storage) if is_url(name) else _Here(name)
+    return _Remote(name, storage) if is_url(name) else _Here(name)
 
 
 def _small(name: str, content: bytes) -> bytes:
@@ -81,7 +81,7 @@ class _Here:
         return sorted(str(each.parent) for each in found)
 
 
-class _Far:
+class _Remote:
     def __init__(self, url: str, storage: Storage) -> None:
         self.name = url.rstrip("/")
         self._storage = storage

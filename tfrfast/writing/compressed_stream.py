@@ -45,10 +45,10 @@ class CompressedStream:
     def write(self, record: Buffer) -> None:
         self._check_open()
         frame = _native.frame(record)
-        if len(frame) > self._room:
+        if len(frame) > self._space:
             self._pending += self._compressor.flush()
             self._begin_member()
-        self._room -= len(frame)
+        self._space -= len(frame)
         if self._unflushed_bytes + len(frame) > self._buffer_bytes:
             self._flush_as_asked()
         self._pending += self._compressor.compress(frame)
@@ -81,7 +81,7 @@ class CompressedStream:
 
     def _begin_member(self) -> None:
         self._compressor = _compressor(self._compression, self._options)
-        self._room = self._member_bytes
+        self._space = self._member_bytes
         self._unflushed_bytes = 0
 
     def _flush_as_asked(self) -> None:

@@ -30,14 +30,14 @@ std::span<const std::uint8_t> Deflater::deflate(std::span<const std::uint8_t> by
   for (int answer = kZOk; answer != kZStreamEnd;) {
     if (done == out_.size()) out_.resize(2 * out_.size());
     const auto in = static_cast<unsigned>(std::min<std::size_t>(bytes.size(), UINT_MAX));
-    const auto room = static_cast<unsigned>(std::min<std::size_t>(out_.size() - done, UINT_MAX));
+    const auto space = static_cast<unsigned>(std::min<std::size_t>(out_.size() - done, UINT_MAX));
     stream_.next_in = bytes.data();
     stream_.avail_in = in;
     stream_.next_out = out_.data() + done;
-    stream_.avail_out = room;
+    stream_.avail_out = space;
     answer = zlib_.deflate(&stream_, in == bytes.size() ? kZFinish : kZNoFlush);
     bytes = bytes.subspan(in - stream_.avail_in);
-    done += room - stream_.avail_out;
+    done += space - stream_.avail_out;
   }
   return {out_.data(), done};
 }

@@ -129,7 +129,7 @@ bool InflatedFile::inflate_as(StreamInflater::Mode mode, std::size_t number,
   const std::uint64_t range_end = range.offset + range.bytes;
   // Request the range as a whole, whatever pieces it is read in.
   std::unique_ptr<Announcement> announced;
-  if (is_far()) announced = file_->announce({&range, 1}, Reads::the_same);
+  if (is_remote()) announced = file_->announce({&range, 1}, Reads::the_same);
   if (announced != nullptr) announced->hurry();
   StreamInflater inflater(file_, compression_, mode);
   inflater.expect_end(range_end);

@@ -47,7 +47,7 @@ class InflatedFile final : public StoredFile {
 
  private:
   FileRange file_range(std::size_t number) const;
-  bool is_far() const noexcept { return file_->traits().is_far; }
+  bool is_remote() const noexcept { return file_->traits().is_remote; }
   SharedSpan span(std::size_t number) const;
   SharedSpan inflate(std::size_t number) const;
   bool inflate_as(StreamInflater::Mode mode, std::size_t number,

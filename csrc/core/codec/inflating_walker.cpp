@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kLeadBytes = kPoolAlignment;
 static_assert(kLeadBytes >= kHeaderBytes);
 
-constexpr std::size_t kRoomForLastBlock = 256 << 10;
+constexpr std::size_t kSpaceForLastBlock = 256 << 10;
 // A window is written once and seldom read, so its compression should be fast.
 constexpr int kWindowLevel = 1;
 
@@ -115,25 +115,25 @@ SharedSpan InflatingWalker::inflate_span() {
   auto span = std::make_shared<InflatedSpan>();
   span->begin = file().bytes();
   span->lead = kLeadBytes;
-  std::size_t room = kSpanBytes + kRoomForLastBlock;
-  PooledBuffer memory(kLeadBytes + room);
+  std::size_t space = kSpanBytes + kSpaceForLastBlock;
+  PooledBuffer memory(kLeadBytes + space);
   if (current_ != nullptr) {
     std::memcpy(memory.data(), current_->data() + current_->bytes - kLeadBytes, kLeadBytes);
   }
   std::size_t& done = span->bytes;
   while (inflater_.end() == StreamEnd::none) {
-    if (done == room) {
+    if (done == space) {
       if (done >= kMaxSpanBytes) throw_block_too_long(*inflated_, span->begin);
-      const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(2 * room, kMaxSpanBytes));
+      const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(2 * space, kMaxSpanBytes));
       PooledBuffer larger(kLeadBytes + more);
-      std::memcpy(larger.data(), memory.data(), kLeadBytes + room);
+      std::memcpy(larger.data(), memory.data(), kLeadBytes + space);
       memory = std::move(larger);
-      room = more;
+      space = more;
     }
     const std::uint64_t come = inflater_.file_offset() + span->begin + done;
     if (come - pulsed_at_ >= kSpanBytes) pulsed_at_ = come, pulse()();
     const bool is_long = done >= kSpanBytes;
-    const std::size_t end = is_long ? std::min(room, done + kSpanBytes) : kSpanBytes;
+    const std::size_t end = is_long ? std::min(space, done + kSpanBytes) : kSpanBytes;
     ahead_.come_far(*inflated_->file(), inflater_.input_end());
     done += inflater_.read({memory.data() + kLeadBytes + done, end - done}, is_long);
     // A span that begins with a member needs no window.

@@ -136,16 +136,16 @@ Fit ColumnBuilder::put_packed_ints(std::size_t row, WireBytes varints, WireBytes
     const bool cut_short = !varints.empty() && varints.back() >= 0x80;
     return found_ == 1 || cut_short ? Fit::malformed : Fit::wrong_count;
   }
-  // Each value takes at least one byte. A long list is counted before room is made.
-  std::size_t room = varints.size();
+  // Each value takes at least one byte. A long list is counted before space is made.
+  std::size_t space = varints.size();
   if (rows_are_alike_) {
-    room = feature_->row_values;
-  } else if (room > kWorthCounting) {
-    room = count_varints(varints);
+    space = feature_->row_values;
+  } else if (space > kWorthCounting) {
+    space = count_varints(varints);
   }
-  if (!direct && scratch_.size() < room) scratch_.resize(room);
-  std::int64_t* out = direct ? open_row<std::int64_t>(row, room) : scratch_.data();
-  const std::ptrdiff_t count = decode_varints(varints, record, out, room);
+  if (!direct && scratch_.size() < space) scratch_.resize(space);
+  std::int64_t* out = direct ? open_row<std::int64_t>(row, space) : scratch_.data();
+  const std::ptrdiff_t count = decode_varints(varints, record, out, space);
   if (count < 0) {
     if (count == kBadVarints) return Fit::malformed;
     found_ = static_cast<std::int64_t>(count_varints(varints));

@@ -99,12 +99,12 @@ class Encoder {
 
   // Returns the row's end, or null if the row's values changed since measure_values().
   std::uint8_t* put_row(std::size_t row, std::uint64_t values_bytes, std::uint8_t* out,
-                        const std::uint8_t* room_end) const noexcept {
+                        const std::uint8_t* space_end) const noexcept {
     if (is_constant_) {
       std::memcpy(out, opening_.data(), opening_.size());
-      return put_values(row, constant_values_, out + opening_.size(), room_end);
+      return put_values(row, constant_values_, out + opening_.size(), space_end);
     }
-    return put_values(row, values_bytes, put_opening(values_bytes, out), room_end);
+    return put_values(row, values_bytes, put_opening(values_bytes, out), space_end);
   }
 
  private:
@@ -143,7 +143,7 @@ class Encoder {
   }
 
   std::uint8_t* put_values(std::size_t row, std::uint64_t values_bytes, std::uint8_t* out,
-                           const std::uint8_t* room_end) const noexcept {
+                           const std::uint8_t* space_end) const noexcept {
     const auto [first, end] = values_of(row);
     if (first == end) return out;
     switch (source_->kind) {
@@ -156,7 +156,7 @@ class Encoder {
         // Integers that outgrow their measured size would take the space of the row's other
         // features.
         std::uint8_t* const ints_end =
-            varints_->write(source_->ints + first, end - first, out, room_end);
+            varints_->write(source_->ints + first, end - first, out, space_end);
         return ints_end == out + values_bytes ? ints_end : nullptr;
       }
       case ListKind::bytes:
@@ -228,14 +228,14 @@ class BatchEncoder {
   void put(std::size_t first, std::size_t end, const RecordBatch& batch) const {
     for (std::size_t row = first; row < end; ++row) {
       std::uint8_t* out = batch.data() + batch.offsets()[row];
-      const std::uint8_t* room_end = batch.data() + batch.offsets()[row + 1];
-      out = put_features(static_cast<std::uint64_t>(room_end - out), out);
+      const std::uint8_t* space_end = batch.data() + batch.offsets()[row + 1];
+      out = put_features(static_cast<std::uint64_t>(space_end - out), out);
       const std::uint64_t* values_bytes = values_bytes_.data() + row * varying_;
       for (const Encoder& encoder : encoders_) {
         const std::uint64_t bytes = encoder.is_constant() ? 0 : *values_bytes++;
         const bool* present = encoder.source().present;
         if (present != nullptr && !present[row]) continue;
-        out = encoder.put_row(row, bytes, out, room_end);
+        out = encoder.put_row(row, bytes, out, space_end);
         if (out == nullptr) {
           throw Error(ErrorKind::invalid,
                       "Feature '" + encoder.source().name +

@@ -46,10 +46,10 @@ std::shared_ptr<RecordBatch> encode_examples(std::span<const ColumnSource> colum
 struct VarintWriter {
   // Returns the bytes that the varints of `count` values take.
   std::size_t (*measure)(const std::int64_t* values, std::size_t count) noexcept;
-  // Writes the varints to `out`, never at or past `room_end`. Returns their end, or null if the
+  // Writes the varints to `out`, never at or past `space_end`. Returns their end, or null if the
   // varints do not fit.
   std::uint8_t* (*write)(const std::int64_t* values, std::size_t count, std::uint8_t* out,
-                         const std::uint8_t* room_end) noexcept;
+                         const std::uint8_t* space_end) noexcept;
 };
 const VarintWriter* varint_writer(const char* name) noexcept;
 // The kernel to use on this CPU. Executes CPUID on every call.

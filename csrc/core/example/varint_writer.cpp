@@ -40,8 +40,8 @@ inline std::uint64_t load_once(const std::int64_t* value) noexcept {
 
 // Returns null if the value does not fit because another thread changed the value.
 inline std::uint8_t* put_if_it_fits(std::uint64_t value, std::uint8_t* out,
-                                    const std::uint8_t* room_end) noexcept {
-  if (static_cast<std::ptrdiff_t>(varint_bytes(value)) > room_end - out) return nullptr;
+                                    const std::uint8_t* space_end) noexcept {
+  if (static_cast<std::ptrdiff_t>(varint_bytes(value)) > space_end - out) return nullptr;
   return put_slowly(value, out);
 }
 
@@ -54,12 +54,12 @@ std::size_t measure_portably(const std::int64_t* values, std::size_t count) noex
 }
 
 std::uint8_t* write_portably(const std::int64_t* values, std::size_t count, std::uint8_t* out,
-                             const std::uint8_t* room_end) noexcept {
+                             const std::uint8_t* space_end) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t value = load_once(values + i);
-    if (room_end - out >= kReach) [[likely]] {
+    if (space_end - out >= kReach) [[likely]] {
       out = put_slowly(value, out);
-    } else if ((out = put_if_it_fits(value, out, room_end)) == nullptr) {
+    } else if ((out = put_if_it_fits(value, out, space_end)) == nullptr) {
       return nullptr;
     }
   }
@@ -83,12 +83,12 @@ __attribute__((target("lzcnt"))) std::size_t measure_with_lzcnt(const std::int64
 
 __attribute__((target("bmi2,lzcnt"))) std::uint8_t* write_with_bmi2(
     const std::int64_t* values, std::size_t count, std::uint8_t* out,
-    const std::uint8_t* room_end) noexcept {
+    const std::uint8_t* space_end) noexcept {
   constexpr std::uint64_t kContinued = 0x8080808080808080u;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t value = load_once(values + i);
-    if (room_end - out < kReach) {
-      if ((out = put_if_it_fits(value, out, room_end)) == nullptr) return nullptr;
+    if (space_end - out < kReach) {
+      if ((out = put_if_it_fits(value, out, space_end)) == nullptr) return nullptr;
       continue;
     }
     std::uint64_t groups = _pdep_u64(value, ~kContinued);

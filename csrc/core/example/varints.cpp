@@ -58,12 +58,12 @@ inline void widen_block(const std::uint8_t* block, std::int64_t* out) noexcept {
 }
 
 // Decodes byte by byte, for input shorter than a block.
-std::ptrdiff_t decode_slowly(WireBytes varints, std::int64_t* out, std::size_t room) noexcept {
+std::ptrdiff_t decode_slowly(WireBytes varints, std::int64_t* out, std::size_t space) noexcept {
   WireReader reader(varints);
   std::size_t count = 0;
   std::uint64_t value;
   for (; !reader.at_end(); ++count) {
-    if (count == room) return kTooManyVarints;
+    if (count == space) return kTooManyVarints;
     if (!reader.read_varint(value)) return kBadVarints;
     out[count] = static_cast<std::int64_t>(value);
   }
@@ -114,14 +114,15 @@ __attribute__((always_inline)) inline bool take_values(const std::uint8_t* block
 
 template <class Packing>
 __attribute__((always_inline)) inline std::ptrdiff_t decode_blocks(
-    WireBytes varints, WireBytes around, std::int64_t* const out, const std::size_t room) noexcept {
+    WireBytes varints, WireBytes around, std::int64_t* const out,
+    const std::size_t space) noexcept {
   if (around.size() < kBlockBytes) [[unlikely]]
-    return decode_slowly(varints, out, room);
+    return decode_slowly(varints, out, space);
   const std::uint8_t* const end = varints.data() + varints.size();
   const std::uint8_t* const readable_end = around.data() + around.size();
   const std::uint8_t* block = varints.data();
   Progress progress{block, out};
-  std::int64_t* const out_end = out + room;
+  std::int64_t* const out_end = out + space;
   for (; block < end; block += kBlockBytes) {
     // If no whole block can be loaded here, the last loadable block contains these bytes at its
     // upper end.
@@ -146,8 +147,8 @@ __attribute__((always_inline)) inline std::ptrdiff_t decode_blocks(
 }
 
 std::ptrdiff_t decode_portably(WireBytes varints, WireBytes around, std::int64_t* out,
-                               std::size_t room) noexcept {
-  return decode_blocks<PortablePacking>(varints, around, out, room);
+                               std::size_t space) noexcept {
+  return decode_blocks<PortablePacking>(varints, around, out, space);
 }
 
 #if defined(__x86_64__)
@@ -162,8 +163,8 @@ struct Bmi2Packing {
 };
 
 __attribute__((target("bmi2,bmi,avx2,popcnt"))) std::ptrdiff_t decode_with_bmi2(
-    WireBytes varints, WireBytes around, std::int64_t* out, std::size_t room) noexcept {
-  return decode_blocks<Bmi2Packing>(varints, around, out, room);
+    WireBytes varints, WireBytes around, std::int64_t* out, std::size_t space) noexcept {
+  return decode_blocks<Bmi2Packing>(varints, around, out, space);
 }
 
 bool cpu_has_bmi2() noexcept {
@@ -211,10 +212,10 @@ bool decode_one_varint(WireBytes varint, WireBytes around, std::int64_t& value) 
 }
 
 std::ptrdiff_t decode_varints(WireBytes varints, WireBytes around, std::int64_t* out,
-                              std::size_t room) noexcept {
+                              std::size_t space) noexcept {
   // The kernels pay only for more than one value.
-  if (varints.size() <= 8 && room != 0 && decode_one_varint(varints, around, *out)) return 1;
-  return kKernel(varints, around, out, room);
+  if (varints.size() <= 8 && space != 0 && decode_one_varint(varints, around, *out)) return 1;
+  return kKernel(varints, around, out, space);
 }
 
 }  // namespace tfrfast

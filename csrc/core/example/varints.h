@@ -18,12 +18,12 @@ std::size_t count_varints(WireBytes varints) noexcept;
 inline constexpr std::ptrdiff_t kBadVarints = -1;  // a varint does not end, or is too long
 inline constexpr std::ptrdiff_t kTooManyVarints = -2;
 
-// Decodes all of `varints` to `out`, which has space for `room` values. Returns the number of
+// Decodes all of `varints` to `out`, which has space for `space` values. Returns the number of
 // values, or one of the constants above, after which the contents of `out` are undefined. `around`
 // contains `varints`; bytes outside `varints` may be read but never matter. With the whole record
 // as `around`, the last values decode as fast as the others.
 std::ptrdiff_t decode_varints(WireBytes varints, WireBytes around, std::int64_t* out,
-                              std::size_t room) noexcept;
+                              std::size_t space) noexcept;
 
 // Decodes `varint`. False unless the bytes are exactly one varint.
 bool decode_one_varint(WireBytes varint, WireBytes around, std::int64_t& value) noexcept;

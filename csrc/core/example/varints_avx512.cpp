@@ -85,11 +85,11 @@ bool cpu_has_avx512_vbmi2() noexcept {
 
 TFRFAST_TARGET std::ptrdiff_t decode_varints_avx512(WireBytes varints, WireBytes,
                                                     std::int64_t* const out,
-                                                    const std::size_t room) noexcept {
+                                                    const std::size_t space) noexcept {
   const std::uint8_t* start = varints.data();
   const std::uint8_t* const end = start + varints.size();
   std::int64_t* to = out;
-  std::int64_t* const out_end = out + room;
+  std::int64_t* const out_end = out + space;
   while (start != end) {
     const std::ptrdiff_t left = end - start;
     const std::uint64_t readable = left < kBlockBytes

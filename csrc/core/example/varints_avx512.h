@@ -14,7 +14,7 @@ bool cpu_has_avx512_vbmi2() noexcept;
 
 // Like decode_varints(). Reads no byte outside `varints`.
 std::ptrdiff_t decode_varints_avx512(WireBytes varints, WireBytes around, std::int64_t* out,
-                                     std::size_t room) noexcept;
+                                     std::size_t space) noexcept;
 
 }  // namespace tfrfast
 

@@ -66,7 +66,7 @@ class FolderIndex::Parts {
     if (file_->bytes() < sizeof header_) {
       refuse_index(file->path(), "it is shorter than an index's header.");
     }
-    is_far_ = file_->traits().is_far;
+    is_remote_ = file_->traits().is_remote;
     beginning_.resize(std::min<std::size_t>(sizeof header_ + sizeof(PartHeader),
                                             static_cast<std::size_t>(file_->bytes())));
     do {
@@ -78,7 +78,7 @@ class FolderIndex::Parts {
       if (std::memcmp(&before, &header_, sizeof header_) == 0) break;
     } while (header_.header_crc != crc_of(header_));
     check_folder_header(file->path(), header_);
-    if (!is_far_ || header_.part_count <= 1) return;
+    if (!is_remote_ || header_.part_count <= 1) return;
     beginning_.resize(static_cast<std::size_t>(std::min(file_->bytes(), checked(header_.end))));
     file_->read(0, beginning_.data(), beginning_.size());
   }
@@ -121,7 +121,7 @@ class FolderIndex::Parts {
 
  private:
   const std::shared_ptr<const StoredFile> file_;
-  bool is_far_ = false;
+  bool is_remote_ = false;
   std::vector<std::uint8_t> beginning_;
   FolderHeader header_ = {};
 };

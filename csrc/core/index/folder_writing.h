@@ -74,7 +74,7 @@ void try_to_compact_index(const std::string& folder) noexcept;
 // ones. Throws Error io and stale_index.
 void join_index(const std::string& folder, const std::string& from);
 
-// Checks that indexes can be kept in `folder`, now rather than after a long scan. Makes the folder.
+// Checks that indexes can be kept in `folder`, now rather than after a long walk. Makes the folder.
 // With `is_tried`, checks only the index's name. Throws Error io.
 void check_index_folder(const std::string& folder, const std::string& advice,
                         bool is_tried = false);

@@ -96,16 +96,16 @@ FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, cons
     search.look_in(*folders.at(place->folder, file.access()), *place);
   };
   // A look into the cache costs nothing, a look at a remote storage a round trip.
-  const bool is_far = file.traits().is_far;
-  look(is_far ? places.cached : places.in_folder);
-  look(is_far ? places.in_folder : places.cached);
+  const bool is_remote = file.traits().is_remote;
+  look(is_remote ? places.cached : places.in_folder);
+  look(is_remote ? places.in_folder : places.cached);
   return found;
 }
 
-std::shared_ptr<const ShardIndex> proven_by(const ShardIndex& scanned, const FoundIndex& found,
+std::shared_ptr<const ShardIndex> proven_by(const ShardIndex& walked, const FoundIndex& found,
                                             const std::shared_ptr<const StoredFile>& file) {
   for (const auto& index : found.unproven) {
-    if (is_proven_by(scanned, *index, file)) return index;
+    if (is_proven_by(walked, *index, file)) return index;
   }
   return nullptr;
 }

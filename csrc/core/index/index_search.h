@@ -25,7 +25,7 @@ struct IndexPlaces {
 // The result of a search.
 struct FoundIndex {
   std::shared_ptr<const ShardIndex> fitting;  // the first index that fits
-  // Without a fitting index: indexes of shards of this size, which a scan may prove right.
+  // Without a fitting index: indexes of shards of this size, which a walk may prove right.
   std::vector<std::shared_ptr<const ShardIndex>> unproven;
   std::string why_not;  // why the last examined index does not fit
 };
@@ -40,8 +40,8 @@ enum class Proofs : std::uint8_t { count, ignored };
 FoundIndex look_for_index(const IndexPlaces& places, IndexFolders& folders, const StoredFile& file,
                           std::optional<Compression> compression, Proofs proofs = Proofs::count);
 
-// The index that `scanned` proves right, or null.
-std::shared_ptr<const ShardIndex> proven_by(const ShardIndex& scanned, const FoundIndex& found,
+// The index that `walked` proves right, or null.
+std::shared_ptr<const ShardIndex> proven_by(const ShardIndex& walked, const FoundIndex& found,
                                             const std::shared_ptr<const StoredFile>& file);
 
 }  // namespace tfrfast

@@ -110,12 +110,12 @@ bool is_in_state(const ShardFacts& facts, const ShardIndex& index, const StoredF
   const FileFacts& now = file.facts();
   if (!is_in_state(facts, now)) return false;
   // Each sample would be a round trip, and every read asks for this version only.
-  if (now.version_lasts && file.traits().is_far) return true;
+  if (now.version_lasts && file.traits().is_remote) return true;
   return samples_fit(index, file);
 }
 
 bool has_claimed_damage(const ShardIndex& index, const StoredFile& file) {
-  if (index.damage().empty() || file.traits().is_far) return true;
+  if (index.damage().empty() || file.traits().is_remote) return true;
   if (index.seek_points() != nullptr) return false;
   // Does not own the file, which outlives all uses here.
   const std::shared_ptr<const StoredFile> shard(std::shared_ptr<void>(), &file);
@@ -154,20 +154,20 @@ bool samples_differ(const ShardIndex& index, const StoredFile& file) {
   return found != expected;
 }
 
-bool is_proven_by(const ShardIndex& scanned, const ShardIndex& index,
+bool is_proven_by(const ShardIndex& walked, const ShardIndex& index,
                   const std::shared_ptr<const StoredFile>& file) {
   const ShardFacts& facts = index.facts();
-  if (facts.file_bytes != scanned.facts().file_bytes ||
-      facts.stream_bytes != scanned.facts().stream_bytes ||
-      facts.compression != scanned.facts().compression) {
+  if (facts.file_bytes != walked.facts().file_bytes ||
+      facts.stream_bytes != walked.facts().stream_bytes ||
+      facts.compression != walked.facts().compression) {
     return false;
   }
   try {
-    if (!index.has_same_entries(scanned)) return false;
+    if (!index.has_same_entries(walked)) return false;
     // Records of equal length may differ. Reading would compare these samples.
     if (samples_differ(index, *file)) return false;
     if (index.seek_points() == nullptr) return true;
-    if (have_same_spans(*index.seek_points(), *scanned.seek_points())) return true;
+    if (have_same_spans(*index.seek_points(), *walked.seek_points())) return true;
     const InflatedFile inflated(file, facts.compression, index.seek_points());
     inflate_every_span(inflated, *index.seek_points());
     return true;

@@ -1,12 +1,12 @@
 // Decides whether a shard is still in the state that its index describes: from facts known without
 // reading the shard, and from proofs that reading the shard has given.
 //
-// An index holds the facts of the shard's file at the scan: the size, the modification time and, if
+// An index holds the facts of the shard's file at the walk: the size, the modification time and, if
 // the storage keeps versions for good, the version. If all facts are unchanged, the index is
 // believed, but only if the index is *settled*: any later change would have changed a fact.
 //
-// A scan makes a settled index if it begins long enough after the last change. A writer knows the
-// bytes without a scan. It sets the modification time back by the smallest step of the filesystem.
+// A walk makes a settled index if it begins long enough after the last change. A writer knows the
+// bytes without a walk. It sets the modification time back by the smallest step of the filesystem.
 // No later write can give that time, and setting the time by hand changes ctime.
 #pragma once
 
@@ -40,7 +40,7 @@ inline bool index_fits(const ShardIndex& index, const StoredFile& file) {
 }
 
 // Whether `file` has the damage that `index` claims, and so no records there. Repeats the search of
-// a scan, at the cost of reading the damaged bytes. Only a scan can verify damage of a compressed
+// a walk, at the cost of reading the damaged bytes. Only a walk can verify damage of a compressed
 // shard, so such claims count as false. Objects of a remote storage are believed. Throws Error io.
 bool has_claimed_damage(const ShardIndex& index, const StoredFile& file);
 
@@ -49,9 +49,9 @@ bool has_claimed_damage(const ShardIndex& index, const StoredFile& file);
 // Throws Error io, truncated, and stale_index if the index is damaged.
 bool samples_differ(const ShardIndex& index, const StoredFile& file);
 
-// Whether `index` describes the result of a scan of `file`. The seek points may differ from the
-// scan's if the same bytes inflate from them.
-bool is_proven_by(const ShardIndex& scanned, const ShardIndex& index,
+// Whether `index` describes the result of a walk of `file`. The seek points may differ from the
+// walk's if the same bytes inflate from them.
+bool is_proven_by(const ShardIndex& walked, const ShardIndex& index,
                   const std::shared_ptr<const StoredFile>& file);
 
 // Writes a small file that says that `index`, which must come from a file, describes the shard in
@@ -63,7 +63,7 @@ std::optional<ShardFacts> load_proof(const std::string& path, const ShardIndex& 
 // The facts for an index after the shard was published at `path`, by its writer or by a process
 // that moved the shard. Publishing changes the version. The facts are settled if nobody else can
 // have changed the file since `facts` was taken: no other write can give the file the writer's
-// modification time. Otherwise the shard is scanned once. Throws Error io.
+// modification time. Otherwise the shard is walked once. Throws Error io.
 ShardFacts facts_when_published(ShardFacts facts, const std::string& path);
 
 }  // namespace tfrfast

@@ -16,7 +16,7 @@ namespace tfrfast {
 namespace {
 
 // Mends the local copies of damaged bytes. Returns whether anything was mended, so that another
-// scan may find no damage.
+// walk may find no damage.
 bool mend_damage(const StoredFile& file, Compression compression,
                  const std::vector<Damage>& damage) {
   bool is_mended = false;
@@ -30,18 +30,18 @@ bool mend_damage(const StoredFile& file, Compression compression,
   return is_mended;
 }
 
-// Scans a shard into an index. `kept` says whether the index will be kept. Sets `is_whole` to
-// false if damage ended the scan.
-IndexedShard scan_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
-                             AtDamage at_damage, bool kept, const ScanProgress& progress,
+// Walks a shard into an index. `kept` says whether the index will be kept. Sets `is_whole` to
+// false if damage ended the walk.
+IndexedShard walk_into_index(const std::shared_ptr<const StoredFile>& file, Compression compression,
+                             AtDamage at_damage, bool kept, const WalkProgress& progress,
                              bool* is_whole) {
   const bool settled = kept && file->await_settled();
-  ShardScan scan = scan_shard(file, progress, compression, at_damage);
-  if (mend_damage(*file, compression, scan.damage)) {
-    scan = scan_shard(file, progress, compression, at_damage);
+  WalkedFrames walk = walk_shard(file, progress, compression, at_damage);
+  if (mend_damage(*file, compression, walk.damage)) {
+    walk = walk_shard(file, progress, compression, at_damage);
   }
-  *is_whole = scan.is_whole;
-  auto index = index_of(*file, compression, std::move(scan), settled);
+  *is_whole = walk.is_whole;
+  auto index = index_of(*file, compression, std::move(walk), settled);
   return {as_indexed(file, *index), index, true, {}};
 }
 
@@ -54,7 +54,7 @@ IndexPlaces places_for(const std::string& shard_path, const IndexOptions& option
   return {sibling_place(shard_path), cached};
 }
 
-// Checks that an index can be kept there, now rather than after a long scan. For many shards, each
+// Checks that an index can be kept there, now rather than after a long walk. For many shards, each
 // folder is checked once.
 void check_place_for(const IndexPlace& place, const IndexOptions& options) {
   // The check makes and removes a file. ext4 does not reuse the file's inode for some seconds, and
@@ -82,24 +82,24 @@ void keep_in_cache(const ShardIndex& index, const std::string& shard_path) noexc
   try {
     put_in_cache(index, shard_path);
   } catch (const std::exception&) {
-    // The cache is full or not writable. The next opening scans again.
+    // The cache is full or not writable. The next opening walks again.
   }
 }
 
-// Notes in the cache that `scanned` has proven `index`. Never fails.
-void remember_proof(const ShardIndex& index, const ShardIndex& scanned,
+// Notes in the cache that `walked` has proven `index`. Never fails.
+void remember_proof(const ShardIndex& index, const ShardIndex& walked,
                     const std::string& shard_path) noexcept {
-  if (!scanned.facts().settled) return;
+  if (!walked.facts().settled) return;
   try {
     const auto place = cached_place(shard_path);
     if (!place || !make_cached_folder(*place)) return;
     if (folder_of(index.origin()) == place->folder) {
-      keep_in_cache(scanned, shard_path);  // counts before our own index of another state
+      keep_in_cache(walked, shard_path);  // counts before our own index of another state
     } else {
-      save_proof(proof_path(shard_path, index.origin()), index, scanned.facts());
+      save_proof(proof_path(shard_path, index.origin()), index, walked.facts());
     }
   } catch (const std::exception&) {
-    // The next opening scans again.
+    // The next opening walks again.
   }
 }
 
@@ -136,19 +136,19 @@ std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression
   return look_in(places_for(file.path(), options), options, file, compression).fitting;
 }
 
-void remember_scan(const std::shared_ptr<const StoredFile>& file, const ShardIndex& scanned,
+void remember_walk(const std::shared_ptr<const StoredFile>& file, const ShardIndex& walked,
                    const IndexOptions& options) noexcept {
   try {
     const FoundIndex found =
-        look_in(places_for(file->path(), options), options, *file, scanned.facts().compression);
+        look_in(places_for(file->path(), options), options, *file, walked.facts().compression);
     if (found.fitting != nullptr) return;  // another process was faster
-    if (const auto index = proven_by(scanned, found, file); index != nullptr) {
-      remember_proof(*index, scanned, file->path());
+    if (const auto index = proven_by(walked, found, file); index != nullptr) {
+      remember_proof(*index, walked, file->path());
     } else {
-      keep_in_cache(scanned, file->path());
+      keep_in_cache(walked, file->path());
     }
   } catch (const std::exception&) {
-    // The next opening scans again.
+    // The next opening walks again.
   }
 }
 
@@ -160,26 +160,26 @@ std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> f
 }
 
 std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression compression,
-                                           ShardScan scan, bool settled) {
+                                           WalkedFrames walk, bool settled) {
   const std::uint64_t stream_bytes =
-      scan.seek_points == nullptr ? file.bytes() : scan.seek_points->stream_bytes();
+      walk.seek_points == nullptr ? file.bytes() : walk.seek_points->stream_bytes();
   ShardFacts facts = facts_of(file.facts(), stream_bytes, compression, settled);
-  if (compression == Compression::none && !file.traits().is_far) {
-    const PackedOffsets offsets = scan.offsets.view();
+  if (compression == Compression::none && !file.traits().is_remote) {
+    const PackedOffsets offsets = walk.offsets.view();
     facts.samples_crc = crc_of_samples(file, offsets.size() - 1,
                                        [&](std::uint64_t number) { return offsets[number]; });
   }
-  return std::make_shared<const ShardIndex>(facts, std::move(scan.offsets), std::move(scan.damage),
-                                            std::move(scan.seek_points));
+  return std::make_shared<const ShardIndex>(facts, std::move(walk.offsets), std::move(walk.damage),
+                                            std::move(walk.seek_points));
 }
 
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
-                          const ScanProgress& progress) {
+                          const WalkProgress& progress) {
   return open_indexed(StoredFile::open(shard_path, io, options.access), options, progress);
 }
 
 IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
-                          const IndexOptions& options, const ScanProgress& progress) {
+                          const IndexOptions& options, const WalkProgress& progress) {
   const std::string& shard_path = file->path();
   const IndexPlaces places = places_for(shard_path, options);
   FoundIndex found;
@@ -189,7 +189,7 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
                         found.fitting->origin()};
   };
   const bool knows_by_version =
-      file->traits().is_far && file->facts().version_lasts && !options.compression;
+      file->traits().is_remote && file->facts().version_lasts && !options.compression;
   if (knows_by_version) {
     // An index of this very version makes a look at the first bytes unnecessary. An index with
     // damage does not: its maker may have expected another compression.
@@ -210,19 +210,19 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
                     " Build it: `tfrfast index " + shard_path + "`, or open with index=\"auto\".",
                 {shard_path, {}, {}});
   };
-  const bool may_scan = options.use != IndexUse::proven && options.use != IndexUse::beside;
-  const bool requires_one = options.use == IndexUse::require || !may_scan;
-  if (requires_one && (!may_scan || found.unproven.empty())) {
+  const bool may_walk = options.use != IndexUse::proven && options.use != IndexUse::beside;
+  const bool requires_one = options.use == IndexUse::require || !may_walk;
+  if (requires_one && (!may_walk || found.unproven.empty())) {
     throw_without_index();
   }
   const bool is_kept = options.use != IndexUse::memory || !options.folder.empty();
-  // No check if the scan may prove an existing index.
+  // No check if the walk may prove an existing index.
   if (!options.folder.empty() && !requires_one && found.unproven.empty()) {
     check_place_for(*places.in_folder, options);
   }
   bool is_whole = true;
   IndexedShard shard =
-      scan_into_index(file, compression, options.at_damage, is_kept, progress, &is_whole);
+      walk_into_index(file, compression, options.at_damage, is_kept, progress, &is_whole);
   if (!is_whole) return shard;
   if (const auto index = proven_by(*shard.index, found, file); index != nullptr) {
     remember_proof(*index, *shard.index, shard_path);
@@ -238,7 +238,7 @@ IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
 }
 
 IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
-                         std::optional<Compression> compression, const ScanProgress& progress,
+                         std::optional<Compression> compression, const WalkProgress& progress,
                          const std::shared_ptr<IndexFolders>& folders) {
   const std::shared_ptr<const StoredFile> file = StoredFile::open(shard_path);
   const std::optional<Compression> resolved = resolve_compression(*file, compression);
@@ -259,19 +259,19 @@ IndexedShard build_index(const std::string& shard_path, const std::string& folde
   checking.folders = folders;
   check_place_for(place, checking);
   bool is_whole = true;
-  IndexedShard shard = scan_into_index(file, kind, AtDamage::get_over, true, progress, &is_whole);
+  IndexedShard shard = walk_into_index(file, kind, AtDamage::get_over, true, progress, &is_whole);
   shard.index_path = keep_index(place, *shard.index);
   return shard;
 }
 
 IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
-                           const IndexOptions& options, const ScanProgress& progress) {
+                           const IndexOptions& options, const WalkProgress& progress) {
   const std::optional<Compression> resolved = resolve_compression(*object, options.compression);
   if (!resolved) return unreadable_shard(object, *options.compression);
   if (!options.folder.empty()) check_place_for(place_in(options.folder, object->path()), options);
   bool is_whole = true;
   IndexedShard shard =
-      scan_into_index(object, *resolved, AtDamage::get_over, true, progress, &is_whole);
+      walk_into_index(object, *resolved, AtDamage::get_over, true, progress, &is_whole);
   if (options.folder.empty()) {
     keep_in_cache(*shard.index, object->path());
     shard.index_path = cached_index_path(object->path());

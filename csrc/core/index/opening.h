@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/index/frame_walk.h"
 #include "core/index/index_folders.h"
-#include "core/index/scan.h"
 #include "core/index/shard_index.h"
 #include "core/storage/stored_file.h"
 
@@ -17,8 +17,8 @@ namespace tfrfast {
 enum class IndexUse : std::uint8_t {
   automatic,  // use a fitting index, or build one and keep it in the cache folder
   memory,     // build an index, keep nothing
-  require,    // a missing or stale index is an error; a scan may still prove that an index fits
-  proven,     // like require, without a scan: an index that needs a proof is an error, too
+  require,    // a missing or stale index is an error; a walk may still prove that an index fits
+  proven,     // like require, without a walk: an index that needs a proof is an error, too
   beside,  // like proven, but ignore the user's cache: all users and machines find the same index
 };
 
@@ -27,7 +27,7 @@ struct IndexOptions {
   std::string folder;  // if not empty: the only folder in which indexes are looked up and kept
   std::optional<Compression> compression;  // of the shard; empty: detect
   std::string access = "";                 // options of the shard's storage
-  // If damage will be thrown anyway, the scan may stop at the damage. Such an index is not kept.
+  // If damage will be thrown anyway, the walk may stop at the damage. Such an index is not kept.
   AtDamage at_damage = AtDamage::get_over;
   // Shared by many shards, so that each folder of indexes is read once. May be null.
   std::shared_ptr<IndexFolders> folders = nullptr;
@@ -42,14 +42,14 @@ struct IndexedShard {
 };
 
 // Opens a shard with a fitting index. If an index seems not to fit because the shard was copied or
-// touched, one scan proves the index, and the cache keeps the proof. Skips an index that may not be
+// touched, one walk proves the index, and the cache keeps the proof. Skips an index that may not be
 // believed (own_file.h), with a warning. Throws Error io for the shard, stale_index under
 // `require`. An unusable cache is not an error.
 IndexedShard open_indexed(const std::string& shard_path, IoMode io, const IndexOptions& options,
-                          const ScanProgress& progress = nullptr);
+                          const WalkProgress& progress = nullptr);
 // Like open_indexed() above, for an open file.
 IndexedShard open_indexed(const std::shared_ptr<const StoredFile>& file,
-                          const IndexOptions& options, const ScanProgress& progress = nullptr);
+                          const IndexOptions& options, const WalkProgress& progress = nullptr);
 
 // Detects the compression of `file`. Empty if the file does not begin like the compression
 // `expected`.
@@ -61,7 +61,7 @@ std::optional<Compression> resolve_compression(const StoredFile& file,
 IndexedShard unreadable_shard(std::shared_ptr<const StoredFile> file, Compression expected);
 
 // Returns a fitting index from the places that open_indexed() searches. Null if none fits without a
-// scan.
+// walk.
 std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression compression,
                                              const IndexOptions& options);
 
@@ -69,28 +69,28 @@ std::shared_ptr<const ShardIndex> find_index(const StoredFile& file, Compression
 std::shared_ptr<const StoredFile> as_indexed(std::shared_ptr<const StoredFile> file,
                                              const ShardIndex& index);
 
-// Keeps the result of a scan of `file` in the user's cache, if the cache may be used: a proof that
-// an index in the places of `options` fits or, without such an index, `scanned` itself.
-void remember_scan(const std::shared_ptr<const StoredFile>& file, const ShardIndex& scanned,
+// Keeps the result of a walk of `file` in the user's cache, if the cache may be used: a proof that
+// an index in the places of `options` fits or, without such an index, `walked` itself.
+void remember_walk(const std::shared_ptr<const StoredFile>& file, const ShardIndex& walked,
                    const IndexOptions& options) noexcept;
 
-// Makes the index of a whole scan of `file`. `settled` is the result of await_settled() before the
-// scan.
+// Makes the index of a whole walk of `file`. `settled` is the result of await_settled() before the
+// walk.
 std::shared_ptr<const ShardIndex> index_of(const StoredFile& file, Compression compression,
-                                           ShardScan scan, bool settled);
+                                           WalkedFrames walk, bool settled);
 
 // Builds the index of a shard and saves the index in `folder` (if empty, in the sibling folder).
 // Unless `force`, keeps a fitting index that exists. Not flushed: the caller compacts the index
 // after the last shard. Returns the same as open_indexed().
 IndexedShard build_index(const std::string& shard_path, const std::string& folder, bool force,
                          std::optional<Compression> compression = {},
-                         const ScanProgress& progress = nullptr,
+                         const WalkProgress& progress = nullptr,
                          const std::shared_ptr<IndexFolders>& folders = nullptr);
 
-// Scans an object, even if an index exists, and keeps the result in the folder of `options`, or in
+// Walks an object, even if an index exists, and keeps the result in the folder of `options`, or in
 // the user's cache. Damage is not an error. Throws Error io.
 IndexedShard rebuild_index(const std::shared_ptr<const StoredFile>& object,
-                           const IndexOptions& options, const ScanProgress& progress = nullptr);
+                           const IndexOptions& options, const WalkProgress& progress = nullptr);
 
 // Copies the indexes of these shards from the file `index` to the user's cache. Another process
 // wrote the file with rebuild_index() and a folder. Throws Error io and stale_index.

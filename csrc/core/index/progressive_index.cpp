@@ -7,7 +7,7 @@
 namespace tfrfast {
 namespace {
 
-using Stretch = ProgressiveIndex::Stretch;
+using FoundFrames = ProgressiveIndex::FoundFrames;
 
 // Returns the first of `count` records whose offset is `at` or more.
 template <class OffsetOf>
@@ -42,33 +42,33 @@ std::uint64_t end_in_stream(const SeekPoints& points, std::uint64_t end, std::ui
 
 template <class DamageList>
 void add_damage(const DamageList& damage, std::uint64_t begin, std::uint64_t end,
-                Stretch& stretch) {
+                FoundFrames& found) {
   for (const Damage& each : damage) {
-    if (each.begin >= begin && each.begin < end) stretch.damage.push_back(each);
+    if (each.begin >= begin && each.begin < end) found.damage.push_back(each);
   }
 }
 
 }  // namespace
 
-Stretch stretch_of(const ShardIndex& index, std::uint64_t begin, std::uint64_t end) {
-  Stretch stretch;
-  add_damage(index.damage(), begin, end, stretch);
-  stretch.first_number = first_record_from(index, begin);
+FoundFrames frames_of(const ShardIndex& index, std::uint64_t begin, std::uint64_t end) {
+  FoundFrames found;
+  add_damage(index.damage(), begin, end, found);
+  found.first_number = first_record_from(index, begin);
   const std::uint64_t after = first_record_from(index, end);
-  if (after > stretch.first_number) {
-    stretch.frames.reserve(static_cast<std::size_t>(after - stretch.first_number));
+  if (after > found.first_number) {
+    found.frames.reserve(static_cast<std::size_t>(after - found.first_number));
   }
-  for (std::uint64_t number = stretch.first_number; number < after; ++number) {
-    stretch.frames.push_back(index.frame(number));
+  for (std::uint64_t number = found.first_number; number < after; ++number) {
+    found.frames.push_back(index.frame(number));
   }
-  return stretch;
+  return found;
 }
 
-Stretch stretch_in_file_of(const ShardIndex& index, std::uint64_t begin, std::uint64_t end) {
+FoundFrames frames_in_file_of(const ShardIndex& index, std::uint64_t begin, std::uint64_t end) {
   const SeekPoints* const points = index.seek_points().get();
-  if (points == nullptr) return stretch_of(index, begin, end);
-  return stretch_of(index, points->first_byte_from(begin),
-                    end_in_stream(*points, end, index.facts().file_bytes));
+  if (points == nullptr) return frames_of(index, begin, end);
+  return frames_of(index, points->first_byte_from(begin),
+                   end_in_stream(*points, end, index.facts().file_bytes));
 }
 
 ProgressiveIndex::ProgressiveIndex(const std::string& shard_path, IoMode io,
@@ -84,44 +84,44 @@ ProgressiveIndex::ProgressiveIndex(const std::string& shard_path, IoMode io,
   index_ = find_index(*on_disk_, compression_, options);
   if (index_ == nullptr) {
     settled_ = on_disk_->await_settled();
-    scanner_ = std::make_unique<ShardScanner>(on_disk_, ScanOptions{compression_, true});
-    file_ = scanner_->file();
+    walk_ = std::make_unique<FrameWalk>(on_disk_, WalkOptions{compression_, true});
+    file_ = walk_->file();
   } else {
     file_ = as_indexed(on_disk_, *index_);
   }
 }
 
-Stretch ProgressiveIndex::stretch(std::uint64_t begin, std::uint64_t end) {
+FoundFrames ProgressiveIndex::frames_in(std::uint64_t begin, std::uint64_t end) {
   std::shared_ptr<const ShardIndex> whole;
   {
     std::lock_guard lock(mutex_);
     if (index_ == nullptr) {
-      scan_to(end);
-      if (index_ == nullptr) return stretch_of_scan(begin, end);
+      walk_to(end);
+      if (index_ == nullptr) return frames_of_walk(begin, end);
     }
     whole = index_;
   }
-  return stretch_of(*whole, begin, end);
+  return frames_of(*whole, begin, end);
 }
 
-Stretch ProgressiveIndex::stretch_in_file(std::uint64_t begin, std::uint64_t end) {
-  if (compression_ == Compression::none) return stretch(begin, end);
+FoundFrames ProgressiveIndex::frames_in_file(std::uint64_t begin, std::uint64_t end) {
+  if (compression_ == Compression::none) return frames_in(begin, end);
   std::shared_ptr<const ShardIndex> whole;
   {
     std::lock_guard lock(mutex_);
     if (index_ == nullptr) {
-      const std::shared_ptr<const SeekPoints> points = scanner_->seek_points();
+      const std::shared_ptr<const SeekPoints> points = walk_->seek_points();
       const std::uint64_t file_bytes = on_disk_->bytes();
-      while (!scanner_->finished() && (end >= file_bytes || !points->cover_file_to(end))) {
-        scanner_->advance(file_->bytes() + 1);
+      while (!walk_->finished() && (end >= file_bytes || !points->cover_file_to(end))) {
+        walk_->advance(file_->bytes() + 1);
       }
       const std::uint64_t stream_end = end_in_stream(*points, end, file_bytes);
-      scan_to(stream_end);
-      if (index_ == nullptr) return stretch_of_scan(points->first_byte_from(begin), stream_end);
+      walk_to(stream_end);
+      if (index_ == nullptr) return frames_of_walk(points->first_byte_from(begin), stream_end);
     }
     whole = index_;
   }
-  return stretch_in_file_of(*whole, begin, end);
+  return frames_in_file_of(*whole, begin, end);
 }
 
 std::shared_ptr<const ShardIndex> ProgressiveIndex::index() const {
@@ -129,46 +129,46 @@ std::shared_ptr<const ShardIndex> ProgressiveIndex::index() const {
   return index_;
 }
 
-void ProgressiveIndex::scan_to(std::uint64_t end) {
+void ProgressiveIndex::walk_to(std::uint64_t end) {
   if (compression_ == Compression::none) end = std::min(end, file_->bytes());
   // The next frame's beginning reveals a frame's length, so the very end needs one more step.
-  while (!scanner_->finished() && scanner_->position() < end) scanner_->advance(end);
-  if (scanner_->position() >= file_->bytes() && !scanner_->finished()) {
-    scanner_->advance(std::max(end, file_->bytes()));
+  while (!walk_->finished() && walk_->position() < end) walk_->advance(end);
+  if (walk_->position() >= file_->bytes() && !walk_->finished()) {
+    walk_->advance(std::max(end, file_->bytes()));
   }
-  if (scanner_->finished()) finish();
+  if (walk_->finished()) finish();
 }
 
 void ProgressiveIndex::finish() {
-  ShardScan scan = scanner_->take();
-  scanner_ = nullptr;
-  index_ = index_of(*on_disk_, compression_, std::move(scan), settled_);
+  WalkedFrames walk = walk_->take();
+  walk_ = nullptr;
+  index_ = index_of(*on_disk_, compression_, std::move(walk), settled_);
   if (options_.use == IndexUse::automatic && options_.folder.empty()) {
-    remember_scan(on_disk_, *index_, options_);
+    remember_walk(on_disk_, *index_, options_);
   }
 }
 
-Stretch ProgressiveIndex::stretch_of_scan(std::uint64_t begin, std::uint64_t end) const {
-  Stretch stretch;
-  const OffsetPacker& offsets = scanner_->offsets();
-  const std::vector<Damage>& damage = scanner_->damage();
-  add_damage(damage, begin, end, stretch);
-  stretch.first_number = first_offset_from(offsets, begin);
+FoundFrames ProgressiveIndex::frames_of_walk(std::uint64_t begin, std::uint64_t end) const {
+  FoundFrames found;
+  const OffsetPacker& offsets = walk_->offsets();
+  const std::vector<Damage>& damage = walk_->damage();
+  add_damage(damage, begin, end, found);
+  found.first_number = first_offset_from(offsets, begin);
   const std::uint64_t after = first_offset_from(offsets, end);
-  stretch.frames.reserve(static_cast<std::size_t>(after - stretch.first_number));
+  found.frames.reserve(static_cast<std::size_t>(after - found.first_number));
   auto gap = std::lower_bound(
-      damage.begin(), damage.end(), stretch.first_number + 1,
+      damage.begin(), damage.end(), found.first_number + 1,
       [](const Damage& each, std::uint64_t records) { return each.records_before < records; });
-  for (std::uint64_t number = stretch.first_number; number < after; ++number) {
+  for (std::uint64_t number = found.first_number; number < after; ++number) {
     const std::uint64_t at = offsets[number];
-    std::uint64_t next = number + 1 == offsets.size() ? scanner_->good_end() : offsets[number + 1];
+    std::uint64_t next = number + 1 == offsets.size() ? walk_->good_end() : offsets[number + 1];
     if (gap != damage.end() && gap->records_before == number + 1) {
       next = std::min(next, gap->begin);
       ++gap;
     }
-    stretch.frames.push_back({at, next - at - kFrameOverhead});
+    found.frames.push_back({at, next - at - kFrameOverhead});
   }
-  return stretch;
+  return found;
 }
 
 }  // namespace tfrfast

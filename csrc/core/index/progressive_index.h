@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include "core/index/frame_walk.h"
 #include "core/index/opening.h"
-#include "core/index/scan.h"
 
 namespace tfrfast {
 
@@ -24,23 +24,23 @@ class ProgressiveIndex {
   const std::shared_ptr<const StoredFile>& file() const noexcept { return file_; }
 
   // The frames and the damage that begin in bytes [begin, end).
-  struct Stretch {
+  struct FoundFrames {
     std::uint64_t first_number = 0;  // number of the first frame in the shard
     std::vector<Frame> frames;
     std::vector<Damage> damage;
   };
-  Stretch stretch(std::uint64_t begin, std::uint64_t end);
-  // Like stretch(), for bytes of the file as stored. For a compressed shard, whose uncompressed
+  FoundFrames frames_in(std::uint64_t begin, std::uint64_t end);
+  // Like found(), for bytes of the file as stored. For a compressed shard, whose uncompressed
   // size is unknown at first, returns the frames of the spans that begin in these bytes.
-  Stretch stretch_in_file(std::uint64_t begin, std::uint64_t end);
+  FoundFrames frames_in_file(std::uint64_t begin, std::uint64_t end);
 
   // The whole index, or null before the end of the walk.
   std::shared_ptr<const ShardIndex> index() const;
 
  private:
-  void scan_to(std::uint64_t end);
+  void walk_to(std::uint64_t end);
   void finish();
-  Stretch stretch_of_scan(std::uint64_t begin, std::uint64_t end) const;
+  FoundFrames frames_of_walk(std::uint64_t begin, std::uint64_t end) const;
 
   const std::shared_ptr<const StoredFile> on_disk_;
   Compression compression_ = Compression::none;
@@ -48,14 +48,14 @@ class ProgressiveIndex {
   bool settled_ = false;
   mutable std::mutex mutex_;  // guards the members below
   std::shared_ptr<const ShardIndex> index_;
-  std::unique_ptr<ShardScanner> scanner_;   // null once the index is known
+  std::unique_ptr<FrameWalk> walk_;         // null once the index is known
   std::shared_ptr<const StoredFile> file_;  // set once
 };
 
 // Like the members above, from a whole index.
-ProgressiveIndex::Stretch stretch_of(const ShardIndex& index, std::uint64_t begin,
-                                     std::uint64_t end);
-ProgressiveIndex::Stretch stretch_in_file_of(const ShardIndex& index, std::uint64_t begin,
-                                             std::uint64_t end);
+ProgressiveIndex::FoundFrames frames_of(const ShardIndex& index, std::uint64_t begin,
+                                        std::uint64_t end);
+ProgressiveIndex::FoundFrames frames_in_file_of(const ShardIndex& index, std::uint64_t begin,
+                                                std::uint64_t end);
 
 }  // namespace tfrfast

@@ -20,7 +20,7 @@ std::vector<Damage> with_frames_around(const std::vector<Damage>& damage,
 }
 
 // Whether every frame has space before the next frame. Branch-free.
-bool have_room_for_frames(std::span<const std::uint64_t> offsets) noexcept {
+bool have_space_for_frames(std::span<const std::uint64_t> offsets) noexcept {
   bool ascends = true;
   for (std::size_t i = 1; i < offsets.size(); ++i) {
     ascends &= offsets[i] >= offsets[i - 1] && offsets[i] - offsets[i - 1] >= kFrameOverhead;
@@ -70,8 +70,8 @@ void ShardIndex::check_page(std::uint64_t page) const {
          ++i) {
       const std::size_t count = offsets_.unpack(page * kPageBlocks + i, block + 1);
       const bool is_first = first + i == 0;
-      ascends = ascends &&
-                have_room_for_frames(std::span(block).subspan(is_first ? 1 : 0, count + !is_first));
+      ascends = ascends && have_space_for_frames(
+                               std::span(block).subspan(is_first ? 1 : 0, count + !is_first));
       block[0] = block[count];
     }
   });
@@ -188,7 +188,7 @@ bool ShardIndex::has_same_entries(const ShardIndex& other) const {
 void ShardIndex::throw_nonsense(std::uint64_t number) const {
   throw Error(ErrorKind::stale_index,
               "Index '" + source_.path + "' places record " + std::to_string(number) +
-                  " where its shard has no room for it, or can no longer be read. Build it again: "
+                  " where its shard has no space for it, or can no longer be read. Build it again: "
                   "`tfrfast index --force`.",
               {source_.path, static_cast<std::int64_t>(number), {}});
 }

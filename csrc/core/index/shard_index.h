@@ -29,12 +29,12 @@ enum class DamageKind : std::uint8_t {
   bad_header = 1,    // bytes between two good frames, or after the last one, are not a frame
   torn_header = 2,   // the shard ends inside a header
   torn_payload = 3,  // the shard ends inside a payload or its CRC
-  // After a bad header come so many false headers that the scan gave up the rest of the shard.
+  // After a bad header come so many false headers that the walk gave up the rest of the shard.
   lost_track = 4,
   torn_stream = 5,  // the compressed data end inside a member
   // Compressed data cannot be inflated. An unknown number of bytes of the stream is missing.
   bad_stream = 6,
-  // The scan stopped at a bad header and did not look beyond `end`. Never stored in an index file.
+  // The walk stopped at a bad header and did not look beyond `end`. Never stored in an index file.
   unexplored = 7,
 };
 

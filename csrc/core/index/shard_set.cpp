@@ -16,7 +16,7 @@
 #include "core/index/damage_in_words.h"
 #include "core/index/folder_writing.h"
 #include "core/index/index_cache.h"
-#include "core/index/late_search.h"
+#include "core/index/lazy_search.h"
 #include "core/storage/storage.h"
 
 namespace tfrfast {
@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kMaxRecords = std::numeric_limits<std::int64_t>::max();
 constexpr auto kBetweenReports = std::chrono::milliseconds(100);
 
-// Collects the progress of all scanning threads and reports on the opening thread.
+// Collects the progress of all walking threads and reports on the opening thread.
 class ProgressMeter {
  public:
   ProgressMeter(const OpeningProgress& report, std::uint64_t all_bytes)
@@ -87,45 +87,45 @@ unsigned threads_to_open(const std::vector<std::size_t>& numbers, const PathOf& 
                          unsigned threads) {
   for (const std::size_t number : numbers) {
     const StorageTraits& traits = storage_of(path_of(number)).traits;
-    if (traits.is_far) threads = std::max(threads, traits.requests_at_once);
+    if (traits.is_remote) threads = std::max(threads, traits.requests_at_once);
   }
   return threads;
 }
 
 // The facts that are known before anything is opened.
 struct Examined {
-  std::unique_ptr<LateFolders> folders;
+  std::unique_ptr<LazyFolders> folders;
   std::vector<std::size_t> opened_now;
   // without remote shards, whose sizes are unknown until they are open
   std::uint64_t bytes_opened_now = 0;
 };
 
-// Calls set_late(number, late) for each shard that can be opened later. Throws Error for the first
+// Calls set_lazy(number, lazy) for each shard that can be opened later. Throws Error for the first
 // missing shard.
-template <class PathOf, class SetLate>
+template <class PathOf, class SetLazy>
 Examined examine(std::size_t count, const PathOf& path_of, const IndexOptions& index,
-                 const ShardSetOptions& options, const SetLate& set_late) {
+                 const ShardSetOptions& options, const SetLazy& set_lazy) {
   constexpr std::size_t kPiece = 1024;
-  Examined examined{std::make_unique<LateFolders>(index, options.io), {}, 0};
-  const bool may_be_late = count > options.max_opened_at_once;
+  Examined examined{std::make_unique<LazyFolders>(index, options.io), {}, 0};
+  const bool may_be_lazy = count > options.max_opened_at_once;
   std::vector<Examined> pieces((count + kPiece - 1) / kPiece);
   parallel_for(pieces.size(), options.threads, [&](std::size_t piece) {
-    LateSearch search(*examined.folders);
+    LazySearch search(*examined.folders);
     const std::size_t end = std::min(count, (piece + 1) * kPiece);
     for (std::size_t number = piece * kPiece; number < end; ++number) {
       const std::string& path = path_of(number);
-      LateShard late;
+      LazyShard lazy;
       if (is_local(path)) {
-        const std::uint64_t bytes = search.look_at(path, may_be_late ? &late : nullptr);
-        if (late.entry != nullptr) {
-          set_late(number, late);
+        const std::uint64_t bytes = search.look_at(path, may_be_lazy ? &lazy : nullptr);
+        if (lazy.entry != nullptr) {
+          set_lazy(number, lazy);
           continue;
         }
         pieces[piece].bytes_opened_now = add_or_max(pieces[piece].bytes_opened_now, bytes);
-      } else if (may_be_late) {
-        search.look_at_listed(path, &late);
-        if (late.entry != nullptr) {
-          set_late(number, late);
+      } else if (may_be_lazy) {
+        search.look_at_listed(path, &lazy);
+        if (lazy.entry != nullptr) {
+          set_lazy(number, lazy);
           continue;
         }
       }
@@ -169,9 +169,9 @@ std::vector<std::uint32_t> number_distinct(const std::vector<std::string>& paths
 }
 
 // Distinct shards. Also owns the folders of the shards that are opened later.
-struct Shards {
-  explicit Shards(std::size_t count) : slots(std::make_unique<ShardSlot[]>(count)) {}
-  std::unique_ptr<LateFolders> folders;
+struct KeptShards {
+  explicit KeptShards(std::size_t count) : slots(std::make_unique<ShardSlot[]>(count)) {}
+  std::unique_ptr<LazyFolders> folders;
   std::unique_ptr<ShardSlot[]> slots;
 };
 
@@ -179,7 +179,7 @@ struct Shards {
 
 ShardSet::ShardSet(std::vector<IndexedShard> shards, ShardSetOptions options)
     : options_(std::move(options)) {
-  const auto made = std::make_shared<Shards>(shards.size());
+  const auto made = std::make_shared<KeptShards>(shards.size());
   for (std::size_t i = 0; i < shards.size(); ++i) {
     made->slots[i].set(std::move(shards[i]));
     slots_.push_back(&made->slots[i]);
@@ -216,12 +216,12 @@ void ShardSet::number_records() {
   source_starts_ = std::make_shared<const std::vector<std::int64_t>>(1, 0);
 }
 
-void ShardSet::open_far(std::span<const std::size_t> shards) const {
+void ShardSet::open_remote(std::span<const std::size_t> shards) const {
   const unsigned at_once = storage_of(slots_[shards.front()]->path()).traits.requests_at_once;
-  parallel_for(shards.size(), at_once, [&](std::size_t i) { open_late(shards[i]); });
+  parallel_for(shards.size(), at_once, [&](std::size_t i) { open_lazy(shards[i]); });
 }
 
-const IndexedShard& ShardSet::open_late(std::size_t shard) const {
+const IndexedShard& ShardSet::open_lazy(std::size_t shard) const {
   const IndexedShard& opened = slots_[shard]->open();
   opened_[shard].store(&opened, std::memory_order_release);
   return opened;
@@ -255,23 +255,23 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
   const auto path_of = [&](std::size_t number) -> const std::string& {
     return paths[first_mentions[number]];
   };
-  const auto shards = std::make_shared<Shards>(first_mentions.size());
+  const auto shards = std::make_shared<KeptShards>(first_mentions.size());
   IndexOptions index = options.index;
   if (!options.skip_damage) index.at_damage = AtDamage::stop;
   if (index.folders == nullptr) index.folders = std::make_shared<IndexFolders>();
   Examined examined = examine(
       first_mentions.size(), path_of, index, options,
-      [&](std::size_t number, LateShard& late) { shards->slots[number].set(std::move(late)); });
+      [&](std::size_t number, LazyShard& lazy) { shards->slots[number].set(std::move(lazy)); });
   shards->folders = std::move(examined.folders);
   const std::vector<std::size_t>& now = examined.opened_now;
 
   std::unique_ptr<ProgressMeter> meter;
-  ScanProgress scanned;
+  WalkProgress walked;
   std::function<void()> while_waiting;
   Interruption interruption;
   if (progress) {
     meter = std::make_unique<ProgressMeter>(progress, examined.bytes_opened_now);
-    scanned = [&](std::uint64_t bytes) { interruption.pass_on([&] { meter->add(bytes); }); };
+    walked = [&](std::uint64_t bytes) { interruption.pass_on([&] { meter->add(bytes); }); };
     while_waiting = [&] { interruption.pass_on([&] { meter->report(); }); };
   }
 
@@ -281,8 +281,8 @@ std::shared_ptr<const ShardSet> ShardSet::open(const std::vector<std::string>& p
         now.size(), threads_to_open(now, path_of, options.threads),
         [&](std::size_t i) {
           const auto file = StoredFile::open(path_of(now[i]), options.io, options.index.access);
-          if (meter != nullptr && file->traits().is_far) meter->expect_more(file->bytes());
-          IndexedShard shard = open_indexed(file, index, scanned);
+          if (meter != nullptr && file->traits().is_remote) meter->expect_more(file->bytes());
+          IndexedShard shard = open_indexed(file, index, walked);
           if (shard.was_built) built_any = true;
           if (!options.skip_damage && !shard.index->damage().empty()) {
             throw_damage(shard, shard.index->damage().front());

@@ -64,14 +64,14 @@ class ShardSet {
   // Opens the shard on its first read. Throws like ShardSlot::open().
   const IndexedShard& operator[](std::size_t shard) const {
     const IndexedShard* const opened = opened_[shard].load(std::memory_order_acquire);
-    return opened != nullptr ? *opened : open_late(shard);
+    return opened != nullptr ? *opened : open_lazy(shard);
   }
   bool is_open(std::size_t shard) const noexcept {
     return opened_[shard].load(std::memory_order_acquire) != nullptr;
   }
   // Opens several shards of a remote storage at once, because each opening waits for a round trip.
   // `shards` must not be empty. Throws like ShardSlot::open().
-  void open_far(std::span<const std::size_t> shards) const;
+  void open_remote(std::span<const std::size_t> shards) const;
   // The facts known without opening the shard.
   const ShardSlot& slot(std::size_t shard) const noexcept { return *slots_[shard]; }
   std::uint64_t record_count() const noexcept { return first_records_.back(); }
@@ -97,7 +97,7 @@ class ShardSet {
   using Kept = std::vector<std::shared_ptr<const void>>;
   ShardSet(std::vector<const ShardSlot*> slots, Kept kept, ShardSetOptions options);
   void number_records();
-  const IndexedShard& open_late(std::size_t shard) const;
+  const IndexedShard& open_lazy(std::size_t shard) const;
 
   ShardSetOptions options_;
   Kept kept_;

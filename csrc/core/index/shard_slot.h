@@ -16,11 +16,11 @@
 namespace tfrfast {
 
 // The common facts of the unopened shards of a folder, on this machine or in a remote storage.
-struct LateFolder {
+struct LazyFolder {
   std::string prefix;           // of the shards' paths, as given
   std::string absolute_prefix;  // the absolute path, valid after a change of the current folder
   IoMode io = IoMode::automatic;
-  bool is_far = false;
+  bool is_remote = false;
   std::string access;  // options of a remote storage
   // Keeps the folder's files in a cache while it lives. Null without a cache.
   std::shared_ptr<const void> cached;
@@ -28,8 +28,8 @@ struct LateFolder {
 
 // A shard that is not open yet. `entry` lies in an index of the folder, and describes the file with
 // these facts. The shard has no damage.
-struct LateShard {
-  const LateFolder* folder = nullptr;  // outlives the slot
+struct LazyShard {
+  const LazyFolder* folder = nullptr;  // outlives the slot
   std::shared_ptr<const FolderIndex> index;
   const DirectoryEntry* entry = nullptr;
   FileFacts facts;
@@ -58,7 +58,7 @@ class ShardSlot {
   ShardSlot& operator=(const ShardSlot&) = delete;
 
   void set(IndexedShard shard) { opened_ = new IndexedShard(std::move(shard)); }
-  void set(LateShard late) noexcept { late_ = std::move(late); }
+  void set(LazyShard lazy) noexcept { lazy_ = std::move(lazy); }
 
   // Null if not opened yet.
   const IndexedShard* opened() const noexcept { return opened_.load(std::memory_order_acquire); }
@@ -77,13 +77,13 @@ class ShardSlot {
   SlotIndex index() const;
   const std::string& index_path() const noexcept;  // empty if the index was built in memory
   bool is_inflated() const noexcept;
-  bool is_far() const noexcept;
+  bool is_remote() const noexcept;
 
  private:
-  const ShardEntry& entry() const noexcept { return late_.entry->shard; }
-  std::string_view late_name() const noexcept;
+  const ShardEntry& entry() const noexcept { return lazy_.entry->shard; }
+  std::string_view lazy_name() const noexcept;
 
-  LateShard late_;
+  LazyShard lazy_;
   mutable std::atomic<const IndexedShard*> opened_{nullptr};
 };
 

@@ -120,7 +120,7 @@ std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
   }
   offsets.push_back(end);
   const bool settled = file->await_settled();
-  auto index = index_of(*file, Compression::none, scan_shard(file), settled);
+  auto index = index_of(*file, Compression::none, walk_shard(file), settled);
   if (!index->damage().empty() || index->copy_offsets() != offsets) {
     refuse(path, line_number, "'" + file->path() + "' has no such records.");
   }

@@ -14,7 +14,7 @@ namespace tfrfast {
 void export_text_index(const ShardIndex& index, const std::string& path);
 
 // Reads `path` as the index of `file`. The frames must be contiguous from byte 0 to the shard's
-// end, and equal to the frames that a scan finds, because an imported index is believed from then
+// end, and equal to the frames that a walk finds, because an imported index is believed from then
 // on. Error invalid says which line does not fit.
 std::shared_ptr<const ShardIndex> import_text_index(const std::string& path,
                                                     const std::shared_ptr<const StoredFile>& file);

@@ -95,7 +95,7 @@ bool BatchWork::decode_in_place(std::int64_t record, std::uint64_t batch_bytes,
   const Row row = reads_in_place_->locate(static_cast<std::uint64_t>(record));
   const auto bytes = static_cast<std::size_t>(row.frame.payload_bytes);
   // A failed request to a network has taken long, and would be repeated.
-  if (row.shard->file->traits().is_far) return false;
+  if (row.shard->file->traits().is_remote) return false;
   std::uint8_t* const place = decoder_->place(bytes);
   if (place == nullptr) return false;
   try {

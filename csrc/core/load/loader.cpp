@@ -33,7 +33,7 @@ Loader::Loader(std::shared_ptr<const RecordSource> source, PlanOptions plan, Loa
       features_(std::move(features)),
       // From a network, the next epoch is read ahead only in a second pass: unread bytes cost
       // money.
-      goes_on_(!options_.one_pass && !source_->is_far()) {
+      goes_on_(!options_.one_pass && !source_->is_remote()) {
   if (options_.threads < 1 || options_.prefetch < 1) {
     throw Error(ErrorKind::invalid, "A loader needs at least 1 thread and a prefetch of 1.");
   }

@@ -8,7 +8,7 @@
 
 #include "core/base/thread.h"
 #include "core/base/waiting.h"
-#include "core/load/far_ahead.h"
+#include "core/load/remote_ahead.h"
 
 namespace tfrfast {
 namespace {
@@ -62,8 +62,8 @@ Workers::Workers(std::shared_ptr<const RecordSource> source,
       counters_(std::move(counters)),
       goes_on_(goes_on),
       outcomes_(options.prefetch),
-      read_ahead_(source_->mean_record_bytes(), source_->is_far()) {
-  look_far_ahead();
+      read_ahead_(source_->mean_record_bytes(), source_->is_remote()) {
+  look_at_remote_ahead();
   threads_.reserve(options.threads);
   try {
     while (threads_.size() < options.threads) threads_.push_back(start_thread([this] { work(); }));
@@ -83,7 +83,7 @@ void Workers::go_on() noexcept {
     if (goes_on_) return;
     goes_on_ = true;
   }
-  room_.notify_all();
+  space_.notify_all();
 }
 
 void Workers::stop() noexcept {
@@ -91,7 +91,7 @@ void Workers::stop() noexcept {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  room_.notify_all();
+  space_.notify_all();
   ready_.notify_all();
   if (threads_.empty()) return;
   for (std::thread& thread : threads_) thread.join();
@@ -117,7 +117,7 @@ Workers::Taking Workers::take() {
     ++taken_;
     if (consumers_waiting_ > 0) ready_.notify_all();
   }
-  room_.notify_one();
+  space_.notify_one();
   counters_->batches.fetch_add(1, kRelaxed);
   counters_->bytes.fetch_add(taking.batch.payload_bytes, kRelaxed);
   counters_->records.fetch_add(taking.batch.real_rows, kRelaxed);
@@ -160,7 +160,7 @@ void Workers::work() {
     };
     if (!may_claim()) {
       const Clock::time_point began = Clock::now();
-      room_.wait(lock, may_claim);
+      space_.wait(lock, may_claim);
       counters_->workers_waited_ns.fetch_add(nanoseconds_since(began), kRelaxed);
     }
     if (stopping_) return;
@@ -184,19 +184,19 @@ void Workers::work() {
   }
 }
 
-void Workers::look_far_ahead() {
+void Workers::look_at_remote_ahead() {
   announced_ahead_ = outcomes_.size();
   // From a disk, the first batch would be read just as soon without an announcement.
-  if (!source_->is_far()) announced_ = 1;
-  if (!source_->is_far() || run_.steps_left() == 0) return;
+  if (!source_->is_remote()) announced_ = 1;
+  if (!source_->is_remote() || run_.steps_left() == 0) return;
   RowNumbers rows;
-  const FarAhead far =
-      far_ahead(source_->mean_record_bytes(), run_.steps_left(), [&](std::uint64_t batch) {
+  const RemoteAhead remote =
+      remote_ahead(source_->mean_record_bytes(), run_.steps_left(), [&](std::uint64_t batch) {
         rows.fill(run_.at(batch));
         return std::vector(rows.numbers().begin(), rows.numbers().end());
       });
-  announced_ahead_ = std::max(announced_ahead_, far.batches);
-  announced_together_ = far.together;
+  announced_ahead_ = std::max(announced_ahead_, remote.batches);
+  announced_together_ = remote.together;
 }
 
 // The first ticket announces all batches up to the distance. Each later ticket announces one more
@@ -204,7 +204,7 @@ void Workers::look_far_ahead() {
 void Workers::announce_after(std::uint64_t number, RowNumbers& ahead) {
   // Otherwise two workers could announce the same batch.
   std::unique_lock announcing(announcing_, std::defer_lock);
-  if (source_->is_far()) announcing.lock();
+  if (source_->is_remote()) announcing.lock();
   for (;;) {
     std::uint64_t first, count, taken;
     {
@@ -225,7 +225,7 @@ void Workers::announce_together(std::uint64_t first, std::uint64_t count, RowNum
   std::vector<std::int64_t> numbers;
   for (std::uint64_t next = first; next < first + count; ++next) {
     const PlanRun::Step later = run_.at(next);
-    if (!source_->is_far()) read_ahead_.come_near();
+    if (!source_->is_remote()) read_ahead_.come_near();
     if (!read_ahead_.is_due(later.plan->row_count(later.step))) continue;
     ahead.fill(later);
     if (count > 1) numbers.insert(numbers.end(), ahead.numbers().begin(), ahead.numbers().end());

@@ -79,7 +79,7 @@ class Workers {
   };
 
   void work();
-  void look_far_ahead();
+  void look_at_remote_ahead();
   void announce_after(std::uint64_t number, RowNumbers& ahead);
   void announce_together(std::uint64_t first, std::uint64_t count, RowNumbers& ahead);
   // The first ticket that may not be claimed.
@@ -95,7 +95,7 @@ class Workers {
 
   std::mutex mutex_;
   std::condition_variable ready_;  // signals consumers that the next ticket's batch is ready
-  std::condition_variable room_;   // signals workers that a slot is free
+  std::condition_variable space_;  // signals workers that a slot is free
   unsigned consumers_waiting_ = 0;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> goes_on_;  // past the end of the run's first epoch
@@ -106,7 +106,7 @@ class Workers {
   AnnouncedAhead ahead_;   // of a remote storage, by ticket; guarded by announcing_
   ReadAhead read_ahead_;
   std::uint64_t announced_ = 0;           // the first ticket not announced yet
-  std::uint64_t announced_ahead_ = 0;     // announce batches this far ahead
+  std::uint64_t announced_ahead_ = 0;     // announce batches this remote ahead
   std::uint64_t announced_together_ = 1;  // announce this many batches at once
   std::vector<std::thread> threads_;
 };

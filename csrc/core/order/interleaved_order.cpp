@@ -26,25 +26,25 @@ std::int64_t sum_of(const std::vector<std::int64_t>& file_records) {
 
 }  // namespace
 
-// Moves from stretch to stretch. Rising positions make the moves cheap.
+// Moves from one SameLaps to the next. Rising positions make the moves cheap.
 class InterleavedOrder::Epoch final : public EpochOrder {
  public:
   explicit Epoch(const InterleavedOrder& order) noexcept : order_(order) {}
 
   void evaluate(const std::int64_t* positions, std::size_t count,
                 std::int64_t* out) const override {
-    std::size_t at = order_.stretches_.size();  // none
+    std::size_t at = order_.same_laps_.size();  // none
     std::vector<Active> active;
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t position = positions[i];
-      const std::size_t wanted = stretch_of(position, at);
+      const std::size_t wanted = same_laps_at(position, at);
       if (wanted != at) move(active, at, wanted);
       at = wanted;
-      const Stretch& stretch = order_.stretches_[at];
-      const std::int64_t passed = position - stretch.position;
-      const std::int64_t lap = stretch.lap + passed / stretch.lap_records;
-      std::int64_t within = passed % stretch.lap_records;
-      const Active& slot = slot_with(active, stretch, within);
+      const SameLaps& laps = order_.same_laps_[at];
+      const std::int64_t passed = position - laps.position;
+      const std::int64_t lap = laps.lap + passed / laps.lap_records;
+      std::int64_t within = passed % laps.lap_records;
+      const Active& slot = slot_with(active, laps, within);
       out[i] = slot.first + (lap - slot.lap) * order_.block_records_ + within;
     }
   }
@@ -52,10 +52,10 @@ class InterleavedOrder::Epoch final : public EpochOrder {
  private:
   // Returns the slot that gives record `within` of a lap, and sets `within` to the record's place
   // in the block.
-  const Active& slot_with(const std::vector<Active>& active, const Stretch& stretch,
+  const Active& slot_with(const std::vector<Active>& active, const SameLaps& laps,
                           std::int64_t& within) const {
     const std::int64_t block = order_.block_records_;
-    if (stretch.lap_records == static_cast<std::int64_t>(active.size()) * block) {
+    if (laps.lap_records == static_cast<std::int64_t>(active.size()) * block) {
       const Active& slot = active[static_cast<std::size_t>(within / block)];
       within %= block;
       return slot;
@@ -65,28 +65,28 @@ class InterleavedOrder::Epoch final : public EpochOrder {
     return *slot;
   }
 
-  std::size_t stretch_of(std::int64_t position, std::size_t at) const {
-    const std::vector<Stretch>& all = order_.stretches_;
+  std::size_t same_laps_at(std::int64_t position, std::size_t at) const {
+    const std::vector<SameLaps>& all = order_.same_laps_;
     if (at < all.size() && all[at].position <= position &&
         (at + 1 == all.size() || position < all[at + 1].position)) {
       return at;
     }
     const auto after = std::upper_bound(
         all.begin(), all.end(), position,
-        [](std::int64_t wanted, const Stretch& each) { return wanted < each.position; });
+        [](std::int64_t wanted, const SameLaps& each) { return wanted < each.position; });
     return static_cast<std::size_t>(after - all.begin()) - 1;
   }
 
   void move(std::vector<Active>& active, std::size_t from, std::size_t to) const {
     const auto after = std::upper_bound(
         order_.milestones_.begin(), order_.milestones_.end(), to,
-        [](std::size_t wanted, const Milestone& each) { return wanted < each.stretch; });
+        [](std::size_t wanted, const Milestone& each) { return wanted < each.laps; });
     const Milestone& milestone = *(after - 1);
-    if (from > to || from < milestone.stretch) {
+    if (from > to || from < milestone.laps) {
       active = milestone.active;
-      from = milestone.stretch;
+      from = milestone.laps;
     }
-    order_.change(active, order_.stretches_[from].changes_end, order_.stretches_[to].changes_end);
+    order_.change(active, order_.same_laps_[from].changes_end, order_.same_laps_[to].changes_end);
   }
 
   const InterleavedOrder& order_;
@@ -102,7 +102,7 @@ InterleavedOrder::InterleavedOrder(std::vector<std::int64_t> file_records, std::
   if (slots < 1) refuse("the number of files that take turns", slots, "1 or more");
   if (block_records < 1) refuse("the number of records of a turn", block_records, "1 or more");
   add_changes();
-  add_stretches();
+  add_same_laps();
 }
 
 void InterleavedOrder::add_changes() {
@@ -131,7 +131,7 @@ void InterleavedOrder::add_laps(const Active& active, std::int64_t laps) {
   changes_.push_back({active.lap + laps, active, false});
 }
 
-void InterleavedOrder::add_stretches() {
+void InterleavedOrder::add_same_laps() {
   std::vector<Active> active;
   std::int64_t position = 0;
   std::size_t milestone_end = 0;  // of the changes
@@ -144,12 +144,12 @@ void InterleavedOrder::add_stretches() {
     if (active.empty()) continue;  // every slot skips this lap
     if (milestones_.empty() ||
         end - milestone_end >= std::max(kMinChangesBetweenMilestones, active.size())) {
-      milestones_.push_back({stretches_.size(), active});
+      milestones_.push_back({same_laps_.size(), active});
       milestone_end = end;
     }
     std::int64_t lap_records = 0;
     for (const Active& each : active) lap_records += each.records;
-    stretches_.push_back({lap, position, lap_records, end});
+    same_laps_.push_back({lap, position, lap_records, end});
     const std::int64_t laps = changes_[end].lap - lap;  // each slot that begins also ends
     position += laps * lap_records;
   }

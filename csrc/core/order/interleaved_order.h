@@ -51,31 +51,31 @@ class InterleavedOrder final : public Order {
     Active active;
     bool begins = false;
   };
-  // The laps in which the same slots give records. Ends where the next stretch begins.
-  struct Stretch {
+  // The laps in which the same slots give records. Ends where the next SameLaps begins.
+  struct SameLaps {
     std::int64_t lap = 0;
     std::int64_t position = 0;
     std::int64_t lap_records = 0;
-    // end of the changes that lead from the previous stretch to this one
+    // end of the changes that lead from the previous SameLaps to this one
     std::size_t changes_end = 0;
   };
-  // The slots that give records in a stretch. Milestones are few, so they take no more memory than
-  // the changes. Later stretches are computed from the last milestone before them.
+  // The slots that give records in a SameLaps. Milestones are few, so they take no more memory than
+  // the changes. Later ones are computed from the last milestone before them.
   struct Milestone {
-    std::size_t stretch = 0;
+    std::size_t laps = 0;
     std::vector<Active> active;
   };
 
   void add_changes();
   void add_laps(const Active& active, std::int64_t laps);
-  void add_stretches();
+  void add_same_laps();
   void change(std::vector<Active>& active, std::size_t begin, std::size_t end) const;
 
   std::vector<std::int64_t> file_records_;
   std::int64_t slots_;
   std::int64_t block_records_;
   std::vector<Change> changes_;
-  std::vector<Stretch> stretches_;
+  std::vector<SameLaps> same_laps_;
   std::vector<Milestone> milestones_;
 };
 

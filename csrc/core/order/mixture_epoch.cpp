@@ -15,7 +15,7 @@ constexpr std::size_t kBlockRows = 1024;
 }  // namespace
 
 // Some rows of a block, all from one source.
-struct MixtureEpoch::Rows {
+struct MixtureEpoch::SourceRows {
   const std::uint16_t* numbers;  // row numbers in the block
   std::size_t count;
   const std::int64_t* draws;  // by row of the block: the draw, in the run
@@ -187,7 +187,7 @@ std::shared_ptr<const EpochOrder> MixtureEpoch::order_of(std::size_t source,
   return order;
 }
 
-void MixtureEpoch::evaluate_source(const Run& run, std::size_t source, const Rows& rows,
+void MixtureEpoch::evaluate_source(const Run& run, std::size_t source, const SourceRows& rows,
                                    std::int64_t* out) const {
   const std::int64_t size = mixture_->spec_.sources[source]->positions();
   const std::int64_t first_record = mixture_->first_records_[source];
@@ -273,7 +273,7 @@ void MixtureEpoch::evaluate_block(const Run& run, const std::int64_t* positions,
   std::size_t begin = 0;
   for (std::size_t s = 0; s < source_count; ++s) {
     const std::size_t end = ends[s];
-    const Rows rows{sorted + begin, end - begin, draws, rows_are_units ? nullptr : offsets};
+    const SourceRows rows{sorted + begin, end - begin, draws, rows_are_units ? nullptr : offsets};
     if (begin < end) evaluate_source(run, s, rows, out);
     begin = end;
   }

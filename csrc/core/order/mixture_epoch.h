@@ -44,7 +44,7 @@ class MixtureEpoch final : public EpochOrder {
     std::int64_t stretch_begin = 0;
     std::vector<Draws> draws;  // by source
   };
-  struct Rows;  // rows of one source
+  struct SourceRows;  // rows of one source
   // A batch of a source, if the sources' positions are batches.
   struct SourceBatch {
     std::size_t source = 0;
@@ -59,7 +59,7 @@ class MixtureEpoch final : public EpochOrder {
                std::int64_t begin, std::int64_t end);
   void evaluate_block(const Run& run, const std::int64_t* positions, std::size_t count,
                       std::int64_t* out) const;
-  void evaluate_source(const Run& run, std::size_t source, const Rows& rows,
+  void evaluate_source(const Run& run, std::size_t source, const SourceRows& rows,
                        std::int64_t* out) const;
   SourceBatch batch_at(std::int64_t position) const;
   const Run& run_at(std::int64_t unit) const noexcept;

@@ -115,7 +115,7 @@ std::size_t piece_size(std::span<const Row> rows) {
 MaskedCrc read_long_payload(const Row& row, Verify verify, std::uint8_t* out, Seal* seal) {
   const StoredFile& file = *row.shard->file;
   const std::size_t max_piece_bytes =
-      file.traits().is_far ? file.traits().request_bytes : 8 * kPieceBytes;
+      file.traits().is_remote ? file.traits().request_bytes : 8 * kPieceBytes;
   std::uint64_t at = row.frame.offset;
   std::uint64_t left = row.frame.payload_bytes;
   std::uint32_t crc = 0;
@@ -222,7 +222,7 @@ class FrameReading {
     try {
       copy_run(rows_.subspan(first, count), data_, offsets_ + first, seals.data());
     } catch (const Error& error) {
-      if (rows_[first].shard->file->traits().is_far) return fail_far(first, count, error);
+      if (rows_[first].shard->file->traits().is_remote) return fail_remote(first, count, error);
       return fail_singly(first, count, error, &FrameReading::read_run);
     }
     for (std::size_t i = 0; i < count && !stopped(); ++i) judge(first + i, seals[i]);
@@ -234,14 +234,14 @@ class FrameReading {
       const MaskedCrc crc = read_long_payload(rows_[i], verify_, data_ + offsets_[i], &seal);
       judge(i, seal, verify_ == Verify::full ? std::optional(crc) : std::nullopt);
     } catch (const Error& error) {
-      if (rows_[i].shard->file->traits().is_far) return fail_far(i, 1, error);
+      if (rows_[i].shard->file->traits().is_remote) return fail_remote(i, 1, error);
       bad_.push_back({batch_row(i), error, false});
     }
   }
 
   // Reports a failure that has outlasted many attempts. Trying each row would take as long again
   // for every row. So the row at the place of the failure gets the error, and no later row is read.
-  void fail_far(std::size_t first, std::size_t count, const Error& error) {
+  void fail_remote(std::size_t first, std::size_t count, const Error& error) {
     std::size_t failed = first;
     if (error.place().offset && !rows_[first].shard->file->is_inflated()) {
       const auto at = static_cast<std::uint64_t>(*error.place().offset);

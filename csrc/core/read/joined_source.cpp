@@ -55,13 +55,14 @@ bool JoinedSource::inflates() const noexcept {
                      [](const auto& each) { return each->inflates(); });
 }
 
-bool JoinedSource::is_far() const noexcept {
+bool JoinedSource::is_remote() const noexcept {
   return std::any_of(sources_.begin(), sources_.end(),
-                     [](const auto& each) { return each->is_far(); });
+                     [](const auto& each) { return each->is_remote(); });
 }
 
-std::vector<JoinedSource::Part> JoinedSource::divide(std::span<const std::int64_t> records) const {
-  std::vector<Part> parts(sources_.size());
+std::vector<JoinedSource::SourceRows> JoinedSource::divide(
+    std::span<const std::int64_t> records) const {
+  std::vector<SourceRows> parts(sources_.size());
   for (std::size_t row = 0; row < records.size(); ++row) {
     const auto record = static_cast<std::uint64_t>(records[row]);
     if (record >= record_count_) {
@@ -87,14 +88,14 @@ std::shared_ptr<RecordBatch> JoinedSource::renumbered(std::shared_ptr<const Reco
 
 std::shared_ptr<const RecordBatch> JoinedSource::read(const ReadRequest& request) const {
   const std::size_t count = request.records.size();
-  const std::vector<Part> parts = divide(request.records);
+  const std::vector<SourceRows> parts = divide(request.records);
   std::vector<std::shared_ptr<RecordBatch>> batches(parts.size());
   // By row: its source, and its row in the source's batch. A row that was left out has kNone.
   constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<std::pair<std::size_t, std::size_t>> found(count, {0, kNone});
   std::size_t left = 0;
   for (std::size_t source = 0; source < parts.size(); ++source) {
-    const Part& part = parts[source];
+    const SourceRows& part = parts[source];
     if (part.rows.empty()) continue;
     const bool is_all = part.rows.size() == count;
     ReadRequest own = request;
@@ -144,7 +145,7 @@ std::shared_ptr<const RecordBatch> JoinedSource::read_one(std::uint64_t record) 
 AnnouncedRows JoinedSource::announce(std::span<const std::int64_t> records,
                                      ReadAhead& lately) const {
   AnnouncedRows all;
-  const std::vector<Part> parts = divide(records);
+  const std::vector<SourceRows> parts = divide(records);
   for (std::size_t source = 0; source < parts.size(); ++source) {
     if (parts[source].rows.empty()) continue;
     AnnouncedRows announced = sources_[source]->announce(parts[source].records, lately);

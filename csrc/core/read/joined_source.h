@@ -26,7 +26,7 @@ class JoinedSource final : public RecordSource {
   std::size_t shard_of(std::uint64_t record, std::size_t hint = 0) const override;
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }
   bool inflates() const noexcept override;
-  bool is_far() const noexcept override;
+  bool is_remote() const noexcept override;
 
   using RecordSource::read;
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;
@@ -40,7 +40,7 @@ class JoinedSource final : public RecordSource {
   std::vector<SkippedBytes> skipped() const override;
 
  private:
-  struct Part {
+  struct SourceRows {
     std::vector<std::size_t> rows;      // rows of the batch
     std::vector<std::int64_t> records;  // record numbers in the source
   };
@@ -48,7 +48,7 @@ class JoinedSource final : public RecordSource {
   std::uint64_t start(std::size_t source) const noexcept {
     return static_cast<std::uint64_t>((*starts_)[source]);
   }
-  std::vector<Part> divide(std::span<const std::int64_t> records) const;
+  std::vector<SourceRows> divide(std::span<const std::int64_t> records) const;
   // Turns a source's batch into this source's, with this source's record numbers.
   std::shared_ptr<RecordBatch> renumbered(std::shared_ptr<const RecordBatch> batch,
                                           std::size_t source) const;

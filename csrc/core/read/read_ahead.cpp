@@ -27,7 +27,7 @@ std::vector<FileRange> joined(std::span<const StoredRange> parts) {
     for (; part < parts.size(); ++part) {
       const std::uint64_t offset = parts[part].offset;
       // A remote storage bridges gaps itself, and counts the bytes that will be read.
-      if (traits.is_far ? offset != end : offset > end && offset - end > traits.gap_bytes) break;
+      if (traits.is_remote ? offset != end : offset > end && offset - end > traits.gap_bytes) break;
       end = std::max(end, offset + parts[part].bytes);
     }
     ranges.push_back({begin, std::min(end - begin, left)});
@@ -74,7 +74,7 @@ AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads) noexcept {
 }
 
 bool ReadAhead::is_due(std::size_t record_count) noexcept {
-  if (is_far_.load(std::memory_order_relaxed)) return true;
+  if (is_remote_.load(std::memory_order_relaxed)) return true;
   if (cold_calls_left_.load(std::memory_order_relaxed) > 0) return true;
   const auto bytes = static_cast<std::int64_t>(record_count * mean_record_bytes_);
   if (bytes_until_probe_.fetch_sub(bytes, std::memory_order_relaxed) > bytes) return false;
@@ -83,7 +83,7 @@ bool ReadAhead::is_due(std::size_t record_count) noexcept {
 }
 
 bool ReadAhead::is_cold(std::span<const Row> samples) noexcept {
-  if (is_far_.load(std::memory_order_relaxed)) return true;
+  if (is_remote_.load(std::memory_order_relaxed)) return true;
   if (cold_calls_left_.load(std::memory_order_relaxed) > 0) {
     cold_calls_left_.fetch_sub(1, std::memory_order_relaxed);
     return true;

@@ -35,8 +35,8 @@ AnnouncedRows announce_rows(std::span<const Row> rows, Reads reads = Reads::anot
 class ReadAhead {
  public:
   // Records have `mean_record_bytes` on average. Records of remote storages are always announced.
-  ReadAhead(std::uint64_t mean_record_bytes, bool is_far) noexcept
-      : mean_record_bytes_(mean_record_bytes), is_far_(is_far) {}
+  ReadAhead(std::uint64_t mean_record_bytes, bool is_remote) noexcept
+      : mean_record_bytes_(mean_record_bytes), is_remote_(is_remote) {}
 
   // Whether to call is_cold() for the next records: recent records were cold, or the next look is
   // due. While everything is cached, this is the only call.
@@ -48,14 +48,15 @@ class ReadAhead {
   // Call when all remote records have been copied to this machine.
   void come_near() noexcept {
     // Threads share the flag, so avoid needless writes.
-    if (is_far_.load(std::memory_order_relaxed)) is_far_.store(false, std::memory_order_relaxed);
+    if (is_remote_.load(std::memory_order_relaxed))
+      is_remote_.store(false, std::memory_order_relaxed);
   }
 
   static constexpr std::size_t kSamples = 4;
 
  private:
   const std::uint64_t mean_record_bytes_;
-  std::atomic<bool> is_far_;
+  std::atomic<bool> is_remote_;
   std::atomic<std::int64_t> bytes_until_probe_{0};
   std::atomic<int> cold_calls_left_{0};
 };

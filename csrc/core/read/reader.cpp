@@ -12,7 +12,7 @@
 #include "core/base/parallel.h"
 #include "core/codec/seek_points.h"
 #include "core/index/index_state.h"
-#include "core/read/room.h"
+#include "core/read/batch_space.h"
 #include "core/read/row_order.h"
 #include "core/storage/fault_guard.h"
 
@@ -104,15 +104,15 @@ Reader::Reader(std::shared_ptr<const ShardSet> shards, const ReadOptions& option
     const ShardSlot& slot = shards_->slot(shard);
     bytes = add_or_max(bytes, slot.stream_bytes());
     inflates_ = inflates_ || slot.is_inflated();
-    is_far_ = is_far_ || slot.is_far();
-    state_tells = state_tells && (slot.is_far() || slot.file_facts().version_lasts);
+    is_remote_ = is_remote_ || slot.is_remote();
+    state_tells = state_tells && (slot.is_remote() || slot.file_facts().version_lasts);
   }
   if (!state_tells) {
     samples_ = std::make_unique<std::atomic<Samples>[]>(shards_->size());
     samples_left_ = static_cast<std::int64_t>(shards_->size());
   }
   mean_record_bytes_ = std::min(bytes / std::max<std::uint64_t>(record_count(), 1), kMaxMeanBytes);
-  read_ahead_.emplace(mean_record_bytes_, is_far_);
+  read_ahead_.emplace(mean_record_bytes_, is_remote_);
 }
 
 void Reader::check_range(std::uint64_t record) const {
@@ -156,8 +156,8 @@ Row Reader::locate(std::uint64_t record) const {
 }
 
 template <class RecordAt>
-void Reader::open_far(std::size_t count, const RecordAt& record_at) const {
-  if (!is_far_ || all_are_open()) return;
+void Reader::open_remote(std::size_t count, const RecordAt& record_at) const {
+  if (!is_remote_ || all_are_open()) return;
   std::vector<std::size_t> unread;
   std::size_t shard = 0;
   for (std::size_t row = 0; row < count; ++row) {
@@ -169,7 +169,7 @@ void Reader::open_far(std::size_t count, const RecordAt& record_at) const {
   if (unread.empty()) return;
   std::sort(unread.begin(), unread.end());
   unread.erase(std::unique(unread.begin(), unread.end()), unread.end());
-  shards_->open_far(unread);
+  shards_->open_remote(unread);
 }
 
 template <class RecordAt>
@@ -211,7 +211,7 @@ void Reader::locate_rows(std::size_t first, std::size_t end, const RecordAt& rec
 template <class RecordAt>
 Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
                                   const ReadRequest& request, AtBadRow at_bad_row) const {
-  open_far(count, record_at);
+  open_remote(count, record_at);
   compare_samples(count, record_at);
   Outcome outcome{std::make_shared<RecordBatch>(count), {}};
   RecordBatch& batch = *outcome.batch;
@@ -231,7 +231,7 @@ Reader::Outcome Reader::read_rows(std::size_t count, const RecordAt& record_at,
   for (std::size_t row = 0; row < count; ++row) {
     batch.indices()[row] = static_cast<std::int64_t>(rows[row].record);
   }
-  make_room({rows, count}, batch);
+  make_space({rows, count}, batch);
   Announcements announced;
   if (!request.is_announced) announced = announce({rows, count});
 
@@ -279,7 +279,7 @@ void Reader::locate(std::span<const std::int64_t> records, Row* rows) const {
   const auto record_at = [records](std::size_t row) {
     return static_cast<std::uint64_t>(records[row]);
   };
-  open_far(records.size(), record_at);
+  open_remote(records.size(), record_at);
   compare_samples(records.size(), record_at);
   std::uninitialized_default_construct_n(rows, records.size());
   locate_rows(0, records.size(), record_at, rows);
@@ -290,7 +290,7 @@ AnnouncedRows Reader::announce(std::span<const std::int64_t> records, ReadAhead&
     const auto record_at = [records](std::size_t row) {
       return static_cast<std::uint64_t>(records[row]);
     };
-    open_far(records.size(), record_at);
+    open_remote(records.size(), record_at);
     std::array<Row, ReadAhead::kSamples> samples;
     const std::size_t sample_count = std::min(samples.size(), records.size());
     for (std::size_t sample = 0; sample < sample_count; ++sample) {
@@ -313,14 +313,14 @@ bool Reader::all_are_open() const noexcept {
                        [this](std::size_t shard) { return shards_->is_open(shard); });
 }
 
-bool Reader::is_far() const noexcept {
-  return is_far_ && !holds_for_all(shards_->size(), near_shards_, [this](std::size_t shard) {
-           return !shards_->slot(shard).is_far();
+bool Reader::is_remote() const noexcept {
+  return is_remote_ && !holds_for_all(shards_->size(), near_shards_, [this](std::size_t shard) {
+           return !shards_->slot(shard).is_remote();
          });
 }
 
 Announcements Reader::announce(std::span<const Row> rows) const noexcept {
-  if (!is_far()) read_ahead_->come_near();
+  if (!is_remote()) read_ahead_->come_near();
   if (!read_ahead_->is_due(rows.size()) || !read_ahead_->is_cold(rows)) return {};
   return announce_rows(rows).files;
 }
@@ -346,7 +346,7 @@ void Reader::read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_by
   compare_samples(1, [&row](std::size_t) { return row.record; });
   // Announce the row as one request, however long the row is.
   AnnouncedRows announced;
-  if (row.shard->file->traits().is_far) announced = announce_rows({&row, 1});
+  if (row.shard->file->traits().is_remote) announced = announce_rows({&row, 1});
   read_frame(row, options_.verify,
              options_.skip_damage ? SkipAdvice::not_for_one : SkipAdvice::try_it, out, batch_bytes);
 }
@@ -355,7 +355,7 @@ std::shared_ptr<const RecordBatch> Reader::read_one(std::uint64_t record) const 
   const Row row = locate(record);
   auto batch = std::make_shared<RecordBatch>(1);
   batch->indices()[0] = static_cast<std::int64_t>(record);
-  make_room({&row, 1}, *batch);
+  make_space({&row, 1}, *batch);
   read_into(row, batch->data());
   return batch;
 }

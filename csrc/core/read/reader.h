@@ -35,7 +35,7 @@ class Reader final : public RecordSource {
   // Includes the frame. Over all shards.
   std::uint64_t mean_record_bytes() const noexcept override { return mean_record_bytes_; }
   bool inflates() const noexcept override { return inflates_; }
-  bool is_far() const noexcept override;
+  bool is_remote() const noexcept override;
 
   // Returns the indexed place of a record. Opens the record's shard if necessary. Throws Error
   // out_of_range and the errors of opening.
@@ -55,7 +55,7 @@ class Reader final : public RecordSource {
   Announcements announce(std::span<const Row> rows) const noexcept;
 
   // Reads one record into `out`, which must have space for the payload that locate() found. Call
-  // check_room() before allocating the space. Throws for damage even with `skip_damage`.
+  // check_space() before allocating the space. Throws for damage even with `skip_damage`.
   // `batch_bytes` is the size of the batch that the record joins, if any.
   void read_into(const Row& row, std::uint8_t* out, std::uint64_t batch_bytes = 0) const;
 
@@ -79,7 +79,7 @@ class Reader final : public RecordSource {
   bool all_are_open() const noexcept;
   // Opens the remote shards of these records that were never read, all at once.
   template <class RecordAt>
-  void open_far(std::size_t count, const RecordAt& record_at) const;
+  void open_remote(std::size_t count, const RecordAt& record_at) const;
   void leave_out(RecordBatch& batch, const std::vector<BadRow>& bad) const;
   void check_range(std::uint64_t record) const;
   // If the files' state proves nothing, compares frames of one of these records' shards with the
@@ -92,7 +92,7 @@ class Reader final : public RecordSource {
   ReadOptions options_;
   std::uint64_t mean_record_bytes_ = 0;
   bool inflates_ = false;
-  bool is_far_ = false;  // at opening
+  bool is_remote_ = false;  // at opening
   // at least all shards before this are local now
   mutable std::atomic<std::size_t> near_shards_{0};
   mutable std::atomic<std::size_t> open_shards_{0};  // at least all shards before this are open

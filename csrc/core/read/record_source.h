@@ -76,7 +76,7 @@ class RecordSource {
   virtual bool inflates() const noexcept = 0;
   // Whether any shard is in a storage where each request is a round trip, and is not yet copied to
   // this machine.
-  virtual bool is_far() const noexcept = 0;
+  virtual bool is_remote() const noexcept = 0;
 
   // Returns the requested records, in the requested order, with duplicates. Throws the Error of the
   // first row that cannot be delivered. With `skip_damage`, damaged rows are left out instead.

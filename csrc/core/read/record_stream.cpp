@@ -33,7 +33,7 @@ RecordStream::RecordStream(const std::string& path, std::uint64_t offset, std::u
       record_(record) {}
 
 void RecordStream::announce() noexcept {
-  if (!stored_->traits().is_far || offset_ > 0) return;
+  if (!stored_->traits().is_remote || offset_ > 0) return;
   // The bytes that reveal the compression are read twice.
   const std::uint64_t first_bytes =
       std::min<std::uint64_t>(stored_->bytes(), stored_->traits().request_bytes);

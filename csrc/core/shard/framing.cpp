@@ -33,16 +33,16 @@ namespace {
 constexpr std::uint64_t kFramesAhead = 16;
 }  // namespace
 
-ScanStep scan_frames(const ShardWindow& window, std::uint64_t start, std::uint64_t* offsets,
+WalkStep walk_frames(const ShardWindow& window, std::uint64_t start, std::uint64_t* offsets,
                      std::size_t capacity) noexcept {
-  ScanStep step{0, start, ScanStop::out_of_room};
+  WalkStep step{0, start, WalkStop::out_of_space};
   for (; step.frames < capacity; ++step.frames) {
     const std::uint64_t left = window.shard_bytes - step.next;
-    if (left == 0) return step.stop = ScanStop::clean_end, step;
-    if (left < kHeaderBytes) return step.stop = ScanStop::torn_header, step;
+    if (left == 0) return step.stop = WalkStop::clean_end, step;
+    if (left < kHeaderBytes) return step.stop = WalkStop::torn_header, step;
     if (step.next < window.begin || step.next > window.end ||
         window.end - step.next < kHeaderBytes) {
-      return step.stop = ScanStop::leaves_window, step;
+      return step.stop = WalkStop::leaves_window, step;
     }
     const FrameHeader header = decode_header(window.bytes + (step.next - window.begin));
     // Assumes that the next frames are as long as this one. A wrong guess does no harm.
@@ -53,10 +53,10 @@ ScanStep scan_frames(const ShardWindow& window, std::uint64_t start, std::uint64
         __builtin_prefetch(window.bytes + (step.next - window.begin) + ahead);
       }
     }
-    if (!header_is_intact(header)) return step.stop = ScanStop::bad_header, step;
+    if (!header_is_intact(header)) return step.stop = WalkStop::bad_header, step;
     // left >= kHeaderBytes, so left - kHeaderBytes cannot wrap; the sum of lengths could.
     if (left - kHeaderBytes < kFooterBytes || header.payload_bytes > left - kFrameOverhead) {
-      return step.stop = ScanStop::torn_payload, step;
+      return step.stop = WalkStop::torn_payload, step;
     }
     offsets[step.frames] = step.next;
     step.next += kFrameOverhead + header.payload_bytes;

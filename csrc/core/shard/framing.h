@@ -29,19 +29,19 @@ bool header_is_intact(const FrameHeader& header) noexcept;
 
 // Why a walk along the chain of frames stopped: at the shard's end, at damage, or at one of the
 // walk's own limits, the last two.
-enum class ScanStop : std::uint8_t {
+enum class WalkStop : std::uint8_t {
   clean_end,      // exactly at the end of the shard
   torn_header,    // fewer bytes left than a header
   torn_payload,   // an intact header promises more bytes than are left
   bad_header,     // the length does not match its CRC: nothing after it can be trusted
   leaves_window,  // the next header is outside the window
-  out_of_room,    // `capacity` frames were found
+  out_of_space,   // `capacity` frames were found
 };
 
-struct ScanStep {
+struct WalkStep {
   std::size_t frames = 0;  // offsets written
   std::uint64_t next = 0;  // where the walk stopped: the offset of the first frame not written
-  ScanStop stop = ScanStop::clean_end;
+  WalkStop stop = WalkStop::clean_end;
 };
 
 // A piece of a shard in memory: bytes [begin, end) of a shard of `shard_bytes` bytes.
@@ -54,7 +54,7 @@ struct ShardWindow {
 
 // Walks from the frame at `start` and writes each frame's offset, without looking at payloads.
 // Reads every byte once and needs no destructors: safe inside run_guarded().
-ScanStep scan_frames(const ShardWindow& window, std::uint64_t start, std::uint64_t* offsets,
+WalkStep walk_frames(const ShardWindow& window, std::uint64_t start, std::uint64_t* offsets,
                      std::size_t capacity) noexcept;
 
 }  // namespace tfrfast

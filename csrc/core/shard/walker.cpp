@@ -60,7 +60,7 @@ class PreadWalker final : public ShardWalker {
 
 void LookAhead::come_to(const StoredFile& file, std::uint64_t offset) {
   const StorageTraits& traits = file.traits();
-  if (!traits.is_far) return;
+  if (!traits.is_remote) return;
   ahead_.come_to(offset);
   std::uint64_t begin = std::max(offset, ahead_.end());
   const std::uint64_t end = std::min(file.bytes(), offset + max_bytes_of(file));

@@ -262,7 +262,7 @@ class StepReader::Reading {
  public:
   Reading(const StepReader& reader, const Plan& plan) : reader_(reader), plan_(plan) {}
 
-  // Writes the Example to `out`, which has room for it. Throws Error io and the like, or returns
+  // Writes the Example to `out`, which has space for it. Throws Error io and the like, or returns
   // what is damaged.
   std::optional<BadStep> read(std::size_t number, std::uint8_t* out) {
     const Plan::Step& step = plan_.steps[number];
@@ -556,7 +556,7 @@ StepReader::StepReader(std::shared_ptr<const Reader> records, std::shared_ptr<co
   bytes *= records_->record_count();
   mean_step_bytes_ =
       static_cast<std::uint64_t>(std::min<unsigned __int128>(bytes / count, kMaxMeanBytes));
-  read_ahead_.emplace(mean_step_bytes_, records_->is_far());
+  read_ahead_.emplace(mean_step_bytes_, records_->is_remote());
 }
 
 std::uint64_t StepReader::fingerprint() const {
@@ -664,7 +664,7 @@ StepReader::Outcome StepReader::read_steps(const ReadRequest& request, bool stop
 
   AnnouncedRows announced;
   if (!request.is_announced && count > 0) {
-    if (!is_far()) read_ahead_->come_near();
+    if (!is_remote()) read_ahead_->come_near();
     if (read_ahead_->is_due(count) && read_ahead_->is_cold(rows)) {
       std::vector<StoredRange> ranges;
       for (std::size_t i = 0; i < count; ++i) plan.add_ranges(i, ranges);

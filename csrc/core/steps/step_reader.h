@@ -74,7 +74,7 @@ class StepReader final : public RecordSource {
   }
   std::uint64_t mean_record_bytes() const noexcept override { return mean_step_bytes_; }
   bool inflates() const noexcept override { return records_->inflates(); }
-  bool is_far() const noexcept override { return records_->is_far(); }
+  bool is_remote() const noexcept override { return records_->is_remote(); }
 
   using RecordSource::read;
   std::shared_ptr<const RecordBatch> read(const ReadRequest& request) const override;

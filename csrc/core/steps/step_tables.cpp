@@ -88,7 +88,7 @@ void StepTables::append(const StepPart& part) {
   rest_.insert(rest_.end(), part.rest.begin(), part.rest.end());
   if (rest_.size() > std::numeric_limits<std::uint32_t>::max()) {
     throw Error(ErrorKind::invalid,
-                "The records have more features than a step file has room for.");
+                "The records have more features than a step file has space for.");
   }
   left_out_ = left_out_ || part.left_out;
 }

@@ -10,7 +10,7 @@ struct StorageTraits {
   // Whether each request waits for a round trip, so that everything should be announced before it
   // is read. Otherwise looking at a byte costs little, and nothing once the system has it in
   // memory.
-  bool is_far = false;
+  bool is_remote = false;
   // A gap of this many unwanted bytes costs no more to read than to skip.
   std::size_t gap_bytes = 0;
   // How much each request should ask for where all bytes are read in order.

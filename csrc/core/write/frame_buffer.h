@@ -35,14 +35,14 @@ class FrameBuffer {
   }
 
   bool allocated() const noexcept { return capacity_ != 0; }
-  bool has_room(std::size_t payload_bytes) const noexcept {
+  bool has_space(std::size_t payload_bytes) const noexcept {
     return capacity_ - used_ >= kFrameOverhead &&
            capacity_ - used_ - kFrameOverhead >= payload_bytes;
   }
   std::span<std::uint8_t> bytes() const noexcept { return {memory_.data(), used_}; }
   void clear() noexcept { used_ = 0; }
 
-  // Append a frame or its header, for which the buffer must have room. A payload may come in two
+  // Append a frame or its header, for which the buffer must have space. A payload may come in two
   // parts.
   void put_frame(std::span<const std::uint8_t> first,
                  std::span<const std::uint8_t> second = {}) noexcept {

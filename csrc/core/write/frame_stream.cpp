@@ -24,8 +24,8 @@ FrameStream::~FrameStream() {
 
 void FrameStream::write(std::span<const std::uint8_t> payload) {
   if (failure_) throw Error(*failure_);
-  if (!buffer_.has_room(payload.size())) flush();
-  if (buffer_.has_room(payload.size())) {
+  if (!buffer_.has_space(payload.size())) flush();
+  if (buffer_.has_space(payload.size())) {
     buffer_.put_frame(payload);
     return;
   }

@@ -30,8 +30,8 @@ class FrameStream {
   void flush();  // hands the bytes to the operating system, so that others see them
   void close();
 
-  bool has_room(std::size_t payload_bytes) const noexcept {
-    return buffer_.has_room(payload_bytes);
+  bool has_space(std::size_t payload_bytes) const noexcept {
+    return buffer_.has_space(payload_bytes);
   }
 
  private:

@@ -68,7 +68,7 @@ void ShardWriter::write(std::span<const std::uint8_t> payload) {
     write_through(payload);
     return;
   }
-  if (!has_room(payload.size())) make_room();
+  if (!has_space(payload.size())) make_space();
   if (!index_folder_.empty()) offsets_.push_back(bytes());
   buffer_.put_frame(payload);
   if (!index_folder_.empty() && samples_.wants(record_count_)) {
@@ -85,7 +85,7 @@ void ShardWriter::write(const RecordBatch& batch, std::size_t first, std::size_t
 }
 
 void ShardWriter::write_through(std::span<const std::uint8_t> payload) {
-  if (!has_room(0)) make_room();
+  if (!has_space(0)) make_space();
   if (!index_folder_.empty()) offsets_.push_back(bytes());
   buffer_.put_header(payload.size());
   std::uint8_t footer[kFooterBytes];
@@ -98,7 +98,7 @@ void ShardWriter::write_through(std::span<const std::uint8_t> payload) {
   ++record_count_;
 }
 
-void ShardWriter::make_room() {
+void ShardWriter::make_space() {
   if (!buffer_.bytes().empty()) write_out();
   if (!buffer_.allocated()) buffer_.allocate(options_.buffer_bytes);
 }
@@ -184,7 +184,7 @@ void ShardWriter::publish() {
       addition->commit(is_here ? facts_when_published(index_->facts(), path()) : index_->facts(),
                        options_.durable);
     } catch (const Error& error) {
-      // The shard is published. Without an index, the first reader scans the shard.
+      // The shard is published. Without an index, the first reader walks the shard.
       if (is_here) warn_about_index(error);
     }
     index_.reset();

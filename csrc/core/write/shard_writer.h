@@ -61,8 +61,8 @@ class ShardWriter {
   void write(const RecordBatch& batch, std::size_t first, std::size_t end);
 
   // Whether a record of this size fits into the buffer, so that writing it makes no system call.
-  bool has_room(std::size_t payload_bytes) const noexcept {
-    return buffer_.has_room(payload_bytes);
+  bool has_space(std::size_t payload_bytes) const noexcept {
+    return buffer_.has_space(payload_bytes);
   }
 
   // Writes the buffer, completes the index and, if durable, flushes the shard to the disk.
@@ -90,7 +90,7 @@ class ShardWriter {
 
  private:
   void write_through(std::span<const std::uint8_t> payload);
-  void make_room();
+  void make_space();
   void write_out(std::span<const std::uint8_t> payload = {},
                  std::span<const std::uint8_t> footer = {});
   void refuse_after_failure() const;

@@ -171,9 +171,9 @@ void ShardedWriter::write(const RecordBatch& batch, std::size_t first, std::size
   }
 }
 
-bool ShardedWriter::has_room(std::size_t payload_bytes) const noexcept {
+bool ShardedWriter::has_space(std::size_t payload_bytes) const noexcept {
   const ShardWriter& shard = options_.shard_count > 0 ? *shards_[next_] : *shards_.back();
-  if (!shard.has_room(payload_bytes)) return false;
+  if (!shard.has_space(payload_bytes)) return false;
   return options_.shard_count > 0 || shard.bytes() < options_.max_shard_bytes / 2 ||
          shard.bytes() + kFrameOverhead + payload_bytes <= options_.max_shard_bytes;
 }

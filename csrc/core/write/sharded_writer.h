@@ -42,7 +42,7 @@ class ShardedWriter {
 
   void write(std::span<const std::uint8_t> payload);
   void write(const RecordBatch& batch, std::size_t first, std::size_t end);
-  bool has_room(std::size_t payload_bytes) const noexcept;
+  bool has_space(std::size_t payload_bytes) const noexcept;
 
   // Completes all shards, then publishes all. Each shard appears whole or not at all. So does the
   // set, unless the system fails between the first and the last shard. At the end, removes old

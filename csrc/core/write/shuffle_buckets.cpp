@@ -101,11 +101,11 @@ void ShuffleBuckets::add(std::span<const std::uint8_t> payload) {
     FrameBuffer& buffer = buffers_[bucket];
     const std::size_t frame_payload_bytes = kNumberBytes + payload.size();
     if (!buffer.allocated()) buffer.allocate(options_.buffer_bytes);
-    if (!buffer.has_room(frame_payload_bytes)) {
+    if (!buffer.has_space(frame_payload_bytes)) {
       append(bucket, buffer.bytes());
       buffer.clear();
     }
-    if (buffer.has_room(frame_payload_bytes)) {
+    if (buffer.has_space(frame_payload_bytes)) {
       buffer.put_frame(number, payload);
     } else {
       FrameBuffer alone;
@@ -121,7 +121,7 @@ void ShuffleBuckets::add(std::span<const std::uint8_t> payload) {
 void ShuffleBuckets::add_in_memory(std::span<const std::uint8_t> number,
                                    std::span<const std::uint8_t> payload) {
   const std::size_t bytes = number.size() + payload.size();
-  if (buffers_.empty() || !buffers_.back().has_room(bytes)) {
+  if (buffers_.empty() || !buffers_.back().has_space(bytes)) {
     buffers_.emplace_back().allocate(std::max(kMemoryPieceBytes, bytes + kFrameOverhead));
   }
   buffers_.back().put_frame(number, payload);

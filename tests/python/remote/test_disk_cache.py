@@ -25,7 +25,7 @@ from range_server import RangeServer, Seen, Trouble
 from record_files import flip_payload_byte, some_records, write_shard
 from tfrfast import _native
 from tfrfast.cli import main
-from tfrfast.loading import far_records
+from tfrfast.loading import remote_records
 from tfrfast.storage.disk_cache import cache_text
 from tfrfast.storage.remote.options import Storage
 
@@ -551,7 +551,7 @@ def test_the_command_shows_how_much_was_read_from_it(
 def test_small_records_that_fit_are_no_slow_path(
     server: RangeServer, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(far_records, "_said", False)
+    monkeypatch.setattr(remote_records, "_said", False)
     urls = put(server, [write_shard(tmp_path / "small", [bytes(100)] * 30_000)])
     tfr.build_index(urls)
     with tfr.Reader(urls, cache=tfr.DiskCache(folder, LARGE)) as reader:

@@ -303,7 +303,7 @@ def test_records_of_the_same_blocks_share_requests(server: RangeServer, tmp_path
     ("size", "batch_size"), [(600, 4096), (600, 32), (8_000, 64), (50_000, 32)]
 )
 def test_the_requests_that_are_said_are_those_that_come(size: int, batch_size: int) -> None:
-    from tfrfast.loading.far_records import _shared
+    from tfrfast.loading.remote_records import _shared
 
     records = 400_000
     order = np.random.default_rng(0).permutation(records)
@@ -338,10 +338,10 @@ def test_the_next_epoch_is_read_ahead_once_it_is_known_to_come(
 def test_a_request_a_record_is_said_once(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfrfast.loading import far_records
+    from tfrfast.loading import remote_records
 
-    far_records._said = False
-    monkeypatch.setattr(far_records, "_shared", lambda records, *_: records)
+    remote_records._said = False
+    monkeypatch.setattr(remote_records, "_shared", lambda records, *_: records)
     shard = write_shard(tmp_path / "small", [b"small"] * 12_000)
     server.put("set/small", Path(shard).read_bytes())
     reader = tfr.Reader(f"{server.url}/set/small")
@@ -361,9 +361,9 @@ def test_a_request_a_record_is_said_once(
 def test_what_is_compressed_is_asked_for_once_if_memory_holds_it(
     server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tfrfast.loading import far_records
+    from tfrfast.loading import remote_records
 
-    far_records._said = False
+    remote_records._said = False
     with tfr.Writer(tmp_path / "small.gz", compression="GZIP") as writer:
         for _ in range(12_000):
             writer.write(b"small")
@@ -372,7 +372,7 @@ def test_what_is_compressed_is_asked_for_once_if_memory_holds_it(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tfr.Loader(reader, 10)
-    monkeypatch.setattr(far_records._native, "inflated_bytes", lambda: 12_000 * 21 // 10)
+    monkeypatch.setattr(remote_records._native, "inflated_bytes", lambda: 12_000 * 21 // 10)
     with pytest.warns(tfr.SlowPathWarning, match="10,800 requests an epoch, each for about a MiB"):
         tfr.Loader(reader, 10)
 

@@ -186,12 +186,12 @@ def test_an_index_that_cannot_be_written_is_another_matter(
     bucket: Any, storage: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No room")
+        raise OSError(errno.ENOSPC, "No space")
 
     monkeypatch.setattr("tfrfast.storage.remote.output.publish_indexes", fail)
     writer = tfr.Writer(f"{ROOT}/x", storage=storage)
     writer.write_batch(records_of(6))
-    with pytest.raises(OSError, match="No room. All shards have appeared, but not their index"):
+    with pytest.raises(OSError, match="No space. All shards have appeared, but not their index"):
         writer.close()
     assert list(tfr.Reader(f"{ROOT}/x", storage=storage)) == records_of(6)
 

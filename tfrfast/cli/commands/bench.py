@@ -10,15 +10,15 @@ from tfrfast.base.progress import ProgressBar
 from tfrfast.base.sizes import counted, format_bytes
 from tfrfast.base.tables import format_table
 from tfrfast.bench.compare import DATASET, LOADER_DATASET
-from tfrfast.bench.far_shards import (
-    FarMeasured,
-    far_header,
-    far_row,
-    measure_far,
-    measure_far_mixture,
-)
 from tfrfast.bench.machine import describe_machine
 from tfrfast.bench.own_files import measure, measure_mixture
+from tfrfast.bench.remote_shards import (
+    RemoteMeasured,
+    measure_remote,
+    measure_remote_mixture,
+    remote_header,
+    remote_row,
+)
 from tfrfast.bench.table import explained, header_of, row_of, where_slower
 from tfrfast.cli.common import Subparsers, add_command, parse_size, print_json, say
 from tfrfast.storage.paths import expand_paths
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             "argument is a data set: quote its glob."
         )
     expand_paths(options.paths)  # before TensorFlow is imported
-    far = None
+    remote = None
     with ProgressBar("Timing", options.progress, unit="passes") as bar:
         arguments: dict[str, Any] = {
             "batch_size": options.batch_size,
@@ -91,17 +91,17 @@ def run(options: argparse.Namespace) -> int:
         }
         weighed = list(zip(options.paths, weights or (), strict=weights is not None))
         if all(map(is_url, options.paths)):
-            far = (
-                measure_far_mixture(weighed, **arguments)
+            remote = (
+                measure_remote_mixture(weighed, **arguments)
                 if weights
-                else measure_far(options.paths, **arguments)
+                else measure_remote(options.paths, **arguments)
             )
         elif weights is None:
             measured = measure(options.paths, **arguments)
         else:
             measured = measure_mixture(weighed, **arguments)
     machine = describe_machine(_PACKAGES)
-    shown = measured if far is None else far
+    shown = measured if remote is None else remote
     if options.json:
         print_json(
             {
@@ -114,8 +114,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for name, fact in machine.items():
         say(f"{name}: {fact}")
-    if far is not None:
-        _print_far(far, options.rounds)
+    if remote is not None:
+        _print_remote(remote, options.rounds)
         return 0
     read = measured.comparisons[0]
     print(
@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_far(measured: FarMeasured, rounds: int) -> None:
+def _print_remote(measured: RemoteMeasured, rounds: int) -> None:
     read = measured.comparisons[0]
     print(
         f"\n{read.records:,} records ({format_bytes(read.num_bytes)}) of "
@@ -141,4 +141,4 @@ def _print_far(measured: FarMeasured, rounds: int) -> None:
         f"median of {counted(rounds, 'rounds')}.\nThe ratios say what part of the bytes a second "
         "of plain requests in order each reaches.\n"
     )
-    print("\n".join(format_table(far_header(measured), map(far_row, measured.comparisons))))
+    print("\n".join(format_table(remote_header(measured), map(remote_row, measured.comparisons))))

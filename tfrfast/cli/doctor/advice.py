@@ -37,17 +37,17 @@ def _on_data(machine: Machine, data: Data) -> Iterator[str]:
                 "with pread and not mapped, and reads may wait for a network. If epochs wait, copy "
                 "the shards to a local disk, or use tfr.BlockShuffle."
             )
-    is_far = any(place.request_ms is not None for place in data.places)
+    is_remote = any(place.request_ms is not None for place in data.places)
     if data.no_index is not None:
         yield (
             "Not all shards have an index that fits, so the first reader has to scan "
             f"{format_bytes(data.bytes)}. `tfrfast index` does that ahead of time."
-            + (" With --publish, it does so for everybody." if is_far else "")
+            + (" With --publish, it does so for everybody." if is_remote else "")
         )
         if not machine.cache_is_used:
             yield (
                 "Indexes cannot be kept in the index cache, so every process scans again. "
-                f"`tfrfast index{' --publish' if is_far else ''}` keeps them beside the data."
+                f"`tfrfast index{' --publish' if is_remote else ''}` keeps them beside the data."
             )
     here_bytes = sum(place.bytes for place in data.places if place.request_ms is None)
     if here_bytes > machine.memory_bytes:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrfast.tensorflow import internals
 from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.remainder import Remainder
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 from tfrfast.tensorflow.lifting.rules.table import REASONS
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
@@ -58,7 +58,7 @@ def chosen(
         raise NotVectorisedError(f"{REASONS[op.type]}, and takes rows of different lengths")
     given = {number: node.shape(number) for number in needed}
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         columns = [
             batch.repeated(each, given[number])
             if number in needed and not node.per_row[number]

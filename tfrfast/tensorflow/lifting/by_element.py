@@ -13,7 +13,7 @@ from tfrfast.tensorflow.history import Refusal
 from tfrfast.tensorflow.lifting.cutting import cut, needed_of
 from tfrfast.tensorflow.lifting.row_arguments import RowArguments, row_arguments
 from tfrfast.tensorflow.lifting.rules.lookups import is_static_lookup
-from tfrfast.tensorflow.lifting.variable import Part
+from tfrfast.tensorflow.lifting.variable import ParsedPart
 
 # Their functions say whether they have effects. An assert that fails is an error as any other is.
 _WITHOUT_EFFECT = frozenset(
@@ -75,7 +75,7 @@ def by_element(
     results: Sequence[Any],
     must_run: Sequence[Any],
     kinds: Sequence[str],
-    parts: Mapping[str, Part] | None = None,
+    parts: Mapping[str, ParsedPart] | None = None,
 ) -> ByElement | Refusal:
     """What makes `results` of `known`, the tensors that differ from row to row, and what must run.
 

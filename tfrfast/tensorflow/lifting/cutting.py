@@ -22,7 +22,7 @@ class GivenAs:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Subgraph:
     """Operations of a graph.
 
     `begins_with` are the known tensors that they and the results depend on. `fed` are those among
@@ -120,10 +120,10 @@ def _copy_shapes(traced: Any, imported: Any) -> None:
         ours.set_shape(theirs.shape)
 
 
-def _part_from(results: Sequence[Any], must_run: Any, known: set[str]) -> _Part | None:
+def _part_from(results: Sequence[Any], must_run: Any, known: set[str]) -> _Subgraph | None:
     """What leads from known tensors to the results; None if they need other inputs, too."""
     tensors, operations = list(results), list(must_run)
-    part = _Part(set(), set(), set())
+    part = _Subgraph(set(), set(), set())
     while tensors or operations:
         if tensors:
             tensor = tensors.pop()

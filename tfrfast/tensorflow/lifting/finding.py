@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrfast.features.compiling import compile_features
 from tfrfast.tensorflow.columns import TensorFeatures
 from tfrfast.tensorflow.history import Refusal
-from tfrfast.tensorflow.lifting.variable import Kind, Part
+from tfrfast.tensorflow.lifting.variable import Kind, ParsedPart
 from tfrfast.tensorflow.recognition import (
     PARSERS,
     SERIALIZED,
@@ -30,7 +30,7 @@ class Parse:
     features: TensorFeatures
     #: The outputs of the op that are used, and what each of them is.
     used: tuple[Any, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[ParsedPart, ...]
 
 
 class FoundParser(NamedTuple):
@@ -100,21 +100,23 @@ def find_parse(graph: Any) -> Parse | Refusal:
     return Parse(features, used, whole)
 
 
-def _parts(columns: ParsedColumns) -> dict[str, Part]:
+def _parts(columns: ParsedColumns) -> dict[str, ParsedPart]:
     """What each output of a parse is, by its name."""
-    parts: dict[str, Part] = {}
+    parts: dict[str, ParsedPart] = {}
     for (kind, *names), key in columns.key_of.items():
         feature = columns.features[key]
         if kind == "SerializeSparse":
             kinds: tuple[Kind, ...] = ("indices", "values", "shape")
-            parts.update((name, Part(key, each)) for name, each in zip(names, kinds, strict=True))
+            parts.update(
+                (name, ParsedPart(key, each)) for name, each in zip(names, kinds, strict=True)
+            )
         elif kind == "RaggedTensorToVariant":
-            parts[names[1]] = Part(key, "values")
+            parts[names[1]] = ParsedPart(key, "values")
         elif isinstance(feature, tf.io.FixedLenSequenceFeature):
             if 0 not in feature.shape:
-                parts[names[0]] = Part(key, "values", tuple(feature.shape))
+                parts[names[0]] = ParsedPart(key, "values", tuple(feature.shape))
         else:
-            parts[names[0]] = Part(key)
+            parts[names[0]] = ParsedPart(key)
     return parts
 
 

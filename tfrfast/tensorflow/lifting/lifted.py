@@ -15,7 +15,7 @@ from tfrfast.tensorflow.lifting.cutting import rest_after
 from tfrfast.tensorflow.lifting.finding import find_parse
 from tfrfast.tensorflow.lifting.inlining import joined
 from tfrfast.tensorflow.lifting.padding import Padding
-from tfrfast.tensorflow.lifting.variable import Part, columns_of
+from tfrfast.tensorflow.lifting.variable import ParsedPart, columns_of
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.lifting.vectorising import vectorised
 from tfrfast.tensorflow.reading import nodes
@@ -31,7 +31,7 @@ class Lifted:
 
     features: TensorFeatures
     #: What the first function uses after the parse.
-    parts: tuple[Part, ...]
+    parts: tuple[ParsedPart, ...]
     #: What all functions do after it.
     rest: Vectorised
     #: The functions as they were traced.

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.variable import Rows
+from tfrfast.tensorflow.lifting.variable import VariableRows
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Padding:
         """The columns with all rows filled up. It requires that no row is too long."""
         filled = []
         for column, shape, value in zip(columns, self.shapes, self.values, strict=True):
-            if isinstance(column, Rows):
+            if isinstance(column, VariableRows):
                 if shape[0] >= 0:
                     require(column.lengths <= shape[0])
                 column = column.of_length(shape[0], column.values.shape[1:], value)[0]

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.cutting import GivenAs
-from tfrfast.tensorflow.lifting.variable import Part
+from tfrfast.tensorflow.lifting.variable import ParsedPart
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RowArguments:
 
     tensors: tuple[Any, ...]
     #: What those tensors are that have rows of different lengths.
-    parts: Mapping[str, Part]
+    parts: Mapping[str, ParsedPart]
 
     def of_each_row(self, values: Mapping[str, Any]) -> list[Any]:
         """What has a row for each call."""
@@ -76,7 +76,7 @@ class RowArguments:
         return {self.parts[name].rows: name for name in names}
 
 
-def row_arguments(tensors: Sequence[Any], parts: Mapping[str, Part]) -> RowArguments:
+def row_arguments(tensors: Sequence[Any], parts: Mapping[str, ParsedPart]) -> RowArguments:
     names = {each.name for each in tensors}
     return RowArguments(
         tuple(tensors), {name: part for name, part in parts.items() if name in names}

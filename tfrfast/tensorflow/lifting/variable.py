@@ -16,7 +16,7 @@ Kind = Literal["row", "values", "indices", "shape"]
 
 
 @dataclass(frozen=True)
-class Part:
+class ParsedPart:
     """A tensor that a parse of one record gives."""
 
     key: str
@@ -33,7 +33,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Rows:
+class VariableRows:
     """A column whose rows have different lengths."""
 
     #: The values of all rows: they are the first dimension.
@@ -70,22 +70,24 @@ class Rows:
         places = tf.where(is_there, places, tf.zeros_like(places))
         return tf.gather(self._and_one_more, places), is_there
 
-    def between(self, begin: int, end: int | None) -> Rows:
+    def between(self, begin: int, end: int | None) -> VariableRows:
         """The values from one place in each row to another, as far as they are there."""
         lengths = self.lengths
         starts = _place(begin, lengths)
         ends = lengths if end is None else _place(end, lengths)
         splits = _splits(tf.maximum(ends - starts, tf.zeros([], tf.int64)))
         shifts = tf.repeat(self.splits[:-1] + starts - splits[:-1], splits[1:] - splits[:-1])
-        return Rows(tf.gather(self.values, shifts + tf.range(splits[-1])), splits)
+        return VariableRows(tf.gather(self.values, shifts + tf.range(splits[-1])), splits)
 
-    def with_more(self, counts: Any, value: Any) -> Rows:
+    def with_more(self, counts: Any, value: Any) -> VariableRows:
         """The rows with so many more values, before and after those that are there."""
         splits = _splits(self.lengths + counts[:, 0] + counts[:, 1])
         shifts = tf.repeat(splits[:-1] + counts[:, 0] - self.splits[:-1], self.lengths)
         places = shifts + tf.range(self.splits[-1])
         filled = tf.fill(splits[-1:], value)
-        return Rows(tf.tensor_scatter_nd_update(filled, places[:, tf.newaxis], self.values), splits)
+        return VariableRows(
+            tf.tensor_scatter_nd_update(filled, places[:, tf.newaxis], self.values), splits
+        )
 
     def of_length(
         self, count: int, of_value: Sequence[int], filling: Any = None
@@ -130,10 +132,10 @@ def _splits(lengths: Any) -> Any:
     return tf.concat([[0], tf.cumsum(lengths)], 0)
 
 
-def columns_of(parts: Sequence[Part], parsed: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+def columns_of(parts: Sequence[ParsedPart], parsed: dict[str, Any]) -> tuple[list[Any], list[Any]]:
     """The column of each part, and booleans that are true if rows are as TensorFlow parses them."""
     columns, checks = [], []
-    rows_of: dict[str, Rows] = {}
+    rows_of: dict[str, VariableRows] = {}
     for part in parts:
         if part.kind == "row":
             columns.append(parsed[part.key])
@@ -149,10 +151,10 @@ def columns_of(parts: Sequence[Part], parsed: dict[str, Any]) -> tuple[list[Any]
     return columns, checks
 
 
-def _rows_of(ragged: Any, of_value: tuple[int, ...]) -> tuple[Rows, list[Any]]:
+def _rows_of(ragged: Any, of_value: tuple[int, ...]) -> tuple[VariableRows, list[Any]]:
     values, splits, width = ragged.flat_values, ragged.row_splits, math.prod(of_value)
     if not of_value:
-        return Rows(values, splits), []
+        return VariableRows(values, splits), []
     is_right = tf.reduce_all(tf.equal(splits % width, 0))
     whole = values[: tf.size(values) // width * width]
-    return Rows(tf.reshape(whole, [-1, *of_value]), splits // width), [is_right]
+    return VariableRows(tf.reshape(whole, [-1, *of_value]), splits // width), [is_right]

@@ -12,9 +12,9 @@ from tfrfast.tensorflow.lifting.by_element import ByElement
 from tfrfast.tensorflow.lifting.dependencies import looked_at
 from tfrfast.tensorflow.lifting.padding import Padding
 from tfrfast.tensorflow.lifting.remainder import Remainder
-from tfrfast.tensorflow.lifting.rules.node import Batch, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import Shapes
-from tfrfast.tensorflow.lifting.variable import Rows
+from tfrfast.tensorflow.lifting.variable import VariableRows
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Vectorised:
     #: without those of tensors whose size differs from row to row; and how many of these there are.
     row_bytes: int
     unsized: int
-    #: Whether all rows have the same shapes, but for those that are of class Rows.
+    #: Whether all rows have the same shapes, but for those of VariableRows.
     can_be_padded: bool
     #: What runs row by row, after the steps.
     by_element: ByElement | None = None
@@ -52,7 +52,7 @@ class Vectorised:
         """Returns the outputs for rows whose columns these are, and whether they count.
 
         Rows are the first dimension of each column and of each output; where they have different
-        lengths, a column is of class Rows. An output that is a variant stands for sparse or ragged
+        lengths, a column is VariableRows. An output that is a variant stands for sparse or ragged
         tensors, in a form that tf.data takes for a batch of them. An output that is an input
         is the very object that was given. Whether the outputs count is None if nothing can fail:
         then they always do. Otherwise it is a boolean. If that is false, one of the rows may fail:
@@ -64,7 +64,7 @@ class Vectorised:
         graph, inputs = tf.compat.v1.get_default_graph(), self.rest.inputs
         values = {each.name: column for each, column in zip(inputs, columns, strict=True)}
         values |= {inner.name: outer for inner, outer in self.rest.captures}
-        batch = Batch(
+        batch = BatchGraph(
             graph,
             lambda: _row_count(inputs, columns) if row_count is None else row_count,
             taken=taken,
@@ -89,14 +89,14 @@ class Vectorised:
 
     def _is_column(self, output: Any, value: Any) -> bool:
         """Whether it is a tensor that has a row for each row."""
-        is_one = not isinstance(value, Rows) and output.dtype != tf.variant
+        is_one = not isinstance(value, VariableRows) and output.dtype != tf.variant
         return is_one and output.name in self.per_row
 
     def _output(
-        self, output: Any, values: dict[str, Any], batch: Batch, padding: Padding | None
+        self, output: Any, values: dict[str, Any], batch: BatchGraph, padding: Padding | None
     ) -> Any:
         value = values[output.name]
-        if isinstance(value, Rows) and padding is None:
+        if isinstance(value, VariableRows) and padding is None:
             value, is_right = value.padded()
             batch.require(is_right)
         if output.name in self.per_row:
@@ -108,7 +108,7 @@ class Vectorised:
 
 def _row_count(inputs: Sequence[Any], columns: Sequence[Any]) -> Any:
     for each, column in zip(inputs, columns, strict=True):
-        if isinstance(column, Rows):
+        if isinstance(column, VariableRows):
             return column.row_count
         if each.shape.is_fully_defined():
             known = column.shape[0]

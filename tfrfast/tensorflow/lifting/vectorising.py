@@ -28,7 +28,7 @@ from tfrfast.tensorflow.lifting.rules.of_values import (
 )
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
 from tfrfast.tensorflow.lifting.rules.table import CONSTANTS, REASONS, RULES, SHAPES_OF_ROWS
-from tfrfast.tensorflow.lifting.variable import Part
+from tfrfast.tensorflow.lifting.variable import ParsedPart
 from tfrfast.tensorflow.lifting.vectorised import Vectorised
 from tfrfast.tensorflow.recognition import origin
 
@@ -42,7 +42,7 @@ def vectorised(
     *,
     checked: bool = False,
     splits: bool = False,
-    parts: Sequence[Part] = (),
+    parts: Sequence[ParsedPart] = (),
 ) -> Vectorised | Refusal:
     """How to run the rest of a function on whole batches, or the op that prevents it.
 
@@ -67,7 +67,9 @@ class _RefusedError(Exception):
 class _Planning:
     """Plans one op after the other, in the order in which they run."""
 
-    def __init__(self, rest: Remainder, checked: bool, splits: bool, parts: Sequence[Part]) -> None:
+    def __init__(
+        self, rest: Remainder, checked: bool, splits: bool, parts: Sequence[ParsedPart]
+    ) -> None:
         self._rest, self._checked = rest, checked
         self._splits = splits
         self._left: dict[str, Any] = {}  # ops that run row by row
@@ -214,7 +216,7 @@ class _Planning:
         node = Node(op, per_row, shapes, self._captured, self._checked)
         self._add_rows(op, of_each_value(node, self._write(node), part), part)
 
-    def _add_rows(self, op: Any, write: Write, part: Part | None) -> None:
+    def _add_rows(self, op: Any, write: Write, part: ParsedPart | None) -> None:
         """Adds an op whose output has rows of different lengths, or is one tensor.
 
         Rows of which the function says how long they are become one tensor.

@@ -20,7 +20,7 @@ from tfrfast.tensorflow.reading import nodes
 from tfrfast.tensorflow.reading.calls import call_of
 from tfrfast.tensorflow.reading.chain import Chain
 from tfrfast.tensorflow.reading.grammar import history_of, rows_of, taken
-from tfrfast.tensorflow.reading.sources import Part, Records
+from tfrfast.tensorflow.reading.sources import FilePart, Records
 from tfrfast.tensorflow.schemes import is_ours
 from tfrfast.tensorflow.sequence import EVERYTHING, Progression
 from tfrfast.tensorflow.source import Source
@@ -332,7 +332,7 @@ def _bytes_of(records: Records) -> int:
     return sum(tf.io.gfile.stat(os.fsdecode(name)).length for name in records.names.files)
 
 
-def _on_end(parts: Sequence[Part], file_records: Sequence[int]) -> Progression | None:
+def _on_end(parts: Sequence[FilePart], file_records: Sequence[int]) -> Progression | None:
     """The records that are read, of all; None if they are not on end."""
     first = count = file_first = 0
     for (skip, take), records in zip(parts, file_records, strict=True):

@@ -19,7 +19,7 @@ from tfrfast.tensorflow.reading.opening import Opening, opening_of
 _READERS = {"TFRecordDatasetV1", "TFRecordDatasetV2"}
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """Records of a file, on end. Negative numbers stand for all, as in tf.data."""
 
     skip: int
@@ -36,7 +36,7 @@ class Records(NamedTuple):
     #: So many records of a file before it is the next one's turn.
     block: int = 1
     #: What is read of each file; None: all of it.
-    parts: tuple[Part, ...] | None = None
+    parts: tuple[FilePart, ...] | None = None
     #: Maps that are called on each record where its file is opened.
     calls: tuple[Any, ...] = ()
 
@@ -96,7 +96,7 @@ def _mixed(
     parts = None
     if opening.skip is not None or opening.take is not None:
         parts = tuple(
-            Part(
+            FilePart(
                 0 if opening.skip is None else row[opening.skip],
                 -1 if opening.take is None else row[opening.take],
             )

@@ -147,13 +147,13 @@ bool CacheFile::open_existing() {
   return true;
 }
 
-// In the place of whatever has the name. False if there is no room.
+// In the place of whatever has the name. False if there is no space.
 bool CacheFile::make() {
   // Its header, the first page of its log, which is appended to without the lock, and a part of its
   // folder.
   constexpr std::uint64_t kNeeded = 3 * kCachePageBytes;
   const std::vector<std::uint8_t> first = header_.encode();
-  if (first.empty() || folder().room_for(kNeeded) < kNeeded) return false;
+  if (first.empty() || folder().space_for(kNeeded) < kNeeded) return false;
   CacheFolder::Account account(folder());
   if (!account.is_open()) return false;
   if (open_existing()) return true;  // another process was faster

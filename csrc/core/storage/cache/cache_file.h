@@ -30,7 +30,7 @@ class CacheFile {
   CacheFile& operator=(const CacheFile&) = delete;
 
   // Makes the file, in the place of any that is of something else or damaged. False if it cannot be
-  // read, or there is no room.
+  // read, or there is no space.
   bool open();
   CacheFolder& folder() const noexcept { return set_->folder(); }
 

@@ -267,7 +267,7 @@ std::uint64_t CacheFolder::usable_bytes() const noexcept {
   return limit_bytes_ - std::min(limit_bytes_ / kSpareParts, kMaxSpareBytes);
 }
 
-std::uint64_t CacheFolder::room_for(std::uint64_t bytes) noexcept {
+std::uint64_t CacheFolder::space_for(std::uint64_t bytes) noexcept {
   if (is_broken()) return 0;
   if (!may_write()) {
     tell_of_failure(why_read_only_);
@@ -277,8 +277,8 @@ std::uint64_t CacheFolder::room_for(std::uint64_t bytes) noexcept {
     const std::uint64_t used = totals().used_bytes;
     return usable_bytes() - std::min(usable_bytes(), used);
   };
-  std::uint64_t room = left();
-  if (room >= bytes) return bytes;
+  std::uint64_t space = left();
+  if (space >= bytes) return bytes;
   // One thread looks for more. Nobody waits for it.
   const std::int64_t now_ms = steady_ms();
   std::int64_t next_ms = next_search_ms_;
@@ -292,9 +292,9 @@ std::uint64_t CacheFolder::room_for(std::uint64_t bytes) noexcept {
     // A search of many files is not repeated soon.
     const std::int64_t pause_ms = kBetweenSearchesMs + 50 * (steady_ms() - now_ms);
     next_search_ms_ = has_found ? 0 : steady_ms() + pause_ms;
-    room = left();
+    space = left();
   }
-  return std::min(room, bytes);
+  return std::min(space, bytes);
 }
 
 CacheFolder::Account::Account(CacheFolder& folder) noexcept : folder_(folder) {

@@ -14,10 +14,10 @@
 //   something of it locks it alone. The lock belongs to the open folder: a forked child has it,
 //   too, and whatever way a process ends, the system gives the lock back.
 // - Files are made, written and removed by one thread of all processes at a time, which has locked
-//   `used`, and has taken room for them. Only lines are appended without that lock: each file has
-//   room for a page of them, and a small part of the limit is left free for more. So the limit
-//   holds at every moment, but for the empty folders of data sets that found no room, which have to
-//   be there to be locked, and go when others give way.
+//   `used`, and has taken space for them. Only lines are appended without that lock: each file has
+//   space for a page of them, and a small part of the limit is left free for more. So the limit
+//   holds at every moment, but for the empty folders of data sets that found no space, which have
+//   to be there to be locked, and go when others give way.
 // - The folder is opened once. All its files are opened through that descriptor.
 //
 // What cannot be kept is not kept, and nothing here is an error of reading.
@@ -79,9 +79,9 @@ class CacheFolder {
   // All zeros where nothing is known.
   CacheTotals totals() const noexcept;
 
-  // How many of `bytes` there is room for, now. If there is not enough, data sets that nobody uses
+  // How many of `bytes` there is space for, now. If there is not enough, data sets that nobody uses
   // give way, those used least recently first; this is tried every few seconds, by one thread.
-  std::uint64_t room_for(std::uint64_t bytes) noexcept;
+  std::uint64_t space_for(std::uint64_t bytes) noexcept;
 
   // Has the totals to itself while it lives, in all processes. Nothing is written without it.
   class Account {
@@ -93,7 +93,7 @@ class CacheFolder {
     Account& operator=(const Account&) = delete;
     bool is_open() const noexcept { return is_locked_; }
 
-    // Takes up to so many bytes of the room that is left, before they are written.
+    // Takes up to so many bytes of the space that is left, before they are written.
     std::uint64_t take(std::uint64_t bytes) noexcept;
     // Of `taken` bytes, the disk has come to use so many.
     void settle(std::uint64_t taken, std::uint64_t used) noexcept;

@@ -271,7 +271,7 @@ std::vector<FileRange> CachedObject::spans_around(std::span<const FileRange> wan
 // Lines for runs of pages that nobody has or fetches, each with some that are wanted.
 std::vector<CacheLine> CachedObject::lines_to_claim(std::span<const FileRange> spans,
                                                     std::span<const FileRange> wanted,
-                                                    std::uint64_t room_pages) const {
+                                                    std::uint64_t space_pages) const {
   std::vector<CacheLine> lines;
   for (const FileRange& each : spans) {
     const std::uint64_t end = each.offset + each.bytes;
@@ -282,7 +282,7 @@ std::vector<CacheLine> CachedObject::lines_to_claim(std::span<const FileRange> s
         const std::uint64_t number = block_of(page);
         free = static_cast<PageMask>(~(block(number).present | claims_.of_all(number)));
       }
-      if (page < end && (free & bit_of(page)) != 0 && page - run < room_pages) continue;
+      if (page < end && (free & bit_of(page)) != 0 && page - run < space_pages) continue;
       // The run ends before this page.
       const auto after = std::partition_point(
           wanted.begin(), wanted.end(),
@@ -291,7 +291,7 @@ std::vector<CacheLine> CachedObject::lines_to_claim(std::span<const FileRange> s
         for_blocks(run, page, [&](std::uint64_t number, PageMask pages) {
           lines.push_back(claims_.claim_line(number, pages));
         });
-        room_pages -= page - run;
+        space_pages -= page - run;
       }
       run = page + 1;
     }
@@ -333,13 +333,13 @@ MissingPages CachedObject::claim(std::span<const FileRange> wanted,
     }
     const auto file = absent == 0 ? nullptr : file_.descriptor();
     // Without the lock, as others may have to give way.
-    std::uint64_t room = file == nullptr ? 0 : file_.folder().room_for(absent * kPage) / kPage;
+    std::uint64_t space = file == nullptr ? 0 : file_.folder().space_for(absent * kPage) / kPage;
     int failed = 0;
     {
       const std::lock_guard lock(cache_mutex());
       if (file != nullptr) refresh(*file);
-      if (file_.has_many_lines()) room = 0;
-      const std::vector<CacheLine> lines = lines_to_claim(spans, wanted, room);
+      if (file_.has_many_lines()) space = 0;
+      const std::vector<CacheLine> lines = lines_to_claim(spans, wanted, space);
       if (!lines.empty()) failed = file_.append(*file, lines);
       if (!lines.empty() && failed == 0) {
         refresh(*file);
@@ -419,7 +419,7 @@ void CachedObject::replace(std::uint64_t offset, const std::uint8_t* bytes,
   });
 }
 
-// 0, or an errno. Pages for which there is no room are left out.
+// 0, or an errno. Pages for which there is no space are left out.
 int CachedObject::write_pages(const FileDescriptor& file, std::uint64_t offset,
                               const std::uint8_t* bytes, std::uint64_t count,
                               bool only_missing) noexcept {
@@ -445,9 +445,9 @@ int CachedObject::write_pages(const FileDescriptor& file, std::uint64_t offset,
     for (std::uint64_t page = first; page < end && failed == 0; ++page) {
       const std::uint64_t run = page;
       for (; page < end; ++page) {
-        const bool takes_room = !is_there(page);
-        if (takes_room ? left == 0 : only_missing) break;
-        left -= takes_room;
+        const bool takes_space = !is_there(page);
+        if (takes_space ? left == 0 : only_missing) break;
+        left -= takes_space;
         const auto number = static_cast<std::uint32_t>(block_of(page));
         if (page == run || lines.back().block != number) {
           lines.push_back({number, 0, CacheLineKind::kept, 0, 0, 0, 0});

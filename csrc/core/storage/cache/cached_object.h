@@ -22,7 +22,7 @@ namespace tfrfast {
 std::uint64_t cache_bytes_read() noexcept;
 
 // What has to be asked for. Pages in `claimed` are this process's to fetch, for everybody. What is
-// in `passing` is not kept: there is no room for it. What is in neither is there by now, or is
+// in `passing` is not kept: there is no space for it. What is in neither is there by now, or is
 // being fetched.
 struct MissingPages {
   std::vector<FileRange> claimed;
@@ -41,8 +41,8 @@ class CachedObject {
   static constexpr std::size_t kMaxOpen = 24 << 10;
 
   // `identity` names the object and its version. Whatever the cache has under the same URL that is
-  // of another identity is removed. Null if there is no room for the file, or if kMaxOpen are open,
-  // of which there is a warning.
+  // of another identity is removed. Null if there is no space for the file, or if kMaxOpen are
+  // open, of which there is a warning.
   static std::shared_ptr<CachedObject> open(std::shared_ptr<const CacheSet> set,
                                             const std::string& url, const std::string& identity,
                                             std::uint64_t bytes) noexcept;
@@ -107,7 +107,7 @@ class CachedObject {
   // Call these with cache_mutex() held.
   std::vector<CacheLine> lines_to_claim(std::span<const FileRange> spans,
                                         std::span<const FileRange> wanted,
-                                        std::uint64_t room_pages) const;
+                                        std::uint64_t space_pages) const;
   void add_own(const CacheLine& claim, std::vector<FileRange>& claimed) const;
   void add_passing(const FileRange& wanted, std::vector<FileRange>& passing) const;
 

@@ -59,7 +59,7 @@ FileFacts facts_from(const struct stat& status, const std::string& path, bool ve
 }
 
 struct Filesystem {
-  bool is_remote = false;
+  bool is_on_network = false;
   bool versions_last = false;
 };
 
@@ -78,7 +78,7 @@ void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
     case 0x47504653:  // GPFS
     case 0x5346414f:  // AFS
     case 0x19830326:  // BeeGFS
-      found.is_remote = true;
+      found.is_on_network = true;
       break;
     case 0xef53:      // ext2, ext3, ext4
     case 0x58465342:  // XFS
@@ -98,7 +98,7 @@ void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
 #elif defined(__APPLE__)
 
 void tell_by_type(const struct statfs& filesystem, Filesystem& found) {
-  found.is_remote = (filesystem.f_flags & MNT_LOCAL) == 0;
+  found.is_on_network = (filesystem.f_flags & MNT_LOCAL) == 0;
 }
 
 #endif
@@ -176,7 +176,7 @@ LocalFacts examine_open_file(int descriptor, const std::string& path) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0) throw_system_error(errno, "Inspecting", path);
   const Filesystem filesystem = filesystem_of(descriptor);
-  return {facts_from(status, path, filesystem.versions_last), filesystem.is_remote};
+  return {facts_from(status, path, filesystem.versions_last), filesystem.is_on_network};
 }
 
 void assume_versions_last(std::optional<bool> last) noexcept {

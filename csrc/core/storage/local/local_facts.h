@@ -35,7 +35,7 @@ class LocalExaminer {
 
 struct LocalFacts {
   FileFacts facts;
-  bool is_remote = false;  // faults of its mapping arrive late, or as a hang
+  bool is_on_network = false;  // faults of its mapping arrive late, or as a hang
 };
 LocalFacts examine_open_file(int descriptor, const std::string& path);
 

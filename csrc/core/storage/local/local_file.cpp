@@ -145,7 +145,7 @@ std::shared_ptr<const StoredFile> open_local_file(const std::string& path, IoMod
   const std::string resolved = absolute.empty() ? absolute_path(path) : absolute;
   const LocalFacts found = examine_open_file(file->get(), path);
   const FileFacts& facts = found.facts;
-  if (mode == IoMode::automatic) mode = found.is_remote ? IoMode::pread : IoMode::mapped;
+  if (mode == IoMode::automatic) mode = found.is_on_network ? IoMode::pread : IoMode::mapped;
   if (mode == IoMode::mapped) {
     void* const mapping = facts.bytes == 0 ? nullptr : map_file(file->get(), facts.bytes);
     if (mapping != nullptr || facts.bytes == 0) {

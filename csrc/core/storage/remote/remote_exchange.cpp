@@ -128,7 +128,7 @@ void RemoteExchange::wait_for(const Request& request, std::unique_lock<std::mute
 void RemoteExchange::wake_client() noexcept {
   if (is_woken_ || pipe_[1] < 0) return;
   const char byte = 1;
-  // The pipe is empty, so this cannot fail for want of room.
+  // The pipe is empty, so this cannot fail for want of space.
   while (::write(pipe_[1], &byte, 1) < 0 && errno == EINTR) {
   }
   is_woken_ = true;

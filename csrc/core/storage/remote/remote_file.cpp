@@ -177,7 +177,7 @@ RemoteFile::Fetched RemoteFile::fetch(std::span<const FileRange> wanted,
     return {std::move(unasked), {}};
   }
   lock.unlock();
-  // Without the lock, as it may have to look for room.
+  // Without the lock, as it may have to look for space.
   MissingPages missing = cache->claim(unasked, kRemoteTraits.gap_bytes);
   lock = std::unique_lock(RemoteExchange::mutex());
   try {

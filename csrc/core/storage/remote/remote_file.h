@@ -29,7 +29,7 @@ FileFacts examine_remote_file(const std::string& url, const std::string& access)
 // returned. What was announced is kept until it has been read, or is withdrawn.
 //
 // With a cache, what is there is read from there, and what comes is kept there, as far as there is
-// room. Once all of the object is there and was looked at, it is read like a file of this machine.
+// space. Once all of the object is there and was looked at, it is read like a file of this machine.
 class RemoteFile final : public StoredFile {
  public:
   // `access` is what it was opened with. `set` is null without a cache; `may_map` says whether a

@@ -6,14 +6,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 
 
 def _assert(node: Node) -> Write:
     """What the message would quote is not looked at: TensorFlow makes it, if there is an error."""
     node.can_fail()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         batch.require(inputs[0], per_row=node.per_row[0])
         return []
 
@@ -23,7 +23,7 @@ def _assert(node: Node) -> Write:
 def _check_numerics(node: Node) -> Write:
     node.can_fail()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         batch.require(tf.math.is_finite(inputs[0]))
         return inputs
 

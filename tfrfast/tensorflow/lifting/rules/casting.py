@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 
 #: Integers for which vector instructions give another result than those for single values.
 _NARROW = frozenset([tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32])
@@ -18,7 +18,7 @@ def _cast(node: Node) -> Write:
         return lambda batch, inputs: batch.copy(node, inputs)
     node.can_fail()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         (value,) = inputs
         above = value > tf.cast(float(after.min) - 1, before)
         below = value < tf.cast(float(after.max) + 1, before)

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 
 #: What TensorFlow decodes from strings of a given length.
@@ -26,7 +26,7 @@ def _decode_raw(node: Node) -> Write:
     shape = node.output_shape()
     size = int(shape[-1]) * dtype.size
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         (text,) = inputs
         batch.require(tf.equal(tf.strings.length(text), size))
         if not size:
@@ -53,7 +53,7 @@ def _parse_tensor(node: Node) -> Write:
         example = tf.io.serialize_tensor(tf.zeros(shape, dtype)).numpy()
     start = example[:-size]
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         (text,) = inputs
         begins = tf.equal(tf.strings.substr(text, 0, len(start)), start)
         fits = tf.logical_and(begins, tf.equal(tf.strings.length(text), len(example)))

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 
 
 def _divide(node: Node) -> Write:
@@ -20,7 +20,7 @@ def _divide(node: Node) -> Write:
         return plain
     node.can_fail()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         value, divisor = inputs
         fits = tf.not_equal(divisor, 0)
         batch.require(fits, per_row=node.per_row[1])

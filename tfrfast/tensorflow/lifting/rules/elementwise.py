@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Rule, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 
 
@@ -12,7 +12,7 @@ def _broadcast(node: Node) -> Write:
     """The op itself. Rows are widened, so that broadcasting aligns their last dimensions."""
     rank = len(node.output_shape())
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         return batch.copy(node, _aligned(node, batch, inputs, rank))
 
     return write
@@ -24,7 +24,7 @@ def _select(node: Node) -> Write:
     if node.rank(0) not in (0, rank):
         raise NotVectorisedError("takes a condition for each part of a row")
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         aligned = _aligned(node, batch, inputs, rank)
         types = [output.dtype for output in node.op.outputs]
         return batch.op("SelectV2", aligned, types, T=types[0])
@@ -36,7 +36,7 @@ def _of_one_shape(node: Node) -> Write:
     """An op whose inputs must all have the shape of its output."""
     shape = node.output_shape()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         return batch.copy(
             node,
             [
@@ -55,7 +55,7 @@ def _power(node: Node) -> Write:
     return _broadcast(node)
 
 
-def _aligned(node: Node, batch: Batch, inputs: list[Any], rank: int) -> list[Any]:
+def _aligned(node: Node, batch: BatchGraph, inputs: list[Any], rank: int) -> list[Any]:
     return [
         batch.widen(each, node.shape(number), rank) if node.per_row[number] else each
         for number, each in enumerate(inputs)

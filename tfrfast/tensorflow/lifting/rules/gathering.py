@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 from tfrfast.tensorflow.lifting.rules.shapes import moved
 
@@ -36,7 +36,7 @@ def _gather(node: Node) -> Write:
     axis = moved(np.int32(axis)) if from_rows else np.int32(axis)
     batch_dims += from_rows and by_rows
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         values, numbers, _ = inputs
         if node.is_checked:
             fits = tf.logical_and(numbers >= 0, numbers < tf.cast(count, numbers.dtype))
@@ -63,7 +63,7 @@ def _gather_nd(node: Node) -> Write:
     if known is None or not ((known >= 0) & (known < sizes)).all():
         node.can_fail()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         values, numbers = inputs
         if node.is_checked:
             fits = tf.logical_and(numbers >= 0, numbers < tf.constant(sizes, numbers.dtype))
@@ -86,7 +86,7 @@ def _search(node: Node) -> Write:
     from_rows, by_rows = node.per_row
     node.output_shape()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         given, values = inputs
         if not from_rows and bounds[0] == 1:
             return [batch.reshape(batch.copy(node, [given, tf.reshape(values, [1, -1])])[0], shape)]

@@ -69,7 +69,7 @@ class Node:
 
 
 @dataclass
-class Batch:
+class BatchGraph:
     """The graph that is being written."""
 
     graph: Any
@@ -141,7 +141,7 @@ class Batch:
 
 
 #: Writes a node's op for a batch: given the inputs, returns the outputs.
-Write = Callable[[Batch, list[Any]], list[Any]]
+Write = Callable[[BatchGraph, list[Any]], list[Any]]
 #: How an op of one row runs on all rows of a batch, or NotVectorisedError.
 Rule = Callable[[Node], Write]
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
-from tfrfast.tensorflow.lifting.variable import Part, Rows
+from tfrfast.tensorflow.lifting.variable import ParsedPart, VariableRows
 
-Parts = Mapping[str, Part]
+Parts = Mapping[str, ParsedPart]
 #: Returns what writes the op and what its output is: None if all its rows have the same shape.
-OfRows = Callable[[Node, Parts], tuple[Write, Part | None]]
+OfRows = Callable[[Node, Parts], tuple[Write, ParsedPart | None]]
 
 
-def values_of(node: Node, parts: Parts) -> Part:
+def values_of(node: Node, parts: Parts) -> ParsedPart:
     """What the first input is, if that is all that differs from row to row."""
     node.is_only_per_row(0)
     part = parts.get(node.op.inputs[0].name)
@@ -30,7 +30,7 @@ def fixed(write: Write, output: Any) -> Write:
     """Makes one tensor of rows that are known to have the same shape, if they do."""
     count, *of_value = output.shape.as_list()
 
-    def write_fixed(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write_fixed(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         (rows,) = write(batch, inputs)
         tensor, is_right = rows.of_length(count, of_value)
         batch.require(is_right)
@@ -39,7 +39,7 @@ def fixed(write: Write, output: Any) -> Write:
     return write_fixed
 
 
-def _dense(node: Node, parts: Parts) -> tuple[Write, Part | None]:
+def _dense(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     """tf.sparse.to_dense: a row of a sparse feature has all its values, one after the other."""
     given = [parts.get(each.name) for each in node.op.inputs[:3]]
     kinds = [None if part is None else part.kind for part in given]
@@ -49,7 +49,7 @@ def _dense(node: Node, parts: Parts) -> tuple[Write, Part | None]:
     return lambda batch, inputs: [inputs[2]], given[2]
 
 
-def _reshape(node: Node, parts: Parts) -> tuple[Write, Part | None]:
+def _reshape(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     part = values_of(node, parts)
     shape = node.constant(1, "a shape").tolist()
     if not shape:
@@ -57,17 +57,17 @@ def _reshape(node: Node, parts: Parts) -> tuple[Write, Part | None]:
     before, after = math.prod(part.of_value), math.prod(shape[1:])
     if -1 in shape[1:] or not before or not after:
         raise NotVectorisedError("changes how many values a row has")
-    made = Part(part.key, "values", tuple(shape[1:]), node.op.name)
+    made = ParsedPart(part.key, "values", tuple(shape[1:]), node.op.name)
     if before % after:
         node.can_fail()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         rows, _ = inputs
         if before % after:
             batch.require(tf.equal(rows.splits * before % after, 0), per_row=False)
         splits = rows.splits * before // after
         whole = tf.reshape(rows.values, [-1])[: splits[-1] * after]
-        return [Rows(tf.reshape(whole, [-1, *shape[1:]]), splits)]
+        return [VariableRows(tf.reshape(whole, [-1, *shape[1:]]), splits)]
 
     if shape[0] == -1:
         return write, made
@@ -75,7 +75,7 @@ def _reshape(node: Node, parts: Parts) -> tuple[Write, Part | None]:
     return fixed(write, node.op.outputs[0]), None
 
 
-def _same(node: Node, parts: Parts) -> tuple[Write, Part | None]:
+def _same(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     """tf.ensure_shape. Where it asks for a certain length, the caller sees to that."""
     part = values_of(node, parts)
     if node.op.outputs[0].shape[1:] != part.of_value:
@@ -83,7 +83,7 @@ def _same(node: Node, parts: Parts) -> tuple[Write, Part | None]:
     return lambda batch, inputs: [inputs[0]], part
 
 
-def _slice(node: Node, parts: Parts) -> tuple[Write, Part | None]:
+def _slice(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     """One of the values of each row, or some of them that follow each other."""
     part = values_of(node, parts)
     begin, end, step = (node.constant(number, "bounds") for number in (1, 2, 3))
@@ -95,12 +95,12 @@ def _slice(node: Node, parts: Parts) -> tuple[Write, Part | None]:
     if node.attr("shrink_axis_mask"):
         node.can_fail()
         return _pick(int(begin[0])), None
-    made = Part(part.key, "values", part.of_value, node.op.name)
+    made = ParsedPart(part.key, "values", part.of_value, node.op.name)
     return lambda batch, inputs: [inputs[0].between(first, last)], made
 
 
 def _pick(place: int) -> Write:
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         picked, is_there = inputs[0].at(place)
         batch.require(is_there)
         return [picked]
@@ -108,31 +108,31 @@ def _pick(place: int) -> Write:
     return write
 
 
-def _one_hot(node: Node, parts: Parts) -> tuple[Write, Part | None]:
+def _one_hot(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     part = values_of(node, parts)
     if node.attr("axis") != -1:
         raise NotVectorisedError("takes rows of different lengths")
     depth = int(node.constant(1, "a depth"))
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         rows, *others = inputs
-        return [Rows(batch.copy(node, [rows.values, *others])[0], rows.splits)]
+        return [VariableRows(batch.copy(node, [rows.values, *others])[0], rows.splits)]
 
-    return write, Part(part.key, "values", (*part.of_value, depth), part.changed_by)
+    return write, ParsedPart(part.key, "values", (*part.of_value, depth), part.changed_by)
 
 
 #: A row that gets more runs on its own, as the sum over a batch may be too large.
 _MOST_PADDED = 1 << 24
 
 
-def _pad(node: Node, parts: Parts) -> tuple[Write, Part | None]:
+def _pad(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     """Values before and after those of each row. How many there are may differ from row to row."""
     part = parts.get(node.op.inputs[0].name)
     if part is None or part.kind != "values" or part.of_value or any(node.per_row[2:]):
         raise NotVectorisedError("takes rows of different lengths")
     node.can_fail()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         rows, paddings, *others = inputs
         if not node.per_row[1]:
             paddings = batch.repeated(paddings, [1, 2])
@@ -142,7 +142,7 @@ def _pad(node: Node, parts: Parts) -> tuple[Write, Part | None]:
         filling = others[0] if others else tf.zeros([], rows.values.dtype)
         return [rows.with_more(tf.where(fits, paddings, tf.zeros_like(paddings)), filling)]
 
-    return write, Part(part.key, "values", (), node.op.name)
+    return write, ParsedPart(part.key, "values", (), node.op.name)
 
 
 _SEGMENTS = {
@@ -153,7 +153,7 @@ _SEGMENTS = {
 }
 
 
-def _reduce(node: Node, parts: Parts) -> tuple[Write, Part | None]:
+def _reduce(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     """Along the values of each row. Floats would be added in another order."""
     part = values_of(node, parts)
     axes = node.constant(1, "axes").reshape(-1).tolist()
@@ -163,7 +163,7 @@ def _reduce(node: Node, parts: Parts) -> tuple[Write, Part | None]:
     if not dtype.is_integer:
         raise NotVectorisedError("takes rows of different lengths")
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         rows = inputs[0]
         count = tf.cast(rows.row_count, tf.int32)
         op = getattr(tf.raw_ops, _SEGMENTS[kind])
@@ -172,14 +172,14 @@ def _reduce(node: Node, parts: Parts) -> tuple[Write, Part | None]:
     return write, None
 
 
-def _join(node: Node, parts: Parts) -> tuple[Write, Part | None]:
+def _join(node: Node, parts: Parts) -> tuple[Write, ParsedPart | None]:
     """tf.strings.reduce_join."""
     part = values_of(node, parts)
     axes = node.constant(1, "axes").reshape(-1).tolist()
     if part.of_value or node.attr("keep_dims") or axes not in ([0], [-1]):
         raise NotVectorisedError("takes rows of different lengths")
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         rows, separator = inputs[0], node.attr("separator")
         texts = rows.values
         if separator:  # UnsortedSegmentJoin leaves it out after empty strings

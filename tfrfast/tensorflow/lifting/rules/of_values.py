@@ -12,10 +12,10 @@ from tfrfast.tensorflow.lifting.rules.casting import CASTING
 from tfrfast.tensorflow.lifting.rules.division import DIVISION
 from tfrfast.tensorflow.lifting.rules.elementwise import ELEMENTWISE
 from tfrfast.tensorflow.lifting.rules.lookups import LOOKUPS
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Rule, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError, Shapes
 from tfrfast.tensorflow.lifting.rules.strings import STRINGS
-from tfrfast.tensorflow.lifting.variable import Part, Rows
+from tfrfast.tensorflow.lifting.variable import ParsedPart, VariableRows
 
 #: Ops that treat each value on its own. To them, a value is what a row is to others.
 OF_EACH_VALUE: dict[str, Rule] = {
@@ -30,7 +30,7 @@ OF_EACH_VALUE: dict[str, Rule] = {
 class ShapesOfValues(Shapes):
     """The shapes that single values have."""
 
-    def __init__(self, parts: Mapping[str, Part]) -> None:
+    def __init__(self, parts: Mapping[str, ParsedPart]) -> None:
         super().__init__()
         self._parts = parts
 
@@ -39,7 +39,7 @@ class ShapesOfValues(Shapes):
         return super().known(tensor) if part is None else list(part.of_value)
 
 
-def part_made(op: Any, per_row: tuple[bool, ...], parts: Mapping[str, Part]) -> Part:
+def part_made(op: Any, per_row: tuple[bool, ...], parts: Mapping[str, ParsedPart]) -> ParsedPart:
     """What an op that treats each value on its own makes of such features."""
     given = {
         parts.get(each.name)
@@ -58,25 +58,25 @@ def part_made(op: Any, per_row: tuple[bool, ...], parts: Mapping[str, Part]) -> 
     return part
 
 
-def of_each_value(node: Node, write: Write, part: Part) -> Write:
+def of_each_value(node: Node, write: Write, part: ParsedPart) -> Write:
     """What a rule writes for the values, for rows of them."""
 
-    def write_rows(batch: Batch, inputs: list[Any]) -> list[Any]:
-        rows = next(each for each in inputs if isinstance(each, Rows))
-        values = [each.values if isinstance(each, Rows) else each for each in inputs]
+    def write_rows(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
+        rows = next(each for each in inputs if isinstance(each, VariableRows))
+        values = [each.values if isinstance(each, VariableRows) else each for each in inputs]
         taken = batch.taken
         if taken is not None:
             taken = tf.repeat(taken, rows.splits[1:] - rows.splits[:-1])
-        inner = Batch(batch.graph, lambda: tf.shape(rows.values)[0], batch.conditions, taken)
+        inner = BatchGraph(batch.graph, lambda: tf.shape(rows.values)[0], batch.conditions, taken)
         made = write(inner, values)
         for each in made:
             each.set_shape([None, *part.of_value])
-        return [Rows(each, rows.splits) for each in made]
+        return [VariableRows(each, rows.splits) for each in made]
 
     return write_rows
 
 
-def sparse_rows(op: Any, parts: Mapping[str, Part]) -> Write:
+def sparse_rows(op: Any, parts: Mapping[str, ParsedPart]) -> Write:
     """A sparse tensor of each row, made of its parts as they were parsed or of other values."""
     indices, values, shape = (parts.get(each.name) for each in op.inputs)
     kinds = [None if part is None else part.kind for part in (indices, values, shape)]
@@ -86,7 +86,7 @@ def sparse_rows(op: Any, parts: Mapping[str, Part]) -> Write:
     return lambda batch, inputs: [inputs[1].serialized()]
 
 
-def ragged_rows(op: Any, parts: Mapping[str, Part]) -> Write:
+def ragged_rows(op: Any, parts: Mapping[str, ParsedPart]) -> Write:
     """A ragged tensor without divisions of each row: its values, as ragged_batch() takes them."""
     part = parts.get(op.inputs[-1].name)
     if len(op.inputs) > 1 or part is None or part.kind != "values":
@@ -102,13 +102,13 @@ def ragged_rows(op: Any, parts: Mapping[str, Part]) -> Write:
     )
 
 
-def shape_of_rows(op: Any, part: Part) -> Write:
+def shape_of_rows(op: Any, part: ParsedPart) -> Write:
     """How many values each row has."""
     dtype = op.outputs[0].dtype
     if part.kind != "values" or op.type == "Rank":
         raise NotVectorisedError("takes rows of different lengths")
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         splits = tf.cast(inputs[0].splits, dtype)
         lengths = splits[1:] - splits[:-1]
         if op.type == "Size":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Rule, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Rule, Write
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 
 
@@ -41,7 +41,7 @@ def _with_constant(position: int, what: str, change: Callable[[Any, Node], Any])
             raise NotVectorisedError(f"takes {what} that differs from row to row")
         changed = change(node.constant(position, what), node)
 
-        def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
             inputs[position] = tf.constant(changed)
             return batch.copy(node, inputs)
 
@@ -73,7 +73,7 @@ def _joined(axis_is_input: bool) -> Rule:
         shapes = [node.shape(number) for number in range(count)]
         axis = moved(node.constant(count, "an axis") if axis_is_input else node.attr("axis"))
 
-        def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+        def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
             parts = [
                 inputs[number] if node.per_row[number] else batch.repeated(inputs[number], shape)
                 for number, shape in enumerate(shapes)

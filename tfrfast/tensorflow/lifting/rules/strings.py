@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrfast.tensorflow.lifting.rules.node import Batch, Node, Write
+from tfrfast.tensorflow.lifting.rules.node import BatchGraph, Node, Write
 from tfrfast.tensorflow.lifting.rules.reductions import REDUCTIONS
 from tfrfast.tensorflow.lifting.rules.row_shapes import NotVectorisedError
 
@@ -22,7 +22,7 @@ def _join(node: Node) -> Write:
     shape = node.output_shape()
     shapes = [node.shape(number) for number in range(len(node.op.inputs))]
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         parts = []
         for each, own, per_row in zip(inputs, shapes, node.per_row, strict=True):
             if per_row and own != shape:
@@ -45,7 +45,7 @@ def _substring(node: Node) -> Write:
     if node.constant(1, "a position").any():
         node.can_fail()
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         text, position, length = inputs
         if node.is_checked:
             sizes = tf.cast(tf.strings.length(text), position.dtype)
@@ -79,7 +79,7 @@ def _to_number(node: Node) -> Write:
     if numbers is None:
         raise NotVectorisedError(f"makes {node.op.outputs[0].dtype.name}")
 
-    def write(batch: Batch, inputs: list[Any]) -> list[Any]:
+    def write(batch: BatchGraph, inputs: list[Any]) -> list[Any]:
         is_number = tf.strings.regex_full_match(inputs[0], numbers)
         fits = tf.logical_and(is_number, tf.strings.length(inputs[0]) <= _LONGEST)
         batch.require(fits)

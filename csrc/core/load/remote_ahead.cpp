@@ -1,4 +1,4 @@
-#include "core/load/far_ahead.h"
+#include "core/load/remote_ahead.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -75,9 +75,9 @@ std::uint64_t worth_together(
 
 }  // namespace
 
-FarAhead far_ahead(std::uint64_t mean_record_bytes, std::uint64_t batch_count,
-                   const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of,
-                   std::uint64_t together_bytes) {
+RemoteAhead remote_ahead(std::uint64_t mean_record_bytes, std::uint64_t batch_count,
+                         const std::function<std::vector<std::int64_t>(std::uint64_t)>& records_of,
+                         std::uint64_t together_bytes) {
   std::vector<std::int64_t> first;  // one batch may be too small to judge by
   std::uint64_t rows = 1;           // rows of the largest batch so far
   for (std::uint64_t batch = 0; batch < std::min(batch_count, kBatchesToTell); ++batch) {

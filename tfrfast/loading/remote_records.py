@@ -15,7 +15,7 @@ from tfrfast.storage.remote.urls import is_url
 # matter.
 _WORTH_A_REQUEST_BYTES = 100_000
 _MANY_RECORDS = 10_000
-# The way in which batches are requested: see csrc/core/load/far_ahead.cpp.
+# The way in which batches are requested: see csrc/core/load/remote_ahead.cpp.
 _TOGETHER_BYTES = 128 << 20
 _TOGETHER_RECORDS = 1 << 18
 _GAP_BYTES = 64 << 10
@@ -25,7 +25,7 @@ _SPAN_BYTES = 1 << 20
 _said = False
 
 
-class FarRecords(NamedTuple):
+class RemoteRecords(NamedTuple):
     """Records on a network, and the cache on this machine, as `core_access` names it."""
 
     records: int
@@ -89,12 +89,12 @@ def warn_of_requests(reader: Reader, is_exact: bool, batch_size: int) -> None:
     if _said or not is_exact or not any(map(is_url, reader._paths)):
         return
     shards = [shard for shard in reader.shards if is_url(shard.path)]
-    far = FarRecords(
+    remote = RemoteRecords(
         sum(shard.num_records for shard in shards),
         sum(shard.num_bytes for shard in shards),
         sum(shard._stream_bytes for shard in shards),
         reader._options["storage"].cache,
     )
-    if (cost := far.cost("order=tfr.BlockShuffle(...)", "Reader", batch_size)) is not None:
+    if (cost := remote.cost("order=tfr.BlockShuffle(...)", "Reader", batch_size)) is not None:
         _said = True
         warnings.warn(cost, SlowPathWarning, stacklevel=3)

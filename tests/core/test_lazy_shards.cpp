@@ -1,4 +1,4 @@
-// Shards that are opened when they are first read. More is in tests/python/test_late_shards.py.
+// Shards that are opened when they are first read. More is in tests/python/test_lazy_shards.py.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -48,14 +48,14 @@ std::size_t opened_of(const ShardSet& set) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "late shards: what is known of them is what opening them says") {
-  const auto late = open();
+TEST_CASE_FIXTURE(Fixture, "lazy shards: what is known of them is what opening them says") {
+  const auto lazy = open();
   const auto whole = open(IndexUse::memory);
-  CHECK(opened_of(*late) == 0);
+  CHECK(opened_of(*lazy) == 0);
   CHECK(opened_of(*whole) == 5);
-  CHECK(late->fingerprint() == whole->fingerprint());
+  CHECK(lazy->fingerprint() == whole->fingerprint());
   for (std::size_t i = 0; i < 5; ++i) {
-    const ShardSlot& slot = late->slot(i);
+    const ShardSlot& slot = lazy->slot(i);
     CHECK(slot.path() == paths[i]);
     CHECK(slot.name() == whole->slot(i).name());
     CHECK(slot.file_facts() == whole->slot(i).file_facts());
@@ -63,12 +63,12 @@ TEST_CASE_FIXTURE(Fixture, "late shards: what is known of them is what opening t
     CHECK(slot.record_count() == i);
     CHECK(slot.index().load()->has_same_entries(*whole->slot(i).index().load()));
     CHECK(slot.opened() == nullptr);
-    CHECK((*late)[i].index->has_same_entries(*(*whole)[i].index));
-    CHECK(&(*late)[i] == slot.opened());
+    CHECK((*lazy)[i].index->has_same_entries(*(*whole)[i].index));
+    CHECK(&(*lazy)[i] == slot.opened());
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "late shards: every accessor agrees with plain offsets") {
+TEST_CASE_FIXTURE(Fixture, "lazy shards: every accessor agrees with plain offsets") {
   std::vector<std::vector<std::uint64_t>> offsets;  // of each shard, as its writer knows them
   for (std::size_t i = 0; i < paths.size(); ++i) {
     TestShard shard(data + "/other-" + std::to_string(i));
@@ -129,14 +129,14 @@ TEST_CASE_FIXTURE(Fixture, "late shards: every accessor agrees with plain offset
   CHECK(same);
 }
 
-TEST_CASE_FIXTURE(Fixture, "late shards: joined sets share what either has opened") {
+TEST_CASE_FIXTURE(Fixture, "lazy shards: joined sets share what either has opened") {
   const auto set = open();
   const auto joined = ShardSet::joined({set, set});
   CHECK(&(*joined)[8] == &(*set)[3]);
   CHECK(opened_of(*set) == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "late shards: what was added counts, and other kinds are looked at") {
+TEST_CASE_FIXTURE(Fixture, "lazy shards: what was added counts, and other kinds are looked at") {
   TestShard(paths[2]).write_records(3, 20);
   CHECK(opened_of(*open(IndexUse::automatic)) == 1);
   build_index(paths[2], "", false);
@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(Fixture, "late shards: what was added counts, and other kinds 
   CHECK(open(IndexUse::automatic, Compression::none)->record_count() == 10);
 }
 
-TEST_CASE_FIXTURE(Fixture, "late shards: where identity is weak, headers are compared at opening") {
+TEST_CASE_FIXTURE(Fixture, "lazy shards: where identity is weak, headers are compared at opening") {
   const AssumedToLast assumed;
   assume_versions_last(false);
   TestShard shard(paths[4]);
@@ -167,7 +167,7 @@ TEST_CASE_FIXTURE(Fixture, "late shards: where identity is weak, headers are com
   CHECK((*set)[3].index->record_count() == 3);
 }
 
-TEST_CASE_FIXTURE(Fixture, "late shards: other records of the same lengths have another index") {
+TEST_CASE_FIXTURE(Fixture, "lazy shards: other records of the same lengths have another index") {
   const AssumedToLast assumed;
   assume_versions_last(false);
   const Environment cache("TFRFAST_CACHE_DIR", place / "cache");
@@ -181,7 +181,7 @@ TEST_CASE_FIXTURE(Fixture, "late shards: other records of the same lengths have 
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "late shards: threads that open one at the same time get the same") {
+TEST_CASE_FIXTURE(Fixture, "lazy shards: threads that open one at the same time get the same") {
   for (int round = 0; round < 20; ++round) {
     const auto set = open();
     std::vector<const IndexedShard*> got(4);
@@ -192,7 +192,7 @@ TEST_CASE_FIXTURE(Fixture, "late shards: threads that open one at the same time 
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "late shards: only so many files are mapped, and the others are read") {
+TEST_CASE_FIXTURE(Fixture, "lazy shards: only so many files are mapped, and the others are read") {
   std::vector<std::shared_ptr<const StoredFile>> files;
   for (std::size_t i = 0; i < kMaxMappings + 10; ++i) {
     files.push_back(open_local_file(paths[4], IoMode::mapped));

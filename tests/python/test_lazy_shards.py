@@ -94,7 +94,7 @@ def test_all_ways_to_read_give_the_same(made: Path, io: Any) -> None:
     assert [at_random.locate(int(i)) for i in order] == [whole.locate(int(i)) for i in order]
 
 
-def test_a_loader_reads_late_shards(made: Path, io: Any) -> None:
+def test_a_loader_reads_lazy_shards(made: Path, io: Any) -> None:
     reader = open_shards(made, io=io)
     loader = tfr.Loader(reader, batch_size=14, shuffle=True, seed=3)
     seen = [record for batch in loader for record in batch.tolist()]
@@ -277,7 +277,7 @@ def test_damaged_shards_are_found_at_opening(data: Path) -> None:
     assert len(reader) == len(RECORDS) - 1
 
 
-def test_mixtures_share_late_shards(made: Path) -> None:
+def test_mixtures_share_lazy_shards(made: Path) -> None:
     first, second = open_shards(made), open_shards(made)
     mixture = tfr.Mixture({"a": (first, 1), "b": (second, 1)}, seed=1)
     batch = next(iter(tfr.Loader(mixture, batch_size=64)))

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "core/index/scan.h"
+#include "core/index/frame_walk.h"
 #include "core/shard/framing.h"
 #include "shard_fixture.h"
 
@@ -16,7 +16,7 @@ struct Fixture {
   TemporaryFolder folder;
   TestShard shard{folder / "shard"};
 
-  ShardScan scan(IoMode io) const { return scan_shard(StoredFile::open(shard.path(), io)); }
+  WalkedFrames walk(IoMode io) const { return walk_shard(StoredFile::open(shard.path(), io)); }
 };
 
 std::string header_of(std::uint64_t payload_bytes) {
@@ -36,13 +36,13 @@ void check_damage(const Damage& damage, DamageKind kind, std::uint64_t begin, st
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "scan: a good shard has its offsets and no damage") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: a good shard has its offsets and no damage") {
   shard.write_record("")
       .write_record("one")
       .write_records(20'000, 40)
       .write_record(payload(2 << 20));
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.damage.empty());
     const std::vector<std::uint64_t> offsets = found.offsets.unpack();
     REQUIRE(offsets.size() == shard.records() + 1);
@@ -51,15 +51,15 @@ TEST_CASE_FIXTURE(Fixture, "scan: a good shard has its offsets and no damage") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: an empty shard has no records") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: an empty shard has no records") {
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.offsets.unpack() == std::vector<std::uint64_t>{0});
     CHECK(found.damage.empty());
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: a cut at any byte is a clean end or a torn tail") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: a cut at any byte is a clean end or a torn tail") {
   shard.write_record("first").write_record("").write_record("third");
   const std::string whole = shard.bytes();
   const std::vector<std::uint64_t> starts = {0, shard.offset(1), shard.offset(2), whole.size()};
@@ -70,7 +70,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: a cut at any byte is a clean end or a torn tai
     const std::uint64_t into = cut - starts[good];
     CAPTURE(cut);
     FOR_EACH_IO(io) {
-      const ShardScan found = scan(io);
+      const WalkedFrames found = walk(io);
       REQUIRE(found.offsets.unpack().size() == good + 1);
       CHECK(found.offsets.unpack().back() == starts[good]);
       if (into == 0) {
@@ -85,30 +85,31 @@ TEST_CASE_FIXTURE(Fixture, "scan: a cut at any byte is a clean end or a torn tai
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: a damaged length CRC loses one record") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: a damaged length CRC loses one record") {
   shard.write_records(3, 50).flip_bit(shard.offset(1) + 9);
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.offsets.unpack() == std::vector<std::uint64_t>{0, shard.offset(2), shard.size()});
     REQUIRE(found.damage.size() == 1);
     check_damage(found.damage[0], DamageKind::bad_header, shard.offset(1), shard.offset(2), 1, 1);
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: a damaged length loses what cannot be told") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: a damaged length loses what cannot be told") {
   shard.write_records(3, 50).flip_bit(shard.offset(1) + 1);
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     REQUIRE(found.damage.size() == 1);
     check_damage(found.damage[0], DamageKind::bad_header, shard.offset(1), shard.offset(2), 1, 0);
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: damage at the beginning, twice in between, and at the end") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: damage at the beginning, twice in between, and at the end") {
   shard.write_records(8, 30);
   for (const std::size_t bad : {0, 3, 5, 6, 7}) shard.flip_bit(shard.offset(bad) + 8);
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.offsets.unpack() == std::vector<std::uint64_t>{shard.offset(1), shard.offset(2),
                                                                shard.offset(4), shard.offset(5)});
     REQUIRE(found.damage.size() == 3);
@@ -118,37 +119,38 @@ TEST_CASE_FIXTURE(Fixture, "scan: damage at the beginning, twice in between, and
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: the last record is found again by its payload's CRC") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: the last record is found again by its payload's CRC") {
   shard.write_records(2, 50).flip_bit(shard.offset(0) + 8);
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.offsets.unpack() == std::vector<std::uint64_t>{shard.offset(1), shard.size()});
   }
   // With a bad payload, nothing confirms the header.
   shard.flip_bit(shard.offset(1) + 20);
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.offsets.unpack() == std::vector<std::uint64_t>{0});
     REQUIRE(found.damage.size() == 1);
     check_damage(found.damage[0], DamageKind::bad_header, 0, shard.size(), 0, 0);
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: a record with a bad payload is found by the header after it") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: a record with a bad payload is found by the header after it") {
   shard.write_records(3, 50).flip_bit(shard.offset(0) + 8).flip_bit(shard.offset(1) + 20);
   FOR_EACH_IO(io) {
-    CHECK(scan(io).offsets.unpack() ==
+    CHECK(walk(io).offsets.unpack() ==
           std::vector<std::uint64_t>{shard.offset(1), shard.offset(2), shard.size()});
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: bytes put between records are got over, however few") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: bytes put between records are got over, however few") {
   for (std::size_t extra = 1; extra < 40; ++extra) {
     CAPTURE(extra);
     TestShard mended(folder / "inserted");
     mended.write_records(3, 50).insert(mended.offset(1), payload(extra, 77));
     FOR_EACH_IO(io) {
-      const ShardScan found = scan_shard(StoredFile::open(mended.path(), io));
+      const WalkedFrames found = walk_shard(StoredFile::open(mended.path(), io));
       CHECK(found.offsets.unpack() == std::vector<std::uint64_t>{0, mended.offset(1) + extra,
                                                                  mended.offset(2) + extra,
                                                                  mended.size()});
@@ -159,10 +161,11 @@ TEST_CASE_FIXTURE(Fixture, "scan: bytes put between records are got over, howeve
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: bytes missing from a record cost that record and the next") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: bytes missing from a record cost that record and the next") {
   shard.write_records(5, 50).erase(shard.offset(1) + 20, shard.offset(1) + 30);
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.offsets.unpack() == std::vector<std::uint64_t>{0, shard.offset(1),
                                                                shard.offset(3) - 10,
                                                                shard.offset(4) - 10, shard.size()});
@@ -173,7 +176,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: bytes missing from a record cost that record a
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: damage is got over across windows of the walk") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: damage is got over across windows of the walk") {
   // The next good frame is megabytes after the damage, near the edges of windows.
   for (const std::size_t hole : {(1 << 20) - 30, (1 << 20) - 12, (1 << 20) - 1, 1 << 20, 3 << 20}) {
     CAPTURE(hole);
@@ -181,7 +184,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: damage is got over across windows of the walk"
     wide.write_record("first").write_record(payload(hole)).write_record("third").write_record("");
     wide.flip_bit(wide.offset(1) + 2);
     FOR_EACH_IO(io) {
-      const ShardScan found = scan_shard(StoredFile::open(wide.path(), io));
+      const WalkedFrames found = walk_shard(StoredFile::open(wide.path(), io));
       CHECK(found.offsets.unpack() ==
             std::vector<std::uint64_t>{0, wide.offset(2), wide.offset(3), wide.size()});
     }
@@ -189,7 +192,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: damage is got over across windows of the walk"
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "scan: a shard full of false headers is given up, not searched for ever") {
+                  "frame walk: a shard full of false headers is given up, not searched for ever") {
   // Each promises a payload that ends shortly before the shard does, where no frame begins.
   constexpr std::uint64_t kBytes = 8 << 20;
   shard.write_record("good").write_record("bad").flip_bit(shard.offset(1));
@@ -201,14 +204,14 @@ TEST_CASE_FIXTURE(Fixture,
   shard.append(std::string(kBytes - shard.size(), '\0'));
   shard.append(frame_of("not found"));
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.offsets.unpack() == std::vector<std::uint64_t>{0, shard.offset(1)});
     REQUIRE(found.damage.size() == 1);
     check_damage(found.damage[0], DamageKind::lost_track, shard.offset(1), shard.size(), 1, 0);
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: false headers that cost little are got over") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: false headers that cost little are got over") {
   shard.write_record("bad").flip_bit(8);
   for (int i = 0; i < 1000; ++i) shard.append(header_of(30));
   shard.append(std::string(60, 'x'));
@@ -216,11 +219,12 @@ TEST_CASE_FIXTURE(Fixture, "scan: false headers that cost little are got over") 
   shard.append(frame_of("good"));
   FOR_EACH_IO(io) {
     // None of the thousand happens to be followed by another one 46 bytes later.
-    CHECK(scan(io).offsets.unpack() == std::vector<std::uint64_t>{good, shard.size()});
+    CHECK(walk(io).offsets.unpack() == std::vector<std::uint64_t>{good, shard.size()});
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: headers that promise too much are torn tails or no headers") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: headers that promise too much are torn tails or no headers") {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   shard.write_record("good");
   const std::uint64_t begin = shard.size();
@@ -228,46 +232,48 @@ TEST_CASE_FIXTURE(Fixture, "scan: headers that promise too much are torn tails o
     TestShard torn(folder / "torn");
     torn.write_record("good").append(header_of(length)).append(payload(100));
     FOR_EACH_IO(io) {
-      const ShardScan found = scan_shard(StoredFile::open(torn.path(), io));
+      const WalkedFrames found = walk_shard(StoredFile::open(torn.path(), io));
       REQUIRE(found.damage.size() == 1);
       check_damage(found.damage[0], DamageKind::torn_payload, begin, torn.size(), 1, 1);
     }
     // While resynchronising such a header is passed over.
     torn.flip_bit(8).append(frame_of("last"));
     FOR_EACH_IO(io) {
-      CHECK(scan_shard(StoredFile::open(torn.path(), io)).offsets.count == 2);
+      CHECK(walk_shard(StoredFile::open(torn.path(), io)).offsets.count == 2);
     }
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: many tiny frames before a huge one cost no memory in advance") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: many tiny frames before a huge one cost no memory in advance") {
   shard.write_records(70'000, 0);
   const std::uint64_t huge = std::uint64_t{1} << 42;  // sparse
   shard.append(header_of(huge - kFrameOverhead));
   REQUIRE(::truncate(shard.path().c_str(),
                      static_cast<off_t>(shard.size() - kHeaderBytes + huge)) == 0);
   FOR_EACH_IO(io) {
-    const ShardScan found = scan(io);
+    const WalkedFrames found = walk(io);
     CHECK(found.offsets.unpack().size() == 70'002);
     CHECK(found.offsets.residuals.capacity() < 1'000'000);
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: progress adds up to the shard, damaged or not, and may stop it") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: progress adds up to the shard, damaged or not, and may stop it") {
   shard.write_records(20'000, 40);
   for (const bool damaged : {false, true}) {
     if (damaged) shard.flip_bit(shard.offset(10'000) + 8).truncate_to(shard.size() - 3);
     FOR_EACH_IO(io) {
       std::uint64_t done = 0;
-      scan_shard(StoredFile::open(shard.path(), io), [&](std::uint64_t bytes) { done += bytes; });
+      walk_shard(StoredFile::open(shard.path(), io), [&](std::uint64_t bytes) { done += bytes; });
       CHECK(done == shard.size());
       CHECK_THROWS_AS(
-          scan_shard(StoredFile::open(shard.path(), io), [](std::uint64_t) { throw 1; }), int);
+          walk_shard(StoredFile::open(shard.path(), io), [](std::uint64_t) { throw 1; }), int);
     }
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: a long search tells how far it is, and may be ended") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: a long search tells how far it is, and may be ended") {
   // Among zeros, where nothing is found, and among false headers, whose payloads are read.
   constexpr std::size_t kSearched = 8 << 20;
   std::string false_headers;
@@ -279,7 +285,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: a long search tells how far it is, and may be 
     FOR_EACH_IO(io) {
       const auto file = StoredFile::open(damaged.path(), io);
       std::uint64_t calls = 0, done = 0;
-      scan_shard(file, [&](std::uint64_t bytes) { ++calls, done += bytes; });
+      walk_shard(file, [&](std::uint64_t bytes) { ++calls, done += bytes; });
       CHECK(calls >= 8);
       CHECK(done == damaged.size());
       for (const std::uint64_t last : {std::uint64_t{1}, calls / 2, calls}) {
@@ -287,20 +293,20 @@ TEST_CASE_FIXTURE(Fixture, "scan: a long search tells how far it is, and may be 
         const auto end_it = [&](std::uint64_t) {
           if (++call == last) throw 1;
         };
-        CHECK_THROWS_AS(scan_shard(file, end_it), int);
+        CHECK_THROWS_AS(walk_shard(file, end_it), int);
       }
     }
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it looks little further") {
+TEST_CASE_FIXTURE(Fixture, "frame walk: told to stop at damage, it looks little further") {
   shard.write_records(5, 50).flip_bit(shard.offset(2) + 9);
-  const auto scan_and_stop = [&](IoMode io) {
-    return scan_shard(StoredFile::open(shard.path(), io), nullptr, Compression::none,
+  const auto walk_and_stop = [&](IoMode io) {
+    return walk_shard(StoredFile::open(shard.path(), io), nullptr, Compression::none,
                       AtDamage::stop);
   };
   FOR_EACH_IO(io) {
-    const ShardScan found = scan_and_stop(io);
+    const WalkedFrames found = walk_and_stop(io);
     CHECK(!found.is_whole);
     CHECK(found.offsets.unpack() ==
           std::vector<std::uint64_t>{0, shard.offset(1), shard.offset(2)});
@@ -309,20 +315,21 @@ TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it looks little furthe
   }
   shard.insert(shard.offset(3), std::string(3 << 20, '\0'));
   FOR_EACH_IO(io) {
-    const ShardScan found = scan_and_stop(io);
+    const WalkedFrames found = walk_and_stop(io);
     REQUIRE(found.damage.size() == 1);
     check_damage(found.damage[0], DamageKind::unexplored, shard.offset(2),
                  shard.offset(2) + 1 + (1 << 20), 2, 0);
   }
   shard.truncate_to(shard.offset(2) + 1000);
   FOR_EACH_IO(io) {
-    const ShardScan found = scan_and_stop(io);
+    const WalkedFrames found = walk_and_stop(io);
     REQUIRE(found.damage.size() == 1);
     check_damage(found.damage[0], DamageKind::bad_header, shard.offset(2), shard.size(), 2, 0);
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it reads few false headers' payloads") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: told to stop at damage, it reads few false headers' payloads") {
   // A MiB of headers, each of which promises half a MiB. To believe them all would mean 80 GB.
   constexpr std::uint64_t kPromised = (512 << 10) + 1;
   shard.write_record("bad").flip_bit(8);
@@ -331,7 +338,7 @@ TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it reads few false hea
   shard.append(hostile).append(std::string(4 << 20, 'x'));
   FOR_EACH_IO(io) {
     std::uint64_t calls = 0;
-    const ShardScan found = scan_shard(
+    const WalkedFrames found = walk_shard(
         StoredFile::open(shard.path(), io), [&](std::uint64_t) { ++calls; }, Compression::none,
         AtDamage::stop);
     REQUIRE(found.damage.size() == 1);
@@ -340,14 +347,15 @@ TEST_CASE_FIXTURE(Fixture, "scan: told to stop at damage, it reads few false hea
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: told to stop, it goes on to the end of what is not damaged") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: told to stop, it goes on to the end of what is not damaged") {
   shard.write_records(100, 50);
   for (const bool torn : {false, true}) {
     if (torn) shard.truncate_to(shard.size() - 3);
     FOR_EACH_IO(io) {
       const auto file = StoredFile::open(shard.path(), io);
-      const ShardScan whole = scan_shard(file);
-      const ShardScan stopped = scan_shard(file, nullptr, Compression::none, AtDamage::stop);
+      const WalkedFrames whole = walk_shard(file);
+      const WalkedFrames stopped = walk_shard(file, nullptr, Compression::none, AtDamage::stop);
       CHECK(stopped.is_whole);
       CHECK(stopped.offsets.unpack() == whole.offsets.unpack());
       CHECK(stopped.damage.size() == whole.damage.size());
@@ -355,7 +363,8 @@ TEST_CASE_FIXTURE(Fixture, "scan: told to stop, it goes on to the end of what is
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "scan: a shard that shrinks meanwhile is a failure, never damage") {
+TEST_CASE_FIXTURE(Fixture,
+                  "frame walk: a shard that shrinks meanwhile is a failure, never damage") {
   shard.write_records(20'000, 100);
   for (const bool damaged : {false, true}) {
     // With a bad header before the cut, the fault comes while resynchronising.
@@ -365,11 +374,11 @@ TEST_CASE_FIXTURE(Fixture, "scan: a shard that shrinks meanwhile is a failure, n
       write_file(shard.path(), whole);
       const auto file = StoredFile::open(shard.path(), io);
       REQUIRE(::truncate(shard.path().c_str(), 0) == 0);
-      CHECK(error_of([&] { scan_shard(file); }).kind() == ErrorKind::truncated);
+      CHECK(error_of([&] { walk_shard(file); }).kind() == ErrorKind::truncated);
       write_file(shard.path(), whole);
       const auto cut_later = StoredFile::open(shard.path(), io);
       REQUIRE(::truncate(shard.path().c_str(), 4096) == 0);
-      CHECK(error_of([&] { scan_shard(cut_later); }).kind() == ErrorKind::truncated);
+      CHECK(error_of([&] { walk_shard(cut_later); }).kind() == ErrorKind::truncated);
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "core/index/late_search.h"
+#include "core/index/lazy_search.h"
 
 #include <limits>
 
@@ -20,13 +20,13 @@ IndexOptions with_folders(IndexOptions options) {
 
 }  // namespace
 
-LateFolders::LateFolders(const IndexOptions& options, IoMode io)
+LazyFolders::LazyFolders(const IndexOptions& options, IoMode io)
     : options_(with_folders(options)), io_(io) {}
 
-const LateFolders::Folder* LateFolders::at(const std::string& prefix) {
+const LazyFolders::Folder* LazyFolders::at(const std::string& prefix) {
   const std::string some_shard = prefix + "_";
   const bool is_shared = !options_.folder.empty();
-  const bool is_far = !is_local(prefix);
+  const bool is_remote = !is_local(prefix);
   if (!is_shared && (options_.use == IndexUse::memory || !has_sibling_folder(some_shard))) {
     return nullptr;
   }
@@ -34,21 +34,21 @@ const LateFolders::Folder* LateFolders::at(const std::string& prefix) {
   auto indexes = options_.folders->at(
       is_shared ? options_.folder : sibling_index_folder(some_shard), options_.access);
   std::shared_ptr<const void> cached;
-  if (is_far) cached = hold_cached(some_shard, options_.access);
+  if (is_remote) cached = hold_cached(some_shard, options_.access);
   const std::lock_guard lock(mutex_);
   if (const auto known = by_prefix_.find(prefix); known != by_prefix_.end()) return known->second;
   const Folder*& folder = by_prefix_[prefix];
   if (indexes->indexes().empty()) return folder;
   const std::uint64_t data = place_for(options_.folder, some_shard).data;
-  const std::string absolute = is_far ? prefix : absolute_path(prefix);
-  folder = &folders_.emplace_back(
-      Folder{{prefix, absolute, io_, is_far, is_far ? options_.access : "", std::move(cached)},
-             indexes,
-             data});
+  const std::string absolute = is_remote ? prefix : absolute_path(prefix);
+  folder = &folders_.emplace_back(Folder{
+      {prefix, absolute, io_, is_remote, is_remote ? options_.access : "", std::move(cached)},
+      indexes,
+      data});
   return folder;
 }
 
-std::span<const DirectoryEntry> LateSearch::find(const FolderIndex& index,
+std::span<const DirectoryEntry> LazySearch::find(const FolderIndex& index,
                                                  std::string_view name) noexcept {
   const auto entries = index.entries();
   const bool is_next = next_ < entries.size() && index.name_of(entries[next_]) == name &&
@@ -61,7 +61,7 @@ std::span<const DirectoryEntry> LateSearch::find(const FolderIndex& index,
 }
 
 // Whether opening now would find no error that opening later could not report.
-bool LateSearch::may_be_late(const DirectoryEntry& entry, const FolderIndex& index,
+bool LazySearch::may_be_lazy(const DirectoryEntry& entry, const FolderIndex& index,
                              const FileFacts& facts) const noexcept {
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
   const ShardEntry& shard = entry.shard;
@@ -74,26 +74,26 @@ bool LateSearch::may_be_late(const DirectoryEntry& entry, const FolderIndex& ind
          (!is_plain || shard.stream_bytes == shard.file_bytes);
 }
 
-std::uint64_t LateSearch::look_at(const std::string& path, LateShard* late) {
+std::uint64_t LazySearch::look_at(const std::string& path, LazyShard* lazy) {
   const FileFacts facts = examiner_.examine(path);
-  if (late != nullptr) look_in_index(path, facts, late);
+  if (lazy != nullptr) look_in_index(path, facts, lazy);
   return facts.bytes;
 }
 
-void LateSearch::look_at_listed(const std::string& url, LateShard* late) {
+void LazySearch::look_at_listed(const std::string& url, LazyShard* lazy) {
   const std::string& access = folders_.options().access;
   const auto facts = facts_of_listed_object(url, access);
   if (!facts || !facts->version_lasts) return;
-  look_in_index(url, *facts, late);
-  if (late->entry == nullptr) return;
+  look_in_index(url, *facts, lazy);
+  if (lazy->entry == nullptr) return;
   if (auto listed = take_listed_object(url, access); listed && listed->facts == *facts) {
-    late->version = std::move(listed->version);
+    lazy->version = std::move(listed->version);
   } else {
-    late->entry = nullptr;  // another thread has opened the object, or listed it again
+    lazy->entry = nullptr;  // another thread has opened the object, or listed it again
   }
 }
 
-void LateSearch::look_in_index(const std::string& path, const FileFacts& facts, LateShard* late) {
+void LazySearch::look_in_index(const std::string& path, const FileFacts& facts, LazyShard* lazy) {
   const std::size_t name_at = path.rfind('/') + 1;  // 0 for a bare name
   if (!knows_prefix_ || path.compare(0, name_at, prefix_) != 0) {
     prefix_ = path.substr(0, name_at);
@@ -108,10 +108,10 @@ void LateSearch::look_in_index(const std::string& path, const FileFacts& facts, 
     // A moved shard may be listed under its former data folder.
     for (const bool is_there : {true, false}) {
       for (const DirectoryEntry& entry : entries) {
-        if ((entry.data == folder_->data) != is_there || !may_be_late(entry, *index, facts)) {
+        if ((entry.data == folder_->data) != is_there || !may_be_lazy(entry, *index, facts)) {
           continue;
         }
-        *late = {&folder_->late, index, &entry, facts, {}};
+        *lazy = {&folder_->lazy, index, &entry, facts, {}};
         return;
       }
     }

@@ -1,4 +1,4 @@
-#include "core/index/scan.h"
+#include "core/index/frame_walk.h"
 
 #include <algorithm>
 #include <limits>
@@ -21,8 +21,8 @@ constexpr std::uint64_t kLookBytes = 1 << 20;
 
 }  // namespace
 
-ShardScanner::ShardScanner(const std::shared_ptr<const StoredFile>& file,
-                           const ScanOptions& options, ScanProgress progress)
+FrameWalk::FrameWalk(const std::shared_ptr<const StoredFile>& file, const WalkOptions& options,
+                     WalkProgress progress)
     : file_(file),
       at_damage_(options.at_damage),
       progress_(std::move(progress)),
@@ -43,7 +43,7 @@ ShardScanner::ShardScanner(const std::shared_ptr<const StoredFile>& file,
   walker_->set_pulse([this] { report(); });
 }
 
-void ShardScanner::report() {
+void FrameWalk::report() {
   if (!progress_) return;
   const std::uint64_t done = std::max(file_bytes_done(), reported_bytes_);
   const std::uint64_t newly = done - reported_bytes_;
@@ -51,7 +51,7 @@ void ShardScanner::report() {
   progress_(newly);
 }
 
-void ShardScanner::add(std::span<const std::uint64_t> offsets) {
+void FrameWalk::add(std::span<const std::uint64_t> offsets) {
   offsets_.append(offsets);
   if (offsets_.size() <= max_records_) return;
   throw Error(ErrorKind::memory,
@@ -62,15 +62,15 @@ void ShardScanner::add(std::span<const std::uint64_t> offsets) {
               {file_->path(), static_cast<std::int64_t>(max_records_), {}});
 }
 
-void ShardScanner::advance(std::uint64_t limit) {
+void FrameWalk::advance(std::uint64_t limit) {
   if (finished_ || (at_ >= limit && at_ < file_->bytes())) return;
   ShardWindow window = walker_->window(at_, kHeaderBytes);
   // A mapped shard's window is the whole shard. Do not walk through all of the shard at once.
   if (limit < window.end) {
     window.end = std::max(limit, at_ + std::min<std::uint64_t>(window.end - at_, kHeaderBytes));
   }
-  ScanStep step;
-  touch(*walker_, at_, [&] { step = scan_frames(window, at_, chunk_.data(), chunk_.size()); });
+  WalkStep step;
+  touch(*walker_, at_, [&] { step = walk_frames(window, at_, chunk_.data(), chunk_.size()); });
   add({chunk_.data(), step.frames});
   if (step.frames > 0) {
     good_end_ = step.next;
@@ -78,32 +78,32 @@ void ShardScanner::advance(std::uint64_t limit) {
     // headers.
     const StorageTraits& traits = file_->traits();
     const bool large =
-        !traits.is_far && (step.next - at_) / step.frames > traits.request_bytes / kLargePart;
+        !traits.is_remote && (step.next - at_) / step.frames > traits.request_bytes / kLargePart;
     walker_->expect(large ? ShardWalker::Wanted::here_and_there : ShardWalker::Wanted::everything);
   }
   at_ = step.next;
 
   switch (step.stop) {
-    case ScanStop::out_of_room:
-    case ScanStop::leaves_window:
+    case WalkStop::out_of_space:
+    case WalkStop::leaves_window:
       break;
-    case ScanStop::clean_end:
+    case WalkStop::clean_end:
       if (!walker_->reach(file_->bytes() + 1)) end({});
       break;
-    case ScanStop::torn_header:
+    case WalkStop::torn_header:
       if (!walker_->reach(file_->bytes() + 1)) end(DamageKind::torn_header);
       break;
-    case ScanStop::torn_payload:
+    case WalkStop::torn_payload:
       take_large_frame();
       break;
-    case ScanStop::bad_header:
+    case WalkStop::bad_header:
       get_over_bad_header();
       break;
   }
   report();
 }
 
-void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t records) {
+void FrameWalk::lose(DamageKind kind, std::uint64_t end, std::uint64_t records) {
   if (!found_.damage.empty() && kind == DamageKind::bad_stream) {
     // Adjacent members without a good record count as one loss.
     Damage& last = found_.damage.back();
@@ -116,7 +116,7 @@ void ShardScanner::lose(DamageKind kind, std::uint64_t end, std::uint64_t record
 }
 
 // Handles an intact header that claims more bytes than are known so far. More bytes may come.
-void ShardScanner::take_large_frame() {
+void FrameWalk::take_large_frame() {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t payload_bytes = header_at(*walker_, at_).payload_bytes;
   const bool is_possible = payload_bytes <= kMax - kFrameOverhead - at_;
@@ -130,7 +130,7 @@ void ShardScanner::take_large_frame() {
   at_ = good_end_ = frame_end;
 }
 
-void ShardScanner::end(std::optional<DamageKind> torn) {
+void FrameWalk::end(std::optional<DamageKind> torn) {
   if (walker_->ending() != ShardWalker::Ending::clean) {
     const std::uint64_t cut = file_->bytes();
     if (walker_->resume()) return get_over_bad_stream(cut);
@@ -152,7 +152,7 @@ void ShardScanner::end(std::optional<DamageKind> torn) {
   }
 }
 
-void ShardScanner::get_over_bad_header() {
+void FrameWalk::get_over_bad_header() {
   const FrameHeader bad = header_at(*walker_, at_);
   const FrameFinder::Found found = find_frame(at_ + 1);
   const bool only_crc_was_bad =
@@ -168,13 +168,13 @@ void ShardScanner::get_over_bad_header() {
 }
 
 // Data were lost at `cut`: the bytes after `cut` did not originally follow the bytes before `cut`.
-void ShardScanner::get_over_bad_stream(std::uint64_t cut) {
+void FrameWalk::get_over_bad_stream(std::uint64_t cut) {
   const FrameFinder::Found found = find_frame(cut);
   lose(DamageKind::bad_stream, found.at, 0);
   at_ = found.at;
 }
 
-FrameFinder::Found ShardScanner::find_frame(std::uint64_t from) {
+FrameFinder::Found FrameWalk::find_frame(std::uint64_t from) {
   walker_->expect(ShardWalker::Wanted::everything);
   if (!finder_) {
     const auto on_step = [this](std::uint64_t at) {
@@ -187,22 +187,22 @@ FrameFinder::Found ShardScanner::find_frame(std::uint64_t from) {
   return finder_->find(*walker_, from);
 }
 
-std::uint64_t ShardScanner::file_bytes_done() const {
+std::uint64_t FrameWalk::file_bytes_done() const {
   return finished_ ? file_bytes() : walker_->file_bytes_before(std::max(at_, searched_));
 }
 
-ShardScan ShardScanner::take() {
+WalkedFrames FrameWalk::take() {
   offsets_.append({&good_end_, 1});
   found_.offsets = std::move(offsets_).finish();
   found_.seek_points = seek_points_;
   return std::move(found_);
 }
 
-ShardScan scan_shard(const std::shared_ptr<const StoredFile>& file, const ScanProgress& progress,
-                     Compression compression, AtDamage at_damage) {
-  ShardScanner scanner(file, {compression, false, at_damage}, progress);
-  while (!scanner.finished()) scanner.advance(std::numeric_limits<std::uint64_t>::max());
-  return scanner.take();
+WalkedFrames walk_shard(const std::shared_ptr<const StoredFile>& file, const WalkProgress& progress,
+                        Compression compression, AtDamage at_damage) {
+  FrameWalk walk(file, {compression, false, at_damage}, progress);
+  while (!walk.finished()) walk.advance(std::numeric_limits<std::uint64_t>::max());
+  return walk.take();
 }
 
 }  // namespace tfrfast

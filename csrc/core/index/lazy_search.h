@@ -15,15 +15,15 @@
 namespace tfrfast {
 
 // The folders of a set's shards, and the contents of their indexes. Safe from many threads.
-class LateFolders {
+class LazyFolders {
  public:
   struct Folder {
-    LateFolder late;
+    LazyFolder lazy;
     std::shared_ptr<const IndexFolder> indexes;
     std::uint64_t data = 0;  // data folder of the entries; see IndexPlace
   };
 
-  LateFolders(const IndexOptions& options, IoMode io);
+  LazyFolders(const IndexOptions& options, IoMode io);
 
   // `prefix` is a path up to its last slash. Null if the folder has no index.
   const Folder* at(const std::string& prefix);
@@ -38,27 +38,27 @@ class LateFolders {
 };
 
 // The search of one thread. Fastest if shards come folder by folder and in order.
-class LateSearch {
+class LazySearch {
  public:
-  explicit LateSearch(LateFolders& folders) : folders_(folders) {}
+  explicit LazySearch(LazyFolders& folders) : folders_(folders) {}
 
   // Returns the size of a local file. If an index of the file's folder describes the present file,
-  // fills `late`, unless null. Throws Error io, and invalid for anything but a regular file.
-  std::uint64_t look_at(const std::string& path, LateShard* late);
+  // fills `lazy`, unless null. Throws Error io, and invalid for anything but a regular file.
+  std::uint64_t look_at(const std::string& path, LazyShard* lazy);
   // Like look_at(), for an object that a listing has found. A found object counts as opened. Leaves
-  // `late` alone for other objects.
-  void look_at_listed(const std::string& url, LateShard* late);
+  // `lazy` alone for other objects.
+  void look_at_listed(const std::string& url, LazyShard* lazy);
 
  private:
-  void look_in_index(const std::string& path, const FileFacts& facts, LateShard* late);
+  void look_in_index(const std::string& path, const FileFacts& facts, LazyShard* lazy);
   std::span<const DirectoryEntry> find(const FolderIndex& index, std::string_view name) noexcept;
-  bool may_be_late(const DirectoryEntry& entry, const FolderIndex& index,
+  bool may_be_lazy(const DirectoryEntry& entry, const FolderIndex& index,
                    const FileFacts& facts) const noexcept;
 
-  LateFolders& folders_;
+  LazyFolders& folders_;
   LocalExaminer examiner_;
   std::string prefix_;
-  const LateFolders::Folder* folder_ = nullptr;
+  const LazyFolders::Folder* folder_ = nullptr;
   bool knows_prefix_ = false;
   std::size_t next_ = 0;  // the entry after the last entry found
 };

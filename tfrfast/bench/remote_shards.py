@@ -26,7 +26,7 @@ _AT_ONCE = 64
 _Request = tuple[str, str, int, int]  # URL, version, first byte, count
 
 
-class FarComparison(NamedTuple):
+class RemoteComparison(NamedTuple):
     """The seconds of each contender in each round."""
 
     work: str
@@ -63,24 +63,24 @@ class FarComparison(NamedTuple):
         }
 
 
-class FarMeasured(NamedTuple):
+class RemoteMeasured(NamedTuple):
     """The comparisons, and the shards that they read."""
 
     shards: list[str]
     records: int
     batch_size: int
     features: Features | None
-    comparisons: list[FarComparison]
+    comparisons: list[RemoteComparison]
 
 
-def measure_far(
+def measure_remote(
     paths: Paths,
     *,
     batch_size: int | None = None,
     max_bytes: int,
     rounds: int = 3,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> FarMeasured:
+) -> RemoteMeasured:
     """Times reading of records, and decoding of Examples, in order and shuffled.
 
     Reads only the first shards that together have `max_bytes`, and at most `max_bytes`. Times
@@ -95,17 +95,17 @@ def measure_far(
             for shuffled in (False, True)
         ]
         compared = _compared(works, reader, plan, requests, rounds, progress)
-        return FarMeasured(shards, len(reader), plan.rows, plan.features, compared)
+        return RemoteMeasured(shards, len(reader), plan.rows, plan.features, compared)
 
 
-def measure_far_mixture(
+def measure_remote_mixture(
     sources: Sequence[tuple[Paths, Weight]],
     *,
     batch_size: int | None = None,
     max_bytes: int,
     rounds: int = 3,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> FarMeasured:
+) -> RemoteMeasured:
     """Times a mixture of data sets in buckets with a Loader: records, and Examples decoded.
 
     Reads only the first shards of each set that together have `max_bytes`, and at most `max_bytes`
@@ -124,7 +124,7 @@ def measure_far_mixture(
             Work([], plan.rows, True, each, tuple(mixed), plan.records) for each in plan.decoded()
         ]
         compared = _compared(works, mixture, plan, requests, rounds, progress)
-        return FarMeasured(shards, plan.records, plan.rows, plan.features, compared)
+        return RemoteMeasured(shards, plan.records, plan.rows, plan.features, compared)
 
 
 class _Plan:
@@ -152,7 +152,7 @@ def _compared(
     requests: list[_Request],
     rounds: int,
     progress: Callable[[int, int], None],
-) -> list[FarComparison]:
+) -> list[RemoteComparison]:
     runs = [_runs(work, source, requests, plan.max_batches) for work in works]
     done, total = 0, (1 + rounds) * sum(map(len, runs))
 
@@ -162,7 +162,7 @@ def _compared(
         done += 1
 
     compared = [
-        FarComparison(
+        RemoteComparison(
             str(work),
             plan.records,
             round(plan.records * plan.mean_bytes),
@@ -224,13 +224,13 @@ async def _request_all(requests: Iterator[_Request]) -> None:
     await asyncio.gather(*(work_off() for _ in range(_AT_ONCE)))
 
 
-def far_header(measured: FarMeasured) -> tuple[str, ...]:
+def remote_header(measured: RemoteMeasured) -> tuple[str, ...]:
     contenders = list(measured.comparisons[0].timings)[1:]
     ours = (cell for each in contenders for cell in (f"{each}, records/s", "of that", "(range)"))
     return ("work", "requests, MB/s", *ours)
 
 
-def far_row(comparison: FarComparison) -> list[str]:
+def remote_row(comparison: RemoteComparison) -> list[str]:
     cells = [comparison.work, f"{comparison.requested_per_s() / 1e6:,.0f}"]
     for contender in list(comparison.timings)[1:]:
         ratios = comparison.ratios(contender)

@@ -17,34 +17,34 @@
 
 namespace tfrfast {
 
-// Called on the scanning thread, every few MiB, with the number of bytes scanned since the last
-// call, which may be 0. May throw to stop the scan.
-using ScanProgress = std::function<void(std::uint64_t newly_scanned_bytes)>;
+// Called on the walking thread, every few MiB, with the number of bytes walked since the last
+// call, which may be 0. May throw to stop the walk.
+using WalkProgress = std::function<void(std::uint64_t newly_walked_bytes)>;
 
-struct ShardScan {
+struct WalkedFrames {
   PackedBytes offsets;  // one more than good records
   std::vector<Damage> damage;
   std::shared_ptr<const SeekPoints> seek_points;  // of a compressed shard
-  bool is_whole = true;  // false if the scan stopped at the last listed damage
+  bool is_whole = true;  // false if the walk stopped at the last listed damage
 };
 
-struct ScanOptions {
+struct WalkOptions {
   Compression compression = Compression::none;
   bool keep_spans = false;  // for a compressed shard whose records will be read soon
   AtDamage at_damage = AtDamage::get_over;
 };
 
-// A scan that can pause. `offsets` and `damage` hold the findings so far. Reads payloads only to
+// A walk that can pause. `offsets` and `damage` hold the findings so far. Reads payloads only to
 // find the next frame after a bad header. Throws Error for I/O failures, Error memory for a
 // compressed shard with too many records, and the exceptions of `progress`. Damage is a finding,
 // not a failure. One thread at a time.
-class ShardScanner {
+class FrameWalk {
  public:
   // `file` is the file as stored.
-  explicit ShardScanner(const std::shared_ptr<const StoredFile>& file,
-                        const ScanOptions& options = {}, ScanProgress progress = nullptr);
-  ShardScanner(const ShardScanner&) = delete;
-  ShardScanner& operator=(const ShardScanner&) = delete;
+  explicit FrameWalk(const std::shared_ptr<const StoredFile>& file, const WalkOptions& options = {},
+                     WalkProgress progress = nullptr);
+  FrameWalk(const FrameWalk&) = delete;
+  FrameWalk& operator=(const FrameWalk&) = delete;
 
   // Walks on by a few thousand frames at most, up to the first frame at or after byte `limit`.
   void advance(std::uint64_t limit);
@@ -61,7 +61,7 @@ class ShardScanner {
   // Without the last entry, which take() adds.
   const OffsetPacker& offsets() const noexcept { return offsets_; }
   const std::vector<Damage>& damage() const noexcept { return found_.damage; }
-  ShardScan take();
+  WalkedFrames take();
 
   std::uint64_t file_bytes_done() const;  // of the file as stored
   std::uint64_t file_bytes() const noexcept { return file_->facts().bytes; }
@@ -80,11 +80,11 @@ class ShardScanner {
   std::unique_ptr<ShardWalker> walker_;
   std::shared_ptr<const SeekPoints> seek_points_;
   const AtDamage at_damage_;
-  const ScanProgress progress_;
+  const WalkProgress progress_;
   std::optional<FrameFinder> finder_;  // made at the first bad header
   std::vector<std::uint64_t> chunk_;
   OffsetPacker offsets_;
-  ShardScan found_;  // without offsets
+  WalkedFrames found_;  // without offsets
   std::uint64_t max_records_;
   std::uint64_t at_ = 0;
   std::uint64_t good_end_ = 0;
@@ -93,10 +93,10 @@ class ShardScanner {
   bool finished_ = false;
 };
 
-// Scans a whole shard at once.
-ShardScan scan_shard(const std::shared_ptr<const StoredFile>& file,
-                     const ScanProgress& progress = nullptr,
-                     Compression compression = Compression::none,
-                     AtDamage at_damage = AtDamage::get_over);
+// Walks a whole shard at once.
+WalkedFrames walk_shard(const std::shared_ptr<const StoredFile>& file,
+                        const WalkProgress& progress = nullptr,
+                        Compression compression = Compression::none,
+                        AtDamage at_damage = AtDamage::get_over);
 
 }  // namespace tfrfast

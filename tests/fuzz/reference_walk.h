@@ -1,4 +1,4 @@
-// The scan of a shard, as simple as possible: no windows, no shortcuts, a CRC bit by bit.
+// The walk of a shard, as simple as possible: no windows, no shortcuts, a CRC bit by bit.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +42,13 @@ struct Damage {
   std::uint64_t begin, end, records_before, records_lost;
 };
 
-struct Scan {
+struct Walk {
   std::vector<std::uint64_t> offsets;  // of good frames, and the end of the last
   std::vector<Damage> damage;
 };
 
-inline Scan scan(const Bytes& bytes) {
-  Scan found;
+inline Walk walk(const Bytes& bytes) {
+  Walk found;
   std::uint64_t good_end = 0;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::uint64_t before = found.offsets.size();

@@ -1,4 +1,4 @@
-#include "core/read/room.h"
+#include "core/read/batch_space.h"
 
 #include <algorithm>
 #include <new>
@@ -38,7 +38,7 @@ namespace {
 
 // Deflate turns a few megabytes into gigabytes, which are never read at once on purpose.
 bool is_inflated_too_far(const Row& row) noexcept {
-  // In file order no index exists yet, so no scan has checked the length.
+  // In file order no index exists yet, so no walk has checked the length.
   return row.shard->file->is_inflated() && row.frame.payload_bytes > max_inflated_record_bytes();
 }
 
@@ -56,7 +56,7 @@ Error inflated_too_far(const Row& row) {
 
 }  // namespace
 
-void make_room(std::span<const Row> rows, RecordBatch& batch) {
+void make_space(std::span<const Row> rows, RecordBatch& batch) {
   const std::uint64_t max_bytes = max_memory_bytes();
   std::int64_t* const offsets = batch.offsets();
   std::uint64_t total = 0;
@@ -74,7 +74,7 @@ void make_room(std::span<const Row> rows, RecordBatch& batch) {
   }
 }
 
-void check_room(const Row& row) {
+void check_space(const Row& row) {
   if (is_inflated_too_far(row)) throw inflated_too_far(row);
   if (row.frame.payload_bytes > max_memory_bytes()) throw too_large({&row, 1});
 }

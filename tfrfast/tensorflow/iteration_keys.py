@@ -1,4 +1,4 @@
-"""Keys, one for each iteration, which give it an order of its own, the same in each run."""
+"""Keys of iterations: each gives an iteration an order of its own, the same in each run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WEIGHTS = tuple(2**26 - 3 ** (number + 1) for number in range(_NUMBERS))
 
 
 @dataclass(frozen=True)
-class Keys:
+class IterationKeys:
     """A key for each iteration."""
 
     seed: int
@@ -116,7 +116,7 @@ def _zero_or_key(drawn: Any, first: Any) -> Any:
 
 
 def _iterations() -> Any:
-    return Keys(0, renewed=True).drawn()
+    return IterationKeys(0, renewed=True).drawn()
 
 
 @functools.cache
