@@ -77,20 +77,20 @@ FOLDING_TARGET inline Lane add_lanes(Vector vector) noexcept {
 
 namespace {
 
-// Carries a register back over n zero bytes, as the first word of a vector: a register stands at
-// x^32 of that word, the product adds one.
+// Moves a register back over n zero bytes, as the first word of a vector. A register stands at x^32
+// of the word, and the product adds one.
 constexpr auto kUnpad = powers_of_x<kVectorBytes>(32 - 1, -8);
 
-// Vectors are counted from the end of the data, so that only the first one is partial. The zero
-// bytes before it add nothing if the register is carried back over them, which is possible because
-// P has a constant term, so that x^-8 exists.
+// Vectors are counted from the end of the data, so only the first vector is partial. The zero bytes
+// before the partial vector add nothing if the register is first moved back over them. Moving back
+// is possible because P has a constant term, so x^-8 exists.
 template <bool kCopy>
 FOLDING_TARGET inline Register extend_short(std::uint8_t* out, const std::uint8_t* bytes,
                                             std::size_t count, Register crc) noexcept {
   const std::size_t after = (count - 1) / kVectorBytes;
   const std::size_t partial = count - after * kVectorBytes;
   const std::size_t pad = kVectorBytes - partial;
-  // Bytes that the mask leaves out are neither touched nor able to fault.
+  // Masked-out bytes are not touched and cannot fault.
   const __mmask64 mask = ~std::uint64_t{0} << pad;
   Vector first = _mm512_maskz_loadu_epi8(mask, bytes - pad);
   if constexpr (kCopy) _mm512_mask_storeu_epi8(out - pad, mask, first);

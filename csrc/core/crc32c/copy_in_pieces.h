@@ -1,6 +1,6 @@
-// copy() for kernels that have none, or one that is best for short data only. It copies pieces so
-// small that they are still in the L1 cache when their CRC is computed. The CRC is that of the
-// copy, so what is verified is what was written.
+// copy() for a kernel without a copy(), or with a copy() that is fast for short data only. Pieces
+// are so small that they are still in the L1 cache when their CRC is computed. The CRC is the
+// copy's, so the verified bytes are the written bytes.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace tfrfast::crc32c_detail {
 
-// kCopyShort is a copy() of the kernel's own, or nullptr. Its type tells which: GCC's sanitizers
-// keep a pointer to a function from being compared in a constant expression.
+// kCopyShort is the kernel's own copy() or nullptr, distinguished by type: under GCC's sanitizers,
+// a pointer to a function cannot be compared in a constant expression.
 template <Crc32cKernel::Extend kExtend, auto kCopyShort = nullptr>
 std::uint32_t copy_in_pieces(std::uint8_t* out, const std::uint8_t* bytes, std::size_t count,
                              std::uint32_t crc) noexcept {

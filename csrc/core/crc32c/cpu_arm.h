@@ -1,11 +1,11 @@
-// Which instructions this CPU has.
+// Detects the instructions of this CPU.
 #pragma once
 
 namespace tfrfast::crc32c_detail {
 
 struct CpuFeatures {
   bool crc_pmull = false;
-  bool sha3 = false;  // and the two above
+  bool sha3 = false;  // with crc_pmull
 };
 
 // Asks the operating system on every call.

@@ -16,7 +16,7 @@ constexpr bool has_all(std::uint64_t set, std::uint64_t bits) noexcept {
 }
 
 // The register state that the operating system saves and restores. Whatever CPUID says, other
-// registers do not survive a context switch. Call this only where CPUID reports OSXSAVE.
+// registers do not survive a context switch. Call only if CPUID reports OSXSAVE.
 std::uint64_t saved_state() noexcept {
   std::uint32_t low, high;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

@@ -37,7 +37,7 @@ const Crc32cKernel& choose() noexcept {
   for (const Crc32cKernel& kernel : kKernels) {
     if (kernel.supported()) chosen = &kernel;
   }
-  // Threads that race here store the same values, and each value stands alone, so no order matters.
+  // Racing threads store equal values, and no value depends on another, so no order matters.
   active_kernel.store(chosen, std::memory_order_relaxed);
   detail::active_extend.store(chosen->extend, std::memory_order_relaxed);
   detail::active_copy.store(chosen->copy, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// A checksum as messages show it.
+// Formats a checksum for messages.
 #pragma once
 
 #include <cstdio>

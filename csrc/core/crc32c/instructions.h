@@ -1,5 +1,5 @@
-// The CRC instruction and the carry-less product, with the same names for x86 and ARM.
-// Functions that use them carry CRC32C_TARGET, so that the rest of the library needs neither.
+// The CRC instruction and the carry-less product, under the same names on x86 and ARM. Functions
+// that use either carry CRC32C_TARGET, so that the rest of the library needs neither.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #elif defined(TFRFAST_CRC32C_ARM)
 #include <arm_acle.h>
 #include <arm_neon.h>
-// Clang before 16 declares ACLE's names only where the whole file may use the instructions.
+// Before version 16, Clang declares ACLE's names only if the whole file may use the instructions.
 #if defined(__clang__)
 #define CRC32C_TARGET __attribute__((target("crc,crypto")))
 #define CRC32C_ARM_STEP(width) __builtin_arm_crc32c##width
@@ -33,8 +33,8 @@ struct Lane {
 
 #if defined(TFRFAST_CRC32C_X86)
 
-// A 32-bit register, of the type that the instruction takes and returns: to narrow it between two
-// steps would lengthen the chain by a move.
+// A 32-bit register, in the type of the instruction's argument and result: narrowing between two
+// steps would add a move to the chain.
 using Register = std::uint64_t;
 
 CRC32C_TARGET inline Register step(Register crc, std::uint64_t word) noexcept {
@@ -97,8 +97,8 @@ CRC32C_TARGET inline Register step(Register crc, const std::uint8_t*& bytes) noe
   return crc;
 }
 
-// One chain, in which each step waits for the last, for data too short to split. Registers are raw:
-// not inverted before or after.
+// Runs one chain, in which each step waits for the last step, for data too short to split.
+// Registers are raw: not inverted before or after.
 CRC32C_TARGET inline Register extend_serially(const std::uint8_t* bytes, std::size_t count,
                                               Register crc) noexcept {
   for (; count >= 8; count -= 8) crc = step<std::uint64_t>(crc, bytes);

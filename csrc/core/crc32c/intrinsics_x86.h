@@ -1,4 +1,4 @@
-// The vector intrinsics, without GCC's false alarms about them.
+// Includes the vector intrinsics without GCC's false warnings.
 #pragma once
 
 #if defined(__GNUC__) && !defined(__clang__)

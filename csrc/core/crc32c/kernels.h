@@ -1,5 +1,4 @@
-// What each kernel's file offers to the dispatcher. A kernel may be called only where it is
-// supported().
+// Declares each kernel's functions for the dispatcher. Call a kernel only if it is supported().
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 #define TFRFAST_CRC32C_X86 1
 #elif defined(__aarch64__) && !defined(__AARCH64EB__)
 #define TFRFAST_CRC32C_ARM 1
-// Clang before 16 declares EOR3 only where the whole file may use it.
+// Before version 16, Clang declares EOR3 only if the whole file may use EOR3.
 #if !defined(__clang__) || __clang_major__ >= 16 || defined(__ARM_FEATURE_SHA3)
 #define TFRFAST_CRC32C_ARM_SHA3 1
 #endif

@@ -1,12 +1,12 @@
-// Arithmetic modulo the Castagnoli polynomial P, for the constants that kernels are built on.
+// Arithmetic modulo the Castagnoli polynomial P, for the constants of the kernels.
 //
 // CRCs are bit-reflected: bit 31 - i of a 32-bit register holds the coefficient of x^i, and bit
 // 63 - i that of a 64-bit word. Three facts carry every kernel that splits its input:
 //
-// 1. The CRC instruction computes step(crc, word) = (crc * x^32 + word) * x^32 mod P, so a register
-//    may be XORed into the first bytes of the data it precedes, and two registers XOR as data do.
-// 2. Appending n bytes to data multiplies its register by x^(8n). So pieces may be run separately,
-//    each multiplied by the power of its distance from the end, and XORed together.
+// 1. The CRC instruction computes step(crc, word) = (crc * x^32 + word) * x^32 mod P. So a register
+//    may be XORed into the first bytes of the data after it, and registers XOR like data.
+// 2. Appending n bytes to data multiplies the register by x^(8n). So pieces may be processed
+//    separately, multiplied by the power of their distance from the end, and XORed together.
 // 3. A carry-less product of reflected numbers comes out one bit low: the 64-bit word that holds
 //    the product of two 32-bit numbers a and b means a * b * x. Constants are therefore powers
 //    one smaller than the distance asks, and smaller by another 32 where step() still multiplies
@@ -38,7 +38,7 @@ constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) noexcept {
   return product;
 }
 
-// x^exponent mod P; the exponent may be negative, for P has a constant term.
+// Returns x^exponent mod P. The exponent may be negative, because P has a constant term.
 constexpr std::uint32_t power_of_x(std::int64_t exponent) noexcept {
   exponent = (exponent % kOrderOfX + kOrderOfX) % kOrderOfX;
   std::uint32_t power = kOne;

@@ -1,5 +1,5 @@
-// Slicing by 16: for each of 16 bytes, a table of what it adds to the register once the bytes after
-// it have been appended. Sixteen independent look-ups replace a chain of sixteen.
+// Slicing by 16: for each of 16 bytes, a table of the byte's contribution to the register after the
+// later bytes were appended. Sixteen independent look-ups replace a chain of sixteen.
 #include <array>
 
 #include "core/base/bytes.h"
@@ -30,7 +30,7 @@ constexpr std::array<Table, kSlices> make_tables() noexcept {
 }
 constexpr std::array<Table, kSlices> kTables = make_tables();
 
-// What the eight bytes of `word` add if kAfter bytes follow them.
+// The contribution of the eight bytes of `word` if kAfter bytes follow the word.
 template <std::size_t kAfter>
 inline std::uint32_t look_up(std::uint64_t word) noexcept {
   std::uint32_t crc = 0;

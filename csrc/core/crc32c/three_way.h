@@ -1,5 +1,5 @@
-// Three chains of the CRC instruction at the same time. On every CPU that matters, the instruction
-// takes three cycles and a new one may start in each cycle, so three chains make full use of it.
+// Runs three chains of the CRC instruction at the same time. On every relevant CPU, the instruction
+// takes three cycles and may start in each cycle, so three chains keep the CPU busy.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace tfrfast::crc32c_detail {
 
 inline constexpr std::size_t kMaxLaneWords = 256;
-inline constexpr std::size_t kThreeWayBytes = 96;  // shorter data is as fast in one chain
+inline constexpr std::size_t kThreeWayBytes = 96;  // shorter data are as fast in one chain
 
-// step() of product(register, kShift[w]) moves a register w words on. Each entry is x^(64w), less
-// the 33 that product() and step() add.
+// step() of product(register, kShift[w]) moves a register w words on. Entry w is x^(64w), less the
+// 33 that product() and step() add.
 inline constexpr auto kShift = powers_of_x<2 * kMaxLaneWords + 1>(-33, 64);
 
-// Splits as much as it can of `count` >= 24 bytes into three adjacent lanes, the longest possible.
+// Splits `count` >= 24 bytes into three adjacent lanes, as long as possible, plus a rest.
 CRC32C_TARGET inline Register extend_three_lanes(const std::uint8_t*& bytes, std::size_t& count,
                                                  Register crc) noexcept {
   const std::size_t lane_words = std::min(count / 24, kMaxLaneWords);
