@@ -24,9 +24,9 @@ HeaderSearch search_header(const ShardWindow& window, std::uint64_t from) noexce
   // A frame fits only if this many upper bytes of its length are zeros.
   const std::size_t zeros = static_cast<std::size_t>(std::countl_zero(left - kFrameOverhead)) / 8;
   for (auto at = static_cast<std::size_t>(from - window.begin); at < tried_end;) {
-    // A byte that is not zero rules out all places where it would be among those upper bytes. The
-    // first two are tested one by one, since these branches can be predicted: the processor goes on
-    // at the next place without waiting for this load.
+    // A nonzero byte rules out all places where the byte would be among those upper bytes. The
+    // first two bytes are tested one by one, because their branches are predictable: the processor
+    // continues at the next place without waiting for the load.
     if (zeros > 0 && bytes[at + kLengthBytes - 1] != 0) {
       at += zeros;
       continue;
@@ -37,8 +37,8 @@ HeaderSearch search_header(const ShardWindow& window, std::uint64_t from) noexce
     }
     const auto length = load_little_endian<std::uint64_t>(bytes + at);
     if (length == 0) {
-      // The CRC of the length 0 does not begin with a zero, so the header can only begin where the
-      // zeros end.
+      // The CRC of length 0 does not begin with a zero, so a header can only begin where the zeros
+      // end.
       const std::uint8_t* zeros_end = skip_zeros(bytes + at + kLengthBytes, bytes + end);
       at = static_cast<std::size_t>(zeros_end - bytes) - kLengthBytes;
       if (at >= tried_end) break;

@@ -1,4 +1,4 @@
-// What a file is that is not a TFRecord file, as far as its first bytes tell.
+// Recognises other kinds of files by their first bytes.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace tfrfast {
 
-// How many bytes look_alike() wants to see, if there are so many.
+// The number of bytes that look_alike() can use.
 inline constexpr std::size_t kLookAlikeBytes = 512;
 
-// "Parquet", "CSV", "text" and so on; empty if it looks like nothing that is known.
+// Returns "Parquet", "CSV", "text" and so on, or an empty string for an unknown kind.
 std::string look_alike(std::span<const std::uint8_t> head);
 
 }  // namespace tfrfast

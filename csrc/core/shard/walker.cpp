@@ -38,14 +38,14 @@ class PreadWalker final : public ShardWalker {
     const auto count =
         static_cast<std::size_t>(std::min<std::uint64_t>(size, file().bytes() - offset));
     if (everything) ahead_.come_to(file(), offset);
-    // What the last window already has is not read again.
+    // Bytes of the last window are not read again.
     const bool goes_on = offset >= window_.begin && offset < window_.end;
     const auto kept = static_cast<std::size_t>(goes_on ? window_.end - offset : 0);
     PooledBuffer larger;
     if (buffer_.capacity() < size) larger = PooledBuffer(size);
     std::uint8_t* const into = larger.data() == nullptr ? buffer_.data() : larger.data();
     if (kept > 0) std::memmove(into, buffer_.data() + (offset - window_.begin), kept);
-    window_ = {};  // after a failed read it holds nothing
+    window_ = {};  // after a failed read, the window is empty
     if (larger.data() != nullptr) buffer_ = std::move(larger);
     if (kept < count) file().read(offset + kept, buffer_.data() + kept, count - kept);
     window_ = {buffer_.data(), offset, offset + std::max(count, kept), file().bytes()};

@@ -1,4 +1,4 @@
-// A shard from its first byte to its last, in windows.
+// Walks a shard from its first byte to its last, in windows.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,25 @@
 
 namespace tfrfast {
 
-// What a walk does where it cannot read on.
+// The action of a walk after damage.
 enum class AtDamage : std::uint8_t {
-  get_over,  // looks for what follows, up to the shard's end
-  stop,      // ends there
+  get_over,  // search for intact data, up to the shard's end
+  stop,      // end the walk
 };
 
-// Announces what follows in a file that is read in order, if each request is a round trip. Whoever
-// drops it withdraws what was not read. For one thread.
+// Announces the next bytes of a file that is read in order, if each request is a round trip.
+// Destroying the object withdraws unread announcements. One thread at a time.
 class LookAhead {
  public:
   explicit LookAhead(std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max())
       : max_bytes_(max_bytes) {}
 
-  // Announces up to `max_bytes` from `offset` on. Call it before each read.
+  // Announces up to `max_bytes` from `offset` on. Call before each read.
   void come_to(const StoredFile& file, std::uint64_t offset);
-  // The same once half of that is left, for those who read in pieces smaller than requests.
+  // Like come_to(), once half of the announced bytes are read, for readers of pieces smaller than
+  // requests.
   void come_far(const StoredFile& file, std::uint64_t offset);
-  // [0, end) was announced already.
+  // Takes over an announcement of [0, end).
   void add(std::uint64_t end, std::unique_ptr<Announcement> announcement);
 
  private:
@@ -40,36 +41,36 @@ class LookAhead {
   AnnouncedAhead ahead_;
 };
 
-// A cursor along a shard. Hands out windows of it in memory, mapped or read.
+// A cursor along a shard. Provides windows of the shard in memory, mapped or read.
 class ShardWalker {
  public:
   explicit ShardWalker(std::shared_ptr<const StoredFile> file) : file_(std::move(file)) {}
   virtual ~ShardWalker() = default;
   const StoredFile& file() const noexcept { return *file_; }
-  // A window that holds byte `offset` and at least `wanted` bytes from there, or all that is left.
-  // Valid until the next call. Touch its bytes only inside run_guarded().
+  // Returns a window with byte `offset` and at least `wanted` bytes from there, or all bytes that
+  // are left. Valid until the next call. Touch the window's bytes only inside run_guarded().
   virtual ShardWindow window(std::uint64_t offset, std::size_t wanted) = 0;
-  // Whether the bytes after a window will be wanted, too. If the file is not mapped, more is then
-  // read at once.
+  // Whether the bytes after a window will be wanted, too. In that case, more bytes of an unmapped
+  // file are read at once.
   enum class Wanted : bool { here_and_there, everything };
   void expect(Wanted wanted) noexcept { expected_ = wanted; }
 
-  // Whether the shard has at least `bytes` bytes. The size of a compressed one is known only at its
-  // end, so this walks on to find out. file().bytes() and windows have what is known so far.
+  // Whether the shard has at least `bytes` bytes. A compressed shard's size is known only at its
+  // end, so this may walk on. file().bytes() and windows give the size known so far.
   virtual bool reach(std::uint64_t bytes) { return bytes <= file().bytes(); }
-  // The shard has no more bytes than this, however far reach() goes.
+  // An upper bound of the shard's size, however far reach() goes.
   virtual std::uint64_t max_bytes() const { return file().bytes(); }
-  // How many bytes of the file itself were read to get to byte `offset` of the shard.
+  // The number of bytes of the file itself that lead to byte `offset` of the shard.
   virtual std::uint64_t file_bytes_before(std::uint64_t offset) const { return offset; }
-  // Why a compressed stream ends where it does, once reach() has found the end.
+  // Why a compressed stream ended, after reach() has found the end.
   enum class Ending : std::uint8_t { clean, truncated, corrupt };
   virtual Ending ending() const { return Ending::clean; }
-  // After compressed data that cannot be inflated, looks for data that can. True if there are any:
-  // their bytes then follow those so far. The record that the damage cut off stays cut off.
+  // After compressed data that cannot be inflated, looks for data that can. If true, the new bytes
+  // follow the bytes so far. A record that the damage cut off stays cut off.
   virtual bool resume() { return false; }
 
-  // `pulse` is called every few MiB of the file or the shard while a call takes long. It may throw
-  // to end the walk.
+  // `pulse` is called every few MiB of the file or the shard during a long call. May throw to end
+  // the walk.
   void set_pulse(std::function<void()> pulse) { pulse_ = std::move(pulse); }
 
  protected:
