@@ -1,4 +1,4 @@
-// What has been announced to storages, and is still to be read.
+// Announcements to storages: ranges that will be read soon.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace tfrfast {
 
-// Who will read what is announced.
+// The kind of read that an announcement announces.
 enum class Reads : std::uint8_t {
-  another,   // one who reads it once more than all others do
-  the_same,  // one who reads it together with others who announce it so: once in all
+  another,   // one more read of the ranges
+  the_same,  // the same read as other announcements of this kind: the ranges are read once in all
 };
 
-// Ranges of a file that were announced. Whoever drops it withdraws those that were not read since,
-// unless somebody else has announced them, too. The file must outlive it. Safe from many threads,
-// and may be dropped in a forked child.
+// Ranges of a file that were announced. Destroying the object withdraws the ranges that were not
+// read since, unless another announcement holds them. The file must outlive the object. Safe from
+// many threads. May be destroyed in a forked child.
 class Announcement {
  public:
   Announcement() = default;
@@ -25,24 +25,24 @@ class Announcement {
   Announcement(const Announcement&) = delete;
   Announcement& operator=(const Announcement&) = delete;
 
-  // They are needed now, before all else. Never fails.
+  // The ranges are needed now, before all others. Never fails.
   virtual void hurry() noexcept = 0;
 };
 
-// Of several files.
+// Announcements in several files.
 using Announcements = std::vector<std::unique_ptr<Announcement>>;
 
-// The announcements of those who go along a course: bytes of a file, records, or batches. For one
-// thread.
+// The announcements of a reader that moves along a course of bytes, records or batches. One thread
+// at a time.
 class AnnouncedAhead {
  public:
-  // What begins here has not been announced.
+  // The first place that was not announced.
   std::uint64_t end() const noexcept { return end_; }
   void add(std::uint64_t end, Announcements announcements) {
     if (end > end_) end_ = end;
     if (!announcements.empty()) by_end_.emplace(end, std::move(announcements));
   }
-  // What lies before `place` is over, read or not.
+  // Everything before `place` is over, read or not.
   void come_to(std::uint64_t place) { by_end_.erase(by_end_.begin(), by_end_.upper_bound(place)); }
 
  private:

@@ -15,8 +15,8 @@ namespace {
 
 struct sigaction previous_action;
 
-// The signal that this thread handed on last. If a handler jumps out, as that of another copy of
-// the core does, this is not cleared.
+// The last signal that this thread handed on. Not cleared if a handler jumps out, as the handler of
+// another copy of the core does.
 struct HandedOn {
   const void* context = nullptr;
   const void* frame = nullptr;
@@ -25,8 +25,8 @@ struct HandedOn {
 thread_local constinit HandedOn handed_on TFRFAST_STATIC_TLS = {};
 constexpr int kMaxRounds = 3;
 
-// The process dies of the fault as if it had no handler: the fault repeats when this returns, and a
-// signal that was sent is sent again.
+// Makes the process die of the fault as if it had no handler. The fault repeats when this function
+// returns. A signal that was sent is sent again.
 void die_by_default(int signal_number, const siginfo_t* info) {
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
@@ -36,8 +36,8 @@ void die_by_default(int signal_number, const siginfo_t* info) {
 
 void hand_on(int signal_number, siginfo_t* info, void* context) {
   // Handlers may call each other in a circle: ours, another library's, ours again. The signal then
-  // comes back deeper in the stack, or is raised again. After a few rounds it has been reported,
-  // and may end the process.
+  // comes back deeper in the stack, or is raised again. After a few rounds the fault has been
+  // reported, and may end the process.
   const void* frame = __builtin_frame_address(0);
   const bool came_back = context == handed_on.context && frame < handed_on.frame;
   const bool raised = info != nullptr && info->si_code <= 0;
@@ -54,8 +54,8 @@ void hand_on(int signal_number, siginfo_t* info, void* context) {
   handed_on = {};
 }
 
-// Restores what the thread blocked before the signal. A handler that calls ours may have blocked
-// more, as the thread sanitizer's does, and our jump skips the code that would unblock it.
+// Restores the signal mask from before the signal. A handler that calls ours may have blocked more
+// signals, as the thread sanitizer's does, and our jump skips the code that would unblock them.
 void restore_signal_mask(void* context) {
   sigset_t mask = static_cast<ucontext_t*>(context)->uc_sigmask;
   ::sigdelset(&mask, SIGBUS);
@@ -63,8 +63,8 @@ void restore_signal_mask(void* context) {
 }
 
 void on_bus_error(int signal_number, siginfo_t* info, void* context) {
-  // On a guarded thread the fault is always the mapping's. Its address does not say so, because
-  // `faulthandler` raises the signal again after its report, without the address.
+  // On a guarded thread, the fault always comes from the mapping. The address proves nothing,
+  // because `faulthandler` raises the signal again after its report, without the address.
   if (detail::active_fault_guard != nullptr) {
     restore_signal_mask(context);
     siglongjmp(*detail::active_fault_guard, 1);

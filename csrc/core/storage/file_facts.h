@@ -1,4 +1,4 @@
-// What is known about stored bytes without reading them.
+// The facts about stored bytes that are known without reading the bytes.
 #pragma once
 
 #include <array>
@@ -6,15 +6,15 @@
 
 namespace tfrfast {
 
-// Differs between files, and between a file and the same file after a change. Only the storage
-// knows what the words mean. All zeros say nothing.
+// Differs between files, and between a file before and after a change. Only the storage interprets
+// the words. All zeros mean no version.
 struct VersionTag {
   std::array<std::uint64_t, 3> words = {};
   friend bool operator==(const VersionTag&, const VersionTag&) = default;
 };
 
-// The users who may change a file of this machine, other than root. Root alone may change what lies
-// elsewhere, as far as this tells.
+// The users who may change a local file, besides root. For files elsewhere, all members are zero,
+// as if only root could change the file.
 struct Writers {
   std::uint32_t owner = 0;
   std::uint32_t group = 0;
@@ -27,8 +27,8 @@ struct FileFacts {
   std::uint64_t bytes = 0;
   std::int64_t mtime_ns = 0;
   VersionTag version = {};
-  // Whether bytes that do not change keep their version for good. If not, it holds only while the
-  // storage stays mounted, and nothing that is kept for later may rely on it.
+  // Whether unchanged bytes keep their version for good. If not, the version is valid only while
+  // the storage stays mounted, and must not be stored for later.
   bool version_lasts = false;
   Writers writers = {};
   friend bool operator==(const FileFacts&, const FileFacts&) = default;

@@ -1,5 +1,5 @@
-// Bytes that appear under their path when they are complete, or not at all. Every kind of storage
-// that can be written to implements this.
+// A file that appears under its path when complete, or not at all. Every writable kind of storage
+// implements Publication.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@
 
 namespace tfrfast {
 
-// What commit() does if there is a file of that name already.
+// The action of commit() if a file with the name exists.
 enum class Existing : std::uint8_t {
-  replace,  // it is replaced in one step; readers that have it open keep the old one
-  keep,     // Error io (EEXIST)
+  replace,  // replace the file in one step; readers that have it open keep the old one
+  keep,     // throw Error io (EEXIST)
 };
 
 using ByteView = std::span<const std::uint8_t>;
 
-// If it is destroyed before commit(), the bytes are gone and the path stays as it was. One thread
-// at a time. Every member that is not noexcept may throw Error io; then only destroy it.
+// Destroying the object before commit() discards the bytes and leaves the path as it was. One
+// thread at a time. Every member that is not noexcept may throw Error io. After an Error, only
+// destroy the object.
 class Publication {
  public:
   virtual ~Publication() = default;
@@ -28,7 +29,7 @@ class Publication {
   Publication& operator=(const Publication&) = delete;
 
   const std::string& path() const noexcept { return path_; }
-  // Another name in the same folder.
+  // Changes the name, within the same folder.
   void rename(std::string path) { path_ = std::move(path); }
 
   virtual void append(std::span<const ByteView> pieces) = 0;
@@ -39,32 +40,31 @@ class Publication {
     append({ByteView(static_cast<const std::uint8_t*>(bytes), count)});
   }
 
-  // Durable: after a power cut there is the whole file or none.
+  // Durable: after a power cut, there is the whole file or none.
   virtual void commit(bool durable, Existing existing = Existing::replace) = 0;
 
-  // The members below do something in some kinds of storage, and nothing in others.
+  // The members below have an effect in some kinds of storage only.
 
-  // Flushes what was appended to the disk, so that less is left for a durable commit().
+  // Flushes the appended bytes to the disk, so that a durable commit() has less to do.
   virtual void flush() {}
-  // Gives back scarce resources, such as descriptors, until the next call.
+  // Releases scarce resources, such as descriptors, until the next call.
   virtual void park() {}
-  // Makes commit() keep the permissions of the file that it replaces, if there is one. Until then
-  // nothing more is granted than those.
+  // Makes commit() keep the permissions of the file that it replaces, if any. Until commit(), the
+  // new file has no further permissions.
   virtual void keep_permissions() {}
-  // Makes commit() give it to its owner alone to write, whoever may write the file that it
-  // replaces.
+  // Makes commit() allow only the owner to write the file, whatever the permissions of a replaced
+  // file.
   virtual void keep_others_from_writing() {}
-  // Sets the modification time back by the smallest step that the filesystem knows, so that no
-  // later write, even within the same tick of the clock, can give the file that time. True if the
-  // system did so. Stores the time in `modified_ns`.
+  // Sets the modification time back by the smallest step of the filesystem, so that no later write,
+  // even within the same tick of the clock, can give the file that time. Stores the time in
+  // `modified_ns`. False if the system did not set the time.
   virtual bool set_back(std::int64_t* modified_ns) { return (void)modified_ns, false; }
-  // If it needs a temporary name, it gets one in this folder, whose files are not taken for data.
+  // A temporary name, if needed, is made in this folder, whose files are never taken for data.
   virtual void keep_temporary_in(std::string folder) { (void)folder; }
-  // Reserves space in large pieces: as much as was written so far, but at most `max_bytes` at a
-  // time. What is left over is given back at the end. Growing by small steps costs a filesystem
-  // more.
+  // Reserves disk space in large pieces: as many bytes as were written so far, at most `max_bytes`
+  // at a time. The rest is freed at the end. Growing by small steps costs a filesystem more.
   virtual void reserve_ahead(std::uint64_t max_bytes) noexcept { (void)max_bytes; }
-  // Makes the system write to the disk what was appended while more is being appended.
+  // Makes the system write appended bytes to the disk while more bytes are appended.
   virtual void flush_early() noexcept {}
 
  protected:

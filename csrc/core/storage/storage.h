@@ -1,5 +1,5 @@
-// The kinds of storage. The scheme of a path, as in "memory://shard", says which one it is. A path
-// without a known scheme names a file of this machine.
+// The kinds of storage. The scheme of a path, as in "memory://shard", selects the kind. A path
+// without a known scheme names a local file.
 #pragma once
 
 #include <memory>
@@ -14,24 +14,26 @@ namespace tfrfast {
 // Safe from many threads.
 struct Storage {
   std::string_view scheme;
-  StorageTraits traits;  // of its files, unless they have their own
-  // These throw Error io (ENOENT if there is nothing) and invalid. `access` holds options of the
-  // storage, in its own words and without secrets; empty for the usual ones.
+  StorageTraits traits;  // of its files, unless a file has its own
+  // The functions throw Error io (ENOENT if the path names nothing) and invalid. `access` holds
+  // options of the storage, in the storage's own words and without secrets. Empty for the usual
+  // options.
   std::shared_ptr<const StoredFile> (*open)(const std::string& path, IoMode mode,
                                             const std::string& access);
   FileFacts (*examine)(const std::string& path, const std::string& access);
   std::unique_ptr<Publication> (*publish)(const std::string& path);
-  // How many names after the scheme are one place, beside which others may write: those of a
-  // bucket, or of a dataset, as in "hf://datasets/org/name/shard".
+  // The number of names after the scheme that form one place, beside which other owners may write:
+  // 1 for a bucket, more for a dataset, as in "hf://datasets/org/name/shard".
   int root_names = 1;
 };
 
 const Storage& storage_of(std::string_view path) noexcept;
-// Whether the path names a file of this machine, which lies in a folder.
+// Whether the path names a local file.
 bool is_local(std::string_view path) noexcept;
 
-// Adds a storage that is made elsewhere, as in tests: from now on paths may name it. It must live
-// until the process has used it for the last time. Throws Error invalid if there are too many.
+// Adds a kind of storage from elsewhere, for example from a test: from now on paths may use its
+// scheme. `storage` must live until its last use by the process. Throws Error invalid after too
+// many additions.
 void add_storage(const Storage& storage);
 
 inline FileFacts examine_file(const std::string& path, const std::string& access = "") {

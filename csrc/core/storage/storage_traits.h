@@ -1,4 +1,4 @@
-// What reading from a storage costs, so that readers can choose their requests.
+// The costs of reading from a storage, from which readers choose their requests.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,16 @@
 namespace tfrfast {
 
 struct StorageTraits {
-  // Whether each request waits for a round trip, so that everything should be announced before it
-  // is read. Otherwise looking at a byte costs little, and nothing once the system has it in
-  // memory.
+  // Whether each request waits for a round trip, so that every read should be announced. Otherwise
+  // reading a byte costs little, and nothing once the system has the byte in memory.
   bool is_remote = false;
-  // A gap of this many unwanted bytes costs no more to read than to skip.
+  // Reading a gap of this many unwanted bytes costs no more than skipping the gap.
   std::size_t gap_bytes = 0;
-  // How much each request should ask for where all bytes are read in order.
+  // The best size of a request if all bytes are read in order.
   std::size_t request_bytes = 0;
   // Up to this many requests at once are faster than fewer.
   unsigned requests_at_once = 1;
-  // To announce more than this may push out what was announced first.
+  // Announcing more bytes than this may push out the first announcements.
   std::uint64_t max_announced_bytes = 0;
 };
 

@@ -57,7 +57,7 @@ void throw_mapping_fault(const StoredFile& file, std::uint64_t offset) {
   try {
     bytes_now = file.facts_now().bytes;
   } catch (const Error&) {
-    // Gone, or out of reach.
+    // The file is gone, or out of reach.
   }
   if (bytes_now && *bytes_now < file.facts().bytes) {
     throw Error(ErrorKind::truncated,

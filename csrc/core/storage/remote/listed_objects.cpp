@@ -13,7 +13,7 @@ namespace {
 using Objects = std::unordered_map<std::string, ListedObject>;
 
 constinit std::mutex listed_mutex;
-constinit Objects* the_objects = nullptr;  // never destroyed: threads may open at exit
+constinit Objects* the_objects = nullptr;  // never destroyed: threads may open objects at exit
 
 std::mutex& mutex_of_listed() {
   return listed_mutex;
@@ -25,12 +25,12 @@ void forget_in_child() noexcept {
 
 [[maybe_unused]] const int kListingGuarded = make_fork_wait_for<mutex_of_listed, forget_in_child>();
 
-// No URL holds a line break. A listing knows of no cache.
+// No URL contains a line break. A listing is independent of caches.
 std::string key_of(const std::string& url, const std::string& access) {
   return url + "\n" + split_access(access).client;
 }
 
-// Call it with the lock held.
+// Call with the lock held.
 const ListedObject* find_listed(const std::string& key) {
   if (the_objects == nullptr) return nullptr;
   const auto found = the_objects->find(key);

@@ -1,5 +1,5 @@
-// What a listing has said about objects that will probably be opened next, so that opening one of
-// them asks for nothing. Any change since the listing is noticed: each read asks for that version.
+// Remembers a listing's facts about objects, so that opening a listed object needs no request.
+// Reading notices any change since the listing: each read requests the listed version.
 #pragma once
 
 #include <optional>
@@ -11,17 +11,17 @@ namespace tfrfast {
 
 struct ListedObject {
   FileFacts facts;
-  std::string version;  // as the client has described it
+  std::string version;  // as the client described it
 };
 
-// These are safe from many threads. A forked child knows of no listing.
+// Safe from many threads. A forked child has no listed objects.
 void expect_object(const std::string& url, const std::string& access, ListedObject object);
 void forget_listed_objects();
 
-// Empty if nothing is known. Each object is handed out once: whoever opens it later wants to know
-// what it is then.
+// Returns the listed object once. Empty if unknown, or taken before: a later opening should request
+// the present facts.
 std::optional<ListedObject> take_listed_object(const std::string& url, const std::string& access);
-// The version or the facts alone. They can be asked for again.
+// The version or the facts alone, any number of times.
 std::optional<std::string> version_of_listed_object(const std::string& url,
                                                     const std::string& access);
 std::optional<FileFacts> facts_of_listed_object(const std::string& url, const std::string& access);

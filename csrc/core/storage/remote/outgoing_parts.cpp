@@ -43,11 +43,11 @@ class OutgoingParts::Object final : public Publication {
 
   void park() override { file_.reset(); }
 
-  // Whether it is durable is a matter of those who send it.
+  // Durability is the sender's task.
   void commit(bool, Existing) override {
     home_.refuse_in_child(path());
     if (number_ > 0) return finish_part(true);
-    open_part();  // also if it is empty
+    open_part();  // even if empty
     file_->close();
     file_.reset();
     move_file(file_path_, path(), Existing::replace);
@@ -83,7 +83,7 @@ class OutgoingParts::Object final : public Publication {
 
   const std::shared_ptr<OutgoingParts> parts_;
   const HomeProcess home_;
-  std::string file_path_;  // of the part that is being written; empty if it has no bytes
+  std::string file_path_;  // file of the part being written; empty if the part has no bytes
   std::optional<GrowingFile> file_;
   std::uint64_t number_ = 0;
   std::uint64_t used_bytes_ = 0;
@@ -140,8 +140,8 @@ void OutgoingParts::add(OutgoingPart part) {
   changed_->notify_all();
 }
 
-// A thread that nobody can interrupt does not wait. It is one of those that complete shards, and
-// adds at most a part for each.
+// A thread whose wait nothing can interrupt does not wait. Such threads complete shards, and add at
+// most a part per shard.
 void OutgoingParts::await_space() {
   WaitCheck* const check = wait_check();
   std::unique_lock lock(mutex_);

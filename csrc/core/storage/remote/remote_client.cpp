@@ -21,7 +21,7 @@ ErrorKind kind_of_code(std::int32_t code) noexcept {
   return code == 1 ? ErrorKind::stale_index : code == 2 ? ErrorKind::invalid : ErrorKind::io;
 }
 
-// Memory is all that these functions could lack. Then the request fails, or waits for the next one.
+// Only memory can be short here. Then the request fails, or waits for the next one.
 template <class Action>
 bool carefully(const Action& action) noexcept {
   try {
@@ -49,7 +49,7 @@ std::int32_t begin() noexcept {
 
 void end(const char* why) noexcept {
   carefully([&] { exchange().end_serving(why); });
-  // The program may be about to end. It does not wait twice for a disk that is slow.
+  // The program may be about to end. Do not wait twice for a slow disk.
   static std::atomic<bool> has_waited{false};
   if (!has_waited.exchange(true)) CacheWriter::instance().finish(kLastWritesMs);
 }

@@ -57,7 +57,7 @@ std::mutex& RemoteExchange::mutex() noexcept {
 RemoteExchange::RemoteExchange() : over_(new std::condition_variable), why_not_served_(kNoClient) {}
 
 RemoteExchange& RemoteExchange::instance() {
-  // Never destroyed: threads may wait in it until the process ends.
+  // Never destroyed: threads may wait in the exchange until the process ends.
   static RemoteExchange* const made = [] {
     auto* const exchange = new RemoteExchange;
     const std::lock_guard lock(mutex());
@@ -72,7 +72,7 @@ void RemoteExchange::start_client() {
     const std::lock_guard lock(mutex());
     if (is_served_) return;
   }
-  // Python takes the GIL in there. A program that exits gives it to nobody.
+  // Python takes the GIL inside `starter`. A program that exits never gives the GIL.
   if (void (*const starter)() = starter_.load()) call_foreign([starter] { starter(); });
 }
 
@@ -86,7 +86,7 @@ void RemoteExchange::add(const Request& request) {
 void RemoteExchange::hurry(const Request& request) {
   if (request->is_urgent) return;
   if (request->state != RemoteRequest::State::waiting) return;
-  // Its other place in the queue is passed over by take().
+  // take() skips the request's other place in the queue.
   urgent_.push_back(request);
   request->is_urgent = true;
   wake_client();
@@ -108,7 +108,7 @@ void RemoteExchange::let_go(const Request& request) noexcept {
       abandoned_.push_back(request->number);
       wake_client();
     } catch (const std::exception&) {
-      // Then the client finishes it, and nobody looks.
+      // The client will finish the request, and nobody will look.
     }
   }
   request->state = RemoteRequest::State::abandoned;
@@ -128,7 +128,7 @@ void RemoteExchange::wait_for(const Request& request, std::unique_lock<std::mute
 void RemoteExchange::wake_client() noexcept {
   if (is_woken_ || pipe_[1] < 0) return;
   const char byte = 1;
-  // The pipe is empty, so this cannot fail for want of space.
+  // The pipe is empty, so writing cannot fail for lack of space.
   while (::write(pipe_[1], &byte, 1) < 0 && errno == EINTR) {
   }
   is_woken_ = true;
@@ -151,8 +151,8 @@ void RemoteExchange::close_pipe() noexcept {
   is_woken_ = false;
 }
 
-// Puts what a client has taken and not answered into the queue again, under other numbers. Returns
-// its memory, to be given back without the lock.
+// Returns a client's unanswered requests to the queue, under new numbers. The caller frees the
+// returned memory without the lock.
 std::vector<PooledBuffer> RemoteExchange::take_back() {
   std::vector<Request> taken;
   std::vector<PooledBuffer> memory;
@@ -163,7 +163,7 @@ std::vector<PooledBuffer> RemoteExchange::take_back() {
   std::sort(taken.begin(), taken.end(),
             [](const Request& a, const Request& b) { return a->number < b->number; });
   for (const Request& each : taken) {
-    urgent_.push_back(each);  // somebody may be waiting for it already
+    urgent_.push_back(each);  // a reader may be waiting already
     each->is_urgent = true;
     taken_.erase(each->number);
     each->number = ++last_number_;
@@ -206,7 +206,7 @@ void RemoteExchange::end_serving(const std::string& why) {
   all.insert(all.end(), ahead_.begin(), ahead_.end());
   for (const auto& [number, each] : taken_) {
     all.push_back(each);
-    lost_.emplace(number, each);  // the client may be looking at it
+    lost_.emplace(number, each);  // the client may be reading the request
   }
   urgent_.clear();
   ahead_.clear();
@@ -220,7 +220,7 @@ void RemoteExchange::end_serving(const std::string& why) {
   over_->notify_all();
 }
 
-// In a forked child, which has none of the parent's threads.
+// For a forked child, which has none of the parent's threads.
 void RemoteExchange::lose_everything() noexcept {
   const auto lose = [this](const Request& each) {
     if (!each->is_over()) each->state = RemoteRequest::State::abandoned;
@@ -239,11 +239,12 @@ void RemoteExchange::lose_everything() noexcept {
       "this process was forked by something other than Python, so it has no client of its own. "
       "Start it with Python's multiprocessing, or open the data in it.";
   close_pipe();
-  over_ = new std::condition_variable;  // the old one may count threads that are not here
+  // the old condition may count threads that do not exist here
+  over_ = new std::condition_variable;
 }
 
 RemoteExchange::Taken RemoteExchange::take() {
-  // These are destroyed after the lock is given back.
+  // Destroyed after the lock is released.
   std::vector<Request> passed_over;
   PooledBuffer memory;
   std::unique_lock lock(mutex());
@@ -258,7 +259,7 @@ RemoteExchange::Taken RemoteExchange::take() {
     if (is_counted && ahead_bytes_ > 0 && ahead_bytes_ + request->bytes > kMaxAheadBytes) {
       return {};
     }
-    // If there is no memory for this, the request stays where it is.
+    // If memory for this entry runs out, the request stays in the queue.
     if (!is_stale) taken_.emplace(request->number, request);
     queue.pop_front();
     if (is_stale) continue;
@@ -271,7 +272,7 @@ RemoteExchange::Taken RemoteExchange::take() {
     try {
       memory = PooledBuffer(static_cast<std::size_t>(std::max<std::uint64_t>(request->bytes, 1)));
       lock.lock();
-      if (request->number != number) continue;  // another client has it now
+      if (request->number != number) continue;  // another client has taken the request
       request->bytes_read = std::move(memory);
       return {request, number};
     } catch (const std::exception&) {
@@ -293,7 +294,7 @@ std::optional<std::uint64_t> RemoteExchange::take_abandoned() {
   return number;
 }
 
-// Null if it is unknown.
+// Null for an unknown number.
 RemoteExchange::Request RemoteExchange::find_taken(std::uint64_t number) const {
   const auto found = taken_.find(number);
   return found == taken_.end() ? nullptr : found->second;
@@ -308,7 +309,7 @@ void RemoteExchange::finish(const Request& request, RemoteRequest::State how) {
 
 void RemoteExchange::receive(std::uint64_t number, std::uint64_t at, const void* bytes,
                              std::uint64_t count) {
-  Request request;  // destroyed after the lock is given back
+  Request request;  // destroyed after the lock is released
   std::unique_lock lock(mutex());
   request = find_taken(number);
   if (request == nullptr || request->is_arriving) return;
@@ -319,8 +320,8 @@ void RemoteExchange::receive(std::uint64_t number, std::uint64_t at, const void*
                                               std::to_string(request->arrived) + " had come.");
     return finish(request, RemoteRequest::State::failed);
   }
-  // Nobody else touches the memory before `state` says that it is filled. Meanwhile the request
-  // stays among those taken, so that a child that is forked now knows of it.
+  // No other thread touches the memory before `state` says that it is filled. Meanwhile the request
+  // stays among the taken requests, so that a child forked now knows the request.
   request->is_arriving = true;
   lock.unlock();
   std::memcpy(request->bytes_read.data() + at, bytes, count);
@@ -337,7 +338,7 @@ void RemoteExchange::receive(std::uint64_t number, std::uint64_t at, const void*
 
 void RemoteExchange::finish_examination(std::uint64_t number, const FileFacts& facts,
                                         std::string version) {
-  Request request;  // destroyed after the lock is given back
+  Request request;  // destroyed after the lock is released
   const std::lock_guard lock(mutex());
   request = find_taken(number);
   if (request == nullptr) return;
@@ -347,7 +348,7 @@ void RemoteExchange::finish_examination(std::uint64_t number, const FileFacts& f
 }
 
 void RemoteExchange::fail(std::uint64_t number, const Error& error) {
-  Request request;  // destroyed after the lock is given back
+  Request request;  // destroyed after the lock is released
   const std::lock_guard lock(mutex());
   request = find_taken(number);
   if (request == nullptr) return;

@@ -1,6 +1,6 @@
-// Requests for objects on a network, between those who wait for them and the client that makes
-// them. The core opens no connections. Its threads leave requests here and wait; a client outside
-// the core takes them, and hands in the answers (remote_client.h).
+// Requests for objects on a network. The core opens no connections. Its threads leave requests in
+// the exchange and wait. A client outside the core takes the requests, and hands in the answers
+// (remote_client.h).
 #pragma once
 
 #include <atomic>
@@ -23,23 +23,23 @@ namespace tfrfast {
 
 class CachedObject;
 
-// At most this much is read ahead, in the whole process, before it is used.
+// The max bytes that the whole process reads ahead of their use.
 inline constexpr std::uint64_t kMaxAheadBytes = std::uint64_t{256} << 20;
 
 inline constexpr StorageTraits kRemoteTraits = {
     true, 64 << 10, std::size_t{8} << 20, 64, kMaxAheadBytes,
 };
 
-// What names an object: where it is, how to reach it (options for the client, without secrets), and
-// the version that was found there when it was opened. Empty before that.
+// Identifies an object: its place, the options to reach it (for the client, without secrets), and
+// the version found at opening. The version is empty before.
 struct RemoteName {
   std::string url;
   std::string access;
   std::string version;
 };
 
-// One request and its answer. Its members are guarded by the exchange's lock, except that nobody
-// changes `bytes_read` once `state` is `done`.
+// A request and its answer. The exchange's lock guards the members, except that `bytes_read` never
+// changes once `state` is `done`.
 struct RemoteRequest {
   enum class Kind : std::uint8_t { examine, read };
   enum class State : std::uint8_t {
@@ -47,7 +47,7 @@ struct RemoteRequest {
     taken,      // by the client
     done,       // answered
     failed,     // `error` says why
-    abandoned,  // nobody wants it any more, or it was lost in a fork
+    abandoned,  // no longer wanted, or lost in a fork
   };
 
   Kind kind = Kind::read;
@@ -55,34 +55,34 @@ struct RemoteRequest {
   std::shared_ptr<const RemoteName> object;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  bool is_urgent = false;     // somebody waits for it
-  bool is_counted = false;    // its memory counts as read ahead
-  bool is_arriving = false;   // some of its bytes are being copied, without the lock
-  std::uint64_t arrived = 0;  // bytes that were copied
-  int users = 0;              // who may still want the answer; without any, nobody does
+  bool is_urgent = false;     // a reader waits
+  bool is_counted = false;    // the memory counts as read ahead
+  bool is_arriving = false;   // bytes are being copied, without the lock
+  std::uint64_t arrived = 0;  // copied bytes
+  int users = 0;  // readers that may still want the answer; without users, the request is abandoned
 
   State state = State::waiting;
-  PooledBuffer bytes_read;  // of a read; the memory is there from the time when it is taken
+  PooledBuffer bytes_read;  // of a read; allocated when taken
   std::optional<Error> error;
   FileFacts facts;      // of an examination
   std::string version;  // of an examination
-  // What keeps the bytes of a read; null if nothing does.
+  // Keeps the bytes of a read. Null without a cache.
   std::shared_ptr<CachedObject> cache;
 
   RemoteRequest() = default;
-  ~RemoteRequest();  // others may fetch what was not kept
+  ~RemoteRequest();  // lets other processes fetch bytes that were not kept
   RemoteRequest(const RemoteRequest&) = delete;
   RemoteRequest& operator=(const RemoteRequest&) = delete;
 
   bool is_over() const noexcept { return state != State::waiting && state != State::taken; }
 };
 
-// One for the process. A forked child has a new client, and requests of its parent's that were not
-// answered are lost in it.
+// One per process. In a forked child, a new client serves, and unanswered requests of the parent
+// are lost.
 class RemoteExchange {
  public:
   using Request = std::shared_ptr<RemoteRequest>;
-  // A request, and the number that it is answered by.
+  // A request, and the number under which it will be answered.
   struct Taken {
     Request request;
     std::uint64_t number = 0;
@@ -90,52 +90,52 @@ class RemoteExchange {
 
   static RemoteExchange& instance();
 
-  // Guards everything here, all requests, and what files keep of them. fork() waits for it. While a
-  // thread holds it, it does not wait, and it destroys no request: pooled memory has a lock, too.
+  // Guards the exchange, all requests, and the files' pieces. fork() waits for the mutex. A thread
+  // that holds the mutex must not wait, and must not destroy a request: pooled memory has a lock,
+  // too.
   static std::mutex& mutex() noexcept;
 
-  // Call these with the lock held.
-  // -----------------------------------------------------------------
+  // Call the functions below with the lock held.
 
-  // Hands a request to the client: at once if it is urgent, else when memory for its bytes is free.
-  // Throws Error if there is no client.
+  // Hands a request to the client: at once if urgent, otherwise when memory for its bytes is free.
+  // Throws Error if no client serves.
   void add(const Request& request);
-  // Somebody waits for it now.
+  // A reader waits for the request now.
   void hurry(const Request& request);
-  // It has one user less. With its last one it is abandoned, unless it is over.
+  // The request loses a user. Without users, a request that is not over is abandoned.
   void let_go(const Request& request) noexcept;
-  // From now on its memory does not count as read ahead, and others may take its place.
+  // From now on the request's memory does not count as read ahead, so other requests may follow.
   void stop_counting(RemoteRequest& request) noexcept;
 
-  // Waits until the request is over. Gives the lock back meanwhile. Throws what the thread's
-  // WaitCheck throws.
+  // Waits until the request is over. Releases the lock meanwhile. Throws the exceptions of the
+  // thread's WaitCheck.
   void wait_for(const Request& request, std::unique_lock<std::mutex>& lock);
 
-  // Call it without the lock, before an object is opened: starts a client if there is none, and if
-  // somebody has said how.
+  // Call without the lock, before opening an object. Starts a client unless one serves, if
+  // start_with() was called.
   void start_client();
 
-  // For the client, which calls them without the lock.
-  // ---------------------------------------------
+  // The client calls the functions below, without the lock.
 
-  // A client is there from now on. Returns a descriptor that can be read while there is something
-  // to take. The next call makes a new one. Throws Error io. A client that is replaced by this one
-  // keeps nothing: what it has taken and not answered can be taken again, and its late answers are
-  // passed over.
+  // A client begins to serve. Returns a descriptor that is readable while requests can be taken.
+  // The next call makes a new descriptor. Throws Error io. A replaced client keeps nothing: its
+  // unanswered requests can be taken again, and its late answers are ignored.
   int begin_serving();
-  // No more. All requests fail with this text, and so do later ones until another client begins.
+  // The client ends. All requests, also later ones, fail with this text until another client
+  // begins.
   void end_serving(const std::string& why);
 
   void start_with(void (*starter)()) noexcept { starter_.store(starter); }
 
-  // The next request, urgent ones first; null if there is none to make now.
+  // The next request, urgent requests first. Null if no request should be made now.
   Taken take();
-  // A request that was taken and that nobody wants any more.
+  // A request that was taken and is no longer wanted.
   std::optional<std::uint64_t> take_abandoned();
-  // Empties the descriptor. Call it before take().
+  // Empties the descriptor. Call before take().
   void acknowledge() noexcept;
 
-  // The next bytes of a read, `at` bytes after its first. The read is done when all are there.
+  // Hands in the next bytes of a read, `at` bytes after its first. The last bytes complete the
+  // read.
   void receive(std::uint64_t number, std::uint64_t at, const void* bytes, std::uint64_t count);
   void finish_examination(std::uint64_t number, const FileFacts& facts, std::string version);
   void fail(std::uint64_t number, const Error& error);
@@ -151,14 +151,14 @@ class RemoteExchange {
   std::vector<PooledBuffer> take_back();
   void lose_everything() noexcept;
 
-  std::condition_variable* over_;  // never destroyed: a forked child gets another one
+  std::condition_variable* over_;  // never destroyed; a forked child gets a new one
   std::deque<Request> urgent_;
   std::deque<Request> ahead_;
   std::unordered_map<std::uint64_t, Request> taken_;
   std::vector<std::uint64_t> abandoned_;
-  // In a fork, or when the client ended, and not destroyed yet.
+  // Lost in a fork, or when the client ended, and not destroyed yet.
   std::unordered_map<std::uint64_t, Request> lost_;
-  std::uint64_t ahead_bytes_ = 0;  // of memory that requests hold for which nobody waits yet
+  std::uint64_t ahead_bytes_ = 0;  // memory of requests for which no reader waits yet
   std::uint64_t last_number_ = 0;
   std::atomic<void (*)()> starter_ = nullptr;
   bool is_served_ = false;

@@ -20,11 +20,12 @@ namespace {
 
 using State = RemoteRequest::State;
 
-// An object without a version that lasts may change twice within a second of its server's clock,
-// which need not be ours.
+// Without a lasting version, an object may change twice within a second of its server's clock,
+// which may differ from our clock.
 constexpr std::int64_t kRestNs = std::int64_t{60} * 1'000'000'000;
 
-// Others may have claimed what they do not ask for yet. To fetch it twice is better than to wait.
+// Another process may claim pages long before it requests them. Fetching twice is better than
+// waiting longer than this.
 constexpr std::chrono::seconds kPatience{3};
 constexpr int kMaxCacheRounds = 8;
 
@@ -34,7 +35,7 @@ std::int64_t now_ns() {
       .count();
 }
 
-// Waits for the answer of a request that nobody else knows.
+// Waits for the answer of a request that no other thread knows.
 void await_answer(const std::shared_ptr<RemoteRequest>& request) {
   RemoteExchange& exchange = RemoteExchange::instance();
   request->is_urgent = true;
@@ -139,7 +140,8 @@ const std::shared_ptr<CachedObject>& RemoteFile::cache() const noexcept {
   if (set_ == nullptr) return none;
   std::shared_ptr<CachedObject>* kept = cache_.load(std::memory_order_acquire);
   if (kept == nullptr) {
-    // Without a lock, which a forked child could inherit: of two that are made, one is dropped.
+    // Without a lock, which a forked child could inherit: if two threads make a cache, one is
+    // dropped.
     auto made = std::unique_ptr<std::shared_ptr<CachedObject>>(
         new (std::nothrow) std::shared_ptr<CachedObject>(open_cache()));
     if (made == nullptr) return none;
@@ -152,10 +154,10 @@ const std::shared_ptr<CachedObject>& RemoteFile::cache() const noexcept {
 
 std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
   try {
-    // Another object may follow that looks the same.
+    // Otherwise another object that looks the same may follow.
     if (!await_settled()) return nullptr;
     std::string identity = path() + "\n" + name_->version;
-    // The same URL leads elsewhere with another endpoint.
+    // With another endpoint, the same URL leads elsewhere.
     if (const std::string place = split_access(access_).place; !place.empty()) {
       identity += "\n" + place;
     }
@@ -166,7 +168,7 @@ std::shared_ptr<CachedObject> RemoteFile::open_cache() const noexcept {
   }
 }
 
-// Asks for what nobody has asked for yet. Holds the exchange's lock afterwards.
+// Requests the bytes that were not requested before. Holds the exchange's lock afterwards.
 RemoteFile::Fetched RemoteFile::fetch(std::span<const FileRange> wanted,
                                       const std::shared_ptr<CachedObject>& cache, bool is_urgent,
                                       std::unique_lock<std::mutex>& lock) const {
@@ -177,11 +179,12 @@ RemoteFile::Fetched RemoteFile::fetch(std::span<const FileRange> wanted,
     return {std::move(unasked), {}};
   }
   lock.unlock();
-  // Without the lock, as it may have to look for space.
+  // Without the lock, because the cache may search for space.
   MissingPages missing = cache->claim(unasked, kRemoteTraits.gap_bytes);
   lock = std::unique_lock(RemoteExchange::mutex());
   try {
-    // What this process has claimed is asked for as it is. Anything else is asked for as ever.
+    // Request pages that this process has claimed as they are. Request all other bytes as without a
+    // cache.
     for (const FileRange& each : pieces_.not_asked_for(missing.claimed)) {
       pieces_.ask_for(each, is_urgent, cache);
     }
@@ -198,14 +201,14 @@ std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges
                                                CachedObject& cache) const {
   std::vector<ReadRange> rest, parts;
   if (!pieces_.is_empty()) {
-    // What was announced is taken from there, so that its memory becomes free.
+    // Take announced bytes from their pieces, so that the pieces' memory becomes free.
     const std::lock_guard lock(RemoteExchange::mutex());
     for (const ReadRange& each : ranges) pieces_.divide(each, rest, parts);
     ranges = parts;
   }
   for (const ReadRange& each : ranges) {
     std::size_t done = 0;
-    // Stops at a page that is not there. Others behind it may be.
+    // Stop at a missing page. Later pages may be present.
     while (done < each.bytes) {
       const std::uint64_t at = each.offset + done;
       const std::size_t found = cache.read(at, each.out + done, each.bytes - done);
@@ -229,7 +232,8 @@ std::vector<ReadRange> RemoteFile::read_cached(std::span<const ReadRange> ranges
 void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
                                  const std::shared_ptr<CachedObject>& cache) const {
   std::vector<ReadRange> rest = read_cached(ranges, *cache);
-  // After some rounds, it is asked for past the cache: so this ends whatever is in its files.
+  // After some rounds, request past the cache, so that the loop ends whatever the cache's files
+  // hold.
   bool is_patient = true;
   for (int round = 1; !rest.empty(); ++round) {
     std::vector<FileRange> wanted;
@@ -240,7 +244,7 @@ void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
     RemotePieces::Requests dropped;  // destroyed without the lock
     std::unique_lock<std::mutex> lock;
     wanted = merged(std::move(wanted), 0);
-    // A claim is of whole pages, so a piece of it may have nothing that is read here.
+    // A claim has whole pages, so a piece of a claim may hold nothing that is read here.
     const RemotePieces::Hold claimed = pieces_.hold(fetch(wanted, cache, true, lock).claimed);
     if (!is_patient) pieces_.ask_for_all(pieces_.not_asked_for(wanted), true, cache);
     for (const ReadRange& each : rest) pieces_.take(each, copies, &elsewhere);
@@ -250,7 +254,7 @@ void RemoteFile::read_with_cache(std::span<const ReadRange> ranges,
     lock.unlock();
     dropped.clear();
     copy_all(copies);
-    // Others fetch it, or have done so meanwhile.
+    // Other processes fetch these bytes, or have done so meanwhile.
     is_patient = await_others(elsewhere, *cache) && is_patient && round < kMaxCacheRounds;
     rest = read_cached(elsewhere, *cache);
   }
@@ -273,7 +277,7 @@ bool RemoteFile::await_others(std::span<const ReadRange> ranges, const CachedObj
 
 void RemoteFile::map_if_whole(const CachedObject& cache) const noexcept {
   if (!may_map_ || mapping() != nullptr) return;
-  // What was announced still has to be taken.
+  // Announced pieces still have to be read.
   if (!pieces_.is_empty()) return;
   if (const std::uint8_t* const whole = cache.whole(); whole != nullptr) {
     become_local(whole, kLocalTraits);
@@ -289,8 +293,8 @@ std::shared_ptr<RemoteRequest> RemoteFile::fetch_anew(const FileRange& range) co
   return request;
 }
 
-// The bytes may have been damaged on their way here: then they match the cache's checksum. So they
-// are asked for once more, whatever that says.
+// The bytes may have been damaged on their way here, before the cache took their checksum. So
+// request the bytes once more, whatever the cache's checksum says.
 bool RemoteFile::mend(const FileRange& range) const noexcept {
   try {
     const std::shared_ptr<CachedObject>& kept = cache();
@@ -308,7 +312,8 @@ bool RemoteFile::mend(const FileRange& range) const noexcept {
     for (std::uint64_t at = range.offset / kCacheBlockBytes * kCacheBlockBytes; at < end;) {
       const std::uint64_t count = std::min<std::uint64_t>(end - at, kRemoteTraits.request_bytes);
       const auto answer = fetch_anew({at, count});
-      if (answer->state != State::done) return false;  // a fork's parent had asked for it
+      // the parent had made the request before a fork
+      if (answer->state != State::done) return false;
       kept->replace(at, answer->bytes_read.data(), count);
       at += count;
     }
@@ -356,12 +361,12 @@ void RemoteFile::copy_all(std::vector<PieceCopy>& copies) const {
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-// A request of the parent's, which this process was forked from, is never answered here.
+// Reads again. A request that the parent made before a fork is never answered here.
 void RemoteFile::again(const PieceCopy& copy) const {
   read(copy.offset, copy.out, copy.bytes);
 }
 
-// What of the ranges the object has.
+// Cuts the ranges at the end of the object.
 std::vector<FileRange> RemoteFile::within(std::span<const FileRange> ranges) const {
   std::vector<FileRange> wanted;
   wanted.reserve(ranges.size());

@@ -1,4 +1,4 @@
-// Objects on a network, read in requests for ranges of their bytes.
+// Objects on a network, read by requests for ranges of bytes.
 #pragma once
 
 #include <atomic>
@@ -18,22 +18,23 @@ namespace tfrfast {
 
 std::shared_ptr<const StoredFile> open_remote_file(const std::string& url, IoMode mode,
                                                    const std::string& access);
-// An object about which this much is known. Asks for nothing: if it is another one by now, reading
-// it is Error stale_index.
+// Opens an object with known facts, without a request. If the object has changed, reading throws
+// Error stale_index.
 std::shared_ptr<const StoredFile> open_listed_file(const std::string& url, IoMode mode,
                                                    const std::string& access,
                                                    const FileFacts& facts, std::string version);
 FileFacts examine_remote_file(const std::string& url, const std::string& access);
 
-// Every request names the version of the object that was opened, so bytes of another one are never
-// returned. What was announced is kept until it has been read, or is withdrawn.
+// Every request names the opened version, so bytes of another version are never returned. Announced
+// bytes are kept until they are read or withdrawn.
 //
-// With a cache, what is there is read from there, and what comes is kept there, as far as there is
-// space. Once all of the object is there and was looked at, it is read like a file of this machine.
+// With a cache, bytes in the cache are read from the cache, and fetched bytes are kept there if
+// space allows. Once the whole object is in the cache and was verified, the object is read like a
+// local file.
 class RemoteFile final : public StoredFile {
  public:
-  // `access` is what it was opened with. `set` is null without a cache; `may_map` says whether a
-  // whole copy may be mapped.
+  // `access` is as in opening. `set` is null without a cache. `may_map` says whether a whole copy
+  // may be mapped.
   RemoteFile(std::shared_ptr<const RemoteName> name, const FileFacts& facts, std::string access,
              std::shared_ptr<const CacheSet> set, bool may_map);
   ~RemoteFile() override;
@@ -54,23 +55,23 @@ class RemoteFile final : public StoredFile {
  private:
   class Announced;
   struct Fetched {
-    std::vector<FileRange> unasked;  // by anybody before
-    std::vector<FileRange> claimed;  // of the cache, in whole pages
+    std::vector<FileRange> unasked;  // ranges not requested before
+    std::vector<FileRange> claimed;  // pages claimed in the cache
   };
 
-  // The object in the cache; null if there is none.
+  // The object in the cache. Null without a cache.
   const std::shared_ptr<CachedObject>& cache() const noexcept;
   std::shared_ptr<CachedObject> open_cache() const noexcept;
   Fetched fetch(std::span<const FileRange> wanted, const std::shared_ptr<CachedObject>& cache,
                 bool is_urgent, std::unique_lock<std::mutex>& lock) const;
-  // The parts of the ranges that the cache does not have. Copies the others.
+  // Copies the cached parts of the ranges. Returns the other parts.
   std::vector<ReadRange> read_cached(std::span<const ReadRange> ranges, CachedObject& cache) const;
   void read_with_cache(std::span<const ReadRange> ranges,
                        const std::shared_ptr<CachedObject>& cache) const;
-  // Waits while others fetch any of the ranges. False if that took too long.
+  // Waits while other processes fetch any of the ranges. False if the wait took too long.
   bool await_others(std::span<const ReadRange> ranges, const CachedObject& cache) const;
   void map_if_whole(const CachedObject& cache) const noexcept;
-  // Asks the network, whatever is there already.
+  // Requests the range from the network, whatever is present.
   std::shared_ptr<RemoteRequest> fetch_anew(const FileRange& range) const;
 
   std::vector<FileRange> within(std::span<const FileRange> ranges) const;
@@ -81,7 +82,7 @@ class RemoteFile final : public StoredFile {
   const std::string access_;
   const std::shared_ptr<const CacheSet> set_;
   const bool may_map_;
-  // Null until it is first needed. What it points at is null if there is none.
+  // Null until first needed. Points to null without a cached object.
   mutable std::atomic<std::shared_ptr<CachedObject>*> cache_{nullptr};
   mutable RemotePieces pieces_;
 };

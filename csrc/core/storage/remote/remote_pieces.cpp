@@ -29,8 +29,8 @@ RemotePieces::Pieces::iterator RemotePieces::piece_with(std::uint64_t offset) {
   return offset < next->second.end() ? next : pieces_.end();
 }
 
-// Calls action(piece, offset, bytes) for each part of a range that a piece has. It may drop the
-// piece.
+// Calls action(piece, offset, bytes) for each part of a range that a piece contains. The action may
+// drop the piece.
 template <class Action>
 void RemotePieces::for_parts(const FileRange& range, const Action& action) {
   const std::uint64_t end = range.offset + range.bytes;
@@ -84,7 +84,7 @@ void RemotePieces::ask_for(const FileRange& range, bool is_urgent,
     request->is_urgent = is_urgent;
     request->users = 1;
     RemoteExchange::instance().add(request);
-    // Only now: a request that was not made claims nothing.
+    // Only now: a request that was not made must claim nothing.
     request->cache = kept;
     begin += request->bytes;
     const std::uint64_t offset = request->offset;
@@ -97,7 +97,7 @@ void RemotePieces::ask_for_all(std::vector<FileRange> ranges, bool is_urgent,
                                const std::shared_ptr<CachedObject>& kept) {
   const std::vector<FileRange> wanted = merged(std::move(ranges), 0);
   for (const FileRange& each : not_asked_for(merged(wanted, kRemoteTraits.gap_bytes))) {
-    // Between two pieces that are there already, there may be nothing but a gap.
+    // Between two existing pieces, there may be nothing but a gap.
     const std::uint64_t limit = each.offset + each.bytes;
     const auto first = std::partition_point(
         wanted.begin(), wanted.end(),
@@ -133,7 +133,7 @@ RemotePieces::Hold RemotePieces::hold(std::span<const FileRange> ranges) {
   return hold;
 }
 
-// The piece, unless it was dropped.
+// Returns the piece, unless the piece was dropped.
 RemotePieces::Pieces::iterator RemotePieces::held(const Hold::value_type& piece) {
   const auto found = pieces_.find(piece.first);
   return found != pieces_.end() && found->second.number == piece.second ? found : pieces_.end();

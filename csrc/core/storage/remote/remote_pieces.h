@@ -1,4 +1,4 @@
-// What has been asked for of an object on a network, and is still to be read.
+// The requested pieces of an object on a network that are still to be read.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace tfrfast {
 
-// Copies bytes of an answer.
+// A copy to make from an answer.
 struct PieceCopy {
   std::shared_ptr<RemoteRequest> request;
   std::uint64_t offset = 0;  // in the object
@@ -23,48 +23,48 @@ struct PieceCopy {
   std::size_t bytes = 0;
 };
 
-// Each piece is one request. It is kept until as many of its bytes were read as were expected to
-// be, or nobody holds it any more, so what several readers announce is fetched once.
+// Each piece is one request. A piece is kept until as many of its bytes were read as expected, or
+// until its last hold ends, so bytes that several readers announce are fetched once.
 //
-// All but is_empty() is called with the exchange's lock held. What is dropped meanwhile has to be
-// destroyed without it: take_dropped() hands it over.
+// Call all functions but is_empty() with the exchange's lock held. Destroy dropped requests without
+// the lock: take_dropped() hands them over.
 class RemotePieces {
  public:
   using Requests = std::vector<std::shared_ptr<RemoteRequest>>;
-  // Pieces, by their first bytes and numbers.
+  // Pieces, by first byte and number.
   using Hold = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
   explicit RemotePieces(std::shared_ptr<const RemoteName> object) : object_(std::move(object)) {}
 
   bool is_empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
 
-  // The parts of the ranges that no piece has.
+  // Returns the parts of the ranges outside all pieces.
   std::vector<FileRange> not_asked_for(std::span<const FileRange> ranges);
-  // Makes pieces of a range that none has. `kept` keeps the answers; null if nothing does.
+  // Makes pieces of a range outside all pieces. `kept` keeps the answers, and may be null.
   void ask_for(const FileRange& range, bool is_urgent, const std::shared_ptr<CachedObject>& kept);
-  // Makes pieces of ranges that none has, and bridges gaps between them that cost no more to read
-  // than to skip.
+  // Makes pieces of ranges outside all pieces, and bridges gaps that cost no more to read than to
+  // skip.
   void ask_for_all(std::vector<FileRange> ranges, bool is_urgent,
                    const std::shared_ptr<CachedObject>& kept);
-  // They will be read once, as far as they are in pieces.
+  // Each range will be read once more, as far as pieces contain it.
   void expect(std::span<const FileRange> ranges);
-  // Holds the pieces that have any of the ranges, which are sorted and do not overlap.
+  // Holds the pieces that contain any part of the ranges. Ranges must be sorted and disjoint.
   Hold hold(std::span<const FileRange> ranges);
   void hurry(const Hold& hold);
   void let_go(const Hold& hold);
   void drop_all();
-  // Those that have any of the range. Whoever expects it asks again.
+  // Drops the pieces that contain any part of the range. Readers of these pieces request again.
   void drop_wrong(const FileRange& range);
 
-  // Divides a range into the parts that pieces have and the others.
+  // Divides a range into the parts inside pieces and the other parts.
   void divide(const ReadRange& range, std::vector<ReadRange>& in_pieces,
               std::vector<ReadRange>& others);
-  // The range is read now. Parts that no piece has are added to `others`, unless that is null.
+  // Reads the range from pieces. Adds the parts outside pieces to `others`, unless null.
   void take(const ReadRange& range, std::vector<PieceCopy>& copies,
             std::vector<ReadRange>* others = nullptr);
-  // The pieces of which everything that was expected is taken.
+  // Drops the pieces whose expected bytes were all read.
   void drop_read(std::span<const PieceCopy> copies);
-  // Whoever asks again asks the network again.
+  // Drops a failed piece, so that the next reader makes a new request.
   void drop_failed(const std::shared_ptr<RemoteRequest>& request);
 
   Requests take_dropped() { return std::exchange(dropped_, {}); }
@@ -73,11 +73,11 @@ class RemotePieces {
   struct Piece {
     std::shared_ptr<RemoteRequest> request;
     std::uint64_t number = 0;
-    std::uint64_t unread_bytes = 0;  // of those that were expected
+    std::uint64_t unread_bytes = 0;  // of the expected bytes
     std::uint32_t holds = 0;
     std::uint64_t end() const noexcept { return request->offset + request->bytes; }
   };
-  using Pieces = std::map<std::uint64_t, Piece>;  // by their first byte; they do not overlap
+  using Pieces = std::map<std::uint64_t, Piece>;  // by first byte; disjoint
 
   Pieces::iterator piece_with(std::uint64_t offset);
   Pieces::iterator held(const Hold::value_type& piece);
@@ -92,7 +92,7 @@ class RemotePieces {
   Requests dropped_;
 };
 
-// Sorted, with those that touch, or have at most `gap` bytes between them, as one.
+// Sorts the ranges, and joins ranges with at most `gap` bytes between them.
 std::vector<FileRange> merged(std::vector<FileRange> ranges, std::uint64_t gap);
 
 }  // namespace tfrfast
